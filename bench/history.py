@@ -33,11 +33,10 @@ _FILL = """
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,
         dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at,
-        rows_checksum, ledger_checksum,
         total_commits, total_written, total_filtered, total_dead_lettered, total_held, total_absent)
 WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n WHERE number < :commits)
 SELECT 1, :partition_id, number, 'batch', (number - 1) * :rows, number * :rows - 1, :rows, 0, 0, 0, 0, :rows, :rows,
-       'test/1', 'i', '2026-01-01T00:00:00.000000Z', 0, 0, number, number * :rows, 0, 0, 0, 0
+       'test/1', 'i', '2026-01-01T00:00:00.000000Z', number, number * :rows, 0, 0, 0, 0
   FROM n
 """
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import median
-from time import perf_counter, thread_time
+from time import perf_counter
 
 from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import ROOMS, SIZE, batch, decoded, reading
-from bench.size.features import CHECKSUM, Without
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
 from core.ingest.store import Attempts
@@ -45,7 +43,6 @@ def measure() -> Iterator[Figure]:
     """Measure throughput against bare SQL, calls per batch, and our own Python."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         yield from _against_bare_sql(Path(folder))
-        yield _of_checksums(Path(folder))
     yield _own_python()
 
 
@@ -67,29 +64,6 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     share, rate = 100 * bare / ours, f"{SIZE / ours:,.0f} rows/s against {SIZE / bare:,.0f}"
     yield Figure("ingest_batch of 500 into SQLite, share of bare executemany", share, "%", ">= 80", share >= 80, rate)
     yield Figure("calls to the store per batch, steady state", calls, "calls", "1", calls == 1)
-
-
-def _of_checksums(folder: Path) -> Figure:
-    """Measure batches with and without checksums of their rows in turn, by the processor's time of this thread."""
-    means, taken = [], ([0.0] * ROUNDS, [0.0] * ROUNDS)
-    for name in ("with", "without"):
-        migrate_sqlite(folder / f"{name}.db", ROOMS)
-        database = SqliteDatabase(folder / f"{name}.db")
-        store = Partitions(
-            database if name == "with" else Without(database, (CHECKSUM.change,)), Memory(timedelta(seconds=600))
-        )
-        means.append(Means(store, Transform("bench", ready_rows()), STAMPS))
-    whole = [0.0] * ROUNDS
-    for number in range(ROUNDS):
-        given = batch(number)
-        for place in (0, 1) if number % 2 else (1, 0):
-            started, began = thread_time(), perf_counter()
-            ingest_batch(given, means[place])
-            taken[place][number] = thread_time() - started
-            whole[number] = perf_counter() - began
-    more = median(taken[0][ROUNDS // 10 :]) - median(taken[1][ROUNDS // 10 :])
-    share = 100 * more / median(whole[ROUNDS // 10 :])
-    return Figure("checksums of the rows, share of an ingest", share, "%", "<= 3", share <= 3)
 
 
 def _bare(path: Path) -> Callable[[int], object]:

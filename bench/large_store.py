@@ -9,7 +9,6 @@ from pathlib import Path
 from bench.samples import ROOMS
 from core.letters.store.letters import Letters
 from core.model.events import PartitionId, Stream
-from core.store.checksum import LEDGER_ROW, ledger_checksum
 from core.store.database import Database
 from core.store.memory import Memory
 from core.store.sqlite.schema import migrate_sqlite
@@ -30,14 +29,13 @@ WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :range
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id,
-        committed_at, rows_checksum, ledger_checksum,
+        committed_at,
         total_commits, total_written, total_filtered, total_dead_lettered, total_held, total_absent)
 SELECT 1, :partition_id, i + 1, 'batch', i * {EVENTS}, i * {EVENTS} + {EVENTS - 1},
-       {EVENTS} - (i < :letters), 0, i < :letters, 0, 0, {EVENTS}, 0, 'v', 'i', '2026-01-01T00:00:00.000000Z', 0, 0,
+       {EVENTS} - (i < :letters), 0, i < :letters, 0, 0, {EVENTS}, 0, 'v', 'i', '2026-01-01T00:00:00.000000Z',
        i + 1, {EVENTS} * (i + 1) - MIN(i + 1, :letters), 0, MIN(i + 1, :letters), 0, 0
   FROM n
 """
-_CHECKSUMS = f"UPDATE batch_ledger SET ledger_checksum = checksum_of({', '.join(LEDGER_ROW)})"
 _CHECKPOINT = f"""
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
@@ -96,12 +94,6 @@ def fill(path: Path, size: Size) -> None:
             for statement in (_ANCHOR, _RANGES, _CHECKPOINT, *((_LETTERS,) if size.letters_each else ())):
                 connection.execute(statement, {name: values[name] for name in values if f":{name}" in statement})
             connection.execute("COMMIT")
-        connection.create_function("checksum_of", len(LEDGER_ROW), _checksum_of)
-        connection.execute(_CHECKSUMS)
-
-
-def _checksum_of(*row: object) -> int:
-    return ledger_checksum("batch", dict(zip(LEDGER_ROW, row, strict=True)))
 
 
 def start_worker(database: Database) -> None:

@@ -30,10 +30,10 @@ _LEDGER = """
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,
         dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at,
-        rows_checksum, ledger_checksum, total_commits, total_written, total_filtered, total_dead_lettered, total_held,
+        total_commits, total_written, total_filtered, total_dead_lettered, total_held,
         total_absent)
 SELECT 1, partition_id, commit_number, 'batch', MIN(sequence_number), MAX(sequence_number), COUNT(*), 0, 0, 0, 0,
-       COUNT(*), COUNT(*), 'test/1', 'i', '2026-01-01T00:00:00.000000Z', 0, 0, commit_number, 0, 0, 0, 0, 0
+       COUNT(*), COUNT(*), 'test/1', 'i', '2026-01-01T00:00:00.000000Z', commit_number, 0, 0, 0, 0, 0
   FROM sensor_reading
  GROUP BY partition_id, commit_number
 """

@@ -40,7 +40,7 @@ RIGHTS = "rights"
 KEPT = ("REPEATABLEREAD", "UPDLOCK", "HOLDLOCK")  # the hints of a read that keep its locks until the end
 _HINTS = re.compile(r"hubledger\.(\w+) AS \w+ WITH \(([A-Z, ]+)\)")
 OF_THE_OWNER = ("create_schema_migration", "record_migration")  # the app never sends them
-_APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered", "stub_subject")
+_APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "find_lettered", "stub_subject")
 _STATES: tuple[RowVerb, ...] = ("set", "retract_states", "replace_states", "select_states", "select_standing")
 _EACH: tuple[RowVerb, ...] = (
     "select_placed",

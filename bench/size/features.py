@@ -59,15 +59,9 @@ def _without_bodies(step: Step) -> Step:
     return replace(step, many=letters)
 
 
-def _unsummed(step: Step) -> Step:
-    return replace(step, sums=None) if step.sums else step
-
-
-CHECKSUM = Feature("checksum of the rows", _unsummed)
 FEATURES = (
     Feature("range of the ledger", _leaving_out("record_batch")),
     Feature("bodies of letters", _without_bodies),
     Feature("compare-and-set of the checkpoint", _leaving_out("advance_checkpoint")),
     Feature("journal of attempts", is_journal=True),
-    CHECKSUM,
 )

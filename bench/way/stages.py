@@ -32,7 +32,7 @@ from core.store.database import Database
 from core.store.memory import Memory
 from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.rows import checksum_of_values, many_values
+from core.store.sqlite.rows import many_values
 from core.transforms import load_transform
 from core.transforms.flight import Flight
 from core.transforms.watchdog import Watchdog
@@ -46,7 +46,7 @@ from local.functions_host.sdk_events import to_hub_event
 ENCODED, ADAPTER = "values kept encoded", "adapter: the SDK's events to ours"
 EVENTS, METADATA, DECODE, BATCH = "host: events", "host: metadata", "worker: decode", "adapter: the worker's events"
 READ, REFER, TRANSFORM, SETTLE = "state, guard", "references", "transform", "settle, plan the commit"
-ROWS, DATABASE, LOG = "script, rows, checksums", "driver, SQLite", "log"
+ROWS, DATABASE, LOG = "script, rows", "driver, SQLite", "log"
 OF_WORKER, OF_HOST = (ENCODED, ADAPTER), (ENCODED, EVENTS, METADATA, DECODE, BATCH)
 OF_BOTH = (READ, REFER, TRANSFORM, SETTLE, ROWS, DATABASE, LOG)
 _DECODED, _VALUES = "decoded by the SDK", "values"
@@ -199,9 +199,7 @@ class Inner:
     def _values(self, script: Script) -> None:
         for step in script.steps:
             if step.many is not None and not isinstance(step.statement, str):
-                values = many_values(step, {**step.values, "commit_number": 1})
-                if step.sums:
-                    checksum_of_values(step.statement.row_class, values)
+                many_values(step, {**step.values, "commit_number": 1})
 
     def _log(self, report: IngestReport) -> None:
         for line in self.lines.add(report, 0.1, datetime.now(UTC)):

@@ -32,8 +32,6 @@ FaultKind = Literal[
     "rows",
     "rows_missing",
     "rows_added",
-    "rows_changed",
-    "ledger_changed",
     "purged",
 ]
 
@@ -68,17 +66,6 @@ class CommitRows:
     last: SequenceNumber
     appended: int
     rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedCommit:
-    """A commit whose rows, or else whose row in the ledger, do not fit the checksum."""
-
-    commit_number: int
-    kind: str
-    first: SequenceNumber
-    last: SequenceNumber
-    rows: bool
 
 
 @dataclass(frozen=True, slots=True)

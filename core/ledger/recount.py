@@ -1,6 +1,5 @@
 """Recount on request of an audit the rows that commits wrote."""
 
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from core.ledger.audit import AuditedPartition
@@ -46,10 +45,8 @@ def recount_rows(audited: AuditedPartition, span: Span, store: Ledger) -> RowRec
     id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
     counts = store.count_rows(id, reach)
     faults = [_unaccounted(id, span, one) for one in counts if one.unaccounted]
-    miscounted = store.find_row_faults(id, reach, FAULT_LIMIT)
-    faults += [_of_commit(id, one) for one in miscounted]
+    faults += [_of_commit(id, one) for one in store.find_row_faults(id, reach, FAULT_LIMIT)]
     faults += [_of_letter(id, one) for one in store.find_lettered_rows(id, reach, FAULT_LIMIT)]
-    faults += _changed(id, span, {one.commit_number for one in miscounted}, store)
     return RowRecount(span, sum(one.rows for one in counts), tuple(faults))
 
 
@@ -76,20 +73,3 @@ def _of_commit(id: PartitionId, one: CommitRows) -> LedgerFault:
 def _of_letter(id: PartitionId, one: LetteredRow) -> LedgerFault:
     text = f"letter {one.sequence_number} is {one.status}, but {one.table} has rows of its event"
     return LedgerFault(id, "letters", one.sequence_number, one.sequence_number, text)
-
-
-def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: Ledger) -> Iterator[LedgerFault]:
-    """Yield the changed commits that no fault names yet.
-
-    Each is read a second time: a replay may have moved its rows during the first read.
-    """
-    for one in store.find_changed_commits(id, span, FAULT_LIMIT):
-        named = f"commit {one.commit_number} ({one.kind})"
-        if one not in store.find_changed_commits(id, Span(one.first, one.last), FAULT_LIMIT):
-            continue
-        if not one.rows:
-            text = f"the ledger's row for {named} is not the one that the commit wrote"
-            yield LedgerFault(id, "ledger_changed", one.first, one.last, text)
-        elif one.commit_number not in miscounted:
-            text = f"{named} appended different rows than the tables hold"
-            yield LedgerFault(id, "rows_changed", one.first, one.last, text)

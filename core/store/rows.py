@@ -162,15 +162,6 @@ def _next_number(row_class: type) -> str:
     return f"SELECT MIN(t.sequence_number) FROM {row_table(row_class).name} AS t\n WHERE {where};"
 
 
-def _range(row_class: type) -> str:
-    """Select the rows of a range in order: commit number, sequence number, ordinal and columns."""
-    table = row_table(row_class)
-    return (
-        f"SELECT t.commit_number, t.sequence_number, t.ordinal{_columns(row_class)}\n  FROM {table.name} AS t\n"
-        f" WHERE {in_range('t')}\n ORDER BY t.sequence_number, t.ordinal;"
-    )
-
-
 def _select_subject(row_class: type) -> str:
     """Select the rows of some subjects in a range: commit number, sequence number, ordinal (0 for a state), columns."""
     table = row_table(row_class)
@@ -251,7 +242,6 @@ _BODIES: Mapping[RowVerb, Callable[[type], str]] = {
     "count_rows": _count_rows,
     "next_partition": _next_partition,
     "next_number": _next_number,
-    "select_range": _range,
     "find_lettered": _lettered,
     "select_subject": _select_subject,
     "stub_subject": _stub_subject,

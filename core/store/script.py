@@ -18,7 +18,6 @@ RowVerb = Literal[
     "count_rows",
     "next_partition",  # the first partition after one that has rows
     "next_number",  # the first number at or after one that has rows
-    "select_range",  # the rows of a range, after commit number and place
     "find_lettered",  # letters of a range that are open, although rows of their number were appended
     "find_row_faults",
     "select_subject",  # the rows of subjects in a range, after commit number and place
@@ -69,10 +68,9 @@ class Step:
     statement runs once for each member: further parameters of a named statement, or placed rows of a row class. If the
     statement touches a different number of rows than `expect`, the transaction ends with the error that `otherwise`
     makes. `keeps` names the number that the statement returns; `counts` names the kept number to which the touched rows
-    are added; `sums` names the value of later steps to which the checksum of the appended rows is added. The rows of
-    the step that `answers` are the answer of the script. A duplicate in a key or a table of `races` means that another
-    transaction was first: the error is that of `otherwise`, or StoreUnavailable without one. For a state, the script
-    runs again instead, and a second duplicate of one key is DataRefused.
+    are added. The rows of the step that `answers` are the answer of the script. A duplicate in a key or a table of
+    `races` means that another transaction was first: the error is that of `otherwise`, or StoreUnavailable without one.
+    For a state, the script runs again instead, and a second duplicate of one key is DataRefused.
     """
 
     statement: Named
@@ -82,7 +80,6 @@ class Step:
     otherwise: Callable[[], Exception] | None = None
     keeps: str | None = None
     counts: str | None = None
-    sums: str | None = None
     answers: bool = False
     races: tuple[str, ...] = ()
 

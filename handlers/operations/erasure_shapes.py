@@ -34,8 +34,7 @@ class ErasedPartitionAnswer(Answered):
 
 class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
     """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, staged events, rows
-    that replays had taken away, events in the results of dry runs, and the commits that lost rows. `notes` say what is
-    left, and until when."""
+    that replays had taken away, and events in the results of dry runs. `notes` say what is left, and until when."""
 
     subjects: int
     most_rows: int | None
@@ -44,7 +43,6 @@ class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
     staged: int
     retracted: int
     diffs: int
-    commits: int
     tables: dict[str, int]
     partitions: list[ErasedPartitionAnswer]
     notes: list[str]

@@ -35,7 +35,7 @@ SELECT s.sequence_number, s.partition_key, s.properties, s.body
 -- name: read_retracted_to_search
 -- Read the retracted rows of a range that still have their columns.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint
-SELECT r.commit_number, r.table_name, r.sequence_number, r.ordinal, r.row_commit_number, r.row
+SELECT r.commit_number, r.table_name, r.sequence_number, r.ordinal, r.row
   FROM retracted_row AS r
  WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id
    AND r.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
@@ -51,25 +51,6 @@ SELECT d.task_id, d.sequence_number, d.diff
  WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 1 AND d.partition_id = :partition_id
    AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
  ORDER BY d.sequence_number, d.task_id;
-
--- name: read_commits_to_mark
--- Read the checksums and the ranges of some commits of a partition, a JSON array of [commit_number].
--- params: stream_id int, partition_id varchar(8000), commit_numbers nvarchar(max)
-SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number, l.rows_checksum
-  FROM batch_ledger AS l
- WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id
-   AND l.commit_number IN (SELECT n.commit_number FROM rows(:commit_numbers) AS n (commit_number bigint))
- ORDER BY l.commit_number;
-
--- name: read_retried_numbers
--- Read the numbers of the letters that a retry tried.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, commit_number bigint
-SELECT DISTINCT a.sequence_number
-  FROM dead_letter_attempt AS a
- WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
-   AND a.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
-   AND a.commit_number = :commit_number
- ORDER BY a.sequence_number;
 
 -- name: blank_retracted
 -- Blank retracted rows of a range: their places stay, their columns go.
@@ -121,25 +102,6 @@ DELETE FROM replay_diff
  WHERE partition_id = :partition_id
    AND task_id IN (SELECT t.task_id COLLATE Latin1_General_100_BIN2 FROM rows(:dry_runs) AS t (task_id varchar(36)))
    AND sequence_number IN (SELECT n.sequence_number FROM rows(:diffed) AS n (sequence_number bigint));
-
--- name: mark_erased
--- Replace the checksums of commits by those of the rows that an erasure has left, and name the erasure; the commits are a
--- JSON array of [commit_number, checksum as it stands, checksum of what is left].
--- params: stream_id int, partition_id varchar(8000), marks nvarchar(max), erased_by varchar(8000)
-UPDATE batch_ledger AS l
-   SET erased_by = :erased_by,
-       rows_checksum = (SELECT n.value ->> 2 FROM json_each(:marks) AS n WHERE n.value ->> 0 = l.commit_number)
- WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id
-   AND l.commit_number IN (SELECT n.value ->> 0 FROM json_each(:marks) AS n)
-   AND l.rows_checksum = (SELECT n.value ->> 1 FROM json_each(:marks) AS n WHERE n.value ->> 0 = l.commit_number);
--- sqlserver:
-UPDATE l
-   SET rows_checksum = n.left_checksum, erased_by = @erased_by
-  FROM OPENJSON(@marks) WITH (commit_number bigint '$[0]', expected bigint '$[1]', left_checksum bigint '$[2]') AS n
- INNER JOIN hubledger.batch_ledger AS l
-    ON l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.commit_number = n.commit_number
- WHERE l.rows_checksum = n.expected
-OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: add_erased_subjects
 -- Note the subjects that are erased up to a number of a partition, from a JSON array of [subject_hash].

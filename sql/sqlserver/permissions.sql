@@ -12,7 +12,7 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.sequence_gap TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_ownership TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.partition_stop TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_attempt TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_ledger TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.event_hub_dead_letter TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task TO hubledger_app;

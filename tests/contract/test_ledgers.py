@@ -42,7 +42,7 @@ def test_ranges_that_overlap_are_a_hole(sqlite: SqliteEngine) -> None:
 def test_a_retry_of_a_letter_does_not_count_as_a_range(sqlite: SqliteEngine) -> None:
     statement = (
         "INSERT INTO batch_ledger SELECT stream_id, partition_id, 4, 'retry', 1, 1, 1, 0, 0, 0, 0, 1, 1,"
-        " transform_version, invocation_id, committed_at, 0, 0, 3, 3, 9, 3, 0, 0, NULL FROM batch_ledger"
+        " transform_version, invocation_id, committed_at, 3, 3, 9, 3, 0, 0 FROM batch_ledger"
         " WHERE commit_number = 1"
     )
     assert books_after(sqlite, statement).balanced

@@ -49,8 +49,30 @@ UNNAMED = {  # by their sentences in docs/api.md
             " FROM home WHERE home_id = :home_id",
         ),
     ),
-    "the copy of a state in `retracted_row` is changed": (
+    "a value or the ordinal of an appended row is changed": (
+        every("sensor_reading", "state = '', ppm = NULL, kind = 'x', sensor_id = 'x', home_id = 'x'"),
+        every("sensor_reading", f"ordinal = ordinal + 77, observed_at = {LATER}"),
+    ),
+    "the copy of a row in `retracted_row` is changed": (
+        every("retracted_row", "row = json_set(row, '$.ppm', 31337)"),
         unnamed(PARTITION, update("retracted_row", "row_commit_number = 1, row = '{}'", "WHERE table_name = 'home'")),
+    ),
+    "the time or the version of a commit is changed; of a batch or a retry, the rows written or the invocation": (
+        every("batch_ledger", f"committed_at = {LATER}, transform_version = 'other/1'"),
+        unnamed(
+            PARTITION,
+            update("batch_ledger", "rows_written = rows_written + 1, invocation_id = 'x'", "WHERE kind <> 'replay'"),
+        ),
+    ),
+    "the range of a retry is changed, or its events are counted as filtered and not as written": (
+        unnamed(
+            PARTITION,
+            update(
+                "batch_ledger",
+                "first_sequence_number = first_sequence_number - 1, filtered = filtered + written, written = 0",
+                "WHERE kind = 'retry'",
+            ),
+        ),
     ),
     "the error, the class, the cause, the transform version, the offset, the attempts, the claim, `held_behind`, the"
     " settling reason or a time of a letter is changed": (
@@ -133,7 +155,6 @@ UNNAMED = {  # by their sentences in docs/api.md
             " LIMIT 1",
         ),
     ),
-    "`erased_by` of a commit is set or cleared": (every("batch_ledger", "erased_by = 'none'"),),
     "a row of `retracted_row` names a different commit of the same replay": (
         unnamed(RETRACTED.format("TRUE"), update("retracted_row", SAME_REPLAY, OF_RETRACTED)),
     ),

@@ -16,7 +16,7 @@ from core.aggregation.store.commits import close_script, ended_script, portion_s
 from core.aggregation.store.pipeline import discard_result_script, discard_run_script
 from core.aggregation.store.plans import plan_script
 from core.ledger.audit_task import AuditAsked, audit_request
-from core.ledger.erasure.found import CommitMark, FoundPiece
+from core.ledger.erasure.found import FoundPiece
 from core.ledger.minutes import Minute
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece, SettledLetter
 from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
@@ -69,7 +69,7 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.rooms import all_migrations
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
-OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
+OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "find_lettered")
 OF_SUBJECTS: tuple[RowVerb, ...] = ("select_subject",)
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
@@ -148,7 +148,6 @@ def erasures() -> Mapping[str, Script]:
         staged=(number,),
         retracted=((2, "sensor_reading", number, 0),),
         diffs=((str(ID), number),),
-        marks=(CommitMark(2, 7, 9),),
     )
     ending = Ending(ID, "erasure", EPOCH)
     ahead, ends = Advance("0", 0, 10, "{}"), Advance("lake", 0, 0, "{}", is_last=True)

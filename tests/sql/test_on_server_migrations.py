@@ -75,11 +75,11 @@ def fill(session: Session, schema: str) -> None:
         session.run(
             f"SET NOCOUNT ON; INSERT INTO {schema}.batch_ledger (stream_id, partition_id, commit_number, kind,"
             " first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent,"
-            " rows_written, rows_appended, transform_version, invocation_id, committed_at, rows_checksum,"
-            " ledger_checksum, total_commits, total_written, total_filtered, total_dead_lettered, total_held,"
+            " rows_written, rows_appended, transform_version, invocation_id, committed_at,"
+            " total_commits, total_written, total_filtered, total_dead_lettered, total_held,"
             " total_absent)"
             f" SELECT e.stream_id, '{partition_id}', {commit_number}, 'batch', {first}, {last}, 4, 1, 0, 0, 0, 4, 4,"
-            f" N'a/1', N'invocation', SYSUTCDATETIME(), 0, 0, 1, 4, 1, 0, 0, 0 FROM {schema}.event_stream AS e;"
+            f" N'a/1', N'invocation', SYSUTCDATETIME(), 1, 4, 1, 0, 0, 0 FROM {schema}.event_stream AS e;"
         )
 
 

@@ -23,10 +23,10 @@ SET NOCOUNT ON;
 INSERT INTO {schema}.batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,
         dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at,
-        rows_checksum, ledger_checksum, total_commits, total_written, total_filtered, total_dead_lettered, total_held,
+        total_commits, total_written, total_filtered, total_dead_lettered, total_held,
         total_absent)
 SELECT l.stream_id, l.partition_id, 1 + n.number, 'batch', n.number, n.number, 1, 0, 0, 0, 0, 1, 1, 'test/1', 'i',
-       l.committed_at, 0, 0, 1 + n.number, 1 + n.number, 0, 0, 0, 0
+       l.committed_at, 1 + n.number, 1 + n.number, 0, 0, 0, 0
   FROM {schema}.batch_ledger AS l
  CROSS JOIN (SELECT TOP ({commits}) ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) AS number
                FROM sys.all_columns AS a CROSS JOIN sys.all_columns AS b) AS n;

@@ -90,8 +90,8 @@ def with_parts(count: int) -> BatchCommit:
     return replace(with_gap(commit_of(ROW_CLASSES, first=True, letters=True)), gaps=parts)
 
 
-# Each with the bytes that the batch of a commit may have on the wire: with the check that the stream is open, two
-# checksums, and the totals.
+# Each with the bytes that the batch of a commit may have on the wire: with the check that the stream is open, and the
+# totals.
 COMMITS: dict[str, tuple[Callable[[], BatchCommit], int]] = {
     "nothing but its range": (lambda: commit_of((), first=True, letters=False), 6_724),
     "rows of every class and a letter": (lambda: commit_of(ROW_CLASSES, first=True, letters=True), 22_050),

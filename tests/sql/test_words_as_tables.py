@@ -25,7 +25,7 @@ from tests.sql.gates import gates
 
 NAME = Annotated[str, Text(20)]
 OF_WINDOWS = get_args(RowVerb)[get_args(RowVerb).index("find_overflow") :]
-OF_ROWS = ("append", "retract", "find_lettered", "select_range")
+OF_ROWS = ("append", "retract", "find_lettered")
 OF_STATES = ("set", "retract_states", "replace_states", "count_states", "select_states", "select_standing")
 
 

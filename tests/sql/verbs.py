@@ -232,7 +232,7 @@ def text_of(statement: Named) -> str:
 
 def bind(script: Script) -> None:
     """Let SQLite compile every step of a script and bind its values; it does nothing to the tables."""
-    known: dict[str, Any] = {name: 1 for one in script.steps for name in (one.keeps, one.counts, one.sums) if name}
+    known: dict[str, Any] = {name: 1 for one in script.steps for name in (one.keeps, one.counts) if name}
     for step in script.steps:
         values = {**step.values, **known}
         for given in [values] if step.many is None else many_values(step, values):

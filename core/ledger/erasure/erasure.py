@@ -26,16 +26,14 @@ class ErasureAsked:
 class Erasing:
     """How much a part has erased so far, or a dry run has found.
 
-    `rows` counts the rows of each table, `retracted` those that replays took away, `diffs` the events of dry runs, and
-    `commits` the commits with a new checksum. `days` has the first and the last day of the rows for each aggregate;
-    `notes` are for the operator."""
+    `rows` counts the rows of each table, `retracted` those that replays took away, and `diffs` the events of dry runs.
+    `days` has the first and the last day of the rows for each aggregate. `notes` are for the operator."""
 
     rows: Mapping[str, int] = field(default_factory=dict)
     letters: int = 0
     staged: int = 0
     retracted: int = 0
     diffs: int = 0
-    commits: int = 0
     days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -55,7 +53,7 @@ class Erasing:
         return sum(self.rows.values())
 
 
-COUNTS = ("letters", "staged", "retracted", "diffs", "commits")
+COUNTS = ("letters", "staged", "retracted", "diffs")
 NOTHING_ERASED = Erasing()
 
 

@@ -13,15 +13,6 @@ Diff = tuple[str, int]  # task of a dry run, and the event that it has stored a 
 
 
 @dataclass(frozen=True, slots=True)
-class CommitMark:
-    """A commit that loses rows: its checksum as it stands, and that of the rows that are left."""
-
-    commit_number: int
-    expected: int
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
 class FoundPiece:
     """Everything of the subjects in a range of a partition. `rows` counts the rows of each table."""
 
@@ -31,7 +22,6 @@ class FoundPiece:
     staged: tuple[SequenceNumber, ...] = ()
     retracted: tuple[RetractedPlace, ...] = ()
     diffs: tuple[Diff, ...] = ()
-    marks: tuple[CommitMark, ...] = ()
     days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
 
     @property
@@ -43,6 +33,5 @@ class FoundPiece:
             len(self.staged),
             len(self.retracted),
             len(self.diffs),
-            len(self.marks),
             self.days,
         )

@@ -36,7 +36,7 @@ class Erase:
 
 
 def piece_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction of a piece: partition, rows, retracted rows, letters, ledger, and its task."""
+    """Return the transaction of a piece: partition, rows, retracted rows, letters, and its task."""
     place = {"stream_id": stream_id, "partition_id": erase.partition.partition_id}
     piece, conflict = erase.piece, ending.conflict
     numbers = {**place, "sequence_numbers": numbers_json(piece.letters)}
@@ -45,10 +45,6 @@ def piece_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -
         steps.append(Step("blank_letters", numbers, expect=len(piece.letters), otherwise=conflict))
         steps += move_steps(_discard(erase, ending), stream_id)[1:]
         steps.append(Step("blank_attempts", numbers))
-    if piece.marks:
-        marks = json.dumps([(one.commit_number, one.expected, one.left) for one in piece.marks])
-        marked = {**place, "erased_by": str(ending.task_id), "marks": marks}
-        steps.append(Step("mark_erased", marked, expect=len(piece.marks), otherwise=conflict))
     if piece.staged:
         steps.append(Step("delete_staged_of", {**place, "staged": numbers_json(piece.staged)}))
     if erase.is_first:

@@ -7,7 +7,6 @@ from typing import Any
 
 from core.ledger.erasure.found import Diff, FoundPiece, RetractedPlace
 from core.ledger.store.erasure_scripts import Erase, closing_script, piece_script, subjects_json
-from core.ledger.store.marks import Marks
 from core.model.aggregates import Aggregate
 from core.model.events import PartitionId
 from core.model.locks import ROWS_AT_ONCE
@@ -63,19 +62,13 @@ class Erasures:
         staged, last = self._search("read_staged_to_search", span(reach.first, last), concerns, place)
         part = span(reach.first, last)
         rows = {one: [row for row in found if row[1] <= last] for one, found in rows.items()}
-        retracted = self._retracted(part, {str(one) for one in subjects}, place)
-        touched, gone = set[int](), set[tuple[str, int, int]]()
-        for table, commit, number, ordinal in (*_appended(rows), *((t, c, n, o) for t, c, n, o, _ in retracted)):
-            touched.add(commit)
-            gone.add((table, number, ordinal))
         return FoundPiece(
             span=part,
             rows={one: len(found) for one, found in rows.items() if found},
             letters=tuple(number for number in letters if number <= last),
             staged=tuple(number for number in staged if number <= last),
-            retracted=tuple(one for *_, one in retracted),
+            retracted=self._retracted(part, {str(one) for one in subjects}, place),
             diffs=self._diffs(part, concerns, place),
-            marks=Marks(self.stream, self.row_classes, partition_id).of(touched, gone) if touched else (),
             days=self._days(rows),
         )
 
@@ -111,18 +104,16 @@ class Erasures:
         ]
         return named, found[-1][0] if len(found) == AT_ONCE else reach.last
 
-    def _retracted(self, part: Span, subjects: set[str], place: Any) -> list[tuple[str, int, int, int, RetractedPlace]]:
-        """Return the rows of the subjects that replays took away."""
+    def _retracted(self, part: Span, subjects: set[str], place: Any) -> tuple[RetractedPlace, ...]:
+        """Return the places of the rows of the subjects that replays took away."""
         of_table = {row_table(one).name: one for one in self.row_classes}
         found = []
-        for commit, table, number, ordinal, written_by, row in self.stream.ask(
-            "read_retracted_to_search", **place, **span_values(part)
-        ):
-            row_class = of_table.get(table)
+        for *at, row in self.stream.ask("read_retracted_to_search", **place, **span_values(part)):
+            row_class = of_table.get(at[1])
             subject = row_table(row_class).subject if row_class else ""
             if subject and str(json.loads(row).get(subject)) in subjects:
-                found.append((table, written_by, number, ordinal, (commit, table, number, ordinal)))
-        return found
+                found.append(tuple(at))
+        return tuple(found)
 
     def _diffs(self, part: Span, concerns: Concerns, place: Any) -> tuple[Diff, ...]:
         found = self.stream.ask("read_diffs_to_search", **place, **span_values(part))
@@ -142,13 +133,6 @@ class Erasures:
     def _stream_id(self) -> int:
         stream_id = self.stream.find()
         return -1 if stream_id is None else stream_id
-
-
-def _appended(rows: Any) -> Iterable[tuple[str, int, int, int]]:
-    for row_class, found in rows.items():
-        table = row_table(row_class)
-        if not table.key:
-            yield from ((table.name, row[0], row[1], row[2]) for row in found)
 
 
 def _day_of(row_class: type, name: str, value: Any) -> date | None:

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from core.ledger.at_key import KeyPlace
 from core.ledger.books import CountedLetters, PartitionBooks
-from core.ledger.faults import ChangedCommit, CommitRows, LetteredRow, RowCount
-from core.ledger.store.changed import ChangedCommits
+from core.ledger.faults import CommitRows, LetteredRow, RowCount
 from core.ledger.store.comparison import Comparison
 from core.ledger.store.erasure_scripts import subjects_json
 from core.ledger.store.minutes import Minutes
@@ -110,10 +109,6 @@ class Ledger(Comparison, RangeSums, Minutes):
         place = {"partition_id": partition_id, **span_values(span), "most": most}
         found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
         return tuple(CommitRows(*row) for row in found)
-
-    def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
-        """Return the first commits wholly in a range whose checksums do not fit. Reads all rows of the range."""
-        return ChangedCommits(self._stream, self._row_classes, partition_id).find(span, most)
 
     def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
         """Return the first letters of a range that are not resolved, although rows of their number were appended."""

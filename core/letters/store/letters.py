@@ -23,7 +23,6 @@ from core.model.letters import (
 from core.model.locks import ROWS_AT_ONCE
 from core.settle.store.held import freed_by
 from core.settle.store.partitions import Partitions, Values, counts_of, row_steps
-from core.store.checksum import with_checksums
 from core.store.clock import OF_LETTERS, store_clock
 from core.store.columns import (
     WHO_LENGTH,
@@ -189,7 +188,7 @@ def retry_script(commit: RetryCommit) -> Script:
             Step("free_letters", freed),
             Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),
             Step("record_freed", {**freed, "done_by": commit.invocation_id}),
-            Step("record_change", with_checksums("retry", {**shared, **_retry_values(commit)})),
+            Step("record_change", {**shared, **_retry_values(commit), "kind": "retry"}),
         ),
     )
 

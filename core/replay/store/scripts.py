@@ -16,7 +16,6 @@ from core.replay.job import COUNTED, PartitionProgress, ReplayCounts
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.settle.store.held import freed_by, order_steps
 from core.settle.store.partitions import Values, counts_of, letter_values
-from core.store.checksum import with_checksums
 from core.store.columns import instant_text, numbers_json, place_of, span_values, texts_json
 from core.store.database import Database
 from core.store.rows import in_table_order
@@ -129,7 +128,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         *order,
         Step("record_attempts", attempts),
         *freed,
-        Step("record_change", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
+        Step("record_change", {**place, **span, **_record_values(commit, at), "kind": "replay"}),
     ]
 
 
@@ -163,7 +162,7 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
         return [Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
     events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
     steps = [Step(of_rows("delete", row_class), events)]
-    append = Step(of_rows("append", row_class), place, many=placed, sums="rows_checksum")
+    append = Step(of_rows("append", row_class), place, many=placed)
     return [*steps, append] if placed else steps
 
 

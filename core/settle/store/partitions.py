@@ -14,7 +14,6 @@ from core.model.spans import SequenceNumber, Span
 from core.model.values import encode_properties
 from core.settle.store.gaps import NOTED, noting_script
 from core.settle.store.held import HeldLetters, freeing_steps, order_steps
-from core.store.checksum import with_checksums
 from core.store.clock import read_time
 from core.store.columns import (
     can_stand,
@@ -198,7 +197,7 @@ def batch_script(commit: BatchCommit) -> Script:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
         steps.append(Step("add_letter", place_of(commit.state), many=values))
         steps += freeing_steps(commit, at["committed_at"])
-    steps.append(Step("record_batch", with_checksums("batch", {**_ledger_values(commit), **at})))
+    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
     if commit.gaps:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
@@ -219,8 +218,7 @@ def row_steps(settled: Settled, place: Values) -> list[Step]:
             table = row_table(row_class)
             verb: RowVerb = "set" if table.key else "append"
             races = (table.name,) if table.key else ()
-            sums = None if table.key else "rows_checksum"
-            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races, sums=sums))
+            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races))
     return steps
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.store.checksum import added
 from core.store.columns import instant_text
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
-from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
+from core.store.sqlite.rows import EXACT_FLOAT, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
 from core.store.sqlite.windows import ROWS_HASH, rows_hash
 from core.transforms.rooms import rooms_of
@@ -69,12 +68,11 @@ class SqliteDatabase:
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         kept: Kept = {step.counts: 0 for step in script.steps if step.counts}
-        sums: Kept = {}
         rows: list[tuple[Any, ...]] = []
         with suppress(_RolledBack), self._writing, _faults(), self._transaction(script) as connection:
             before = connection.total_changes
             for step in script.steps:
-                found = self._do(connection, step, kept, sums)
+                found = self._do(connection, step, kept)
                 rows = found if step.answers else rows
             if rehearse:
                 raise _RolledBack
@@ -88,15 +86,13 @@ class SqliteDatabase:
                 self._connections.pop().close()
             self._local = threading.local()
 
-    def _do(self, connection: sqlite3.Connection, step: Step, kept: Kept, sums: Kept) -> list[tuple[Any, ...]]:
-        values = {**step.values, **kept, **sums}
+    def _do(self, connection: sqlite3.Connection, step: Step, kept: Kept) -> list[tuple[Any, ...]]:
+        values = {**step.values, **kept}
         text = self._text(step.statement, values)
         if step.many is None:
             cursor = connection.execute(text, values)
         else:
-            many = many_values(step, values)
-            cursor = connection.executemany(text, many)
-            _add_checksum(step, many, sums)
+            cursor = connection.executemany(text, many_values(step, values))
         rows = cursor.fetchall()
         touched = len(rows) if cursor.description else cursor.rowcount
         if step.expect is not None and touched != step.expect and step.otherwise is not None:
@@ -183,11 +179,6 @@ class SqliteDatabase:
 def _exact_float(value: float | None) -> str | None:
     """Return the shortest text that reads back as the same number: SQLite's own JSON has fewer digits."""
     return None if value is None else repr(float(value))
-
-
-def _add_checksum(step: Step, many: Sequence[Any], sums: Kept) -> None:
-    if step.sums and not isinstance(step.statement, str):
-        sums[step.sums] = added(sums.get(step.sums, 0), checksum_of_values(step.statement.row_class, many))
 
 
 @contextmanager

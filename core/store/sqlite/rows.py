@@ -7,7 +7,6 @@ from typing import Any
 
 from core.model.aggregates import aggregate_table
 from core.model.rows import LINEAGE, STATE_LINEAGE, row_table
-from core.store.checksum import POSITION, checksum_of
 from core.store.columns import (
     ValuesOf,
     compiled_values,
@@ -24,14 +23,8 @@ from core.store.sqlite.windows import WINDOW_TEXTS
 
 EXACT_FLOAT = "exact_float"  # the function that the database defines on each connection
 MEMBERS = 50  # of one json_object: SQLite takes 100 arguments, or 127
-NOT_COVERED = len(LINEAGE) - len(POSITION)  # values of a row that no checksum covers
 _OF_PARTITION = "{0}.stream_id = excluded.stream_id AND {0}.partition_id = excluded.partition_id"
 _NOT_NEWER = f"{_OF_PARTITION} AND {{0}}.sequence_number <= excluded.sequence_number"
-
-
-def checksum_of_values(row_class: type, values: Sequence[Sequence[Any]]) -> int:
-    """Return the checksum of the values of appended rows, which begin with stream, partition and commit."""
-    return checksum_of(row_table(row_class).name, [each[NOT_COVERED:] for each in values])
 
 
 @cache

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any, Literal
 
 from core.errors import DataRefused
-from core.store.checksum import added, checksum_of_rows
 from core.store.queries import ROWS, Param, Query, load_queries
 from core.store.script import Named, Script, Step
 from core.store.sqlserver.faults import UNMET_WORDS
@@ -163,20 +162,15 @@ def _expected(place: int) -> Param:
 
 def _values(steps: Iterable[Step], kept: tuple[str, ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    sums: dict[str, int] = {}
     for place, step in enumerate(steps):
         if step.expect is not None:
             values[_expected(place).name] = step.expect
-        given = {**step.values, **sums}
         for param in _query(step.statement).declared:
             if param.name in kept:
                 continue
-            value = _sent(step, param) if param.type == ROWS else given[param.name]
+            value = _sent(step, param) if param.type == ROWS else step.values[param.name]
             if values.setdefault(param.name, value) != value:
                 raise ValueError(f"{step.statement} gives {param.name} a different value than a step before it")
-        if step.sums and not isinstance(step.statement, str):
-            checksum = checksum_of_rows(step.statement.row_class, step.many or ())
-            sums[step.sums] = added(sums.get(step.sums, 0), checksum)
     return values
 
 

@@ -72,15 +72,12 @@ CREATE TABLE batch_ledger (
     transform_version     TEXT NOT NULL,
     invocation_id         TEXT NOT NULL,
     committed_at          TEXT NOT NULL,
-    rows_checksum         INTEGER NOT NULL,  -- of the rows that the commit appended
-    ledger_checksum       INTEGER NOT NULL,  -- of this row itself, without its totals
     total_commits         INTEGER NOT NULL,  -- of all batches up to this commit, like the next five
     total_written         INTEGER NOT NULL,
     total_filtered        INTEGER NOT NULL,
     total_dead_lettered   INTEGER NOT NULL,
     total_held            INTEGER NOT NULL,
     total_absent          INTEGER NOT NULL,
-    erased_by             TEXT,  -- the erasure that took rows of the commit away, and replaced their checksum
     CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
     CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
     CONSTRAINT ck_batch_ledger_counts CHECK (

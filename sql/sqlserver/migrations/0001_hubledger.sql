@@ -73,15 +73,12 @@ CREATE TABLE hubledger.batch_ledger (
     transform_version     nvarchar(100) NOT NULL,
     invocation_id         nvarchar(100) NOT NULL,
     committed_at          datetime2(7) NOT NULL,
-    rows_checksum         bigint NOT NULL,  -- of the rows that the commit appended
-    ledger_checksum       bigint NOT NULL,  -- of this row itself, without its totals
     total_commits         bigint NOT NULL,  -- of all batches up to this commit, like the next five
     total_written         bigint NOT NULL,
     total_filtered        bigint NOT NULL,
     total_dead_lettered   bigint NOT NULL,
     total_held            bigint NOT NULL,
     total_absent          bigint NOT NULL,
-    erased_by             varchar(36) COLLATE Latin1_General_100_BIN2,  -- the erasure that took rows of the commit away, and replaced their checksum
     CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
     CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
     CONSTRAINT ck_batch_ledger_counts CHECK (

@@ -160,7 +160,7 @@ ABSENT = (
 
 LEDGER = (  # the columns after the kind
     "first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent, rows_written,"
-    " rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum, total_commits,"
+    " rows_appended, transform_version, invocation_id, committed_at, total_commits,"
     " total_written, total_filtered, total_dead_lettered, total_held, total_absent"
 )
 COPY_COMMIT = (

@@ -1,12 +1,12 @@
 """core/ledger/recount.py: the rows beside the ledger."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
-from core.ledger.faults import ChangedCommit, CommitRows, LetteredRow, RowCount
+from core.ledger.faults import CommitRows, LetteredRow, RowCount
 from core.ledger.recount import LAST_NUMBER, RowRecount, recount_rows, window
 from core.ledger.store.ledger import Ledger
 from core.model.events import PartitionId
@@ -25,7 +25,6 @@ class Store(Ledger):
     counts: tuple[RowCount, ...] = (RowCount("sensor_reading", 6, 0), RowCount("home", 1, 0))
     commits: tuple[CommitRows, ...] = ()
     asked: Span | None = None
-    changed: list[tuple[ChangedCommit, ...]] = field(default_factory=list)
     lettered: tuple[LetteredRow, ...] = ()
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
@@ -34,9 +33,6 @@ class Store(Ledger):
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
         return self.commits
-
-    def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
-        return self.changed.pop(0) if self.changed else ()
 
     def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
         return self.lettered
@@ -96,17 +92,6 @@ class TestRows:
             recount_rows(EVEN, Span(N(asked[0]), N(asked[1])), store)
             assert store.asked is not None
             assert store.asked.ends == looked
-
-    def test_a_commit_that_changed_is_named_when_a_second_look_finds_it_too(self) -> None:
-        rows, ledger = (ChangedCommit(number, "batch", N(10), N(14), rows=number == 4) for number in (4, 5))
-        done = recount_rows(EVEN, WHOLE, Store(changed=[(rows, ledger), (rows,), (ledger,)]))
-        assert told(done) == [("rows_changed", 10, 14), ("ledger_changed", 10, 14)]
-        assert recount_rows(EVEN, WHOLE, Store(changed=[(rows, ledger), (), ()])).faults == ()
-
-    def test_a_commit_with_missing_rows_is_not_named_twice(self) -> None:
-        fewer, changed = CommitRows(4, "batch", N(10), N(14), 3, 2), ChangedCommit(4, "batch", N(10), N(14), rows=True)
-        done = recount_rows(EVEN, WHOLE, Store(commits=(fewer,), changed=[(changed,), (changed,)]))
-        assert told(done) == [("rows_missing", 10, 14)]
 
     def test_a_letter_that_is_open_although_its_rows_stand_is_named(self) -> None:
         done = recount_rows(EVEN, WHOLE, Store(lettered=(LetteredRow(N(12), "waiting", "sensor_reading"),)))
