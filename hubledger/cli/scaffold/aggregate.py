@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hubledger.cli.scaffold.code import bracketed
+from hubledger.cli.scaffold.code import bracketed, module
 from hubledger.cli.scaffold.design import Design, camel
 from hubledger.cli.scaffold.fields import LONGEST_COLUMN, Field
 
@@ -22,27 +22,18 @@ def aggregate_text(design: Design, at: Field, by: Field) -> str:
         "@aggregate_of",
         [design.row_class, f'"{design.aggregate}"', f'at="{at.column}"', "window=timedelta(hours=1)"],
     )
-    measures = "".join(f"    {line}\n" for line in _measures(design, at, by))
-    means = ["Count", "Key", "Least", "Most", *(["Sum"] if "Sum(" in measures else []), "aggregate_of"]
-    of_key = f"Key({by.length}{', ascii=True' if by.kind == 'ascii' else ''})" if by.length else "Key()"
-    return f'''"""The events of each {by.column}, by the hour of {at.column}."""
-
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated
-
-from {design.package}.transform import {design.row_class}
-from hubledger import {", ".join(means)}
-
-
-{declared}
-@dataclass(frozen=True, slots=True)
-class {camel(design.aggregate)}:
-    """The events of one {by.column} in the hour from `window_start`."""
-
-    {by.column}: Annotated[{"str" if by.length else "int"}, {of_key}]
-    window_start: datetime
-{measures}'''
+    return module(
+        "aggregate.py",
+        package=design.package,
+        row_class=design.row_class,
+        declared=declared,
+        windows=camel(design.aggregate),
+        at=at.column,
+        by=by.column,
+        type="str" if by.length else "int",
+        key=f"Key({by.length}{', ascii=True' if by.kind == 'ascii' else ''})" if by.length else "Key()",
+        measures="\n".join(f"    {line}" for line in _measures(design, at, by)),
+    )
 
 
 def _measures(design: Design, at: Field, by: Field) -> Iterator[str]:

@@ -18,21 +18,6 @@ class Batch(Struct):
     elements: list[msgspec.Raw] = field(name=NAME)
 
 """
-_LOOP = """\
-def transform(event: Event, references: References) -> Iterable[Row]:
-    \"""Return the rows of each element of an event. Raises PoisonEvent for a malformed element.\"""
-    for number, element in enumerate(elements_of(event.body), 1):
-        try:
-            yield from _rows(element)
-        except PoisonEvent as error:
-            raise PoisonEvent(f"element {number}: {error}") from error
-
-
-def elements_of(body: bytes) -> list[bytes]:
-    \"""Return the elements of a body. Raises PoisonEvent for a body without them.\"""
-    if not body.strip():
-        raise PoisonEvent("the body is empty")
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +50,6 @@ class Each:
             return self._begin + element + b"]}"
         return b"[" + element + b"]" if self.name == "array" else element
 
-    @property
-    def names(self) -> list[str]:
-        """The names that the transform imports for its elements."""
-        return ["fault_of_body"] if self.name == "array" else []
-
     def names_text(self) -> str:
         """Return the line of the transform that makes the decoder of a body. A body of lines needs no such line."""
         if self.of_field:
@@ -80,17 +60,17 @@ class Each:
         """Return the text of the class of a body that holds its elements in a field."""
         return _OF_FIELD.replace("NAME", literal(self.name)) if self.of_field else ""
 
-    def functions_text(self, room: str) -> str:
-        """Return the functions of the transform that come before the one for an element."""
+    def found_text(self, room: str) -> str:
+        """Return the end of the function of the transform that finds the elements of a body."""
         if self.name == "lines":
-            return f"{_LOOP}    return [line for line in body.splitlines() if line.strip()]\n"
+            return "    return [line for line in body.splitlines() if line.strip()]"
         found = "_decoded_batch(body).elements" if self.of_field else "_decoded_list(body)"
         fault = "error" if self.of_field else "fault_of_body(body, error)"
-        return f"""{_LOOP}    try:
+        return f"""\
+    try:
         return [bytes(each) for each in {found}]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PoisonEvent(f"the body has no list of {room}: {{{fault}}}") from error
-"""
+        raise PoisonEvent(f"the body has no list of {room}: {{{fault}}}") from error"""
 
     def body_text(self) -> str:
         """Return the function of the tests that makes a body of elements."""

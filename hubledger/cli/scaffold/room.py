@@ -18,6 +18,7 @@ from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.types import ENGINES
 from hubledger.cli.formats.format import in_base64
 from hubledger.cli.scaffold.aggregate import aggregate_text
+from hubledger.cli.scaffold.code import rendered
 from hubledger.cli.scaffold.design import Design
 from hubledger.cli.scaffold.sample import objects_of
 from hubledger.cli.scaffold.tests import tests_text
@@ -168,19 +169,14 @@ def _write_once(path: Path, text: str) -> None:
 
 
 def _readme(design: Design) -> str:
-    block = "\n".join(["```", *commands_of(design), "```", ""])
-    samples = f"events{IN_BASE64}" if design.in_base64 else "events.jsonl"
-    wire = "" if design.is_json else f"\n- `wire.py` reads bodies in {design.format.name}."
-    return f"""# {design.name}
-
-The transform of these events, its tables, and its tests. A release of Hubledger changes nothing here.
-
-- `transform.py` turns one event into rows. Change `VERSION` with each change of its rows.
-- `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `{samples}` sample events.{wire}
-- After a change of a class, write its migration:
-  `bin/hubledger migrate-diff --transform {design.package}`
-
-{block}"""
+    return rendered(
+        "README.md",
+        room=design.name,
+        package=design.package,
+        samples=f"events{IN_BASE64}" if design.in_base64 else "events.jsonl",
+        wire="" if design.is_json else f"\n- `wire.py` reads bodies in {design.format.name}.",
+        commands="\n".join(commands_of(design)),
+    )
 
 
 def commands_of(design: Design) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
 """The text of the tests of a room."""
 
-from hubledger.cli.scaffold.code import bracketed
+from hubledger.cli.scaffold.code import bracketed, module
 from hubledger.cli.scaffold.design import Design
-from hubledger.cli.scaffold.fields import INSTANTS
 from hubledger.cli.scaffold.samples import values_of
 from local.lines import IN_BASE64
 
@@ -11,34 +10,21 @@ def tests_text(design: Design) -> str:
     """Return the module. The row of the first sample is made here, without the transform."""
     values = [(one.column, value) for one, value in values_of(design.first, design.fields)]
     first = bracketed(f"FIRST = {design.row_class}", [f"{name}={value}" for name, value in values])
-    if design.each is not None:
-        first = f"ELEMENT = transform.elements_of(SAMPLES[0])[0]\n{first}"
-    return f'''"""Trials of the transform: `python -m pytest apps/{design.name}` runs them."""
-
-{_imports(design)}
-{_samples(design)}
-{first}
-
-
-{_first(design)}
-
-
-def test_a_body_that_is_no_event_is_a_letter() -> None:
-    assert_poison(transform, b"", "empty")
-    assert_poison(transform, b"{{")
-    assert_poison(transform, b"{"{}" if design.each and design.each.name == "array" else "[]"}")
-
-
-{_of_strange_bodies(design)}
-
-
-def test_an_event_has_one_outcome() -> None:
-    check_deterministic(transform, SAMPLES)
-
-
-def test_a_replay_writes_the_rows_that_the_ingestion_wrote() -> None:
-    check_replay_identity(transform, SAMPLES)
-'''
+    read = '(Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()'
+    if design.in_base64:
+        read = f'[b64decode(line) for line in (Path(__file__).parents[1] / "events{IN_BASE64}").read_bytes().split()]'
+    return module(
+        "test_transform.py",
+        room=design.name,
+        package=design.package,
+        row_class=design.row_class,
+        state_class=design.state_class,
+        samples=read,
+        first=f"ELEMENT = transform.elements_of(SAMPLES[0])[0]\n{first}" if design.each else first,
+        of_first=_first(design),
+        no_event="{}" if design.each and design.each.name == "array" else "[]",
+        of_strange_bodies=_of_strange_bodies(design),
+    )
 
 
 def _first(design: Design) -> str:
@@ -55,13 +41,6 @@ def test_the_first_element_becomes_these_rows_each_time_that_it_comes() -> None:
 
 def test_an_error_names_its_element() -> None:
     assert_poison(transform, body_of(ELEMENT, b"1"), "element 2")"""
-
-
-def _samples(design: Design) -> str:
-    if not design.in_base64:
-        return 'SAMPLES = (Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()'
-    lines = f'(Path(__file__).parents[1] / "events{IN_BASE64}").read_bytes().split()'
-    return f"SAMPLES = [b64decode(line) for line in {lines}]"
 
 
 def _of_strange_bodies(design: Design) -> str:
@@ -99,24 +78,6 @@ def _of_an_added_field(design: Design) -> tuple[str, str]:
     if design.is_strict:
         return "is_a_letter", f'    assert_poison(transform, {body}, "{_unknown(design)}")'
     return "changes_nothing", _rows(body, design)
-
-
-def _imports(design: Design) -> str:
-    classes = sorted([design.row_class, *([design.state_class] if design.key else [])])
-    kinds = {one.kind for one, value in values_of(design.first, design.fields) if value != "None"}
-    has_instants = not kinds.isdisjoint(INSTANTS)
-    times = [*(["UTC"] if has_instants else []), *(["date"] if "date" in kinds else [])]
-    times += ["datetime"] if has_instants else []
-    local = ["assert_poison", "assert_rows", "check_any_body", "check_deterministic", "check_replay_identity"]
-    return (
-        ("from base64 import b64decode\n" if design.in_base64 else "")
-        + ("from dataclasses import astuple\n" if design.key else "")
-        + (f"from datetime import {', '.join(times)}\n" if times else "")
-        + ("from decimal import Decimal\n" if "decimal" in kinds else "")
-        + f"from pathlib import Path\n\nfrom {design.package} import transform\n"
-        + f"from {design.package}.transform import {', '.join(classes)}\n"
-        + f"from hubledger.testing import {', '.join(local)}\n"
-    )
 
 
 def _unknown(design: Design) -> str:
