@@ -12,8 +12,8 @@ from hubledger.cli.operate.kinds import audit_facts, audit_tables
 from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
 from hubledger.cli.operate.tasks import finished, shown
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import Column, Output, toned
-from hubledger.cli.views.texts import brief, text_of
+from hubledger.cli.views.output import Output, toned
+from hubledger.cli.views.texts import text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
 _Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
@@ -43,16 +43,10 @@ def explain(at: At, position: Position, revealed: Revealed = False) -> None:
     if value["letter"]:
         out.show(out.facts(facts_of(out, value["letter"])), attempts_table(out, value["history"]))
     if value["rows"]:
-        rows = [[one["table"], one["ordinal"], one["commit_number"], brief(one["columns"])] for one in value["rows"]]
-        columns = (
-            Column("table"),
-            Column("ordinal", number=True),
-            Column("commit", number=True),
-            Column("columns"),
-        )
-        out.show(out.table(columns, rows, "rows"))
+        out.show(out.listing("table, ordinal#, commit=commit_number#, columns%", value["rows"], "rows"))
     if value["changes"]:
-        out.show(out.table(_CHANGES, [_change(out, one) for one in value["changes"]], "changes since"))
+        shown = "commit=commit_number#, kind, committed=committed_at@, transform=transform_version, job=invocation_id~"
+        out.show(out.listing(shown, value["changes"], "changes since"))
     return None
 
 
@@ -77,7 +71,13 @@ def find(
     found = at.app.get("ledger", {"at": moment(since), "partition_id": partition})
     if at.out.as_json:
         return at.out.json(found.text)
-    at.out.show(at.out.table(_FOUND, [_found(at.out, one) for one in found.value["commits"]]))
+    none = {"commit_number": None, "kind": "none since", "first": None, "last": None, "committed_at": None}
+    rows = [{**one, "commit": one["commit"] or none} for one in found.value["commits"]]
+    shown = (
+        "partition=partition_id, commit=commit.commit_number#, commit.kind, commit.first#, commit.last#,"
+        " committed=commit.committed_at@"
+    )
+    at.out.show(at.out.listing(shown, rows))
     return None
 
 
@@ -89,43 +89,12 @@ def _places(at: At, query: Mapping[str, Any], everything: bool) -> None:
         places += page.value["places"]
     if at.out.as_json:
         return
-    columns = (Column("partition"), Column("number", number=True), Column("letter"), Column("rows in"))
-    rows = [
-        [one["partition_id"], one["sequence_number"], one["letter"] or None, ", ".join(one["tables"]) or None]
-        for one in places
-    ]
-    at.out.show(at.out.table(columns, rows))
+    rows = [{**one, "in": ", ".join(one["tables"])} for one in places]
+    at.out.show(at.out.listing("partition=partition_id, number=sequence_number#, letter, rows in=in", rows))
     at.out.say(page.value["sentence"])
     at.out.say(*(["Older numbers were not searched yet: give --all."] if page.value["next"] else []))
     if places:
         at.out.say(f"Next: {program()} ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
-
-
-_FOUND = (
-    Column("partition"),
-    Column("commit", number=True),
-    Column("kind"),
-    Column("first", number=True),
-    Column("last", number=True),
-    Column("committed"),
-)
-
-
-def _found(out: Output, one: Mapping[str, Any]) -> list[object]:
-    commit = one["commit"]
-    if commit is None:
-        return [one["partition_id"], None, "none since", None, None, None]
-    names = ("commit_number", "kind", "first", "last")
-    return [one["partition_id"], *(commit[name] for name in names), out.when(commit["committed_at"])]
-
-
-_CHANGES = (
-    Column("commit", number=True),
-    Column("kind"),
-    Column("committed"),
-    Column("transform"),
-    Column("job", wide=True),
-)
 
 
 def _place(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
@@ -141,16 +110,6 @@ def _place(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "invocation": found and found["invocation_id"],
         "gap": gap and f"{gap['first']} to {gap['last']}, {gap['status']}, found {out.ago(gap['found_at'])}",
     }
-
-
-def _change(out: Output, one: Mapping[str, Any]) -> list[object]:
-    return [
-        one["commit_number"],
-        one["kind"],
-        out.when(one["committed_at"]),
-        one["transform_version"],
-        one["invocation_id"],
-    ]
 
 
 def audit(

@@ -23,7 +23,6 @@ from hubledger.cli.operate.letters import (
 from hubledger.cli.operate.tasks import wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
-from hubledger.cli.views.output import Column
 from hubledger.cli.views.texts import counted
 from hubledger.cli.views.waiting import Job, wait_for
 
@@ -172,16 +171,8 @@ def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
         at.out.json(answer.text)
     count = int(found["count"])
     if count and not at.out.as_json:
-        columns = (
-            Column("cause"),
-            Column("class"),
-            Column("error type"),
-            Column("letters", number=True),
-        )
-        rows = [
-            [one["fingerprint"], one["error_class"], short_type(one["error_type"]), one["letters"]]
-            for one in found["causes"]
-        ]
-        at.out.show(at.out.table(columns, rows, f"{move}: {counted(count, 'letter')} by cause"))
+        rows = [{**one, "type": short_type(one["error_type"])} for one in found["causes"]]
+        shown = "cause=fingerprint, class=error_class, error type=type, letters#"
+        at.out.show(at.out.listing(shown, rows, f"{move}: {counted(count, 'letter')} by cause"))
         at.out.show(table_of(at.out, found["sample"], "some of them"))
     return count

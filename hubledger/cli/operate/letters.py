@@ -14,15 +14,13 @@ from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.causes import cause_named, groups_of, messages_of
 from hubledger.cli.operate.command import At, Everything
-from hubledger.cli.views.output import Column, Output, toned
-from hubledger.cli.views.texts import brief, lines_of, text_of
+from hubledger.cli.views.output import Output
+from hubledger.cli.views.texts import lines_of, text_of
 
 COLUMNS = (
-    Column("partition"), Column("number", number=True), Column("status"), Column("class"),
-    Column("error type", wide=True),
-    Column("cause", wide=True), Column("attempts", number=True, wide=True), Column("failed"),
-    Column("due", wide=True, optional=True), Column("error", optional=True),
-)  # fmt: skip
+    "partition=partition_id, number=sequence_number#, status*, class=error_class, error type=type~, cause~, attempts#~,"
+    " failed=failed_at@, due=due_at@~?, error=message%?"
+)
 
 
 class Body(StrEnum):
@@ -154,15 +152,15 @@ def table_of(
     """Make a table of letters; one without its error shows the message of its cause, where that is known."""
     known = messages or {}
     rows = [
-        [
-            one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
-            short_type(one["error_type"]), cause_of(one), one["attempts"], out.when(one["failed_at"]),
-            one["due_at"] and out.when(one["due_at"]),
-            brief(one["error"]) if one["error"] else known.get(one["fingerprint"], known.get(cause_of(one))),
-        ]
+        {
+            **one,
+            "type": short_type(one["error_type"]),
+            "cause": (cause := cause_of(one)),
+            "message": one["error"] or known.get(one["fingerprint"], known.get(cause)),
+        }
         for one in letters
-    ]  # fmt: skip
-    return out.table(COLUMNS, rows, title)
+    ]
+    return out.listing(COLUMNS, rows, title)
 
 
 def causes(
@@ -195,25 +193,20 @@ def cause_of(letter: Mapping[str, Any]) -> str:
 
 def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of causes."""
-    columns = (
-        Column("cause"), Column("letters", number=True), Column("open", number=True),
-        Column("class"), Column("error type"),
-        Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", optional=True),
-        Column("values", number=True, wide=True), Column("e.g.", wide=True, optional=True),
-    )  # fmt: skip
-    rows = []
-    for one in groups:
-        sample = one["sample"]
-        rows.append([
-            one["fingerprint"], one["letters"], one["open"], sample["error_class"],
-            short_type(sample["error_type"]),
-            out.when(one["first_failed_at"]), out.when(one["last_failed_at"]),
-            f"{sample['partition_id']}/{sample['sequence_number']}",
-            brief(one["template"]) if one["template"] else None,
-            one["variants"],
-            brief(", ".join(one["examples"])) if one["examples"] else None,
-        ])  # fmt: skip
-    return out.table(columns, rows)
+    rows = [
+        {
+            **one,
+            "type": short_type(one["sample"]["error_type"]),
+            "place": f"{one['sample']['partition_id']}/{one['sample']['sequence_number']}",
+            "such": ", ".join(one["examples"]),
+        }
+        for one in groups
+    ]
+    return out.listing(
+        "cause=fingerprint, letters#, open#, class=sample.error_class, error type=type, first=first_failed_at@~,"
+        " last=last_failed_at@~, sample=place, error=template%?, values=variants#~, e.g.=such%~?",
+        rows,
+    )
 
 
 def show_letter(
@@ -232,9 +225,7 @@ def show_letter(
     if at.out.as_json:
         return at.out.json(found.text)
     letter, out = found.value["letter"], at.out
-    out.show(
-        out.facts(facts_of(out, letter) | {"offset": found.value["offset"], "properties": _properties(found.value)})
-    )
+    out.show(out.facts(facts_of(out, letter) | out.stated("offset, properties%", found.value)))
     out.show(attempts_table(out, found.value["history"]))
     if found.value["body"]:
         out.show(_body(found.value["body"]))
@@ -245,49 +236,24 @@ def show_letter(
 
 def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
     """Return the names and values of a letter."""
-    times = {
-        name: out.ago(letter[name]) for name in ("enqueued_at", "failed_at", "due_at", "settled_at") if letter[name]
-    }
-    return {
-        "letter": f"partition {letter['partition_id']}, number {letter['sequence_number']}",
-        "status": toned(letter["status"]),
-        "held behind": letter["held_behind"],
-        "class": letter["error_class"],
-        "error type": letter["error_type"],
-        "error": letter["error"] and Text(lines_of(letter["error"])),
-        "raised at": letter["error_at"],
+    made = {
+        "place": f"partition {letter['partition_id']}, number {letter['sequence_number']}",
         "cause": cause_of(letter),
-        "attempts": letter["attempts"],
-        "enqueued": times.get("enqueued_at"),
-        "failed": times.get("failed_at"),
-        "due": times.get("due_at"),
-        "settled": times.get("settled_at"),
-        "settled why": letter["settled_why"],
-        "partition key": letter["partition_key"],
-        "transform": letter["transform_version"],
         "body": f"{text_of(letter['body_bytes'])} octets, {'stored' if letter['body_kept'] else 'in the hub only'}",
     }
+    return out.stated(
+        "letter=place, status*, held_behind, class=error_class, error_type, error&, raised at=error_at, cause,"
+        " attempts, enqueued=enqueued_at@, failed=failed_at@, due=due_at@, settled=settled_at@, settled_why,"
+        " partition_key, transform=transform_version, body",
+        {**letter, **made},
+    )
 
 
 def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of the attempts at a letter."""
-    columns = (
-        Column("attempt", number=True), Column("kind"), Column("status"), Column("done"), Column("by"),
-        Column("why", wide=True, optional=True),
-        Column("error type", wide=True, optional=True), Column("error", optional=True),
-    )  # fmt: skip
-    rows = [
-        [
-            one["attempt"], one["kind"], toned(one["status"]), out.when(one["done_at"]), one["done_by"], one["why"],
-            short_type(one["error_type"]), brief(one["error"]) if one["error"] else None,
-        ]
-        for one in history
-    ]  # fmt: skip
-    return out.table(columns, rows, "attempts")
-
-
-def _properties(value: Mapping[str, Any]) -> str | None:
-    return brief(value["properties"]) if value["properties"] else None
+    rows = [{**one, "type": short_type(one["error_type"])} for one in history]
+    shown = "attempt#, kind, status*, done=done_at@, by=done_by, why~?, error type=type~?, error%?"
+    return out.listing(shown, rows, "attempts")
 
 
 def _body(body: Mapping[str, Any]) -> RenderableType:

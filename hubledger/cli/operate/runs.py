@@ -10,7 +10,7 @@ from rich.text import Text
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import Revealed, segment
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import BAD, WARNING, Column, Output, toned
+from hubledger.cli.views.output import BAD, WARNING, Output, toned
 from hubledger.cli.views.texts import lines_of, seconds, text_of
 
 
@@ -28,11 +28,9 @@ Aggregate = Annotated[
 Since = Annotated[str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01.")]
 Until = Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")]
 _COLUMNS = (
-    Column("run"), Column("number", number=True), Column("kind", wide=True), Column("status"),
-    Column("attempt", number=True, wide=True),
-    Column("planned"), Column("closed", wide=True), Column("rows", number=True, wide=True),
-    Column("failure", wide=True, optional=True),
-)  # fmt: skip
+    "run=run_id, number#, kind~, status*, attempt#~, planned=planned_at@, closed=closed_at@~, rows=rows_planned#~,"
+    " failure~?"
+)
 
 
 _SAID = {
@@ -72,19 +70,12 @@ def list_runs(
                 and _noted(out, waiting, f"{waiting['kind']} by {waiting['who']}: {waiting['reason']}"),
             }
         ),
-        out.table(_COLUMNS, [_row(out, one) for page in pages for one in page.value["runs"]]),
+        out.listing(_COLUMNS, [one for page in pages for one in page.value["runs"]]),
     )
 
 
 def _noted(out: Output, what: Mapping[str, Any], said: str) -> Text:
     return Text(text_of(f"{out.ago(what['at'])}, {said}"), style=WARNING)
-
-
-def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
-    return [
-        one["run_id"], one["number"], one["kind"], toned(one["status"]), one["attempt"], out.when(one["planned_at"]),
-        one["closed_at"] and out.when(one["closed_at"]), one["rows_planned"], one["failure"],
-    ]  # fmt: skip
 
 
 def show_run(at: At, run_id: RunId, revealed: Revealed = False) -> int:

@@ -1,7 +1,6 @@
 """`streams`: the incarnation of the stream, and the next one."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -10,7 +9,7 @@ from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.letters import Revealed
 from hubledger.cli.operate.status import stop_line
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import BAD, Column, yes_or_no
+from hubledger.cli.views.output import BAD, yes_or_no
 from hubledger.cli.views.texts import text_of
 
 _Anchor = Annotated[str, typer.Option(metavar="PLACE", help="Where each partition begins: first, latest, or a time.")]
@@ -84,15 +83,9 @@ def _show(at: At, found: AppAnswer) -> None:
         "old letters open": letters,
         "old books": yes_or_no(old["balanced"], "balanced", "NOT BALANCED"),
     }
-    columns = (
-        Column("partition"), Column("begins at", number=True), Column("hub from", number=True, wide=True),
-        Column("hub to", number=True, wide=True), Column("to read", number=True),
-        Column("evidence", wide=True, optional=True),
-    )  # fmt: skip
-    out.show(out.facts(facts), out.table(columns, [_beginning(one) for one in value["partitions"]]))
+    shown = (
+        "partition=partition_id, begins at=anchor#, hub from=hub_beginning#~, hub to=hub_end#~, to read=numbers#,"
+        " evidence~?"
+    )
+    out.show(out.facts(facts), out.listing(shown, value["partitions"]))
     return None
-
-
-def _beginning(one: Mapping[str, Any]) -> list[object]:
-    names = ("partition_id", "anchor", "hub_beginning", "hub_end", "numbers", "evidence")
-    return [one[name] for name in names]

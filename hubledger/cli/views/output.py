@@ -1,8 +1,9 @@
 """Prints for people and for scripts: tables and lines, or the app's JSON; colour on a terminal only."""
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hubledger.cli.console import WIDE
-from hubledger.cli.views.texts import NOTHING, instant, lines_of, safe_json, short_instant, text_of
+from hubledger.cli.views.texts import NOTHING, brief, instant, lines_of, safe_json, short_instant, text_of
 
 COPIED = ("id", "cause", "run")  # columns of values that a person copies: on one line where the table has the room
 GOOD, WARNING, BAD, QUIET = "green", "yellow", "bold red", "dim"
@@ -24,6 +25,7 @@ _TONES = {
     BAD: ("exhausted", "failed", "stopped", "dead_lettered"),
 }
 _TONE_OF = {word: tone for tone, words in _TONES.items() for word in words}
+_SHOWN = re.compile(r"(?:(?P<name>[^=]*)=)?(?P<path>[\w.]+)(?P<marks>[#~?@*%&]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,31 @@ class Output:
             made.add_row(*(row[at] for at in kept))
         return made if cells else Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))
 
+    def listing(self, shown: str, values: Iterable[Mapping[str, Any]], title: str = "") -> RenderableType:
+        """Make a table of an answer's objects.
+
+        `shown` has a word for each column, `path` or `name=path`. Marks after it: # a number, ~ a wide column, ? an
+        optional one, @ an instant, * a status, % a value in one line, & a text of several lines.
+        """
+        words = [found for word in shown.split(", ") if (found := _SHOWN.fullmatch(word))]
+        columns = [Column(_name(one), *(mark in one["marks"] for mark in "#~?")) for one in words]
+        return self.table(columns, [[self._value(each, one, self.when) for one in words] for each in values], title)
+
+    def stated(self, shown: str, value: Mapping[str, Any]) -> dict[str, object]:
+        """Return the facts of an answer's object, by words as those of `listing`."""
+        words = [found for word in shown.split(", ") if (found := _SHOWN.fullmatch(word))]
+        return {_name(one): self._value(value, one, self.ago) for one in words}
+
+    def _value(self, value: Any, word: re.Match[str], instant_of: Callable[[str], str]) -> object:
+        for part in word["path"].split("."):
+            value = value and value[part]
+        if value is None or value == "":
+            return None
+        shown: dict[str, Callable[[Any], object]] = {
+            "@": instant_of, "*": toned, "%": brief, "&": lambda text: Text(lines_of(str(text)))
+        }  # fmt: skip
+        return next((shown[mark](value) for mark in word["marks"] if mark in shown), value)
+
     def facts(self, given: Mapping[str, object]) -> RenderableType:
         """Make a list of names and values; those without a value are left out."""
         made = Table.grid(padding=(0, 2))
@@ -127,6 +154,10 @@ class Output:
             if value is not None and value != "":
                 made.add_row(Text(name), cell(value))
         return made
+
+
+def _name(word: re.Match[str]) -> str:
+    return str(word["path"].rpartition(".")[2].replace("_", " ") if word["name"] is None else word["name"])
 
 
 def cell(value: object) -> Text:
