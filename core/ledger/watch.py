@@ -64,17 +64,16 @@ class Watching:
 @dataclass(frozen=True, slots=True)
 class LaggingPartition:
     """A partition with unaccounted numbers: the time since which its oldest event waits (None: the hub no longer holds
-    any), and the time of its last batch (None: no batch yet)."""
+    any), and the time of its last batch, or of the opening of the stream before the first one."""
 
     partition_id: PartitionId
     since: datetime | None
-    moved_at: datetime | None
+    moved_at: datetime
 
     def stands_since(self, now: datetime) -> datetime | None:
         """Return the time since which events wait and no batch comes. None before STOPPED_AFTER has passed."""
-        known = [at for at in (self.since, self.moved_at) if at is not None]
-        is_long = all(now - at >= STOPPED_AFTER for at in known)
-        return max(known, default=now) if is_long else None
+        since = max(self.since or self.moved_at, self.moved_at)
+        return since if now - since >= STOPPED_AFTER else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +175,11 @@ def _lagging(
     waiting = [id for id, lag in lags.items() if lag]
     known = {one.partition_id: one for one in partitions}
     moved = own.store.read_last_batches() if waiting else {}
+    incarnation = None if moved.keys() >= set(waiting) else own.store.read_incarnation()
+    opened_at = now if incarnation is None else incarnation.opened_at
     return tuple(
         [
-            LaggingPartition(id, _since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
+            LaggingPartition(id, _since(own, known.get(id), own.stream.partition(id), now), moved.get(id, opened_at))
             for id in waiting
         ]
     )

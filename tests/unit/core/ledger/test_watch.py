@@ -23,7 +23,7 @@ from core.ledger.watch import (
 )
 from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
-from core.model.events import PartitionId
+from core.model.events import Incarnation, PartitionId
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
@@ -51,6 +51,10 @@ class Books(Ledger):
     absent: dict[datetime, int] = field(default_factory=dict)
     held_up: int = 0
     stops: dict[PartitionId, tuple[PartitionStop, ...]] = field(default_factory=dict)
+    opened_at: datetime | None = NOW - timedelta(days=9)
+
+    def read_incarnation(self) -> Incarnation | None:
+        return None if self.opened_at is None else Incarnation(1, 1, self.opened_at, None)
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
         return self.books
@@ -166,6 +170,16 @@ def test_a_partition_that_never_committed_waits_from_its_anchor_on() -> None:
     assert seen(Books(), hub)["partitions_stopped"] == 1
     assert seen(Books(anchors={P0: SequenceNumber(14)}), hub)["partitions_stopped"] == 1
     assert seen(Books(anchors={P0: SequenceNumber(15)}), hub)["partitions_stopped"] == 0
+
+
+@pytest.mark.parametrize(("opened", "stopped"), [(STOPPED_AFTER, 1), (STOPPED_AFTER - timedelta(seconds=1), 0)])
+def test_a_partition_that_never_committed_has_the_same_time_since_its_stream_was_opened(
+    opened: timedelta, stopped: int
+) -> None:
+    store = Books(opened_at=NOW - opened)
+    assert seen(store, hub_of(LONG))["partitions_stopped"] == stopped
+    assert find_standing(watching(store, hub_of(LONG)), NOW) == ({P0: NOW - opened} if stopped else {})
+    assert find_standing(watching(Books(opened_at=None), hub_of(LONG)), NOW) == {}
 
 
 def test_the_minute_counts_the_events_after_the_checkpoints_and_none_before_an_anchor() -> None:
