@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
+from uuid import uuid4
 
 from bench.api import LIMIT_MS, app_on
 from bench.figures import Figure
@@ -61,22 +62,25 @@ def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -
 
 
 def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
-    from core.letters.redrive import Redrive, redrive_of
-    from core.letters.redrive_run import request_redrive
+    from core.letters.redrive import CountDiffers, redrive_of
+    from core.letters.redrive_run import redrive_task
     from core.model.letters import MOVES
-    from core.tasks.run import work_on
+    from core.tasks.run import open_task, work_on
+    from core.tasks.task import TaskOrder
     from handlers.app import app
     from handlers.operations.redrives import kind
 
     means = kind(app())
     count = means.chosen.count_matching(wanted, MOVES[move].sources)
-    job = request_redrive(LetterOrder(move, wanted, count, "somebody", "because"), None, means)
-    if not isinstance(job, Redrive):
-        raise RuntimeError(f"{count} letters were expected: {job}")
+    order = TaskOrder(uuid4(), app().open_stream(), "somebody", "because", datetime.now(UTC))
+    asked = redrive_task(order, LetterOrder(move, wanted, count), means.chosen)
+    if isinstance(asked, CountDiffers):
+        raise RuntimeError(f"{count} letters were expected: {asked}")
+    task = open_task(asked, means.tasks)
     began = time.perf_counter()
-    work_on(job.task.task_id, None, means, datetime.now(UTC) + timedelta(hours=1))
+    work_on(task.task_id, None, means, datetime.now(UTC) + timedelta(hours=1))
     seconds = time.perf_counter() - began
-    ended = means.tasks.find(job.task.task_id)
+    ended = means.tasks.find(task.task_id)
     if ended is None or redrive_of(ended).moved != count:
         raise RuntimeError(f"not all letters were moved: {ended}")
     return count, seconds

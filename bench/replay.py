@@ -16,12 +16,13 @@ from core.model.events import Event, EventBatch, Partition
 from core.model.hub import Extent, Place
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind, replay_task
 from core.replay.store.replays import Replays
 from core.settle.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from core.tasks.run import open_parts, work_on
+from core.tasks.run import open_parts, open_task, work_on
+from core.tasks.task import TaskOrder
 from core.transforms import load_transform
 
 EVENTS, HOMES = 30_000, 1_000
@@ -76,8 +77,9 @@ def _timed(run: Callable[[], object]) -> float:
 def _replay(store: Replays, is_dry_run: bool) -> None:
     transform = load_transform("examples.home_security")
     means = ReplayKind(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
-    order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
-    job_id = request_replay(order, means, EVENTS).task.task_id
+    order = TaskOrder(STAMPS.new_id(), store.open_stream(PARTITION.stream), "bench", "to be measured", STAMPS.now())
+    wanted = ReplayOrder(None, None, None, "{}", is_dry_run)
+    job_id = open_task(replay_task(order, wanted, means, EVENTS), means.tasks).task_id
     while ids := open_parts(job_id, means):
         for id in ids:
             work_on(job_id, id, means, datetime.now(UTC) + timedelta(seconds=30))

@@ -13,6 +13,7 @@
     ├── TaskOverlap                an open task keeps the new one out
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     ├── OffsetRefused              the hub does not accept an offset             (in core/model/hub.py)
+    ├── TaskDiffers                a different request has opened a task with this id
     ├── TooManyTasks               as many tasks of a kind are open as the limit allows
     ├── StateDiffers               the stream or hub changed since the dry run   (in core/ledger/next_incarnation.py)
     ├── HubFits                    the hub is still the one that was read        (in core/ledger/next_incarnation.py)
@@ -120,6 +121,14 @@ class TaskOverlap(HubledgerError):
 
     def __init__(self, kind: str, task_id: UUID) -> None:
         super().__init__(f"{kind} {task_id} is {_HOLDS.get(kind, 'open')}: wait until it is done, or cancel it")
+        self.task_id = task_id
+
+
+class TaskDiffers(HubledgerError):
+    """A different request has opened a task with this id; nothing was written."""
+
+    def __init__(self, kind: str, task_id: UUID) -> None:
+        super().__init__(f"{kind} {task_id} was opened by a different request: send this one with a new id")
         self.task_id = task_id
 
 

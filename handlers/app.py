@@ -17,7 +17,6 @@ from core.aggregation.silver import lake_rows
 from core.aggregation.store.commits import Aggregations
 from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import Aggregation
-from core.api.idempotency import Keys
 from core.api.links import Signer
 from core.api.room_store import RoomMeans, RoomStore
 from core.errors import StoreUnavailable
@@ -112,7 +111,6 @@ class App:
     ledger: Ledger
     explanations: Explanations
     listing: LetterListing
-    keys: Keys
     room: RoomMeans
     tasks: Tasks
     purges: Purges
@@ -206,7 +204,6 @@ def _open_app() -> App:
         ledger=ledger,
         explanations=Explanations(stream, transform.row_classes),
         listing=LetterListing(stream),
-        keys=Keys(brief),
         room=_room(settings, brief, transform),
         tasks=Tasks(brief),
         purges=Purges(stream),

@@ -1,4 +1,4 @@
-"""The kinds of tasks: what makes each from the parts of the app, and what shows a task of it.
+"""The kinds of tasks: what makes each from the parts of the app, its request, and what shows a task of it.
 
 A new kind is a line here.
 """
@@ -8,35 +8,42 @@ from typing import Any, NamedTuple, Union
 
 from core.model.tasks import TaskKind
 from core.tasks.run import Kind
-from core.tasks.task import Task
+from core.tasks.task import Task, TaskOrder, TaskRequest
 from handlers.app import App
 from handlers.operations import audit, audit_findings, erasures, purges, redrives, replays
-from handlers.operations.audit_shapes import AuditJobAnswer
-from handlers.operations.erasure_shapes import ErasureAnswer
-from handlers.operations.purge_shapes import PurgeAnswer
-from handlers.operations.redrive_shapes import RedriveAnswer
-from handlers.operations.replay_shapes import ReplayAnswer
-from handlers.operations.task_shapes import TaskAnswer
+from handlers.operations.audit_shapes import AuditJobAnswer, AuditShape
+from handlers.operations.erasure_shapes import ErasureAnswer, ErasureShape
+from handlers.operations.purge_shapes import PurgeAnswer, PurgeShape
+from handlers.operations.redrive_shapes import RedriveAnswer, RedriveShape
+from handlers.operations.replay_shapes import ReplayAnswer, ReplayShape
+from handlers.operations.task_shapes import TaskAnswer, TaskShape
 
 
 class KindOfApp(NamedTuple):
-    """A kind: the function that makes it, the shape of its answers, and the function that shows a task of it. Another
-    one shows it in a list, if to show it whole takes long."""
+    """A kind: the function that makes it, the shapes of its requests and answers, the function that turns a request
+    into a task, and the one that shows a task. Another one shows it in a list, if to show it whole takes long.
+    `at_once` works on a new task while its client waits."""
 
     make: Callable[[App], Kind]
+    asked: type[TaskShape]
     answer: type[TaskAnswer]
+    request: Callable[[App, TaskOrder, Any], TaskRequest]
     shown: Callable[[Task], TaskAnswer]
     listed: Callable[[Task], TaskAnswer] | None = None
+    at_once: Callable[[App, Task], Task] | None = None
 
 
 KINDS: Mapping[TaskKind, KindOfApp] = {
-    "replay": KindOfApp(replays.kind, ReplayAnswer, replays.shown),
-    "redrive": KindOfApp(redrives.kind, RedriveAnswer, redrives.shown, redrives.listed),
-    "purge": KindOfApp(purges.kind, PurgeAnswer, purges.shown),
-    "audit": KindOfApp(audit.kind, AuditJobAnswer, audit_findings.shown),
-    "erasure": KindOfApp(erasures.kind, ErasureAnswer, erasures.shown),
+    "replay": KindOfApp(replays.kind, ReplayShape, ReplayAnswer, replays.request, replays.shown),
+    "redrive": KindOfApp(
+        redrives.kind, RedriveShape, RedriveAnswer, redrives.request, redrives.shown, redrives.listed, redrives.at_once
+    ),
+    "purge": KindOfApp(purges.kind, PurgeShape, PurgeAnswer, purges.request, purges.shown),
+    "audit": KindOfApp(audit.kind, AuditShape, AuditJobAnswer, audit.request, audit_findings.shown),
+    "erasure": KindOfApp(erasures.kind, ErasureShape, ErasureAnswer, erasures.request, erasures.shown),
 }
 ANY_TASK: Any = Union[tuple(one.answer for one in KINDS.values())]  # noqa: UP007 - it is computed
+ANY_REQUEST: Any = Union[tuple(one.asked for one in KINDS.values())]  # noqa: UP007 - it is computed
 
 
 def kind_named(own: App, name: TaskKind) -> Kind:

@@ -190,8 +190,9 @@ def _open_daily(own: "App") -> None:
     """Open the purge of the day, unless one was requested in the last 24 hours or is open."""
     from core.errors import TaskOverlap
     from core.store.stream import StreamClosed
+    from core.tasks.run import open_task
     from core.tasks.task import TaskOrder
-    from handlers.operations.purges import open_purge
+    from handlers.operations.purges import purge_task
 
     stream_id, now = own.find_stream(), own.clock.now()
     if not own.settings.purging.daily or stream_id is None:
@@ -199,7 +200,8 @@ def _open_daily(own: "App") -> None:
     last = own.tasks.find_last(stream_id, "purge")
     if last is None or now - last >= DAY:
         with suppress(TaskOverlap, StreamClosed):
-            open_purge(own, TaskOrder(own.clock.new_id(), stream_id, "timer", "PURGE_DAILY", now), {})
+            order = TaskOrder(own.clock.new_id(), stream_id, "timer", "PURGE_DAILY", now)
+            open_task(purge_task(own, order, {}), own.tasks)
 
 
 def _kind_of(own: "App", task_id: UUID) -> "Kind | None":

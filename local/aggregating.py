@@ -14,7 +14,7 @@ from core.remote.spark.local import LocalEngine, LocalSpark
 from local.aggregates import NoAggregate, aggregate_of_demo, rows_per_event
 from local.feed.domains import HOMES, Domain
 from local.job_killer import JobKiller, worked
-from local.operator import post
+from local.operator import change
 from local.processes import Pause, tail
 from local.replaying import committed_range, replay
 from local.stack import Place
@@ -133,7 +133,7 @@ def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
 def _step(address: str, job: str) -> str:
     """Return the result of one step and the status of the newest run, or the reason of a missing answer."""
     try:
-        status, answer = post(address, "/api/aggregations", {"job": job}, ANSWER)
+        status, answer = change(address, "POST", "/api/aggregations", {"job": job}, ANSWER)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return f"no answer: {str(error) or type(error).__name__}"
     if status != 202:

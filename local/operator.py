@@ -75,7 +75,7 @@ class Operator:
         if letters:
             why = "the demo's operator gives it up"
             order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
-            post(self._host.address, "/api/redrives", order)
+            open_task(self._host.address, "redrive", order)
 
 
 def open_next_incarnation(host: Addressed, pause: Pause) -> None:
@@ -87,21 +87,25 @@ def open_next_incarnation(host: Addressed, pause: Pause) -> None:
         pause(LOOK_EVERY)
     reason = "the demo has recreated the hub"
     order = {"reason": reason, "expected_incarnation": incarnation}
-    code, found = post(host.address, "/api/streams/next-incarnation", order)
+    code, found = change(host.address, "POST", "/api/streams/next-incarnation", order)
     if code == 200:
         order |= {"dry_run": False, "expected_hub_created_at": found["hub_created_at"]}
-        code, found = post(host.address, "/api/streams/next-incarnation", order)
+        code, found = change(host.address, "POST", "/api/streams/next-incarnation", order)
     if code != 200:
         raise NotOpened(f"POST /api/streams/next-incarnation answers {code}: {found}")
     print(f"opened incarnation {found['incarnation']}: {found['evidence']}", flush=True)
 
 
-def post(address: str, path: str, body: Mapping[str, Any], timeout: float = ANSWER) -> tuple[int, Any]:
+def open_task(address: str, kind: str, order: Mapping[str, Any]) -> tuple[int, Any]:
+    """Open a task, and return the status and the body of the answer."""
+    return change(address, "PUT", f"/api/tasks/{uuid.uuid4()}", {"kind": kind, **order})
+
+
+def change(address: str, method: str, path: str, body: Mapping[str, Any], timeout: float = ANSWER) -> tuple[int, Any]:
     """Send a change, and return the status and the body of the answer."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
-    headers = {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
     with closing(connection):
-        connection.request("POST", path, json.dumps(body), headers)
+        connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
         response = connection.getresponse()
         return response.status, json.loads(response.read())
 

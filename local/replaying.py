@@ -10,7 +10,7 @@ from typing import Any
 from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from local.books import BooksUnavailable, get, reading
-from local.operator import post
+from local.operator import open_task
 from local.processes import Pause
 
 LOOK_EVERY = 0.5  # seconds
@@ -63,11 +63,11 @@ def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], obje
         "reason": "the demo replays rows that are in the aggregate",
     }
     try:
-        code, job = post(address, "/api/replays", order)
+        code, job = open_task(address, "replay", order)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NotReplayed(f"POST /api/replays has no answer: {error}") from error
-    if code != 202:
-        raise NotReplayed(f"POST /api/replays answers {code}: {job}")
+        raise NotReplayed(f"the replay has no answer: {error}") from error
+    if code != 201:
+        raise NotReplayed(f"the replay is answered with {code}: {job}")
     counts = _ended(address, job["task_id"], pause)["counts"]
     show(f"replayed {counts['events']:,} events: {counts['rows_retracted']:,} rows were replaced")
 

@@ -53,7 +53,8 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order about a job, or about one of its runs, with its author and reason."""
+    """An order about a job, or about one of its runs, with its author and reason. The client makes the id;
+    an order of the app has none."""
 
     job: str
     move: Move
@@ -61,3 +62,4 @@ class Order:
     reason: str
     at: datetime
     run_id: str | None = None
+    order_id: str = ""

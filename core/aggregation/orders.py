@@ -51,8 +51,8 @@ def cancel(order: Order, run: AggregationRun, store: Pipelines, engine: SparkEng
         raise AggregationConflict(f"run {run.number} has no job in the engine yet: try again, or discard the run")
     if engine is None or engine.name != run.engine:
         raise AggregationConflict(f"the job of run {run.number} is in the engine {run.engine}, and SPARK_ENGINE is not")
-    store.note_order(order)
     engine.cancel(run.engine_job_id)
+    store.note_order(order)  # after it: an order in the history was carried out
 
 
 def discard_run(order: Order, run: AggregationRun, store: Pipelines, engine: SparkEngine | None) -> None:

@@ -40,7 +40,6 @@ INVALID = ProblemType("invalid-request", "The request is not valid", 400)
 NO_ROUTE = ProblemType("no-such-route", "There is nothing at this address", 404)
 NOT_FOUND = ProblemType("not-found", "The request names something that does not exist", 404)
 METHOD = ProblemType("method-not-allowed", "The route does not take this method", 405)
-IN_WORK = ProblemType("request-in-work", "A request under this key is still running", 409)
 CONFLICT = ProblemType("conflict", "The current state does not allow the request", 409)
 TASK_OVERLAP = ProblemType("task-overlap", "An open task keeps this one out", 409)
 BUSY = ProblemType("busy", "The same work is running for another request", 409)
@@ -48,14 +47,13 @@ COUNT_DIFFERS = ProblemType("count-differs", "The count differs from the expecte
 STATE_DIFFERS = ProblemType("state-differs", "The stream is not in the state that the request expects", 412)
 TOO_LARGE = ProblemType("body-too-large", "The body is larger than the limit", 413)
 NOT_JSON = ProblemType("not-json", "The body must be JSON", 415)
-KEY_REUSED = ProblemType("key-reused", "The key belongs to a different request", 422)
 NOT_ALLOWED = ProblemType("not-allowed", "The caller may not do this", 403)
 UNEXPECTED = ProblemType("unexpected", "The app failed, and its log has the reason", 500)
 UNAVAILABLE = ProblemType("unavailable", "A service that the answer needs cannot be used", 503)
 
 TYPES = (
-    INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS, STATE_DIFFERS,
-    TOO_LARGE, NOT_JSON, KEY_REUSED, NOT_ALLOWED, UNEXPECTED, UNAVAILABLE,
+    INVALID, NO_ROUTE, NOT_FOUND, METHOD, BUSY, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS, STATE_DIFFERS,
+    TOO_LARGE, NOT_JSON, NOT_ALLOWED, UNEXPECTED, UNAVAILABLE,
 )  # fmt: skip
 
 

@@ -25,13 +25,12 @@ MOST_OPEN = 10  # planned, running and paused jobs of a stream
 
 @dataclass(frozen=True, slots=True)
 class LetterOrder:
-    """The order of a person: the move, the letters, the number of letters that the person saw, who and why."""
+    """The order of a person: the move, the letters, the number of letters that the person saw, and the rate."""
 
     move: OrderedMove
     chosen: LetterFilter | Selection
     expected_count: int
-    by: str
-    why: str
+    per_second: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from core.model.clock import Clock
 from core.model.events import PartitionId, Stream
 from core.model.letters import MOVES, LetterMove, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
-from core.tasks.run import Done, Kind, Rest, open_task
+from core.tasks.run import Done, Kind, Rest
 from core.tasks.store import Tasks
-from core.tasks.task import Task, TaskOrder, TaskPart
+from core.tasks.task import Task, TaskOrder, TaskPart, TaskRequest
 
 SAMPLED, CAUSES = 5, 100
 
@@ -75,21 +75,14 @@ def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: LetterListi
     return RedrivePreview(chosen.count_matching(wanted, statuses), causes, sample)
 
 
-def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveKind) -> Redrive | CountDiffers:
-    """Open the job that a person requests, if the number of letters is as expected.
-
-    Raises TaskOverlap when an open job has the same filter or selection, TooManyTasks when too many are open, and
-    StreamClosed when the next incarnation was opened since the letters were counted, each with nothing written. Raises
-    CommitOutcomeUnknown when the answer was lost.
-    """
-    now, stream_id = means.clock.now(), means.chosen.find_stream()
-    ranges = _ranges(order, means.chosen, now)
+def redrive_task(order: TaskOrder, wanted: LetterOrder, chosen: LetterListing) -> TaskRequest | CountDiffers:
+    """Return the task of a redrive, if the number of letters is as expected."""
+    ranges = _ranges(wanted, chosen, order.at)
     total = sum(one.letters for one in ranges)
-    if total != order.expected_count or not total or stream_id is None:
+    if total != wanted.expected_count or not total:
         return CountDiffers(total)
-    asked = RedriveAsked(order.move, given_fields(order.chosen) if isinstance(order.chosen, LetterFilter) else None)
-    task = TaskOrder(means.clock.new_id(), stream_id, order.by, order.why, now)
-    return redrive_of(open_task(redrive_request(task, asked, ranges, per_second), means.tasks))
+    given = given_fields(wanted.chosen) if isinstance(wanted.chosen, LetterFilter) else None
+    return redrive_request(order, RedriveAsked(wanted.move, given), ranges, wanted.per_second)
 
 
 def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[RedriveRange, ...]:

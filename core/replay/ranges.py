@@ -24,8 +24,6 @@ class ReplayOrder:
     end: Place | None
     asked: str
     is_dry_run: bool
-    requested_by: str
-    reason: str
     keys: tuple[str, ...] = ()
 
 

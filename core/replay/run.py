@@ -35,7 +35,7 @@ from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journa
 from core.settle.settle import reference_keys
 from core.tasks.run import Done, Kind
 from core.tasks.store import Tasks
-from core.tasks.task import Task, TaskOrder, TaskPart
+from core.tasks.task import Task, TaskOrder, TaskPart, TaskRequest
 
 Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
 LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
@@ -82,19 +82,15 @@ class ReplayKind(Kind):
         self.store.forget_states()
 
 
-def request_replay(order: ReplayOrder, kind: ReplayKind, most_events: int) -> ReplayJob:
-    """Open the job that a person requests: `planned`, with its numbers and with the numbers that are left out.
+def replay_task(order: TaskOrder, wanted: ReplayOrder, kind: ReplayKind, most_events: int) -> TaskRequest:
+    """Return the task of a replay, with its numbers and with the numbers that are left out.
 
-    Raises ReplayRefused for a range that cannot be replayed, TaskOverlap when a different job holds part of it,
-    TooManyTasks when too many jobs are open.
+    Raises ReplayRefused for a range that cannot be replayed.
     """
-    store, clock = kind.store, kind.clock
-    reach = ReplayReach(kind.stream, store.read_replayable(kind.stream), kind.hub, most_events)
-    ranges, left_out = ranges_of(order, reach)
-    named = TaskOrder(clock.new_id(), store.open_stream(kind.stream), order.requested_by, order.reason, clock.now())
-    asked = ReplayAsked(order.asked, left_out, order.keys)
-    request = replay_request(named, asked, ranges, kind.transform.version, is_dry_run=order.is_dry_run)
-    return store.open_replay(kind.stream, request)
+    reach = ReplayReach(kind.stream, kind.store.read_replayable(kind.stream), kind.hub, most_events)
+    ranges, left_out = ranges_of(wanted, reach)
+    asked = ReplayAsked(wanted.asked, left_out, wanted.keys)
+    return replay_request(order, asked, ranges, kind.transform.version, is_dry_run=wanted.is_dry_run)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import TaskConflict, TaskOverlap, TooManyTasks
+from core.errors import TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
 from core.model.tasks import TASK_MOVES, TaskKind, TaskMove, TaskStatus
 from core.store.columns import cut, instant_of, instant_text
 from core.store.database import Database, write
@@ -36,19 +36,28 @@ class Tasks:
         self._database = database
 
     def open(self, request: TaskRequest) -> None:
-        """Write a new task, planned.
+        """Write a new task, planned, unless the same request has opened it.
 
-        Raises TaskOverlap, TooManyTasks and StreamClosed, each with nothing written, and CommitOutcomeUnknown when the
-        answer was lost.
+        Raises TaskDiffers, TaskOverlap, TooManyTasks and StreamClosed, each with nothing written, and
+        CommitOutcomeUnknown when the answer was lost.
         """
         script = open_script(request)
         while True:
             try:
                 self._database.run(script)
             except _NotAdded:
+                if self.find_ordered(request.order.task_id, request.order.digest):
+                    return
                 self._refuse(request)  # otherwise that task has just ended
             else:
                 return
+
+    def find_ordered(self, task_id: UUID, digest: str) -> Task | None:
+        """Return the task that this request has opened, or None. Raises TaskDiffers when a different one has."""
+        found = self.find(task_id)
+        if found is not None and found.request_digest != digest:
+            raise TaskDiffers(found.kind, task_id)
+        return found
 
     def find(self, task_id: UUID) -> Task | None:
         """Return a task as it is now, or None."""
@@ -198,6 +207,7 @@ def _values(request: TaskRequest) -> dict[str, Any]:
         "is_dry_run": int(request.is_dry_run),
         "task_key": request.key,
         "asked": request.asked,
+        "request_digest": order.digest,
         "total": len(request.parts) if request.total is None else request.total,
         "per_second": request.per_second or 0,
         "requested_by": cut(order.by, PERSON_LENGTH),

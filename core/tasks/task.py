@@ -33,13 +33,15 @@ class PartRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskOrder:
-    """What every new task has: its id and stream, and who orders it, why and when."""
+    """What every new task has: its id and stream, and who orders it, why and when. The client makes the id, and the
+    digest tells its request from others; the app's own tasks have none."""
 
     task_id: UUID
     stream_id: int
     by: str
     why: str
     at: datetime
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class TaskFacts:
     status: TaskStatus
     is_dry_run: bool
     asked: str
+    request_digest: str
     total: int
     pieces: int
     per_second: int | None

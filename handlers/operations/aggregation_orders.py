@@ -9,6 +9,7 @@ from core.aggregation.runs import AggregationRun, Failure
 from core.aggregation.spark import SparkEngine
 from core.api.operation import Answer, Answered, Call, Nothing, operation
 from core.api.problems import CONFLICT, NOT_FOUND, Problem, not_found
+from core.api.shown import written
 from core.errors import AggregationConflict
 from handlers.app import aggregation, app
 from handlers.operations.aggregation_shapes import (
@@ -51,18 +52,18 @@ def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
 def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     """Pause the planning, submits and commits of a job until it is resumed; a running Spark job finishes."""
     body, job = call.body, job_of(call.body.job)
-    order = Order(job, "pause", call.who, body.reason, call.at)
-    _carry_out(lambda: orders.pause(order, app().pipelines))
-    return PauseAnswer(job=job, paused=PausedAnswer(at=call.at, who=call.who, reason=body.reason))
+    order = Order(job, "pause", call.who, body.reason, call.at, order_id=body.order_id)
+    _carry_out(order, lambda: orders.pause(order, app().pipelines))
+    return _paused(job)
 
 
 @operation("Resume the aggregation", "aggregations", problems=(CONFLICT,))
 def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     """Go on with the next tick."""
     job = job_of(call.body.job)
-    order = Order(job, "resume", call.who, call.body.reason, call.at)
-    _carry_out(lambda: orders.resume(order, app().pipelines))
-    return PauseAnswer(job=job, paused=None)
+    order = Order(job, "resume", call.who, call.body.reason, call.at, order_id=call.body.order_id)
+    _carry_out(order, lambda: orders.resume(order, app().pipelines))
+    return _paused(job)
 
 
 @operation("Replace the windows of some days", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
@@ -81,17 +82,17 @@ def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
 def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnswer:
     """End the order; a run that is planned already can be discarded."""
     job = job_of(call.body.job)
-    order = Order(job, "withdraw", call.who, call.body.reason, call.at)
-    _carry_out(lambda: orders.withdraw(order, app().aggregation_store.read_standing(job), app().pipelines))
-    return PlacedAnswer(job=job, waiting=None)
+    order = Order(job, "withdraw", call.who, call.body.reason, call.at, order_id=call.body.order_id)
+    _carry_out(order, lambda: orders.withdraw(order, app().aggregation_store.read_standing(job), app().pipelines))
+    return _waiting(job)
 
 
 @operation("Cancel the job of an open run; its next attempt follows", "aggregations", problems=(NOT_FOUND, CONFLICT))
 def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAnswer:
     """Ask the engine to end the job."""
     run = found_run(call.path.run_id)
-    order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id)
-    _carry_out(lambda: orders.cancel(order, run, app().pipelines, open_spark()))
+    order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
+    _carry_out(order, lambda: orders.cancel(order, run, app().pipelines, open_spark()))
     return detail_of(found_run(run.run_id))
 
 
@@ -100,11 +101,11 @@ def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetail
     """Close the run without a result, or take the result away; nothing is lost, because the cut stays."""
     run = found_run(call.path.run_id)
     move: Move = "discard_run" if call.body.what == "run" else "discard_result"
-    order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id)
+    order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
     if call.body.what == "run":
-        _carry_out(lambda: orders.discard_run(order, run, app().pipelines, open_spark()))
+        _carry_out(order, lambda: orders.discard_run(order, run, app().pipelines, open_spark()))
     else:
-        _carry_out(lambda: orders.discard_result(order, run, app().pipelines))
+        _carry_out(order, lambda: orders.discard_result(order, run, app().pipelines))
     return detail_of(found_run(run.run_id))
 
 
@@ -117,16 +118,29 @@ def open_spark() -> SparkEngine | None:
 def _place(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer:
     body, job = call.body, job_of(call.body.job)
     wanted = RunOrder(kind, Days(body.since_day, body.until_day), call.at, call.who, body.reason)
-    order, standing = Order(job, kind, call.who, body.reason, call.at), app().aggregation_store.read_standing(job)
-    _carry_out(lambda: orders.place(order, wanted, standing, app().pipelines))
-    return Answer(PlacedAnswer(job=job, waiting=waiting_answer(wanted)), 202, {"Location": "/api/aggregations"})
+    order = Order(job, kind, call.who, body.reason, call.at, order_id=body.order_id)
+    standing = app().aggregation_store.read_standing(job)
+    _carry_out(order, lambda: orders.place(order, wanted, standing, app().pipelines), wanted.days)
+    return Answer(_waiting(job), 202, {"Location": "/api/aggregations"})
 
 
-def _carry_out(order: Callable[[], None]) -> None:
+def _carry_out(order: Order, act: Callable[[], None], days: Days | None = None) -> None:
+    """Carry an order out, unless it was carried out under its id."""
+    store = app().pipelines
     try:
-        order()
+        if not store.is_given(order, days):
+            act()
     except AggregationConflict as conflict:
         raise Problem(CONFLICT, str(conflict)) from conflict
+
+
+def _paused(job: str) -> PauseAnswer:
+    pause = app().aggregation_store.read_standing(job).pause
+    return PauseAnswer(job=job, paused=None if pause is None else written(PausedAnswer, pause))
+
+
+def _waiting(job: str) -> PlacedAnswer:
+    return PlacedAnswer(job=job, waiting=waiting_answer(app().aggregation_store.read_standing(job).order))
 
 
 def found_run(run_id: str) -> AggregationRun:

@@ -14,6 +14,7 @@ from core.api.operation import Answered, Cursor, Reason, Shape
 from core.api.problems import invalid
 from core.api.shown import shape_of
 from handlers.app import app
+from handlers.operations.task_shapes import UUID_FORM
 
 MOST_RUNS = 100
 JobName = Annotated[
@@ -24,6 +25,9 @@ JobName = Annotated[
     ),
 ]
 RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z", description="A run's id.")]
+
+
+OrderText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="An id that the client makes for the order.")]
 
 
 class AggregationBody(Shape):
@@ -43,6 +47,7 @@ class AggregationsQuery(Shape):
 class PauseShape(Shape):
     """The job to pause or resume, and the reason."""
 
+    order_id: OrderText
     reason: Reason
     job: JobName | msgspec.UnsetType = msgspec.UNSET
 
@@ -50,6 +55,7 @@ class PauseShape(Shape):
 class DaysShape(Shape):
     """The job, the first and the last day of event time in UTC (by default there is no end), and the reason."""
 
+    order_id: OrderText
     reason: Reason
     job: JobName | msgspec.UnsetType = msgspec.UNSET
     since_day: date | None = None
@@ -65,12 +71,14 @@ class RunPath(Shape):
 class CancelShape(Shape):
     """The reason to cancel the job of a run."""
 
+    order_id: OrderText
     reason: Reason
 
 
 class DiscardShape(Shape):
     """The reason to discard a run, or only its staged result."""
 
+    order_id: OrderText
     reason: Reason
     what: Literal["run", "result"]
 

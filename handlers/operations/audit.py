@@ -3,20 +3,18 @@
 import threading
 from datetime import timedelta
 
-from core.api.operation import Answer, Call, Nothing, number_of, operation
-from core.api.problems import BUSY, NOT_FOUND, TASK_OVERLAP, Problem, invalid, not_found
+from core.api.operation import Call, Nothing, number_of, operation
+from core.api.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
 from core.ledger.audit import audit
 from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
 from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_NUMBERS
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.tasks.run import open_task
-from core.tasks.task import TaskOrder
+from core.tasks.task import TaskOrder, TaskRequest
 from handlers.app import CLOCK, App, app
-from handlers.operations.audit_findings import audit_means, audited_partitions, fault_answer, partition_answer, shown
-from handlers.operations.audit_shapes import AuditAnswer, AuditJobAnswer, AuditQuery, AuditShape
-from handlers.operations.task_shapes import begun, opening
+from handlers.operations.audit_findings import audit_means, audited_partitions, fault_answer, partition_answer
+from handlers.operations.audit_shapes import AuditAnswer, AuditQuery, AuditShape
 
 AT_MOST = timedelta(seconds=20)  # of one request
 
@@ -40,20 +38,14 @@ def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
         _auditing.release()
 
 
-@operation("Request an audit of all ranges or the rows", "tasks", {202: AuditJobAnswer}, (NOT_FOUND, TASK_OVERLAP))
-def request_audit(call: Call[Nothing, Nothing, AuditShape]) -> Answer:
-    """Open a task; its orchestration works on it. One audit of the stream is open at a time."""
-    own, asked = app(), call.body
-    first, last = _ends(asked)
-    id = None if asked.partition_id is None else PartitionId(asked.partition_id)
+def request(own: App, order: TaskOrder, body: AuditShape) -> TaskRequest:
+    """Return the task of an audit; raise a problem for a partition without a commit."""
+    first, last = _ends(body)
+    id = None if body.partition_id is None else PartitionId(body.partition_id)
     partitions = audited_partitions(own, id)
     if not partitions:
         raise not_found("partition_id", "there is no commit" if id is None else f"partition {id} has no commit")
-    order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, "", call.at)
-    wanted = AuditAsked(id, asked.whole, asked.rows, first, last)
-    with opening():
-        task = open_task(audit_request(order, wanted, partitions), own.tasks)
-    return begun(shown(task))
+    return audit_request(order, AuditAsked(id, body.whole, body.rows, first, last), partitions)
 
 
 def kind(own: App) -> AuditKind:

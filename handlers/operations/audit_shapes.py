@@ -8,7 +8,7 @@ import msgspec
 from core.api.operation import Answered, NumberText, PartitionText, Shape
 from core.api.shown import shape_of
 from core.ledger.faults import FaultKind, LedgerFault
-from handlers.operations.task_shapes import TaskAnswer
+from handlers.operations.task_shapes import TaskAnswer, TaskShape
 
 
 class AuditQuery(Shape):
@@ -17,7 +17,7 @@ class AuditQuery(Shape):
     partition_id: PartitionText | None = None
 
 
-class AuditShape(Shape):
+class AuditShape(TaskShape, tag="audit"):
     """A request for an audit as a task: one partition, or all. `whole` reads every range, also those that an earlier
     task verified. `rows` also recounts the rows: the numbers from `first` to `last` of one partition, or the newest
     numbers of each."""

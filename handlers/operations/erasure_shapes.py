@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import Answered, Reason, Shape
+from core.api.operation import Answered, Reason
 from core.ledger.erasure.erasure import MOST_SUBJECTS
-from handlers.operations.task_shapes import TaskAnswer
+from handlers.operations.task_shapes import TaskAnswer, TaskShape
 
 Subject = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
@@ -14,7 +14,7 @@ Subject = Annotated[
 Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_SUBJECTS)]
 
 
-class ErasureShape(Shape):
+class ErasureShape(TaskShape, tag="erasure"):
     """A request to forget subjects, without the blanks around them. Only a request with `dry_run` = false erases
     anything; it fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
 

@@ -1,13 +1,11 @@
-"""Request an erasure, and show it."""
+"""An erasure as a task: make it of a request, and show it."""
 
 import time
 from collections.abc import Mapping
 
 from core.aggregation.erase import ErasedRows, erase_rows
 from core.aggregation.lake import FILES_KEPT
-from core.api.operation import Answer, Call, Nothing, operation
-from core.api.problems import CONFLICT, NOT_FOUND, TASK_OVERLAP, Problem, invalid, not_found
-from core.errors import TaskOverlap
+from core.api.problems import CONFLICT, Problem, invalid, not_found
 from core.ledger.erasure.erasure import COUNTS, asked_of, erased_by, erasure_request
 from core.ledger.erasure.texts import without_subjects
 from core.ledger.erasure.work import ErasureKind
@@ -16,28 +14,19 @@ from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import Span, span
 from core.remote.hub.ends import read_ends
-from core.tasks.run import open_task
 from core.tasks.task import Task, TaskOrder, TaskRequest
 from core.transforms.aggregates import load_aggregates
-from handlers.app import CLOCK, App, aggregation, app
+from handlers.app import App, aggregation
 from handlers.operations.erasure_shapes import ErasedPartitionAnswer, ErasureAnswer, ErasureShape
-from handlers.operations.task_shapes import begun, of_every_kind, opening
+from handlers.operations.task_shapes import of_every_kind
 
 
-@operation(
-    "Request an erasure; a dry run by default", "tasks", {202: ErasureAnswer}, (NOT_FOUND, TASK_OVERLAP, CONFLICT)
-)
-def request_erasure(call: Call[Nothing, Nothing, ErasureShape]) -> Answer:
-    """Open a task; its orchestration works on it. One erasure of the stream is open at a time; a second request for the
-    same subjects is answered with the first."""
-    own, body = app(), call.body
+def request(own: App, order: TaskOrder, body: ErasureShape) -> TaskRequest:
+    """Return the task of an erasure; raise a problem for subjects that cannot be erased."""
     subjects = tuple(dict.fromkeys(subject for one in body.subjects if (subject := one.strip())))
     _refuse(own, subjects, body.reason)
     spans = _spans(own, body.dry_run)
-    order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, body.reason, call.at)
-    request = erasure_request(order, subjects, spans, is_dry_run=body.dry_run, most_rows=body.most_rows)
-    with opening():
-        return begun(shown(_open(own, request, subjects)))
+    return erasure_request(order, subjects, spans, is_dry_run=body.dry_run, most_rows=body.most_rows)
 
 
 def kind(own: App) -> ErasureKind:
@@ -68,19 +57,6 @@ def shown(task: Task) -> ErasureAnswer:
         notes=[*total.notes],
         **counts,
     )
-
-
-def _open(own: App, request: TaskRequest, subjects: tuple[str, ...]) -> Task:
-    """Open an erasure, or return the open one of the same subjects."""
-    try:
-        return open_task(request, own.tasks)
-    except TaskOverlap as overlap:
-        standing = own.tasks.find(overlap.task_id)
-        if standing is None or standing.kind != "erasure" or standing.is_dry_run != request.is_dry_run:
-            raise
-        if set(asked_of(standing).subjects) != set(subjects):
-            raise
-        return standing
 
 
 def _refuse(own: App, subjects: tuple[str, ...], reason: str) -> None:

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import Answered, Reason, Shape
+from core.api.operation import Answered, Reason
 from core.model.retention import DEFAULT_DAYS, MOST_DAYS
-from handlers.operations.task_shapes import TaskAnswer
+from handlers.operations.task_shapes import TaskAnswer, TaskShape
 
 Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
 _NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})
 
 
-class PurgeShape(Shape):
+class PurgeShape(TaskShape, tag="purge"):
     """A request for a purge. A table that `older_than_days` leaves out has the days of the settings. Only a request
     with `dry_run` = false deletes anything."""
 

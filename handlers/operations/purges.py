@@ -1,33 +1,25 @@
-"""Request a purge, and show it."""
+"""A purge as a task: make it of a request, and show it."""
 
 from collections.abc import Mapping
 
-from core.api.operation import Answer, Call, Nothing, operation
-from core.api.problems import NOT_FOUND, TASK_OVERLAP, invalid, not_found
+from core.api.problems import invalid
 from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, Found, purge_of, purge_request
 from core.ledger.retention.work import DEADLINE, PurgeKind
 from core.model.retention import DEFAULT_DAYS
-from core.tasks.run import open_task
-from core.tasks.task import Task, TaskOrder
-from handlers.app import CLOCK, App, app
+from core.tasks.task import Task, TaskOrder, TaskRequest
+from handlers.app import App
 from handlers.operations.audit_findings import verified
 from handlers.operations.purge_shapes import PurgeAnswer, PurgedTableAnswer, PurgeShape
-from handlers.operations.task_shapes import begun, of_every_kind, opening
+from handlers.operations.task_shapes import of_every_kind
 
 
-@operation("Request a purge of old rows; a dry run by default", "tasks", {202: PurgeAnswer}, (NOT_FOUND, TASK_OVERLAP))
-def request_purge(call: Call[Nothing, Nothing, PurgeShape]) -> Answer:
-    """Open a task; its orchestration works on it. One purge of the stream is open at a time."""
-    own, asked = app(), call.body.older_than_days or {}
+def request(own: App, order: TaskOrder, body: PurgeShape) -> TaskRequest:
+    """Return the task of a purge; raise a problem for a table that no purge knows."""
+    asked = body.older_than_days or {}
     unknown = sorted(set(asked) - set(DEFAULT_DAYS))
     if unknown:
         raise invalid("older_than_days", f"there is no table {unknown[0]}: name some of {', '.join(DEFAULT_DAYS)}")
-    stream_id = own.find_stream()
-    if stream_id is None:
-        raise not_found("purges", "there is no commit yet, so nothing can be purged")
-    order = TaskOrder(CLOCK.new_id(), stream_id, call.who, call.body.reason, call.at)
-    with opening():
-        return begun(shown(open_purge(own, order, asked, is_dry_run=call.body.dry_run)))
+    return purge_task(own, order, asked, is_dry_run=body.dry_run)
 
 
 def kind(own: App) -> PurgeKind:
@@ -48,11 +40,10 @@ def shown(task: Task) -> PurgeAnswer:
     )
 
 
-def open_purge(own: App, order: TaskOrder, days: Mapping[str, int], *, is_dry_run: bool = False) -> Task:
-    """Open a purge with these days of some tables, and those of the settings. Raises TaskOverlap while one is open."""
+def purge_task(own: App, order: TaskOrder, days: Mapping[str, int], *, is_dry_run: bool = False) -> TaskRequest:
+    """Return the task of a purge with these days of some tables, and those of the settings."""
     of_tables = {**own.settings.purging.days, **days}
-    request = purge_request(order, of_tables, own.purges.read_purge_partitions(), is_dry_run=is_dry_run)
-    return open_task(request, own.tasks)
+    return purge_request(order, of_tables, own.purges.read_purge_partitions(), is_dry_run=is_dry_run)
 
 
 def _table(name: str, found: Found) -> PurgedTableAnswer:

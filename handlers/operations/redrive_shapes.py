@@ -9,7 +9,7 @@ from core.api.shown import shape_of
 from core.letters.redrive import RedriveOutcome, RedriveResult
 from core.model.letters import LetterPosition
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
-from handlers.operations.task_shapes import TaskAnswer
+from handlers.operations.task_shapes import TaskAnswer, TaskShape
 
 MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
 MOST_SHOWN = 100  # selected letters in an answer
@@ -30,7 +30,7 @@ class LetterName(Shape):
     sequence_number: NumberText
 
 
-class RedriveShape(Shape):
+class RedriveShape(TaskShape, tag="redrive"):
     """The move; the letters, by exactly one of `letters` and `filter` ({} is all); the number of them that can be
     moved, as the person saw it; why; and the limit of letters per second, if there is one."""
 
@@ -83,8 +83,8 @@ class OutcomeAnswer(_Outcome):
 class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
     """A redrive. `filter` holds the given fields, a partition key hidden; of a selection, `letters` are the first
     hundred. `total` letters could be moved at the request; those that had changed when the task came to them are
-    `unmoved`. `done` counts both. A discard, a
-    retry that has moved nothing, and the answer to the request have no `outcome`."""
+    `unmoved`. `done` counts both. A discard,
+    and a retry that has moved nothing, have no `outcome`."""
 
     move: RedriveMove
     filter: dict[str, str] | None

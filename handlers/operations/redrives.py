@@ -1,23 +1,22 @@
-"""Retry or discard letters, few or many, as a task: preview it, request it, and show it."""
+"""Retry or discard letters, few or many, as a task: preview it, make it of a request, and show it."""
 
 import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
 
-from core.api.operation import Answer, Call, Nothing, number_of, operation
-from core.api.problems import CONFLICT, COUNT_DIFFERS, TASK_OVERLAP, Problem, clipped
+from core.api.operation import Call, Nothing, number_of, operation
+from core.api.problems import COUNT_DIFFERS, Problem
 from core.api.shown import written
 from core.errors import InfrastructureFault
 from core.letters.listing import LetterFilter
 from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, redrive_of
-from core.letters.redrive_run import RedriveKind, request_redrive
+from core.letters.redrive_run import RedriveKind, redrive_task
 from core.letters.redrive_run import preview_redrive as preview_of
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition, OrderedMove, Selection
-from core.model.tasks import OPEN
 from core.tasks.run import note_fault, work_on
-from core.tasks.task import Task
+from core.tasks.task import Task, TaskOrder, TaskRequest
 from handlers.app import App, app, in_time
 from handlers.operations.letters import LetterChoice, filter_of, hide_letter, letter_answer
 from handlers.operations.redrive_shapes import (
@@ -34,7 +33,7 @@ from handlers.operations.redrive_shapes import (
     RedriveShape,
     SelectedAnswer,
 )
-from handlers.operations.task_shapes import begun, of_every_kind, opening
+from handlers.operations.task_shapes import of_every_kind
 
 log = logging.getLogger("hubledger.api")
 MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
@@ -50,31 +49,22 @@ def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer
     return PreviewAnswer(count=found.count, causes=list(map(_cause, found.causes)), sample=sample)
 
 
-@operation(
-    "Retry or discard letters of any number, at once or as a task that goes on",
-    "tasks",
-    {200: RedriveAnswer, 202: RedriveAnswer},
-    (COUNT_DIFFERS, TASK_OVERLAP, CONFLICT),
-)
-def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
-    """Open a task, and work on it for some seconds: 200 when it is done by then. Else its orchestration goes on."""
-    body, own = call.body, app()
-    order = LetterOrder(MOVED[body.move], _chosen(body), body.expected_count, call.who, body.reason)
+def request(own: App, order: TaskOrder, body: RedriveShape) -> TaskRequest:
+    """Return the task of a redrive; raise a problem when the number of letters is a different one."""
+    wanted = LetterOrder(MOVED[body.move], _chosen(body), body.expected_count, body.per_second)
+    found = redrive_task(order, wanted, own.listing)
+    if isinstance(found, CountDiffers):
+        said = f"{found.found} letters can be moved now, not {body.expected_count}; nothing was changed"
+        raise Problem(COUNT_DIFFERS, said, more={"count": found.found})
+    return found
+
+
+def at_once(own: App, task: Task) -> Task:
+    """Work for some seconds on a new task without a rate, and return it as it is then. A fault is the task's, not the
+    request's: the task is stored, and goes on. No wait for the database takes longer than the work may."""
+    if task.per_second is not None:
+        return task
     redrives = kind(own)
-    with opening():
-        job = request_redrive(order, body.per_second, redrives)
-    if isinstance(job, CountDiffers):
-        said = f"{job.found} letters can be moved now, not {body.expected_count}; nothing was changed"
-        raise Problem(COUNT_DIFFERS, said, more={"count": job.found})
-    done = shown(job.task if body.per_second else _worked_on(job.task, redrives, own), most=0)
-    facts = {"task_id": done.task_id, "total": done.total, "moved": done.moved, "status": done.status}
-    log.info("redrive requested", extra={"action": body.move, "who": call.who, "why": clipped(body.reason), **facts})
-    return begun(done) if done.status in OPEN else Answer(done)
-
-
-def _worked_on(task: Task, redrives: RedriveKind, own: App) -> Task:
-    """Work on a new task at once, and return it as it is then. A fault is the task's, not the request's: the task is
-    stored, and goes on. No wait for the database takes longer than the work may."""
     with in_time(AT_ONCE):
         try:
             work_on(task.task_id, None, redrives, redrives.clock.now() + AT_ONCE)
@@ -115,7 +105,7 @@ def shown(task: Task, most: int = MOST_COUNTED) -> RedriveAnswer:
 
 
 def _outcome(job: Redrive, most: int) -> OutcomeAnswer | None:
-    if not (most and job.moved and job.asked.walks_up):
+    if not (job.moved and job.asked.walks_up):
         return None
     found = app().redrives.outcome(job.task.task_id, most)
     return written(OutcomeAnswer, found, result=found.result, words=found.words)

@@ -9,7 +9,7 @@ from core.api.operation import Answered, Cursor, Instant, NumberText, PartitionT
 from core.api.shown import shape_of
 from core.model.spans import Span
 from core.replay.job import MOST_KEYS, LeftOut, ReplayCounts
-from handlers.operations.task_shapes import PAGE, Limit, TaskAnswer
+from handlers.operations.task_shapes import PAGE, Limit, TaskAnswer, TaskShape
 
 OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
@@ -25,7 +25,7 @@ class PlaceShape(Shape):
     enqueued_at: Instant | None = None
 
 
-class ReplayShape(Shape):
+class ReplayShape(TaskShape, tag="replay"):
     """A request for a replay. A range by number or offset includes both ends, one by time ends before `to`. A field
     that is left out means all that is committed. With `keys`, only the events of these partition keys are replayed.
     Only a request with `dry_run` = false changes anything."""

@@ -1,12 +1,12 @@
-"""Request a replay, and show it and the diff of a dry run."""
+"""A replay as a task: make it of a request, and show it and the diff of a dry run."""
 
 import json
 
 import msgspec
 
 from core.api.cursors import Number, key_of, page_of
-from core.api.operation import Answer, Call, Nothing, PartitionText, number_of, operation, utc
-from core.api.problems import CONFLICT, NOT_FOUND, TASK_OVERLAP, invalid
+from core.api.operation import Call, Nothing, PartitionText, number_of, operation, utc
+from core.api.problems import NOT_FOUND, invalid
 from core.api.shown import written
 from core.errors import ReplayRefused
 from core.model.events import PartitionId
@@ -14,8 +14,8 @@ from core.model.hub import Place
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, ReplayCounts, replay_of
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, request_replay
-from core.tasks.task import Task
+from core.replay.run import ReplayKind, replay_task
+from core.tasks.task import Task, TaskOrder, TaskRequest
 from handlers.app import App, app
 from handlers.operations.replay_shapes import (
     CountsAnswer,
@@ -29,19 +29,15 @@ from handlers.operations.replay_shapes import (
     ReplayShape,
     SpanAnswer,
 )
-from handlers.operations.task_shapes import TaskPath, begun, found_task, of_every_kind, opening
+from handlers.operations.task_shapes import TaskPath, found_task, of_every_kind
 
 
-@operation("Request a replay; a dry run by default", "tasks", {202: ReplayAnswer}, (TASK_OVERLAP, CONFLICT))
-def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
-    """Make a planned task; the orchestration begins it."""
-    own = app()
+def request(own: App, order: TaskOrder, body: ReplayShape) -> TaskRequest:
+    """Return the task of a replay; raise a problem for a range that cannot be replayed."""
     try:
-        with opening():
-            job = request_replay(_order(call), kind(own), own.settings.replay_most_events)
+        return replay_task(order, _wanted(body), kind(own), own.settings.replay_most_events)
     except ReplayRefused as refusal:
         raise invalid(refusal.field, refusal.why) from refusal
-    return begun(shown(job.task))
 
 
 @operation("The changes that a dry run shows, event by event", "tasks", problems=(NOT_FOUND,))
@@ -82,8 +78,7 @@ def shown(task: Task) -> ReplayAnswer:
     )
 
 
-def _order(call: Call[Nothing, Nothing, ReplayShape]) -> ReplayOrder:
-    body = call.body
+def _wanted(body: ReplayShape) -> ReplayOrder:
     partitions = None if body.partitions is None else tuple(map(PartitionId, body.partitions))
     asked = {"partitions": body.partitions, "from": body.from_, "to": body.to}
     return ReplayOrder(
@@ -92,8 +87,6 @@ def _order(call: Call[Nothing, Nothing, ReplayShape]) -> ReplayOrder:
         end=_place(body.to, "to"),
         asked=msgspec.json.encode(asked).decode(),
         is_dry_run=body.dry_run,
-        requested_by=call.who,
-        reason=body.reason,
         keys=_keys(body.keys or []),
     )
 

@@ -1,18 +1,14 @@
 """The shapes of requests about tasks, and the fields that the answer of every kind has."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 
-from core.api.operation import Answer, Answered, Cursor, Reason, Shape
-from core.api.problems import CONFLICT, TASK_OVERLAP, Problem, not_found
-from core.errors import TaskOverlap, TooManyTasks
+from core.api.operation import Answered, Cursor, Reason, Shape
+from core.api.problems import not_found
 from core.model.tasks import TaskKind, TaskStatus
-from core.store.stream import StreamClosed
 from core.tasks.task import Task
 from handlers.app import App
 
@@ -26,6 +22,12 @@ class TaskPath(Shape):
     """A task."""
 
     task_id: TaskText
+
+
+class TaskShape(Shape, tag_field="kind"):
+    """A request for a task."""
+
+    reason: Reason | Literal[""] = ""
 
 
 class MoveShape(Shape):
@@ -100,24 +102,6 @@ def of_every_kind(task: Task, done: int, total: int, deadline_at: datetime | Non
         "fault": task.fault,
         "history": [msgspec.json.decode(line, type=MoveAnswer) for line in task.history.splitlines()],
     }
-
-
-def begun(shown: TaskAnswer) -> Answer:
-    """Return the answer to a request that has begun a task."""
-    return Answer(shown, 202, {"Location": f"/api/tasks/{shown.task_id}", "Retry-After": "2"})
-
-
-@contextmanager
-def opening() -> Iterator[None]:
-    """Answer with a problem when a task is not opened: others are open, or the stream has just been closed."""
-    try:
-        yield
-    except TaskOverlap as overlap:
-        raise Problem(TASK_OVERLAP, str(overlap), more={"task_id": str(overlap.task_id)}) from overlap
-    except TooManyTasks as full:
-        raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
-    except StreamClosed as closed:
-        raise Problem(CONFLICT, "the next incarnation of the stream was opened: send the request again") from closed
 
 
 def found_task(own: App, task_id: str, kind: TaskKind | None = None) -> Task:

@@ -1,16 +1,32 @@
-"""List and show tasks of every kind, and pause, resume and cancel them."""
+"""Open, list and show tasks of every kind, and pause, resume and cancel them."""
 
+import logging
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from core.api.cursors import Moment, key_of, page_of, query_of
-from core.api.operation import Answered, Call, Nothing, operation
-from core.api.problems import CONFLICT, NOT_FOUND, Problem
-from core.model.tasks import TaskMove, TaskVerb
-from core.tasks.task import Task
-from handlers.app import app
-from handlers.kinds import ANY_TASK, KINDS, kind_named
-from handlers.operations.task_shapes import MoveShape, ResumeShape, TaskAnswer, TaskPath, TasksQuery, found_task
+from core.api.operation import Answer, Answered, Call, Nothing, operation
+from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped, not_found
+from core.errors import TaskDiffers, TaskOverlap, TooManyTasks
+from core.model.tasks import OPEN, TASK_MOVES, TaskKind, TaskMove, TaskVerb
+from core.store.stream import StreamClosed
+from core.tasks.run import open_task
+from core.tasks.task import Task, TaskOrder
+from handlers.app import App, app
+from handlers.kinds import ANY_REQUEST, ANY_TASK, KINDS, kind_named
+from handlers.operations.task_shapes import (
+    MoveShape,
+    ResumeShape,
+    TaskAnswer,
+    TaskPath,
+    TaskShape,
+    TasksQuery,
+    found_task,
+)
+
+log = logging.getLogger("hubledger.api")
 
 
 class TasksAnswer(Answered):
@@ -19,6 +35,43 @@ class TasksAnswer(Answered):
     tasks: list[ANY_TASK]
     next: str | None
     kinds: list[str]
+
+
+@operation(
+    "Open a task; the same request again is answered with the same task",
+    "tasks",
+    {200: ANY_TASK, 201: ANY_TASK},
+    (NOT_FOUND, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS),
+)
+def put_task(call: Call[TaskPath, Nothing, ANY_REQUEST]) -> Answer:
+    """Open the task of an id that the client made; its orchestration works on it."""
+    own, body, task_id = app(), call.body, UUID(call.path.task_id)
+    name: TaskKind = body.__struct_config__.tag
+    digest = own.settings.erasure.hash_of(msgspec.json.encode(body, order="deterministic").decode())
+    try:
+        task, status = own.tasks.find_ordered(task_id, digest), 200
+        if task is None:
+            task, status = _opened(own, name, call, digest), 201
+    except (TaskDiffers, TaskOverlap) as other:
+        kind = CONFLICT if isinstance(other, TaskDiffers) else TASK_OVERLAP
+        raise Problem(kind, str(other), more={"task_id": str(other.task_id)}) from other
+    except TooManyTasks as full:
+        raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
+    except StreamClosed as closed:
+        raise Problem(CONFLICT, "the next incarnation of the stream was opened: send the request again") from closed
+    later = {"Retry-After": "2"} if task.status in OPEN else {}
+    return Answer(_shown(task, in_list=True), status, {"Location": f"/api/tasks/{task_id}", **later})
+
+
+def _opened(own: App, name: TaskKind, call: Call[TaskPath, Nothing, TaskShape], digest: str) -> Task:
+    kind, stream_id = KINDS[name], own.find_stream()
+    if stream_id is None:
+        raise not_found("kind", f"there is no commit yet, so there is nothing for this {name}")
+    order = TaskOrder(UUID(call.path.task_id), stream_id, call.who, call.body.reason, call.at, digest)
+    task = open_task(kind.request(own, order, call.body), own.tasks)
+    facts = {"kind": name, "task_id": call.path.task_id, "who": call.who, "why": clipped(call.body.reason)}
+    log.info("task opened", extra={"action": "open", **facts, "total": task.total})
+    return task if kind.at_once is None else kind.at_once(own, task)
 
 
 @operation("A page of tasks", "tasks")
@@ -71,12 +124,12 @@ def _moved(call: Call[TaskPath, Nothing, Any], verb: TaskVerb, version: str | No
     own = app()
     task = found_task(own, call.path.task_id)
     move = TaskMove(task.task_id, verb, call.who, call.body.reason, call.at, transform_version=version)
-    if not own.tasks.move(move):
-        status = found_task(own, call.path.task_id).status
-        raise Problem(CONFLICT, f"{verb}: the {task.kind} is {status}", more={"task_status": status})
+    is_moved, task = own.tasks.move(move), found_task(own, call.path.task_id)
+    if not is_moved and task.status != TASK_MOVES[verb].target:
+        raise Problem(CONFLICT, f"{verb}: the {task.kind} is {task.status}", more={"task_status": task.status})
     if verb == "cancel":
         kind_named(own, task.kind).over(task.task_id)
-    return _shown(found_task(own, call.path.task_id))
+    return _shown(task)
 
 
 def _shown(task: Task, *, in_list: bool = False) -> TaskAnswer:

@@ -1,4 +1,4 @@
-// The JSON twin of this page. Keys stay in this tab; a request that changes anything is sent under its own key.
+// The JSON twin of this page. Keys stay in this tab.
 
 import { button, el, fault, field, notice, renew } from "./dom.js";
 
@@ -89,11 +89,14 @@ const unrevealed = (problem) => (problem.needsKey && sessionStorage.getItem(KEY)
   ? new Problem(problem.status, { type: "about:blank", detail: "the key of this tab does not open what reveals events" })
   : problem);
 
-/** POST once: a second request under the same `key` changes nothing more. */
-export async function post(path, body, key = crypto.randomUUID()) {
-  const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
-  return answered(await send(path, { method: "POST", headers, body: JSON.stringify(body) }));
-}
+/** Change something. A route says by its state, or by an id of the request, what a second request does. */
+export const post = (path, body) => change("POST", path, body);
+
+/** Open a task of a kind. The same request again, under the same id, opens no second one. */
+export const open = (kind, body, id = crypto.randomUUID()) => change("PUT", `tasks/${id}`, { kind, ...body });
+
+const change = async (method, path, body) => answered(await send(path,
+  { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }));
 
 async function send(path, options) {
   const key = sessionStorage.getItem(KEY);

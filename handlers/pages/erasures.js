@@ -1,6 +1,6 @@
 // Erasures: name subjects, see in a dry run what there is of them, then forget them for good.
 
-import { post, tried } from "./api.js";
+import { open, tried } from "./api.js";
 import { confirm } from "./confirm.js";
 import { button, card, count, el, field, grouped, inOrder, plural, table, taskAt } from "./dom.js";
 
@@ -14,7 +14,7 @@ export function erasuresCard() {
   const trouble = el("div", {});
   const subjects = () => [...new Set(names.value.split("\n").map((one) => one.trim()).filter(Boolean))];
   const begin = async (dryRun, why) => {
-    const task = await post("erasures", { subjects: subjects(), reason: why, dry_run: dryRun });
+    const task = await open("erasure", { subjects: subjects(), reason: why, dry_run: dryRun });
     counted = dryRun ? { task: task.task_id, names: names.value, reason: reason.value } : NONE;
     location.hash = taskAt(task);
   };

@@ -1,6 +1,6 @@
 // The first screen: what needs an operator, the balance of the ledger with the numbers that prove it, lag and rate, the partitions.
 
-import { get, post, repeat } from "./api.js";
+import { get, open, repeat } from "./api.js";
 import { ago, badge, button, card, count, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
   table, taskAt, wordOf } from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
@@ -131,7 +131,7 @@ function auditing() {
     tell("Reading the ranges…");
     const asked = Object.fromEntries(Object.entries(boxes).filter(([, box]) => box.checked).map(([name]) => [name, true]));
     try {
-      if (Object.keys(asked).length) location.hash = taskAt(await post("audits", asked));
+      if (Object.keys(asked).length) location.hash = taskAt(await open("audit", asked));
       else found.replaceChildren(audited(await get("ledger/audit")));
     } catch (problem) {
       found.replaceChildren(fault(problem));

@@ -1,6 +1,6 @@
 // Purges: the last one, and a dry run, which counts the old rows of each table.
 
-import { get, post, tried } from "./api.js";
+import { get, open, tried } from "./api.js";
 import { badge, button, card, count, dated, el, plural, table, taskAt } from "./dom.js";
 
 // The rows of a table that a purge knows, in plain words.
@@ -15,7 +15,7 @@ export async function purgesCard({ older_than_days: days, purge_daily: isDaily }
   const trouble = el("div", {});
   const start = button("Count old rows", async () => {
     start.disabled = true;
-    const counts = async () => { location.hash = taskAt(await post("purges", { reason: "a dry run from the operator's page" })); };
+    const counts = async () => { location.hash = taskAt(await open("purge", { reason: "a dry run from the operator's page" })); };
     start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
   return card("Purges", el("p", { class: "quiet" },

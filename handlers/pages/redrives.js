@@ -1,6 +1,6 @@
 // Redrives: retry or discard letters. Few are moved at once; of many, or with a rate, the task goes on and is followed.
 
-import { get, post, tried } from "./api.js";
+import { get, open, tried } from "./api.js";
 import { confirm } from "./confirm.js";
 import { badge, button, capital, card, causeAt, count, el, field, isNarrow, plural, renew, table, taskAt } from "./dom.js";
 
@@ -20,11 +20,11 @@ const share = (done, total) => (done > total ? `${count(done)}, ${count(done - t
 
 /** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
 export async function order(move, chosen, number, again, rate = null) {
-  const how = MOVES[move];
+  const [how, id] = [MOVES[move], crypto.randomUUID()];
   let made = null;
   const act = async (expected, reason) => {
     const limit = rate?.value.trim() ? { per_second: Number(rate.value) } : {};
-    made = await post("redrives", { move, ...chosen, expected_count: expected, reason, ...limit });
+    made = await open("redrive", { move, ...chosen, expected_count: expected, reason, ...limit }, id);
     return isOver(made) ? outcome(made) : "The task goes on";
   };
   const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];

@@ -1,6 +1,6 @@
 // Replays: choose a range, see in a dry run what would change, then replay it for good and follow the progress.
 
-import { get, isRefusal, post, Problem } from "./api.js";
+import { get, isRefusal, open, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
 import { badge, button, card, choice, count, el, fault, field, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, renew,
   table, taskAt } from "./dom.js";
@@ -40,7 +40,7 @@ export function newReplay(asked) {
     event.preventDefault();
     try {
       const values = [way, first, last, partitions, keys, reason].map((input) => input.value);
-      location.hash = taskAt(await post("replays", order(...values)));
+      location.hash = taskAt(await open("replay", order(...values)));
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       trouble.replaceChildren(fault(problem));
@@ -126,13 +126,14 @@ function commit(job) {
   const order = job.partitions.length === 1 ? byNumbers(job.partitions[0])
     : Object.fromEntries(Object.entries(job.asked).filter(([, value]) => value !== null));
   const grows = job.partitions.length > 1 && !job.asked.to;
+  const id = crypto.randomUUID();
   let made = null;
   return confirm({ title: "Replay for good", word: "Replay", number: job.keys ? job.counts.events : job.total,
     text: (number) => `${plural(number, "event")} will be replayed; in the dry run `
       + `the rows of ${plural(job.counts.events_changed, "event")} changed.`
       + (grows ? " Events that were committed since the dry run will be replayed too." : ""),
     act: async (_, reason) => {
-      made = await post("replays", { ...order, ...await keysOf(job), dry_run: false, reason });
+      made = await open("replay", { ...order, ...await keysOf(job), dry_run: false, reason }, id);
       return "The replay has begun";
     } }).then((done) => { if (done) location.hash = taskAt(made); });
 }

@@ -93,17 +93,18 @@ const daysOf = (one) => (one.since_day || one.until_day
 
 function placed(order, again) {
   const [since, until] = ["since_day", "until_day"].map((name) => el("input", { type: "date", name }));
+  const id = crypto.randomUUID();
   const more = [field("First day, in UTC. Empty: all before.", since), field("Last day. Empty: all after.", until)];
   return confirm({ ...order, number: null, more, text: () => order.says,
     act: async (_, reason) => {
-      await post(order.path, { reason, since_day: since.value || null, until_day: until.value || null });
+      await post(order.path, { order_id: id, reason, since_day: since.value || null, until_day: until.value || null });
       return "Ordered: the next step without an open run begins it";
     } }).then((done) => { if (done) again(); });
 }
 
-const ordered = (order, path, body, again) => confirm({ ...order, number: null, text: () => order.says,
+const ordered = (order, path, body, again, id = crypto.randomUUID()) => confirm({ ...order, number: null, text: () => order.says,
   act: async (_, reason) => {
-    await post(path, { ...body, reason });
+    await post(path, { order_id: id, ...body, reason });
     return `Done: ${order.title.toLowerCase()}`;
   } }).then((done) => { if (done) again(); });
 

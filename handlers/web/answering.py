@@ -1,45 +1,34 @@
 """Answer a request with the operation of its route: admit its caller, read it, run it, and write the answer.
 
-A change runs once per key; each answer that reveals something is logged.
+Each change, and each answer that reveals something, is logged.
 """
 
 import gzip
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any
 
 import azure.functions as func
 import msgspec
 
-from core.api.idempotency import KeyClaim, Keys, key_of_caller, standing
 from core.api.links import refuse_without_link
 from core.api.operation import Answer, Answered, Call, Operation, Shape
-from core.api.problems import IN_WORK, KEY_REUSED, SAFE, Problem, clipped, of_fault, unexpected
+from core.api.problems import SAFE, Problem, clipped, of_fault, unexpected
 from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
 from core.errors import HubledgerError
 from core.model.access import AccessPolicy
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
 from handlers.web.problems import problem_response
-from handlers.web.requests import idempotency_key, read_body, read_path, read_query
+from handlers.web.requests import read_body, read_path, read_query
 from handlers.web.slashes import redirect_of
 from handlers.web.tags import is_known
 
 log = logging.getLogger("hubledger.api")
 SMALL = 1_000  # octets of an answer that compression would hardly make shorter
 _CODING = re.compile(r"(gzip|\*)\s*(?:;\s*q=([0-9.]+)\s*)?")
-CLAIMS = 3  # attempts to claim a key while other requests claim it first
-
-
-class StoredAnswer(msgspec.Struct, frozen=True):
-    """An answer in the form that is stored under a key."""
-
-    status: int
-    headers: dict[str, str]
-    body: msgspec.Raw
 
 
 def answer(
@@ -81,14 +70,10 @@ def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: M
     operation, at = operations[route], datetime.now(UTC)
     _admit(req, route, caller, at)
     changing = route.level is CHANGING
-    key = idempotency_key(req) if changing else ""
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
     call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations, lambda: app().room)
-    if not changing:
-        return _noted(_full(operation.run(call)), route, call)
-    claim = KeyClaim(key_of_caller(call.who, key), _hash_of(operation, path, body), call.at)
-    return once(claim, app().keys, lambda: _changed(operation, call))
+    return _noted(_full(operation.run(call)), route, call)
 
 
 def _caller(req: func.HttpRequest, route: Route) -> Caller:
@@ -106,7 +91,9 @@ def _admit(req: func.HttpRequest, route: Route, caller: Caller, at: datetime) ->
 
 
 def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
-    """Log the caller who saw part of an event, or of the subject of a link, or who made a link."""
+    """Log the caller who changed something, saw part of an event or of the subject of a link, or made a link."""
+    if route.level is CHANGING:
+        log.info("request done", extra={"action": route.name, "who": call.who, "status": done.status})
     if route.level is REVEALING or route.level.link is not None:
         log.info("data revealed", extra={"action": "reveal", "route": route.name, **_facts(call)})
     if route.level is LINKING:
@@ -123,48 +110,6 @@ def _facts(call: Call[Any, Any, Any]) -> dict[str, str]:
 def _logged(shape: Shape) -> dict[str, str]:
     """Return the values of a request, cut, and without letters that would break a line."""
     return {name: clipped(str(value)) for name, value in msgspec.structs.asdict(shape).items() if value is not None}
-
-
-def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:
-    done = _full(operation.run(call))
-    log.info("request done", extra={"action": operation.name, "who": call.who, "status": done.status})
-    return done
-
-
-def once(claim: KeyClaim, keys: Keys, run: Callable[[], Answer]) -> Answer:
-    """Run a request under its key, or return the answer of its earlier run. A run that fails stores nothing."""
-    for _ in range(CLAIMS):
-        stored = keys.read_key(claim.key)
-        stands = standing(claim, stored)
-        if stands == "answered" and stored is not None:
-            return _again(stored.answer or "")
-        if stands == "other_request":
-            raise Problem(KEY_REUSED, "a different request of yours used this Idempotency-Key: send a new one")
-        if stands == "free" and keys.claim_key(claim):
-            return _claimed(claim, keys, run)
-    said = "the request under this Idempotency-Key still runs: send it again"
-    raise Problem(IN_WORK, said, headers={"Retry-After": "2"})
-
-
-def _claimed(claim: KeyClaim, keys: Keys, run: Callable[[], Answer]) -> Answer:
-    try:
-        done = run()
-    except BaseException:
-        keys.release_key(claim)
-        raise
-    stored = StoredAnswer(done.status, dict(done.headers), msgspec.Raw(_octets(done)))
-    keys.keep_answer(claim, msgspec.json.encode(stored).decode())
-    return done
-
-
-def _again(text: str) -> Answer:
-    stored = msgspec.json.decode(text, type=StoredAnswer)
-    return Answer(bytes(stored.body), stored.status, stored.headers)
-
-
-def _hash_of(operation: Operation, path: object, body: object) -> str:
-    """Hash the values of a request, not its octets: white space and the order of fields make no difference."""
-    return sha256(msgspec.json.encode([operation.name, path, body])).hexdigest()
 
 
 def _full(given: Answered | Answer) -> Answer:

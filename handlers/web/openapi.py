@@ -1,14 +1,14 @@
 """Describe the API in OpenAPI 3.1, from the declarations that validate requests and write answers."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from core.api.operation import JSON, Nothing, Operation, Shape
 from core.api.problems import TYPES
 from core.api.route import CHANGING, COUNTING, LINKING, OPEN, READING, REVEALING, Level, Route
-from handlers.web.requests import KEY, LARGEST_BODY
+from handlers.web.requests import LARGEST_BODY
 from handlers.web.responses import HEADERS, ProblemAnswer, responses_of
 
 VERSION = "1"
@@ -79,7 +79,7 @@ class _Shapes:
         self._all = components
         of_parameters = {self._name(shape) for one in operations for shape in (one.path, one.query, Nothing)}
         self.components = {name: shape for name, shape in components.items() if name not in of_parameters}
-        for shape in dict.fromkeys(types):
+        for shape in dict.fromkeys(each for one in types for each in get_args(one) or (one,)):
             if names := getattr(shape, "ONE_OF", ()):
                 _require_one_of(names, self.components[self._name(shape)])
         self.components["ProblemAnswer"]["properties"]["type"]["enum"] = [kind.uri for kind in TYPES]
@@ -92,7 +92,7 @@ class _Shapes:
 
     def _name(self, shape: type) -> str:
         """Return the name of a shape among the components: longer than its own where two shapes have the same."""
-        return str(self.refs[shape]["$ref"].rpartition("/")[2])
+        return str(self.refs[shape]["$ref"].rpartition("/")[2]) if shape in self.refs else shape.__name__
 
 
 def _in_ecma(schema: Any) -> Any:
@@ -124,28 +124,15 @@ def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool)
 
 
 def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str, Any]:
-    changing = route.level is CHANGING
     parameters = shapes.parameters(operation.path, "path") + shapes.parameters(operation.query, "query")
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag],
-        "parameters": parameters + ([_IDEMPOTENCY_KEY] if changing else []),
+        "parameters": parameters,
         "responses": responses_of(operation, route, shapes.refs),
         "security": [] if route.level is OPEN else [{route.level.name: [route.level.role] if route.level.role else []}],
     }
     if operation.body is not Nothing:
         described["requestBody"] = {"required": True, "content": {JSON: {"schema": shapes.refs[operation.body]}}}
     return described
-
-
-_IDEMPOTENCY_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": True,
-    "description": (
-        "Made by the caller, bare or in quotation marks. For a day, a request of this caller under this key runs once;"
-        " a repeat gets the same answer."
-    ),
-    "schema": {"type": "string", "pattern": f"^(?:{KEY.pattern})$"},
-}

@@ -17,7 +17,6 @@ from core.model.bodies import cut_times, cutting_times
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together
 OF_THE_HOST = {"code", "clientid"}  # the host's own parameters: they carry a key
-KEY = re.compile(r'[!#-~][!-~]{0,99}|"(?:[!#-\[\]-~]|\\["\\]){1,100}"')  # bare, or quoted (RFC 9651)
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 Read = TypeVar("Read", bound=Shape)
 
@@ -78,14 +77,6 @@ def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
             raise invalid(name, "this name occurs twice in one object")
-
-
-def idempotency_key(req: func.HttpRequest) -> str:
-    """Read the key under which this request runs once, however often it is sent, without its quotation marks."""
-    key = req.headers.get("idempotency-key", "")
-    if not KEY.fullmatch(key):
-        raise invalid("Idempotency-Key", "this header is required, with 1 to 100 visible ASCII characters")
-    return re.sub(r"\\(.)", r"\1", key[1:-1]) if key.startswith('"') else key
 
 
 def _one_of(given: Read) -> Read:

@@ -7,9 +7,7 @@ import msgspec
 
 from core.api.operation import JSON, Operation
 from core.api.problems import (
-    IN_WORK,
     INVALID,
-    KEY_REUSED,
     METHOD,
     NOT_ALLOWED,
     NOT_JSON,
@@ -25,9 +23,10 @@ from core.api.route import CHANGING, Level, Route
 
 PROBLEM = "application/problem+json"
 _OF_ALL = (INVALID, METHOD, UNEXPECTED, UNAVAILABLE)
-_OF_CHANGES = (IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
+_OF_CHANGES = (TOO_LARGE, NOT_JSON)
 _OPTIONAL = {  # the headers of some answers, by status
-    202: ("Location", "Retry-After"),
+    201: ("Location", "Retry-After"),
+    202: ("Location",),
     308: ("Location",),
     405: ("Allow",),
     409: ("Retry-After",),
@@ -41,7 +40,7 @@ _MEANINGS = {
     "Vary": "The answer depends on these headers of the request.",
     "Content-Encoding": "`gzip`, where `Accept-Encoding` takes it and the answer is longer than 1,000 octets.",
     "ETag": "The version of the answer; send it back as `If-None-Match`.",
-    "Location": "The address of the job; with status 308, the address without its last slashes, relative.",
+    "Location": "The address of the task or the runs; with status 308, the address without its last slashes, relative.",
     "Retry-After": "Seconds to wait before the next request.",
     "Allow": "The methods of the address.",
 }

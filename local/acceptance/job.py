@@ -14,7 +14,7 @@ from local.acceptance.hosts import AnyHost
 from local.books import BooksUnavailable, count_accounted, count_letters, count_open_letters, get, reading, select
 from local.feed.domains import HOMES
 from local.feed.record import published_copies
-from local.operator import post
+from local.operator import open_task
 from local.processes import Child, ChildFailed, Pause
 from local.recount import recount
 from local.replaying import NotReplayed, Range, replay
@@ -118,8 +118,8 @@ class Acceptance:
         if not count:
             return 0
         order = {"move": "discard", "filter": chosen, "expected_count": count, "reason": REASON}
-        code, job = post(self.target.host.address, "/api/redrives", order)
-        if code not in (200, 202):  # a letter was tried in between
+        code, job = open_task(self.target.host.address, "redrive", order)
+        if code != 201:  # a letter was tried in between
             return 0
         path = f"/api/tasks/{job['task_id']}"
         ended = self._until("redrive", lambda: self._get(path), lambda seen: seen["status"] == "done")

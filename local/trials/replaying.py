@@ -13,8 +13,9 @@ from core.model.rows import Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, request_replay
-from core.tasks.run import open_parts, work_on
+from core.replay.run import ReplayKind, replay_task
+from core.tasks.run import open_parts, open_task, work_on
+from core.tasks.task import TaskOrder
 from local.trials.outcomes import BEGINNING, event_of
 
 STREAM = Stream("trial/events", "trial")
@@ -31,9 +32,11 @@ def register(rows: Sequence[Row], means: Means) -> None:
 
 def replay_all(means: ReplayKind, *, is_dry_run: bool) -> UUID:
     """Replay every event of a trial to the end, and return the id of the job."""
-    order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", is_dry_run, "trial", "replay of every event")
+    stream_id, now = means.store.open_stream(means.stream), means.clock.now()
+    order = TaskOrder(means.clock.new_id(), stream_id, "trial", "replay of every event", now)
+    wanted = ReplayOrder((EVENTS.partition_id,), None, None, "{}", is_dry_run)
     last = means.hub.extent(EVENTS).last
-    job_id = request_replay(order, means, most_events=last + 1).task.task_id
+    job_id = open_task(replay_task(order, wanted, means, most_events=last + 1), means.tasks).task_id
     while partition_ids := open_parts(job_id, means):
         for each in partition_ids:
             work_on(job_id, each, means, means.clock.now() + DAY)

@@ -148,15 +148,16 @@ SELECT t.task_id, t.asked, t.reason, t.fault, t.history
  WHERE t.stream_id = :stream_id;
 
 -- name: reword_tasks
--- Replace the texts that people wrote in tasks, from a JSON array of [task_id, asked, reason, fault, history].
+-- Replace the texts that people wrote in tasks, and the digests of these, from a JSON array of [task_id, asked, reason, fault, history].
 -- params: reworded nvarchar(max)
 UPDATE task AS t
-   SET asked = n.value ->> 1, reason = n.value ->> 2, fault = n.value ->> 3, history = n.value ->> 4
+   SET asked = n.value ->> 1, reason = n.value ->> 2, fault = n.value ->> 3, history = n.value ->> 4,
+       request_digest = ''
   FROM json_each(:reworded) AS n
  WHERE t.task_id = n.value ->> 0;
 -- sqlserver:
 UPDATE t
-   SET asked = n.asked, reason = n.reason, fault = n.fault, history = n.history
+   SET asked = n.asked, reason = n.reason, fault = n.fault, history = n.history, request_digest = ''
   FROM OPENJSON(@reworded) WITH (
        task_id varchar(36) '$[0]', asked nvarchar(max) '$[1]', reason nvarchar(1000) '$[2]', fault nvarchar(2000) '$[3]',
        history nvarchar(max) '$[4]') AS n

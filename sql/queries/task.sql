@@ -1,6 +1,6 @@
 -- part: task
 -- The columns of a task and of its stream, in the order of the fields of TaskFacts.
-t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dry_run, t.asked, t.total, t.pieces,
+t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dry_run, t.asked, t.request_digest, t.total, t.pieces,
        t.per_second, CONVERT(varchar(33), t.next_piece_at, 126) AS next_piece_at, t.requested_by, t.reason,
        CONVERT(varchar(33), t.requested_at, 126) AS requested_at,
        CONVERT(varchar(33), t.started_at, 126) AS started_at,
@@ -9,13 +9,14 @@ t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dr
        t.transform_version;
 
 -- name: add_task
--- Insert a new task, planned; touches no row when an open task of its kind has the same key or, if it holds numbers, some
+-- Insert a new task, planned; touches no row when there is a task with its id, when an open task of its kind has the same key or, if it holds numbers, some
 -- of the numbers of an open task that holds them, or when too many of its kind are open. The stream's row is locked, so tasks are opened one by one.
--- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, holds_numbers bit, parts nvarchar(max), transform_version nvarchar(4000)
+-- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), request_digest varchar(8000), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, holds_numbers bit, parts nvarchar(max), transform_version nvarchar(4000)
 INSERT INTO task
-       (task_id, stream_id, kind, status, is_dry_run, task_key, asked, total, pieces, per_second, next_piece_at,
-        requested_by, reason, requested_at, updated_at, history, transform_version)
-SELECT :task_id, :stream_id, :kind, 'planned', :is_dry_run, :task_key, :asked, :total, 0, NULLIF(:per_second, 0), :requested_at,
+       (task_id, stream_id, kind, status, is_dry_run, task_key, asked, request_digest, total, pieces, per_second,
+        next_piece_at, requested_by, reason, requested_at, updated_at, history, transform_version)
+SELECT :task_id, :stream_id, :kind, 'planned', :is_dry_run, :task_key, :asked, :request_digest, :total, 0,
+       NULLIF(:per_second, 0), :requested_at,
        :requested_by, :reason, :requested_at, :requested_at, '', NULLIF(:transform_version, '')
  WHERE :most_open > (
        SELECT COUNT(*) FROM task AS o
@@ -24,6 +25,7 @@ SELECT :task_id, :stream_id, :kind, 'planned', :is_dry_run, :task_key, :asked, :
        SELECT 1 FROM task AS k
         WHERE k.stream_id = :stream_id AND k.kind = :kind AND k.task_key = :task_key
           AND k.status IN ('planned', 'running', 'paused'))
+   AND NOT EXISTS (SELECT 1 FROM task AS s WHERE s.task_id = :task_id)
    AND (:holds_numbers = 0
     OR NOT EXISTS (
        SELECT 1

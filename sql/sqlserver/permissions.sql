@@ -26,7 +26,6 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.erased_subject TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 

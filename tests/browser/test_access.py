@@ -59,8 +59,8 @@ def test_a_key_that_may_not_reveal_explains_a_number_without_its_rows(page: "Pag
 
 def test_the_changes_of_a_dry_run_are_hidden_without_the_role(page: "Page", run: Run) -> None:
     refuse(page, "**/api/tasks/*/diff*")
-    order = {"reason": "look first", "partitions": ["9"], "to": {"sequence_number": "0"}}
-    sent = page.request.post(f"{run.address}/api/replays", data=order, headers={"Idempotency-Key": uuid4().hex})
+    order = {"kind": "replay", "reason": "look first", "partitions": ["9"], "to": {"sequence_number": "0"}}
+    sent = page.request.put(f"{run.address}/api/tasks/{uuid4()}", data=order)
     page.goto(f"{run.address}/api/ops#/tasks/{sent.json()['task_id']}")
     page.wait_for_selector("#hidden-changes")
     page.wait_for_selector("#task-status .badge:text-is('done')")

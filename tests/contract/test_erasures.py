@@ -29,7 +29,7 @@ from tests.fakes.erasing import ErasingWorld, events_of
 from tests.fakes.kept import Engine
 from tests.fakes.lone import LoneTries
 from tests.fakes.plain_transform import ROW_CLASSES, transform
-from tests.fakes.replaying import changed, order
+from tests.fakes.replaying import changed, order, request_replay
 from tests.fakes.store import Store
 
 N = SequenceNumber
@@ -294,7 +294,7 @@ def test_an_erasure_and_a_replay_of_the_same_numbers_keep_each_other_out(world: 
     world.work(replay)
     task = world.ask_erasure(GONE)
     with pytest.raises(TaskOverlap, match=f"erasure {task.task_id}"):
-        world.ask(ReplayOrder(None, None, None, "{}", False, "somebody", "why"))
+        world.ask(ReplayOrder(None, None, None, "{}", False))
 
 
 def test_without_its_key_nothing_is_retried_or_replayed(world: ErasingWorld) -> None:
@@ -331,8 +331,8 @@ def test_the_lake_is_asked_until_it_has_answered(world: ErasingWorld) -> None:
 
 
 def test_other_tasks_that_name_the_subject_are_reworded(world: ErasingWorld) -> None:
-    asked = ReplayOrder(None, None, None, '{"keys": ["home-7", "home-70"]}', True, "somebody", f"for {GONE}, please")
-    job = world.replay(asked)
+    asked = ReplayOrder(None, None, None, '{"keys": ["home-7", "home-70"]}', True)
+    job = world.work(request_replay(asked, world.means, 1_000, f"for {GONE}, please"))
     world.erase(GONE)
     found = world.store.find_replay(job.task.task_id)
     assert found is not None

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayRefused
+from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict
 from core.ledger.store.incarnations import Incarnations, Opening
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
@@ -15,7 +15,7 @@ from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber
 from core.store.database import write
 from core.store.memory import Memory
-from core.store.stream import OneStream
+from core.store.stream import OneStream, StreamClosed
 from tests.contract.test_replay_jobs import request
 from tests.fakes.builders import (
     EPOCH,
@@ -232,17 +232,14 @@ def test_open_replays_of_the_closed_stream_are_cancelled(store: Store) -> None:
     assert "next incarnation" in (found.task.fault or "")
 
 
-def test_a_replay_of_numbers_of_the_closed_stream_is_refused_and_the_next_request_reads_the_new_one(
-    store: Store,
-) -> None:
+def test_a_replay_of_numbers_of_the_closed_stream_is_not_opened(store: Store) -> None:
     remembering = store.remembering(timedelta(seconds=5))
     remembering.commit_batch(commit(remembering.read_partition(P), 0, 9))
     open_next(store)
     job = request()
-    with pytest.raises(ReplayRefused, match="next incarnation"):
+    with pytest.raises(StreamClosed):
         opened(remembering, job)
     assert store.find_replay(job.order.task_id) is None
-    assert remembering.read_replayable(STREAM) == ()
 
 
 def test_a_replay_that_the_next_incarnation_cancels_leaves_no_carried_states(store: Store) -> None:

@@ -11,7 +11,7 @@ import pytest
 from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterFilter
 from core.letters.redrive import MOST_OPEN, CountDiffers, LetterOrder, RedriveOutcome, Walked
-from core.letters.redrive_run import plan_piece, request_redrive
+from core.letters.redrive_run import plan_piece
 from core.letters.store.redrives import LOOKED_AT
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition, OrderedMove
@@ -19,7 +19,7 @@ from core.model.spans import SequenceNumber
 from core.model.tasks import TASK_MOVES, TaskVerb
 from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
-from tests.fakes.redriving import ALL, Redriving, with_exhausted_letters
+from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters
 from tests.fakes.store import Store
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")
@@ -96,9 +96,9 @@ def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: En
 
 
 def test_a_different_count_opens_nothing(desk: Redriving) -> None:
-    assert request_redrive(LetterOrder("requeue", ALL, 11, "somebody", "because"), None, desk.means) == CountDiffers(12)
-    held = LetterOrder("requeue", LetterFilter(status="held"), 0, "somebody", "because")
-    assert request_redrive(held, None, desk.means) == (CountDiffers(0))
+    assert request_redrive(LetterOrder("requeue", ALL, 11), desk.means) == CountDiffers(12)
+    held = LetterOrder("requeue", LetterFilter(status="held"), 0)
+    assert request_redrive(held, desk.means) == (CountDiffers(0))
     assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
 
 

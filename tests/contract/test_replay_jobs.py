@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import DataRefused, TaskConflict, TaskOverlap
+from core.errors import DataRefused, TaskConflict, TaskDiffers, TaskOverlap
 from core.model.commits import PartitionState
 from core.model.events import PartitionId
 from core.model.rows import ReferenceKey
@@ -100,10 +100,20 @@ def test_a_job_that_was_never_opened_is_not_found(store: Store) -> None:
     assert not store.tasks.move(move("cancel"))
 
 
-def test_a_job_is_opened_once(ingested: Store) -> None:
-    opened(ingested, request(dry_run=True))
-    with pytest.raises(TaskOverlap):
-        opened(ingested, request(dry_run=True))
+def with_digest(digest: str) -> TaskRequest:
+    asked = request(dry_run=True)
+    return replace(asked, order=replace(asked.order, digest=digest))
+
+
+def test_a_request_opens_one_job_and_a_different_one_under_its_id_is_refused(
+    ingested: Store, make_store: Callable[[], Store]
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        jobs = list(pool.map(lambda store: opened(store, with_digest("a")), [make_store() for _ in range(4)]))
+    assert {job.task.requested_at for job in jobs} == {jobs[0].task.requested_at}
+    with pytest.raises(TaskDiffers, match=str(jobs[0].task.task_id)):
+        opened(ingested, with_digest("b"))
+    assert len(ingested.read_replays(jobs[0].task.stream, 9)) == 1
 
 
 OVERLAPS = [(0, 9, True), (9, 9, True), (4, 5, True), (0, 100, True), (10, 20, False)]

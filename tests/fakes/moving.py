@@ -6,12 +6,13 @@ from typing import cast
 
 from core.letters.keeper import Keeper
 from core.letters.redrive import CountDiffers, LetterOrder, Redrive
-from core.letters.redrive_run import RedriveKind, request_redrive
+from core.letters.redrive_run import RedriveKind
 from core.letters.store.listing import LetterListing
 from core.model.letters import MOVES, LetterPosition, OrderedMove
 from core.store.columns import numbers_json
 from core.store.stream import OneStream
 from core.tasks.run import work_on
+from tests.fakes.redriving import request_redrive
 from tests.fakes.store import Store
 
 EVER = datetime.max.replace(tzinfo=UTC)
@@ -51,7 +52,7 @@ def _move(
 ) -> tuple[LetterPosition, ...]:
     kind, chosen = redriving(keeper), tuple(dict.fromkeys(positions))
     movable = kind.chosen.find_selected(chosen, MOVES[move].sources)
-    job = request_redrive(LetterOrder(move, chosen, len(movable), by, why), None, kind)
+    job = request_redrive(LetterOrder(move, chosen, len(movable)), kind, by, why)
     if isinstance(job, CountDiffers):
         return ()
     work_on(job.task.task_id, None, kind, EVER)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.letters.listing import LetterFilter
-from core.letters.redrive import LetterOrder, Redrive
-from core.letters.redrive_run import RedriveKind, request_redrive
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, redrive_of
+from core.letters.redrive_run import RedriveKind, redrive_task
 from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
 from core.model.letters import OrderedMove, Selection
@@ -15,11 +15,24 @@ from core.model.spans import SequenceNumber
 from core.model.tasks import TaskMove, TaskVerb
 from core.store.columns import numbers_json
 from core.store.stream import OneStream
-from core.tasks.run import SliceReport, work_on
+from core.tasks.run import SliceReport, open_task, work_on
+from core.tasks.task import TaskOrder
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store
 
 ALL = LetterFilter()
+
+
+def request_redrive(
+    wanted: LetterOrder, means: RedriveKind, by: str = "somebody", why: str = "because"
+) -> Redrive | CountDiffers:
+    """Open the redrive that somebody orders."""
+    stream_id = means.chosen.find_stream()
+    if stream_id is None:
+        return CountDiffers(0)
+    order = TaskOrder(means.clock.new_id(), stream_id, by, why, means.clock.now())
+    found = redrive_task(order, wanted, means.chosen)
+    return found if isinstance(found, CountDiffers) else redrive_of(open_task(found, means.tasks))
 
 
 @dataclass
@@ -45,7 +58,7 @@ class Redriving:
         self, count: int, chosen: LetterFilter | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None
     ) -> Redrive:
         """Open a job about as many letters as expected."""
-        job = request_redrive(LetterOrder(move, chosen, count, "somebody", "because"), rate, self.means)
+        job = request_redrive(LetterOrder(move, chosen, count, rate), self.means)
         assert isinstance(job, Redrive), job
         return job
 

@@ -13,12 +13,12 @@ from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.job import LeftOut, PartitionRange, ReplayAsked, ReplayJob, replay_request
+from core.replay.job import LeftOut, PartitionRange, ReplayAsked, ReplayJob, replay_of, replay_request
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind, replay_task
 from core.replay.store.replays import Replays
 from core.settle.isolate import NOT_JOURNALED, Journal
-from core.tasks.run import open_parts, work_on
+from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import TaskOrder, TaskRequest
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
@@ -38,8 +38,16 @@ def order(
 ) -> ReplayOrder:
     """Return a person's order: by default a replay for good of everything committed in all partitions."""
     ids = None if partitions is None else tuple(map(PartitionId, partitions))
-    why = "the transform was mended"
-    return ReplayOrder(ids, start, end, "{}", dry_run, "somebody", why, tuple(keys))  # type: ignore[arg-type]
+    return ReplayOrder(ids, start, end, "{}", dry_run, tuple(keys))  # type: ignore[arg-type]
+
+
+def request_replay(
+    asked: ReplayOrder, means: ReplayKind, most: int, why: str = "the transform was mended"
+) -> ReplayJob:
+    """Open the replay that somebody orders."""
+    stream_id = means.store.open_stream(means.stream)
+    order = TaskOrder(means.clock.new_id(), stream_id, "somebody", why, means.clock.now())
+    return replay_of(open_task(replay_task(order, asked, means, most), means.tasks))
 
 
 def replay_asked(
@@ -54,7 +62,7 @@ def replay_asked(
 def opened(store: Replays, asked: TaskRequest, stream: Stream = STREAM) -> ReplayJob:
     """Open a replay in a stream."""
     order = replace(asked.order, stream_id=store.open_stream(stream))
-    return store.open_replay(stream, replace(asked, order=order))
+    return replay_of(open_task(replace(asked, order=order), store.tasks))
 
 
 def log_of(*bodies: str, first: int = 0) -> list[Event]:

@@ -52,7 +52,7 @@ def routes() -> dict[tuple[str, str], str]:
 
 def examples() -> list[tuple[Operation, str, str]]:
     """Return the operation of each example, with its query and its body."""
-    found = re.findall(r'^\$ (curl|post) "\$APP/api/([^"?]+)\??([^"]*)"(?: -d \'(.+)\')?', PAGE, flags=re.MULTILINE)
+    found = re.findall(r'^\$ (curl|post|put) "\$APP/api/([^"?]+)\??([^"]*)"(?: -d \'(.+)\')?', PAGE, flags=re.MULTILINE)
     return [(operation_of(word, address), query, body) for word, address, query, body in found]
 
 
@@ -61,19 +61,19 @@ def operation_of(word: str, address: str) -> Operation:
 
     def fits(route: Route) -> bool:
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route.template))
-        return ("POST" if word == "post" else "GET") in route.methods and bool(re.fullmatch(pattern, address))
+        return {"curl": "GET"}.get(word, word.upper()) in route.methods and bool(re.fullmatch(pattern, address))
 
     return OPERATIONS[min(filter(fits, ROUTES), key=lambda route: route.template.count("{"))]
 
 
 def test_every_route_is_listed_and_no_other() -> None:
-    listed = set(re.findall(r"`(GET|POST) (/api/[^`]*)`", PAGE))
+    listed = set(re.findall(r"`(GET|POST|PUT) (/api/[^`]*)`", PAGE))
     assert listed == set(routes())
 
 
 def test_each_example_has_the_query_and_the_body_that_its_route_takes() -> None:
     shown = examples()
-    assert len(shown) == len(re.findall(r"^\$ (?:curl|post) ", PAGE, flags=re.MULTILINE)) > 15
+    assert len(shown) == len(re.findall(r"^\$ (?:curl|post|put) ", PAGE, flags=re.MULTILINE)) > 15
     for operation, query, body in shown:
         msgspec.convert(dict(parse_qsl(query, strict_parsing=bool(query))), operation.query, strict=False)
         if operation.body is not Nothing:
@@ -81,10 +81,11 @@ def test_each_example_has_the_query_and_the_body_that_its_route_takes() -> None:
 
 
 def test_each_body_of_more_than_a_reason_and_a_job_has_an_example() -> None:
-    taking = {
-        OPERATIONS[route].name for route in OWN if set(OPERATIONS[route].body.__struct_fields__) - {"reason", "job"}
-    }
-    assert taking - {operation.name for operation, _, _ in examples()} == set()
+    bodies = [OPERATIONS[route].body for route in OWN]
+    taking = {each for one in bodies for each in get_args(one) or (one,)}
+    wordy = {one for one in taking if set(one.__struct_fields__) - {"reason", "job", "order_id"}}
+    shown = {type(msgspec.json.decode(body, type=one.body)) for one, _, body in examples() if body}
+    assert wordy - shown == set()
 
 
 def test_every_problem_is_listed_with_its_status_and_title() -> None:

@@ -40,7 +40,7 @@ def test_the_copy(running: Running) -> None:
     place = {"partition_id": "1", "sequence_number": "1"}
     assert running.get("list_letters").body["letters"][0]["first_tried_at"] is None
     order = {"move": "retry", "letters": [place], "expected_count": 1, "reason": "because I say so"}
-    assert running.post("start_redrive", order).status == 200
+    assert running.order("redrive", order).status == 200
     (letter,) = running.get("list_letters").body["letters"]
     whole = running.get("show_letter", place).body
     assert letter["first_tried_at"] == whole["letter"]["first_tried_at"] == whole["history"][0]["done_at"]

@@ -20,7 +20,7 @@ from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
@@ -29,7 +29,7 @@ from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.moving import discard, requeue
 from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.replay_world import ReplayWorld

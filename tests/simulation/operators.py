@@ -12,11 +12,10 @@ from core.model.hub import Place
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
 from core.model.tasks import TaskMove, TaskVerb
-from core.replay.run import request_replay
 from core.store.stream import StreamClosed
 from core.tasks.run import note_fault, open_parts, work_on
 from tests.fakes.moving import discard, redriving, requeue
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 from tests.simulation.instance import Instance
 from tests.simulation.trouble import Trouble
 

@@ -21,7 +21,7 @@ from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind
 from core.store.database import Database
 from core.store.script import Script
 from core.tasks.run import open_parts, work_on
@@ -31,7 +31,7 @@ from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.moving import discard, drive, requeue
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.faults import OF_READS, OF_SCRIPTS, Fault, ProcessDatabase

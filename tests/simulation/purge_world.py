@@ -17,7 +17,7 @@ from core.ledger.retention.purge import purge_request
 from core.ledger.retention.work import PurgeKind
 from core.letters.listing import LetterFilter
 from core.letters.redrive import LetterOrder
-from core.letters.redrive_run import RedriveKind, request_redrive
+from core.letters.redrive_run import RedriveKind
 from core.letters.store.listing import LetterListing
 from core.model.events import PartitionId
 from core.model.letters import OrderedMove
@@ -31,6 +31,7 @@ from tests.fakes.aggregation_engines import AggregatingStore
 from tests.fakes.builders import STREAM, partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.operator_stores import OperatorStores, operator_stores
+from tests.fakes.redriving import request_redrive
 from tests.fakes.store import Store
 from tests.simulation.faults import ProcessDatabase
 from tests.simulation.replay_world import ReplayWorld
@@ -165,7 +166,7 @@ class PurgeWorld(ReplayWorld):
         ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
         chosen = LetterFilter(status=cast(Any, status))
         with suppress(TaskOverlap, TooManyTasks):
-            request_redrive(LetterOrder(move, chosen, count, "bob", "because"), None, means)
+            request_redrive(LetterOrder(move, chosen, count), means, "bob")
         self._go_on_with_redrives(means)
 
     def _redriving(self, store: Store) -> RedriveKind:

@@ -13,13 +13,13 @@ from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.tasks import TaskMove, TaskVerb
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind
 from core.store.script import Script
 from core.tasks.run import open_parts, work_on
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.deployments import TRANSFORMS

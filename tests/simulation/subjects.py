@@ -38,7 +38,7 @@ from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.retention import DEFAULT_DAYS
 from core.model.spans import SequenceNumber, Span
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind
 from core.store.stream import OneStream
 from core.tasks.run import Kind, open_parts, open_task, work_on
 from core.tasks.store import Tasks
@@ -48,7 +48,7 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, fi
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
 from tests.fakes.erasing import KEY
 from tests.fakes.moving import discard, drive
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.sweep import Bench, Process, Subject

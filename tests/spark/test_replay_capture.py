@@ -15,7 +15,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event, EventBatch
 from core.model.spans import SequenceNumber
 from core.replay.job import ReplayJob
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind
 from core.store.sqlite.database import SqliteDatabase
 from core.tasks.run import open_parts, work_on
 from core.transforms import load_transform
@@ -28,7 +28,7 @@ from local.event_hubs.hubs import Hubs, HubSettings
 from tests.fakes.builders import STREAM, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.unit.local.event_hubs.messages import message
 

@@ -255,7 +255,7 @@ def running(request: TaskRequest, stream: Stream) -> Task:
     """Return a task of this request that runs."""
     order = request.order
     parts = tuple(TaskPart(one.name, one.span, one.position, 0, one.asked, one.report, None) for one in request.parts)
-    asked = (request.is_dry_run, request.asked, request.total or 0, 3, request.per_second)
+    asked = (request.is_dry_run, request.asked, order.digest, request.total or 0, 3, request.per_second)
     times = (order.at, order.at, None, order.at)
     return Task(
         ID,

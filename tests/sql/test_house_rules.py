@@ -125,7 +125,7 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     opening = {name for name, text in texts.items() if "INSERT INTO" in text and if_none.search(text)}
     assert catching == opening == {
         "open_stream", "anchor_partition", "note_stop",
-        "take_ownership", "claim_new_key", "open_cut", "begin_attempt",
+        "take_ownership", "open_cut", "begin_attempt",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
 

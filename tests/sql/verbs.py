@@ -36,7 +36,7 @@ from tests.sql.values import EPOCH, ID, ROW_CLASSES
 CORE = Path(core.__file__).parent
 STORES = [  # the modules that make scripts or read rows: the engine, and the store of each subject
     one
-    for of in ("store/*.py", "*/store.py", "*/store/*.py", "api/idempotency.py", "worker/ownership.py")
+    for of in ("store/*.py", "*/store.py", "*/store/*.py", "worker/ownership.py")
     for one in sorted(CORE.glob(of))
     if one.name != "__init__.py"
 ]

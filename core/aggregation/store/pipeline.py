@@ -1,12 +1,14 @@
 """The pipeline in SQL, as operators and the watch see it: orders, failures, and the age of waiting commits."""
 
+import json
 from datetime import datetime
 
-from core.aggregation.kinds import Order, RunOrder
+from core.aggregation.kinds import Days, Order, RunOrder
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.aggregation.store.commits import FAILURE_LENGTH, begun_json, ended_script, failure_step
 from core.aggregation.store.levels import levels_text, read_staged
 from core.aggregation.store.plans import MovedOn, end_values, entry_values, is_first, pause_values, place_values
+from core.errors import AggregationConflict
 from core.store.columns import cut, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.decoding import decoded, decoder
@@ -36,6 +38,17 @@ class Pipelines:
         """Return the orders about a job, one JSON object per line."""
         found = self._database.ask("read_history", job=job)
         return str(found[0][0]) if found else ""
+
+    def is_given(self, order: Order, days: Days | None = None) -> bool:
+        """Return True if an order was carried out. Raises AggregationConflict when a different one has its id."""
+        own = json.loads(entry_values(order, days)["entry"])
+        for line in self.read_history(order.job).splitlines():
+            given = json.loads(line)
+            if given.get("order_id") == order.order_id:
+                if any(own.get(name) != given.get(name) for name in ("move", "why", "run_id", "days")):
+                    raise AggregationConflict(f"the id {order.order_id} is that of a different order about {order.job}")
+                return True
+        return False
 
     def read_oldest_commit(self, job: str) -> datetime | None:
         """Return the time of the oldest commit that is not in the aggregate; None when all are."""

@@ -68,6 +68,7 @@ def entry_values(order: Order, days: Days | None = None) -> dict[str, str]:
     """Return the job of an order, and its line in the history."""
     who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
     line = {"at": instant_text(order.at), "move": order.move, "by": who, "why": why, "run_id": order.run_id}
+    line["order_id"] = order.order_id
     if days is not None:
         line["days"] = str(days)
     return {"job": order.job, "entry": json.dumps(line) + "\n"}

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import ReplayRefused
 from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
@@ -37,14 +36,8 @@ from core.settle.store.partitions import Partitions, keys_json
 from core.store.columns import place_of, span_values
 from core.store.decoding import decoded, row_of_json, row_reader
 from core.store.script import of_rows
-from core.store.stream import StreamClosed
-from core.tasks.run import open_task
 from core.tasks.store import Tasks
-from core.tasks.task import TaskRequest
 
-CLOSED = (
-    "their numbers are of a former hub, because the next incarnation of the stream is open; request the replay again"
-)
 NO_COMMIT = 2**63 - 1  # a number that no commit reaches
 
 
@@ -55,21 +48,6 @@ class Replays(Partitions):
         """Return the numbers of each partition that can be replayed; partitions without a commit are left out."""
         found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
-
-    def open_replay(self, stream: Stream, request: TaskRequest) -> ReplayJob:
-        """Open a job of a stream, and return it, planned.
-
-        Raises TaskOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
-        Raises TooManyTasks, with nothing written, when MOST_OPEN jobs of the stream are open.
-        Raises ReplayRefused, with nothing written, when the stream was closed after its numbers were read.
-        Raises CommitOutcomeUnknown when the answer was lost.
-        """
-        try:
-            return replay_of(open_task(request, self.tasks))
-        except StreamClosed:
-            if self._memory:
-                self._memory.forget_stream(stream)
-            raise ReplayRefused("partitions", CLOSED) from None
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
         """Return a job as it is now, or None."""

@@ -133,7 +133,7 @@ def audit(
         return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
     ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
     order = {"partition_id": partition, "whole": whole, "rows": rows, **ends}
-    accepted = at.app.post("audits", order)
+    accepted = at.app.open_task("audit", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")
 
 

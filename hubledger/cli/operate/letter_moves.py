@@ -96,7 +96,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
         return GOOD
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
     job = _accepted(at, {"move": move, **chosen, **order, "expected_count": count})
-    if job.status == 202 and not no_wait:
+    if job.value["ended_at"] is None and not no_wait:
         return _ended(at, wait_for_task(at, job, "redrive"))
     at.out.say(f"redrive {job.value['task_id']}")
     if no_wait:
@@ -153,12 +153,12 @@ def _accepted(at: At, order: dict[str, Any]) -> AppAnswer:
     """Order the job. Letters of a filter come and go: with --yes, nobody has confirmed their count."""
     for _ in range(COUNTS if at.yes and "filter" in order else 0):
         try:
-            return at.app.post("redrives", order)
+            return at.app.open_task("redrive", order)
         except Refusal as refusal:
             if refusal.kind != "count-differs" or not refusal.members.get("count"):
                 raise
             order = {**order, "expected_count": refusal.members["count"]}
-    return at.app.post("redrives", order)
+    return at.app.open_task("redrive", order)
 
 
 def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:

@@ -59,14 +59,14 @@ def start(
     wish = {"partitions": partitions or None, "from": _place(first), "to": _place(to), "reason": reason}
     if keys:
         wish["keys"] = keys
-    dry = at.app.post("replays", {**wish, "dry_run": True})
+    dry = at.app.open_task("replay", {**wish, "dry_run": True})
     if no_wait:
         return shown(at, dry)
     code, found = _finished(at, dry)
     if code == GOOD and for_real:
         events = found["counts"]["events"] if keys else found["total"]
         at.confirm(f"Replay {counted(events, 'event')} for real?")
-        code, _ = _finished(at, at.app.post("replays", {**wish, "dry_run": False}))
+        code, _ = _finished(at, at.app.open_task("replay", {**wish, "dry_run": False}))
     elif code == GOOD and found["counts"]["events_changed"]:
         at.out.say("Nothing was changed yet: the same command with --for-real replays.")
     return code

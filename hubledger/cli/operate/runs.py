@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 from rich.text import Text
@@ -205,7 +206,7 @@ def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
         else ""
     )
     at.confirm(f"{move.capitalize()} {body['job'] or 'the first aggregate'}{days}?")
-    done = at.app.post(f"aggregations/{move}", body)
+    done = at.app.post(f"aggregations/{move}", {"order_id": str(uuid4()), **body})
     if at.out.as_json:
         return at.out.json(done.text)
     at.out.say(f"{done.value['job']} {_SAID[move]}")
@@ -218,7 +219,7 @@ def cancel_run(at: At, run_id: RunId, reason: Why) -> None:
     Example: bin/hubledger runs cancel 4f1e2f2b52c84c5f --reason "the job hangs"
     """
     at.confirm(f"Cancel the job of run {run_id}?")
-    _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/cancel", {"reason": reason}))
+    _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/cancel", {"order_id": str(uuid4()), "reason": reason}))
 
 
 def discard_run(
@@ -232,5 +233,5 @@ def discard_run(
     Example: bin/hubledger runs discard 4f1e2f2b52c84c5f --what result --reason "smaller runs"
     """
     at.confirm(f"Discard {'run' if what is What.run else 'the result of run'} {run_id}?")
-    order = {"what": what.value, "reason": reason}
+    order = {"order_id": str(uuid4()), "what": what.value, "reason": reason}
     _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/discard", order))

@@ -123,20 +123,20 @@ def finished(at: At, accepted: AppAnswer, name: str) -> int:
 
 
 def dry_run_first(
-    at: At, path: str, order: Mapping[str, object], name: str, question: str, *, for_real: bool, no_wait: bool
+    at: At, kind: str, order: Mapping[str, object], question: str, *, for_real: bool, no_wait: bool
 ) -> int:
     """Have a task counted by a dry run. `for_real` then asks, and has it done; `no_wait` returns at once."""
     if for_real and no_wait:
         raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
     if for_real:
         at.refuse_without_person()
-    dry = at.app.post(path, {**order, "dry_run": True})
+    dry = at.app.open_task(kind, {**order, "dry_run": True})
     if no_wait:
         return shown(at, dry)
     code = finished(at, dry, "dry run")
     if code == GOOD and for_real:
         at.confirm(question)
-        code = finished(at, at.app.post(path, {**order, "dry_run": False}), name)
+        code = finished(at, at.app.open_task(kind, {**order, "dry_run": False}), kind)
     return code
 
 

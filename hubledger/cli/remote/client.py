@@ -1,7 +1,6 @@
 """Requests to the app: with a time limit, and repeated only where a repetition changes nothing."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -18,10 +17,9 @@ from hubledger.cli.remote.problems import Refusal, needs, refusal_of
 
 CONNECT, READ = 5.0, 60.0  # seconds
 MOST = 64 * 2**20  # octets of an answer: no answer of an app is nearly as large
-IN_WORK, PATIENCE = "request-in-work", 60  # seconds until the first request under a key must have its answer
 _COUNTING = ("status", "status/history", "health/ledger", "retention")
-# The app says when to come back (Retry-After), or a gateway had no answer. Every POST carries its Idempotency-Key, so
-# the app runs it once, however often it is sent.
+# The app says when to come back (Retry-After), or a gateway had no answer. A repeated change changes nothing more: it
+# has the id of its task or order, or asks for a state that is reached.
 _RETRY = Retry(
     total=3,
     connect=1,
@@ -30,7 +28,7 @@ _RETRY = Retry(
     backoff_factor=0.5,
     backoff_max=5,
     status_forcelist={502, 504},
-    allowed_methods={"GET", "POST"},
+    allowed_methods={"GET", "POST", "PUT"},
     retry_after_max=10,
     raise_on_status=False,
 )
@@ -117,18 +115,17 @@ class Client:
             yield page
 
     def post(self, path: str, body: Values) -> AppAnswer:
-        """Request a change, once: a repetition of the request has the same key."""
-        key, until = str(uuid4()), time.monotonic() + PATIENCE
+        """Request a change."""
+        return self._change("POST", path, body)
+
+    def open_task(self, kind: str, order: Values) -> AppAnswer:
+        """Open a task, once: a repetition of the request has the same id."""
+        return self._change("PUT", f"tasks/{uuid4()}", {"kind": kind, **order})
+
+    def _change(self, method: str, path: str, body: Values) -> AppAnswer:
         given = {name: value for name, value in body.items() if value is not None}
         try:
-            while True:
-                try:
-                    sent = self._send("POST", path, "changing", json=given, headers={"Idempotency-Key": key})
-                    return _read(*sent, "changing", ())
-                except Refusal as refusal:
-                    if refusal.kind != IN_WORK or time.monotonic() > until:
-                        raise
-                    time.sleep(1)
+            return _read(*self._send(method, path, "changing", json=given), "changing", ())
         except KeyboardInterrupt:
             raise Interrupted("interrupted while the request was sent: the app may have accepted it") from None
 

@@ -256,6 +256,7 @@ CREATE TABLE task (
     is_dry_run    INTEGER NOT NULL,
     task_key      TEXT NOT NULL,  -- of what it is about: one open task of a kind has it
     asked         TEXT NOT NULL,  -- a JSON object: the request, as its kind reads it
+    request_digest TEXT NOT NULL,  -- of the request as it came: the same one again is answered with this task
     total         INTEGER NOT NULL,  -- numbers, letters or parts at the request
     pieces        INTEGER NOT NULL,
     per_second    INTEGER,
@@ -471,19 +472,6 @@ CREATE TABLE staged_slice (
     is_verified   INTEGER NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
     CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)
 ) STRICT, WITHOUT ROWID;
-
--- Requests by their idempotency key, and their answers.
-CREATE TABLE idempotency_key (
-    request_key  TEXT NOT NULL,
-    request_hash TEXT NOT NULL,
-    claimed_at   TEXT NOT NULL,
-    expires_at   TEXT NOT NULL,
-    answer       TEXT,  -- as JSON; NULL while the request is in work
-    CONSTRAINT pk_idempotency_key PRIMARY KEY (request_key)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX ix_idempotency_key_expires
-    ON idempotency_key (expires_at);
 
 -- The lag of each stream and its accounted numbers by minute, of one day. The watch writes a row and removes old ones.
 CREATE TABLE stream_minute (

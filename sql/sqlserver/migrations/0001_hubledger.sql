@@ -260,6 +260,7 @@ CREATE TABLE hubledger.task (
     is_dry_run    bit NOT NULL,
     task_key      varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- of what it is about: one open task of a kind has it
     asked         nvarchar(max) NOT NULL,  -- a JSON object: the request, as its kind reads it
+    request_digest varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- of the request as it came: the same one again is answered with this task
     total         bigint NOT NULL,  -- numbers, letters or parts at the request
     pieces        bigint NOT NULL,
     per_second    int,
@@ -476,19 +477,6 @@ CREATE TABLE hubledger.staged_slice (
     is_verified   bit NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
     CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)
 );
-
--- Requests by their idempotency key, and their answers.
-CREATE TABLE hubledger.idempotency_key (
-    request_key  varchar(100) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    request_hash varchar(64) NOT NULL,
-    claimed_at   datetime2(7) NOT NULL,
-    expires_at   datetime2(7) NOT NULL,
-    answer       nvarchar(max),  -- as JSON; NULL while the request is in work
-    CONSTRAINT pk_idempotency_key PRIMARY KEY (request_key)
-);
-
-CREATE INDEX ix_idempotency_key_expires
-    ON hubledger.idempotency_key (expires_at);
 
 -- The lag of each stream and its accounted numbers by minute, of one day. The watch writes a row and removes old ones.
 CREATE TABLE hubledger.stream_minute (

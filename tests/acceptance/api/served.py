@@ -73,13 +73,17 @@ class Served:
         asked = f"?{urlencode(query)}" if query else ""
         return self.request("GET", f"/api/{path}{asked}", headers=headers or {})
 
-    def post(
-        self, path: str, body: object, *, key: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> Reply:
-        """POST JSON below /api, under a new key unless one is given."""
-        given = {"Content-Type": "application/json", "Idempotency-Key": key or uuid4().hex, **(headers or {})}
+    def post(self, path: str, body: object, *, headers: Mapping[str, str] | None = None, method: str = "POST") -> Reply:
+        """POST JSON below /api."""
+        given = {"Content-Type": "application/json", **(headers or {})}
         octets = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.request("POST", f"/api/{path}", octets, given)
+        return self.request(method, f"/api/{path}", octets, given)
+
+    def order(
+        self, kind: str, body: Mapping[str, object], task_id: str = "", headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """Open a task, by default with a new id."""
+        return self.post(f"tasks/{task_id or uuid4()}", {"kind": kind, **body}, headers=headers, method="PUT")
 
     def request(
         self, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
@@ -101,16 +105,16 @@ class Served:
             patience.pause()
 
     def contents(self) -> Contents:
-        """All rows of the store, by table; keys of requests are left out."""
+        """All rows of the store, by table."""
         named = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        tables = [name for (name,) in self.sqlite.sql(named) if name != "idempotency_key"]
+        tables = [name for (name,) in self.sqlite.sql(named)]
         return {name: self.sqlite.sql(f"SELECT * FROM {name}") for name in tables}
 
     def restore(self, contents: Contents) -> None:
-        """Let the store hold these rows again, and no key of a request."""
+        """Let the store hold these rows again."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for table, rows in {**contents, "idempotency_key": []}.items():
+            for table, rows in contents.items():
                 connection.execute(f"DELETE FROM {table}")
                 for row in rows:
                     connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)

@@ -13,7 +13,7 @@ from tests.acceptance.api.test_description import NO_SCHEMATHESIS, kept_open, la
 
 REQUESTS, PARTS = 3_000, 2
 SPOILS = 4  # requests of each case, because a case is dear and a hostile part is cheap
-OF_THE_HUB = ("start_replay", "open_next_incarnation")  # they read the hub, and there is none here: 503
+OF_THE_HUB = ("put_task", "open_next_incarnation")  # they read the hub, and there is none here: 503
 
 
 @pytest.fixture(scope="module")

@@ -56,9 +56,9 @@ def named(*positions: tuple[str, str]) -> list[dict[str, str]]:
 
 
 def test_a_selection_is_discarded_with_who_and_why(served: Served) -> None:
-    answer = served.post("redrives", order(2, letters=named(("0", "1"), ("10", "11"))), headers=WHO)
+    answer = served.order("redrive", order(2, letters=named(("0", "1"), ("10", "11"))), headers=WHO)
     found = answer.json
-    assert (answer.status, found["status"], found["moved"], found["unmoved"], found["total"]) == (200, "done", 2, 0, 2)
+    assert (answer.status, found["status"], found["moved"], found["unmoved"], found["total"]) == (201, "done", 2, 0, 2)
     kept = asked(served, "SELECT kind, done_by, why FROM dead_letter_attempt")
     assert kept == [("discard", NOBODY, "known poison, see the incident")] * 2
     letter = served.get("dead-letters/10/11").json
@@ -70,12 +70,12 @@ def test_a_selection_is_discarded_with_who_and_why(served: Served) -> None:
 
 
 def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None:
-    served.post("redrives", order(1, letters=named(("0", "1"))))
-    answer = served.post("redrives", order(2, letters=named(("0", "1"), ("0", "11"))))
+    served.order("redrive", order(1, letters=named(("0", "1"))))
+    answer = served.order("redrive", order(2, letters=named(("0", "1"), ("0", "11"))))
     assert (answer.status, answer.json["count"]) == (409, 1)
 
 
-def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_list_what_they_moved(served: Served) -> None:
+def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_count_what_they_moved(served: Served) -> None:
     orders = [
         retry(12, filter={}),
         order(6, filter={"fingerprint": "aaaa"}),
@@ -83,12 +83,8 @@ def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_list_wh
         order(1, letters=named(("0", "1"))),
     ]
     with ThreadPoolExecutor(len(orders)) as pool:
-        answers = list(pool.map(lambda one: served.post("redrives", one), orders))
-    assert {answer.status for answer in answers} <= {
-        200,
-        202,
-        409,
-    }  # 409: letters were discarded before
+        answers = list(pool.map(lambda one: served.order("redrive", one), orders))
+    assert {answer.status for answer in answers} <= {201, 409}  # 409: letters were discarded before
     jobs = [answer.json["task_id"] for answer in answers if answer.status < 300]
     assert jobs
     served.until(lambda: all(served.get(f"tasks/{job}").json["status"] == "done" for job in jobs))
@@ -98,62 +94,24 @@ def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_list_wh
     assert statuses(served).get("discarded", 0) == discarded
 
 
-class TestKeys:
-    """A key under which a request died or still runs, and replays and aggregations under a key."""
+def test_a_replay_is_opened_once_under_its_id(served: Served) -> None:
+    task_id, body = str(uuid4()), {"reason": "the transform was mended", "partitions": ["0"]}
+    first, again = (served.order("replay", body, task_id, WHO) for _ in range(2))
+    assert (first.status, again.status) == (201, 200)
+    assert (again.json["task_id"], again.headers["location"]) == (task_id, first.headers["location"])
+    assert first.json["requested_by"] == NOBODY
+    other = served.order("replay", {**body, "dry_run": False}, task_id, WHO)
+    assert (other.status, other.json["type"]) == (409, "urn:hubledger:problem:conflict")
+    assert asked(served, "SELECT COUNT(*) FROM task") == [(1,)]
 
-    def keep(self, served: Served, change: str) -> None:
-        """Leave the key as a process does that died or still runs."""
-        with closing(sqlite3.connect(served.path)) as connection, connection:
-            assert connection.execute(f"UPDATE idempotency_key SET {change}").rowcount == 1
 
-    def test_a_request_under_a_key_whose_first_request_still_runs_gets_a_time_to_retry(self, served: Served) -> None:
-        key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
-        served.post("redrives", body, key=key)
-        self.keep(served, "answer = NULL")
-        answer = served.post("redrives", body, key=key)
-        assert (answer.status, answer.json["type"]) == (409, "urn:hubledger:problem:request-in-work")
-        assert int(answer.headers["retry-after"]) > 0
-        other = served.post("redrives", order(1, filter={"fingerprint": "aaaa"}), key=key)
-        assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
-        assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
+def test_a_redrive_whose_answer_was_lost_moves_nothing_twice(served: Served) -> None:
+    task_id, body = str(uuid4()), order(6, filter={"fingerprint": "aaaa"})
+    first, again = (served.order("redrive", body, task_id) for _ in range(2))
+    assert (first.status, again.status, again.json["moved"]) == (201, 200, 6)
+    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
 
-    def test_a_process_that_died_before_its_work_leaves_it_to_the_same_request(self, served: Served) -> None:
-        key, body = uuid4().hex, order(5, filter={"fingerprint": "aaaa"})
-        assert served.post("redrives", body, key=key).status == 409  # claimed, and nothing came of it
-        self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
-        served.post("redrives", order(1, letters=named(("0", "11"))))
-        assert served.post("redrives", body, key=key).json["moved"] == 5
 
-    def test_a_process_that_died_between_its_work_and_its_answer_moves_nothing_twice(self, served: Served) -> None:
-        key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
-        served.post("redrives", body, key=key)
-        self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
-        answer = served.post("redrives", body, key=key)
-        assert (answer.status, answer.json["count"]) == (409, 0)
-        assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
-
-    def test_a_replay_is_started_once_under_a_key(self, served: Served) -> None:
-        key, body = uuid4().hex, {"reason": "the transform was mended", "partitions": ["0"]}
-        first, again = (served.post("replays", body, key=key, headers=WHO) for _ in range(2))
-        assert (first.status, again.status) == (202, 202)
-        assert (again.body, again.headers["location"]) == (first.body, first.headers["location"])
-        assert first.json["requested_by"] == NOBODY
-        other = served.post("replays", {**body, "dry_run": False}, key=key, headers=WHO)
-        assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
-        assert asked(served, "SELECT COUNT(*) FROM task") == [(1,)]
-
-    def test_a_replay_whose_process_died_before_its_answer_is_not_made_twice(self, served: Served) -> None:
-        key, body = uuid4().hex, {"reason": "for good", "partitions": ["0"], "dry_run": False}
-        first = served.post("replays", body, key=key)
-        assert first.status == 202
-        self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
-        again = served.post("replays", body, key=key)  # there is no hub: the first one is still at it
-        assert (again.status, again.json["task_id"]) == (409, first.json["task_id"])
-        assert asked(served, "SELECT COUNT(*) FROM task") == [(1,)]
-
-    def test_without_an_engine_an_aggregation_is_refused_and_its_key_is_free(self, served: Served) -> None:
-        key = uuid4().hex
-        answers = [served.post("aggregations", {}, key=key) for _ in range(2)]
-        assert [(answer.status, answer.json["type"]) for answer in answers] == [
-            (409, "urn:hubledger:problem:conflict")
-        ] * 2
+def test_without_an_engine_an_aggregation_is_refused(served: Served) -> None:
+    answer = served.post("aggregations", {})
+    assert (answer.status, answer.json["type"]) == (409, "urn:hubledger:problem:conflict")

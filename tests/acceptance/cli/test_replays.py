@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 
 from core.model.clock import Clock
-from core.replay.run import ReplayKind, request_replay
+from core.replay.run import ReplayKind
 from examples.home_security.transform import SensorReading
 from tests.acceptance.cli.terminal import hubledger
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.replaying import order
+from tests.fakes.replaying import order, request_replay
 
 pytestmark = pytest.mark.slow
 

@@ -6,6 +6,7 @@ Arguments: builtin or microsoft, and the folder of the app. Settings come from t
 import asyncio
 import json
 import sys
+import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,9 @@ async def _status(session: aiohttp.ClientSession) -> dict:
 
 
 async def _replayed(session: aiohttp.ClientSession) -> Any:
-    body = {"reason": "to be seen on the host", "dry_run": False}
-    async with session.post("/api/replays", json=body, headers={"Idempotency-Key": "once"}) as answer:
-        assert answer.status == 202, await answer.text()
+    body = {"kind": "replay", "reason": "to be seen on the host", "dry_run": False}
+    async with session.put(f"/api/tasks/{uuid.uuid4()}", json=body) as answer:
+        assert answer.status == 201, await answer.text()
         place = answer.headers["Location"]
     while True:
         async with session.get(place) as answer:

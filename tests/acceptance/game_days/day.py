@@ -159,8 +159,7 @@ class Day:
 
     def post(self, path: str, **body: object) -> None:
         """Send a change, as somebody who is not on duty."""
-        headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-        self.app.request(path, body, **headers)
+        self.app.request(path, {"order_id": str(uuid.uuid4()), **body})
 
     def health(self) -> int:
         """Return the status of GET /api/health/ledger; 0 for an app that is down."""

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -80,16 +81,20 @@ class App:
         ready = next(line for line in self.host.stdout if line.startswith(READY))
         self.address = ready.removeprefix(READY).strip()
 
-    def request(self, path: str, body: object = None, **headers: str) -> Any:
+    def open_task(self, kind: str, **body: object) -> str:
+        """Open a task, and return its id."""
+        return str(self.request(f"api/tasks/{uuid.uuid4()}", {"kind": kind, **body}, "PUT")["task_id"])
+
+    def request(self, path: str, body: object = None, method: str | None = None) -> Any:
         """Send a request to the host, and return the JSON of its answer, if any."""
-        octets = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.address}/{path}", octets, headers)
+        octets, headers = None if body is None else json.dumps(body).encode(), {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.address}/{path}", octets, headers, method=method)
         with urllib.request.urlopen(request, timeout=allowed(DEADLINE)) as answer:
             return json.loads(answer.read() or b"null")
 
     def skip(self, batches: int) -> None:
         """Have the host checkpoint the next batches of every partition without delivery."""
-        self.request("admin/faults", {"skip": batches}, **{"Content-Type": "application/json"})
+        self.request("admin/faults", {"skip": batches})
 
     def publish(self, count: int, body: bytes = b"reading home-1") -> None:
         """Publish so many more events to each partition."""

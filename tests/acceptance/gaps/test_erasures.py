@@ -4,7 +4,6 @@ Over HTTP, in the host."""
 import sqlite3
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,11 +27,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     with working(tmp_path_factory.mktemp("app")) as app:
         app.start(**KEY)
         yield app
-
-
-def posted(app: App, path: str, **body: Any) -> str:
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    return str(app.request(f"api/{path}", body, **headers)["task_id"])
 
 
 def ended(app: App, task: str) -> Any:
@@ -69,7 +63,7 @@ def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
     sender = threading.Thread(target=traffic)
     sender.start()
     try:
-        task = posted(app, "erasures", subjects=[GONE], dry_run=False, reason="a request came")
+        task = app.open_task("erasure", subjects=[GONE], dry_run=False, reason="a request came")
         for _ in range(KILLS):
             app.start_host(**KEY)  # kills the one before
         found = ended(app, task)
@@ -79,9 +73,9 @@ def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
     assert (found["status"], found["fault"], found["rows"], found["letters"]) == ("done", None, 2 * 20 * 4 + 1, 80)
     app.until_all_accounted()
     redeliver_everything(app)
-    replay = ended(app, posted(app, "replays", dry_run=False, reason="everything again"))
+    replay = ended(app, app.open_task("replay", dry_run=False, reason="everything again"))
     assert (replay["status"], replay["fault"]) == ("done", None)
-    audit = ended(app, posted(app, "audits", whole=True, rows=True))
+    audit = ended(app, app.open_task("audit", whole=True, rows=True))
     assert (audit["status"], audit["balanced"], audit["faults"]) == ("done", True, [])
     assert of_home(app, GONE) == []
     stays = Counter(one.partition_id for one in of_home(app, STAYS))

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import uuid
 from collections import defaultdict
 from typing import Any
 from urllib.error import HTTPError
@@ -38,8 +37,7 @@ def health(app: App) -> int:
 
 
 def post(app: App, **body: Any) -> Any:
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    return app.request("api/streams/next-incarnation", {"reason": "the hub was recreated", **body}, **headers)
+    return app.request("api/streams/next-incarnation", {"reason": "the hub was recreated", **body})
 
 
 def rows(app: App) -> dict[tuple[int, str, str], list[int]]:

@@ -1,10 +1,8 @@
 """A redrive over HTTP in the host, which is killed in the middle: its letters are moved once, and it ends."""
 
-import uuid
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,11 +17,6 @@ PLACES, LETTERS, RATE = ("7", "8"), 200, 100  # partitions that the hub does not
 
 def started(app: App, **changed: str) -> None:
     app.start_host(**SELDOM, TASK_SCHEDULE="* * * * * *", **changed)
-
-
-def post(app: App, path: str, body: object) -> Any:
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    return app.request(f"api/{path}", body, **headers)
 
 
 def test_a_redrive_goes_on_after_its_app_was_killed_and_moves_each_letter_once(tmp_path: Path) -> None:
@@ -41,7 +34,7 @@ def test_a_redrive_goes_on_after_its_app_was_killed_and_moves_each_letter_once(t
             "reason": "killed amid",
             "per_second": RATE,
         }
-        job = post(app, "redrives", order)["task_id"]
+        job = app.open_task("redrive", **order)
         app.until(lambda: app.request(f"api/tasks/{job}")["moved"] >= LETTERS // 2)
         app.end_host()
         started(app)

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -39,9 +38,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 def requested(app: App, reason: str, *, dry_run: bool) -> str:
     """Request a replay of all that is committed; return its id."""
-    body = {"reason": reason, "dry_run": dry_run}
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    return str(app.request("api/replays", body, **headers)["task_id"])
+    return app.open_task("replay", reason=reason, dry_run=dry_run)
 
 
 def ended(app: App, job: str) -> Any:

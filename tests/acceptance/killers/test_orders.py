@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
-from tests.acceptance.gaps.test_redrives import post
 from tests.acceptance.killers.supervised import CRASHED, SETTINGS, WAYS, accounted, letters
 
 pytestmark = pytest.mark.slow
@@ -23,7 +22,7 @@ MOST_DEATHS = 2
 
 def replayed(app: App, dry_run: bool) -> None:
     """Replay everything, and see each killer among the letters of the answer."""
-    job = post(app, "replays", {"reason": "a new version", "dry_run": dry_run})["task_id"]
+    job = app.open_task("replay", reason="a new version", dry_run=dry_run)
     app.until(lambda: task_of(app, job).get("status") == "done")
     counts = task_of(app, job)["counts"]
     assert (counts["dead_lettered"], counts["written"]) == (len(WAYS), 18 * len(WAYS))
@@ -49,7 +48,7 @@ def replay(app: App) -> None:
 
 def redrive(app: App) -> None:
     chosen = {"move": "retry", "filter": {"status": "waiting"}, "expected_count": len(WAYS), "reason": "a new version"}
-    post(app, "redrives", chosen)
+    app.open_task("redrive", **chosen)
     app.until(lambda: set(letters(app.engine).values()) == {CRASHED})
 
 

@@ -96,15 +96,6 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        f"{QUERIES}/idempotency_key.sql",
-        "tests/contract/operator/test_keys.py",
-        (
-            "a request that lost its key stores its answer",
-            "WHERE request_key = :request_key AND claimed_at = :claimed_at;",
-            "WHERE request_key = :request_key AND claimed_at >= :claimed_at;",
-        ),
-    ),
-    *in_file(
         "core/store/sqlserver/batch.py",
         f"{UNIT}/test_batch.py",
         ("the server commits a dry run", "'ROLLBACK' if rehearse else 'COMMIT'", "'COMMIT'"),

@@ -111,13 +111,4 @@ MUTANTS = (
             "if (await asyncio.to_thread(self._write, claim) or 1) and wanted",
         ),
     ),
-    *in_file(
-        "core/api/idempotency.py",
-        "tests/unit/core/test_idempotency.py",
-        (
-            "a key answers a different request",
-            "if kept.request_hash != claim.request_hash:",
-            "if not kept.request_hash:",
-        ),
-    ),
 )

@@ -80,8 +80,8 @@ def reply_of(response: func.HttpResponse) -> Reply:
 
 
 def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
-    """Make a request, by default of JSON and under a new key."""
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex, **given.pop("headers", {})}
+    """Make a request, by default of JSON."""
+    headers = {"Content-Type": "application/json", **given.pop("headers", {})}
     octets = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     return func.HttpRequest(method, "/api", headers=headers, body=octets, **given)
 
@@ -165,6 +165,11 @@ class Running:
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
         """Call a function that reads."""
         return reply_of(functions()[operation](request("GET", params=params, route_params=route), CONTEXT))
+
+    def order(self, kind: str, body: object, task_id: str | None = None, **headers: str) -> Reply:
+        """Open a task of a kind, by default with a new id."""
+        asked = {"kind": kind, **body} if isinstance(body, dict) else body
+        return self.post("put_task", asked, {"task_id": task_id or str(uuid4())}, **headers)
 
     def post(self, operation: str, body: object, route: Mapping[str, str] | None = None, **headers: str) -> Reply:
         """Call a function that changes; one that leaves a task drives it with `client`."""

@@ -115,7 +115,7 @@ def test_ingest_is_retried_eight_times_and_then_its_numbers_are_a_gap() -> None:
 def test_every_route_has_the_address_the_methods_and_the_level_of_its_row() -> None:
     for route in ROUTES:
         trigger = binding(route.name, "httpTrigger")
-        methods = ["GET", "HEAD"] if route.method == "GET" else ["POST"]
+        methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
         assert (trigger["route"], trigger["methods"]) == (f"api/{route.template}", methods), route.name
         assert trigger["authLevel"] == ("FUNCTION" if route.level.needs_key else "ANONYMOUS"), route.name
         assert {one["direction"] for one in index()[route.name]["bindings"]} == {"IN", "OUT"}, route.name

@@ -20,12 +20,13 @@ class Host:
             def do_GET(self) -> None:
                 self.reply(200, own.status.pop(0) if len(own.status) > 1 else own.status[0])
 
-            def do_POST(self) -> None:
+            def do_PUT(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                assert self.headers["Idempotency-Key"]
                 own.posts.append((self.path, body))
                 own.posted.set()
                 self.reply(*(own.answers.pop(0) if own.answers else (200, {})))
+
+            do_POST = do_PUT  # noqa: N815
 
             def reply(self, code: int, answer: dict[str, Any]) -> None:
                 content = json.dumps(answer).encode()

@@ -69,12 +69,13 @@ def test_a_range_is_of_the_newest_incarnation_because_the_hub_has_no_other_event
 
 
 def test_a_replay_is_requested_for_good_and_awaited(host: Host) -> None:
-    host.answers = [(202, PLANNED)]
+    host.answers = [(201, PLANNED)]
     host.status = [PLANNED, {**PLANNED, "status": "running"}, {**PLANNED, "status": "done"}]
     shown: list[str] = []
     replay(host.address, CHOSEN, lambda _: None, shown.append)
     ((path, order),) = host.posts
-    assert (path, order.pop("reason")) == ("/api/replays", "the demo replays rows that are in the aggregate")
+    assert path.startswith("/api/tasks/")
+    assert (order.pop("kind"), order.pop("reason")) == ("replay", "the demo replays rows that are in the aggregate")
     assert order == {
         "partitions": ["3"],
         "from": {"sequence_number": "0"},
@@ -90,9 +91,9 @@ def test_a_replay_is_requested_for_good_and_awaited(host: Host) -> None:
 
 def test_a_replay_is_awaited_as_long_as_it_counts_events_and_one_that_stands_still_is_given_up(host: Host) -> None:
     running = [{**PLANNED, "counts": {**COUNTS, "events": events}} for events in range(LOOKS + 5)]
-    host.answers, host.status = [(202, PLANNED)], [*running, {**PLANNED, "status": "done"}]
+    host.answers, host.status = [(201, PLANNED)], [*running, {**PLANNED, "status": "done"}]
     replay(host.address, CHOSEN, lambda _: None, print)
-    host.answers, host.status = [(202, PLANNED)], [PLANNED]
+    host.answers, host.status = [(201, PLANNED)], [PLANNED]
     looks: list[float] = []
     with pytest.raises(NotReplayed, match="replay j is not done: it is planned: no fault is noted"):
         replay(host.address, CHOSEN, looks.append, print)
@@ -101,7 +102,7 @@ def test_a_replay_is_awaited_as_long_as_it_counts_events_and_one_that_stands_sti
 
 def test_a_host_that_gives_no_answer_to_the_order_of_a_replay_is_named(host: Host) -> None:
     host.close()
-    with pytest.raises(NotReplayed, match="POST /api/replays has no answer"):
+    with pytest.raises(NotReplayed, match="the replay has no answer"):
         replay(host.address, CHOSEN, lambda _: None, print)
 
 
@@ -109,6 +110,6 @@ def test_a_replay_that_is_refused_or_fails_is_raised_with_the_answer(host: Host)
     host.answers = [(409, {"detail": "another replay works there"})]
     with pytest.raises(NotReplayed, match=r"409.*another replay works there"):
         replay(host.address, CHOSEN, lambda _: None, print)
-    host.answers, host.status = [(202, PLANNED)], [{**PLANNED, "status": "failed", "fault": "the hub is a new one"}]
+    host.answers, host.status = [(201, PLANNED)], [{**PLANNED, "status": "failed", "fault": "the hub is a new one"}]
     with pytest.raises(NotReplayed, match="replay j is not done: it is failed: the hub is a new one"):
         replay(host.address, CHOSEN, lambda _: None, print)

@@ -8,6 +8,7 @@ import pytest
 
 from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable, StoreUnreachable
+from core.store.columns import instant_text
 from core.store.connect import briefly_patient
 from core.store.database import Database, write
 from core.store.script import Named, Outcome, Script
@@ -77,7 +78,9 @@ def test_a_timer_outlasts_a_deadlock(failing: Failing) -> None:
     failing.fault = DEADLOCK
     assert Aggregations(brief).read_runs("a job", 9, 9) == ()
     failing.fault = DEADLOCK
-    assert write(brief, "a test", "forget_keys", claimed_at=datetime.now(UTC).isoformat()) == []
+    assert (
+        write(brief, "a test", "note_task_fault", task_id="1", fault="", moved_at=instant_text(datetime.now(UTC))) == []
+    )
     assert failing.failed == 2
 
 

@@ -138,7 +138,6 @@ BY_INDEX = {
     "find_attempt_faults": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=? AND attempt=?)",
     "find_retry_faults": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
     "find_replay_faults": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
-    "read_key": "PRIMARY KEY (request_key=?)",
     "read_open_keys": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key>?)",
     "find_open_letters": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=? AND sequence_number<?)",
     "count_held": f"INDEX {HELD} (stream_id=? AND partition_id=?)",

@@ -28,7 +28,8 @@ class Ordering(Running):
     """The app with a spark-submit whose jobs run until they are killed."""
 
     def order(self, name: str, body: object, run_id: str | None = None, **headers: str) -> Reply:
-        return self.post(f"{name}_aggregation", body, None if run_id is None else {"run_id": run_id}, **headers)
+        given = {"order_id": str(uuid4()), **body} if isinstance(body, dict) else body
+        return self.post(f"{name}_aggregation", given, None if run_id is None else {"run_id": run_id}, **headers)
 
     def step(self) -> list[str]:
         return list(self.post("start_aggregation", {}).body["did"])
@@ -134,7 +135,7 @@ def test_a_run_that_does_not_exist_is_not_found_and_a_wrong_id_or_body_is_refuse
     assert ordering.order("discard", WHY, NOBODY).fields == ["what"]
     assert ordering.order("discard", {**WHY, "what": "all"}, NOBODY).fields == ["what"]
     assert ordering.order("pause", {"reason": "no"}).fields == ["reason"]
-    assert ordering.order("pause", WHY, **{"Idempotency-Key": ""}).fields == ["Idempotency-Key"]
+    assert ordering.order("pause", {**WHY, "order_id": "1"}).fields == ["order_id"]
 
 
 @pytest.mark.slow
@@ -152,12 +153,17 @@ def test_a_cancelled_job_is_ended_and_the_next_attempt_follows(ordering: Orderin
     assert ordering.listed().body["history"][0]["run_id"] == run_id
 
 
-def test_the_same_order_under_a_key_is_carried_out_once(ordering: Ordering) -> None:
-    key = {"Idempotency-Key": uuid4().hex}
-    first = ordering.order("pause", WHY, **key)
+def test_an_order_is_carried_out_once_under_its_id_which_no_other_order_may_have(ordering: Ordering) -> None:
+    once = {**WHY, "order_id": str(uuid4())}
+    first = ordering.order("pause", once)
+    assert ordering.order("pause", once) == first
     ordering.order("resume", WHY)
-    assert ordering.order("pause", WHY, **key) == first
-    assert ordering.listed().body["paused"] is None
+    assert ordering.order("pause", once).body["paused"] is None
+    for name, body in (("pause", {**once, "reason": "a different one"}), ("withdraw", once)):
+        refused = ordering.order(name, body)
+        assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
+        assert "is that of a different order" in refused.body["detail"]
+    assert [one["move"] for one in ordering.listed().body["history"]] == ["resume", "pause"]
 
 
 def test_a_discarded_run_is_closed_and_the_next_one_takes_over_its_commits(ordering: Ordering) -> None:

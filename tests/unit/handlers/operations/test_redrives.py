@@ -63,7 +63,7 @@ class Redrives(Running):
 
     def start(self, **changed: object) -> Reply:
         """Request a redrive."""
-        return self.post("start_redrive", {**ORDER, **changed})
+        return self.order("redrive", {**ORDER, **changed})
 
     def plan(self, **changed: object) -> Reply:
         """Request a redrive with a rate: it is not worked on before its driver comes."""
@@ -113,7 +113,7 @@ def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothin
 def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
     reply = redrives.plan(filter={"status": "exhausted"})
     job = reply.body
-    assert (reply.status, reply.headers["Location"]) == (202, f"/api/tasks/{job['task_id']}")
+    assert (reply.status, reply.headers["Location"]) == (201, f"/api/tasks/{job['task_id']}")
     assert (job["status"], job["move"], job["filter"], job["letters"]) == (
         "planned", "retry", {"status": "exhausted"}, None
     )  # fmt: skip
@@ -129,7 +129,7 @@ def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
 def test_letters_are_moved_when_the_answer_comes_and_nothing_is_driven(redrives: Redrives) -> None:
     reply = redrives.start(move="discard")
     done = reply.body
-    assert (reply.status, done["status"], done["moved"], done["total"]) == (200, "done", 3, 3)
+    assert (reply.status, done["status"], done["moved"], done["total"]) == (201, "done", 3, 3)
     assert redrives.client.started == []
     assert redrives.get("list_letters", status="discarded").body["letters"][2]["settled_why"] == ORDER["reason"]
 
@@ -155,7 +155,7 @@ def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_o
     monkeypatch.setattr("handlers.operations.redrives.AT_ONCE", timedelta())
     reply = redrives.start()
     job = reply.body
-    assert (reply.status, job["status"], job["moved"]) == (202, "running", 3)  # the part is not closed yet
+    assert (reply.status, job["status"], job["moved"]) == (201, "running", 3)  # the part is not closed yet
     assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
     second = redrives.start()
     assert (second.status, second.body["type"]) == (409, "urn:hubledger:problem:task-overlap")
@@ -168,7 +168,7 @@ def test_a_fault_while_the_request_is_answered_is_the_task_s_own(redrives: Redri
     redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
     reply = redrives.start()
     job = reply.body
-    assert (reply.status, job["status"], job["moved"]) == (202, "running", 0)
+    assert (reply.status, job["status"], job["moved"]) == (201, "running", 0)
     assert "dead_letter_attempt" in job["fault"]
     assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
     redrives.sqlite.sql("ALTER TABLE taken_away RENAME TO dead_letter_attempt")
@@ -248,7 +248,7 @@ def test_an_outcome_looks_at_a_limited_number_of_letters(redrives: Redrives, mon
 def test_a_selection_shows_its_letters(redrives: Redrives) -> None:
     letters = [{"partition_id": "1", "sequence_number": number} for number in ("3", "1")]
     asked = {"move": "retry", "letters": letters, "expected_count": 2, "reason": "only these"}
-    reply = redrives.post("start_redrive", asked)
+    reply = redrives.order("redrive", asked)
     assert reply.body["letters"] == letters[::-1]
     assert reply.body["filter"] is None
 
@@ -277,7 +277,7 @@ def test_letters_of_a_closed_stream_are_not_moved_and_the_request_may_come_again
 
 def test_a_request_that_is_not_valid_names_the_field(redrives: Redrives) -> None:
     for case, (body, field) in REFUSED.items():
-        refused = redrives.post("start_redrive", body)
+        refused = redrives.order("redrive", body)
         assert (refused.status, refused.fields) == (400, [field]), case
     assert redrives.client.started == []
 
@@ -315,7 +315,7 @@ def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
     app.value = replace(own, redrives=Stored(patient), tasks=Tasks(lost))
     reply = redrives.start()
     job = reply.body
-    assert (reply.status, job["status"], job["moved"]) == (202, "planned", 0)
+    assert (reply.status, job["status"], job["moved"]) == (201, "planned", 0)
     assert sum(slept) < 1
     assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
     app.value = own

@@ -1,4 +1,4 @@
-"""handlers/web: unforeseen faults, entity tags, keys of callers, and the texts of callers in answers."""
+"""handlers/web: unforeseen faults, entity tags, and the texts of callers in answers."""
 
 import gzip
 import json
@@ -7,13 +7,12 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from core.api.idempotency import key_of_caller
 from core.api.operation import Answer, Answered, Call, Nothing, Operation, Reason, Shape, operation
 from core.api.problems import SAFE, SHOWN_TEXT, Problem, clipped, invalid
 from core.api.route import LEVELS, OPEN, READING, Level, Route, linked
 from examples.home_security.routes import LINK
 from handlers.web.answering import answer
-from handlers.web.requests import idempotency_key, read_body
+from handlers.web.requests import read_body
 from handlers.web.tags import is_known
 from handlers.web.unrouted import answer_unrouted
 
@@ -152,35 +151,6 @@ def test_a_short_answer_and_a_change_are_not_compressed() -> None:
     change = answered(long, request("POST", accept_encoding="gzip"))
     assert [one.headers.get("Content-Encoding") for one in (short, change)] == [None, None]
     assert (short.get_body(), change.get_body()) == (b"{}", LONG.encode())
-
-
-KEYS = {
-    "abc": "abc",
-    '"abc"': "abc",
-    '"a\\"b"': 'a"b',
-    'a"b': 'a"b',
-    '"a\\\\b"': "a\\b",
-    "a\\b": "a\\b",
-    "k" * 100: "k" * 100,
-}
-
-
-@pytest.mark.parametrize(("header", "key"), KEYS.items())
-def test_a_quoted_and_a_bare_key_are_one(header: str, key: str) -> None:
-    assert idempotency_key(request(idempotency_key=header)) == key
-
-
-@pytest.mark.parametrize("header", ['"', '""', '"a', '"a"b', '"a b"', '"a\\b"', '"' + "k" * 101 + '"', '"a"\n'])
-def test_a_quoted_key_that_is_not_well_formed_is_refused(header: str) -> None:
-    with pytest.raises(Problem):
-        idempotency_key(request(idempotency_key=header))
-
-
-def test_a_key_is_its_caller_s() -> None:
-    stored = {key_of_caller(caller, key) for caller, key in (("ada", "k"), ("bob", "k"), ("ada", "k2"), ("ad", "a\nk"))}
-    assert len(stored) == 4
-    assert key_of_caller("ada", "k") == key_of_caller("ada", "k")
-    assert {len(one) for one in stored} == {64}
 
 
 def test_a_caller_s_text_is_cut_and_printable() -> None:

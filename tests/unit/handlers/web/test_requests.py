@@ -14,7 +14,6 @@ from handlers.web.bodies import shown
 from handlers.web.requests import (
     LARGEST_BODY,
     LARGEST_QUERY,
-    idempotency_key,
     read_body,
     read_path,
     read_query,
@@ -139,12 +138,6 @@ def test_a_sequence_number_of_more_than_63_bits_is_refused() -> None:
     assert number_of(str(2**63 - 1), "n") == 2**63 - 1
     with pytest.raises(Problem):
         number_of(str(2**63), "n")
-
-
-@pytest.mark.parametrize("key", ["", "k" * 101, "a b", "ß", "a\n"])
-def test_a_key_that_is_none_is_refused(key: str) -> None:
-    with pytest.raises(Problem):
-        idempotency_key(request(headers={"idempotency-key": key}))
 
 
 class TestBodies:

@@ -12,13 +12,6 @@ from handlers.web.openapi import describe
 from tests.unit.hubledger.cli.small_app import Reply, Request, problem
 
 AT = "2026-11-23T03:00:00Z"
-KINDS = {
-    "/replays": "replay",
-    "/redrives": "redrive",
-    "/purges": "purge",
-    "/audits": "audit",
-    "/erasures": "erasure",
-}  # of tasks, by address
 # Words that a command acts on; every other text is the test's.
 ACTED_ON = {"status": "done", "outcome": "dry_run", "kind": "repair", "result": "helped"}
 
@@ -43,7 +36,7 @@ class Described:
 
     def __call__(self, request: Request) -> Reply:
         path = urlsplit(request.path).path.removeprefix("/api")
-        self._kind = KINDS.get(path, self._kind)
+        self._kind = request.body["kind"] if request.method == "PUT" else self._kind
         for template, methods in description()["paths"].items():
             if (
                 re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path)

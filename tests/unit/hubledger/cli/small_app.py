@@ -68,7 +68,7 @@ class SmallApp:
                 self.end_headers()
                 self.wfile.write(sent)
 
-            do_GET = do_POST = _respond  # noqa: N815
+            do_GET = do_POST = do_PUT = _respond  # noqa: N815
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

@@ -42,20 +42,15 @@ def test_a_reading_is_repeated_when_a_gateway_has_no_answer() -> None:
 
 
 @pytest.mark.slow
-def test_a_change_is_repeated_under_the_same_key() -> None:
+def test_a_change_is_repeated_and_a_task_under_its_id() -> None:
     with app_of(BUSY_GATEWAY, BUSY_GATEWAY, DONE) as app, Client(Address(app.url)) as client:
-        client.post("redrives", {"move": "retry"})
-        client.post("redrives", {"move": "retry"})
-    keys = [one.headers["idempotency-key"] for one in app.requests]
-    assert len(keys) == 4
-    assert keys[0] == keys[1] == keys[2] != keys[3]
-
-
-@pytest.mark.slow
-def test_a_change_that_still_runs_is_asked_for_again_under_its_key() -> None:
-    with app_of(problem("request-in-work", 409, "it runs"), DONE) as app, Client(Address(app.url)) as client:
-        assert client.post("redrives", {}).value == {"done": True}
-    assert len({one.headers["idempotency-key"] for one in app.requests}) == 1
+        client.open_task("redrive", {"move": "retry"})
+        client.open_task("redrive", {"move": "retry"})
+        client.post("tasks/x/pause", {"reason": "why"})
+    paths = [one.path for one in app.requests]
+    assert [one.method for one in app.requests] == ["PUT"] * 4 + ["POST"]
+    assert paths[0] == paths[1] == paths[2] != paths[3]
+    assert app.requests[0].body == {"kind": "redrive", "move": "retry"}
 
 
 def test_a_refusal_is_not_repeated() -> None:
@@ -93,7 +88,7 @@ def test_the_faults_of_fields_are_named_once() -> None:
         ("dead-letters", False, "role Hubledger.Read"),
         ("revealed/dead-letters", False, "role Hubledger.Reveal"),
         ("tasks/x/diff", False, "role Hubledger.Reveal"),
-        ("redrives", True, "role Hubledger.Operate"),
+        ("tasks/x/pause", True, "role Hubledger.Operate"),
     ],
 )
 @pytest.mark.parametrize("reply", [Reply("", 401), problem("not-allowed", 403, "this route needs the app role")])
@@ -103,7 +98,7 @@ def test_a_missing_right_names_the_level(reply: Reply, path: str, change: bool, 
 
 def test_a_refusal_names_the_command_that_shows_the_task_in_the_way() -> None:
     overlap = problem("overlap", 409, "a different redrive is open", task_id="0d9f")
-    assert "tasks show 0d9f" in str(refused(app_of(overlap), "redrives", change=True))
+    assert "tasks show 0d9f" in str(refused(app_of(overlap), "tasks/x/pause", change=True))
 
 
 def test_a_redirect_is_not_followed_because_it_would_carry_the_key_away() -> None:
@@ -172,5 +167,5 @@ def test_pages_follow_the_cursor_with_the_same_filter() -> None:
 
 def test_a_body_leaves_out_what_was_not_given() -> None:
     with app_of(DONE) as app, Client(Address(app.url)) as client:
-        client.post("replays", {"reason": "why", "from": None})
+        client.post("tasks/x/pause", {"reason": "why", "from": None})
     assert json.dumps(app.requests[0].body) == '{"reason": "why"}'
