@@ -40,7 +40,7 @@ def test_the_copy(running: Running) -> None:
     place = {"partition_id": "1", "sequence_number": "1"}
     assert running.get("list_letters").body["letters"][0]["first_tried_at"] is None
     order = {"move": "retry", "letters": [place], "expected_count": 1, "reason": "because I say so"}
-    assert running.order("redrive", order).status == 200
+    assert running.put("redrive", order).status == 201
     (letter,) = running.get("list_letters").body["letters"]
     whole = running.get("show_letter", place).body
     assert letter["first_tried_at"] == whole["letter"]["first_tried_at"] == whole["history"][0]["done_at"]
@@ -167,8 +167,8 @@ def move(app: Served, task_id: str, verb: str) -> Any:
 @pytest.fixture(scope="module")
 def census(app: Served) -> Any:
     """A census that the API began and the orchestration did."""
-    begun = app.post("censuses", {"reason": "before the release"})
-    assert begun.status == 202, begun.body
+    begun = app.order("census", {"reason": "before the release"})
+    assert begun.status == 201, begun.body
     return ended(app, begun.json["task_id"])
 
 
@@ -195,7 +195,7 @@ def test_a_census_counts_all_letters_in_pieces(app: Served, census: Any) -> None
 @pytest.mark.slow
 def test_a_census_is_paused_resumed_and_cancelled_like_any_task(app: Served, census: Any) -> None:
     task_id = standing(app)
-    refused = app.post("censuses", {"reason": "one more"})
+    refused = app.order("census", {"reason": "one more"})
     assert (refused.status, refused.json["task_id"]) == (409, task_id)
     assert move(app, task_id, "pause")["status"] == "paused"
     assert move(app, task_id, "resume")["status"] in ("running", "done")

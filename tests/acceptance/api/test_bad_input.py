@@ -151,12 +151,10 @@ def test_an_aggregation_of_an_unknown_job_is_refused(served: Served) -> None:
 def test_hostile_text_in_the_fields_of_replays_and_aggregations_is_refused_by_its_name(served: Served) -> None:
     for text in HOSTILE.values():
         places = [(end, name) for end in ("from", "to") for name in ("sequence_number", "offset", "enqueued_at")]
-        for body, field in (
-            ({"reason": "because", "partitions": [text]}, "partitions[0]"),
-            *(({"reason": "because", end: {name: text}}, f"{end}.{name}") for end, name in places),
-            ({"reason": "because", "dry_run": text}, "dry_run"),
-        ):
-            names(served.order("replay", body), field, body)
+        fields: list[tuple[str, object, str]] = [("partitions", [text], "partitions[0]"), ("dry_run", text, "dry_run")]
+        fields += [(end, {name: text}, f"{end}.{name}") for end, name in places]
+        for name, value, field in fields:
+            names(served.order("replay", {"reason": "because", name: value}), field, value)
         names(served.post("aggregations", {"job": text}), "job", text)
 
 

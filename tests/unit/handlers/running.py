@@ -166,7 +166,7 @@ class Running:
         """Call a function that reads."""
         return reply_of(functions()[operation](request("GET", params=params, route_params=route), CONTEXT))
 
-    def order(self, kind: str, body: object, task_id: str | None = None, **headers: str) -> Reply:
+    def put(self, kind: str, body: object, task_id: str | None = None, **headers: str) -> Reply:
         """Open a task of a kind, by default with a new id."""
         asked = {"kind": kind, **body} if isinstance(body, dict) else body
         return self.post("put_task", asked, {"task_id": task_id or str(uuid4())}, **headers)

@@ -102,8 +102,8 @@ def test_no_route_that_counts_or_reads_quotes_an_event(filled: Running) -> None:
 def test_no_route_that_reads_changes_any_table(filled: Running, engine: str) -> None:
     """The store has an open audit whose time is over, and a faulty range after a verified one."""
     filled.restart(SPARK_ENGINE=engine, RESIDENT_LINK_SECRET=SECRET)
-    filled.drive(filled.order("audit", {}).body["task_id"])
-    filled.order("audit", {"whole": True})
+    filled.drive(filled.put("audit", {}).body["task_id"])
+    filled.put("audit", {"whole": True})
     filled.sqlite.sql("UPDATE task SET requested_at = '2020-01-01T00:00:00.000000Z' WHERE status = 'planned'")
     filled.sqlite.sql("DELETE FROM batch_ledger")
     tables = [name for (name,) in filled.sqlite.sql("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -223,11 +223,11 @@ class TestSignIn:
     def test_a_change_and_a_refusal_name_the_person_with_the_object_id(self, filled: Running) -> None:
         filled.restart(WEBSITE_AUTH_ENABLED="true", OPERATOR_ROLE="Mine")
         order = {"move": "discard", "expected_count": 1, "reason": "known poison", "filter": {}}
-        assert filled.order("redrive", order, None, **as_role("Mine")).body["moved"] == 1
+        assert filled.put("redrive", order, None, **as_role("Mine")).body["moved"] == 1
         assert filled.sqlite.sql("SELECT done_by FROM dead_letter_attempt WHERE kind = 'discard'") == [
             (f"ada@example.org ({ADA})",)
         ]
-        refused = filled.order("redrive", order, None, **as_role("Hubledger.Operate"))
+        refused = filled.put("redrive", order, None, **as_role("Hubledger.Operate"))
         assert (refused.status, "Mine" in refused.body["detail"]) == (403, True)
         (line,) = [one for one in filled.lines if one["msg"] == "request refused"]
         assert line["who"] == f"ada@example.org ({ADA})"

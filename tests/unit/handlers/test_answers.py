@@ -82,7 +82,7 @@ class Recorder:
         asked = request("GET", params=params, route_params=route or {}, headers=headers or {})
         return self._kept("GET", name, {**(route or {}), **params}, functions()[name](asked, CONTEXT))
 
-    def order(self, kind: str, body: Mapping[str, object]) -> Any:
+    def put(self, kind: str, body: Mapping[str, object]) -> Any:
         return self.post("put_task", {"kind": kind, **body}, {"task_id": str(uuid4())})
 
     def post(self, name: str, body: object, route: Mapping[str, str] | None = None) -> Any:
@@ -232,10 +232,10 @@ def of_letters(to: Recorder) -> None:
         to.get("reveal_letter", place, body=form)
         to.get("reveal_letter", {**place, "sequence_number": "5"}, body=form)
     chosen = {"move": "retry", "letters": [place], "expected_count": 1, **REASON}
-    to.order("redrive", chosen)
-    to.order("redrive", {**chosen, "expected_count": 2})
-    to.order("redrive", {**chosen, "move": "discard"})
-    to.order("redrive", {"move": "discard", "filter": {"status": "odd"}, "expected_count": 1, **REASON})
+    to.put("redrive", chosen)
+    to.put("redrive", {**chosen, "expected_count": 2})
+    to.put("redrive", {**chosen, "move": "discard"})
+    to.put("redrive", {"move": "discard", "filter": {"status": "odd"}, "expected_count": 1, **REASON})
     to.get("show_letter", place)
     to.get("reveal_letter", place)
     to.get("explain_number", place)
@@ -245,15 +245,15 @@ def of_redrives(to: Recorder) -> None:
     found = to.get("preview_redrive", move="retry")
     to.get("preview_redrive", move="discard", error_class="poison")
     asked = {"move": "retry", "expected_count": found["count"], "filter": {}, **REASON}
-    begun = to.order("redrive", asked)
-    to.order("redrive", asked)
+    begun = to.put("redrive", asked)
+    to.put("redrive", asked)
     job = {"task_id": begun["task_id"]}
     for verb in ("pause", "resume", "pause", "cancel", "resume"):
         to.post(f"{verb}_task", REASON, job)
     to.get("show_task", job)
     to.get("show_task", {"task_id": NOBODY})
     letters = [{"partition_id": "1", "sequence_number": "5"}]
-    begun = to.order("redrive", {"move": "discard", "expected_count": 1, "letters": letters, **REASON})
+    begun = to.put("redrive", {"move": "discard", "expected_count": 1, "letters": letters, **REASON})
     to.running.drive(begun["task_id"])
     job = {"task_id": begun["task_id"]}
     to.get("show_task", job)
@@ -263,7 +263,7 @@ def of_redrives(to: Recorder) -> None:
 
 def of_replays(to: Recorder) -> None:
     for dry_run in (True, False):
-        begun = to.order("replay", {**REASON, "partitions": ["1"], "dry_run": dry_run})
+        begun = to.put("replay", {**REASON, "partitions": ["1"], "dry_run": dry_run})
         job = {"task_id": begun["task_id"]}
         to.post("pause_task", REASON, job)
         to.post("resume_task", REASON, job)
@@ -271,30 +271,30 @@ def of_replays(to: Recorder) -> None:
         to.get("show_task", job)
         to.get("show_replay_diff", job, limit="1")
     to.post("cancel_task", REASON, job)
-    begun = to.order("replay", {**REASON, "from": {"sequence_number": "3"}})
+    begun = to.put("replay", {**REASON, "from": {"sequence_number": "3"}})
     to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
-    to.order("replay", {"reason": "x"})
+    to.put("replay", {"reason": "x"})
     page = to.get("list_tasks", kind="replay", limit="1")
     to.get("list_tasks", kind="replay", limit="1", cursor=page["next"])
 
 
 def of_replays_by_key(to: Recorder) -> None:
-    begun = to.order("replay", {**REASON, "partitions": ["1"], "keys": ["home-1", "home-2"]})
+    begun = to.put("replay", {**REASON, "partitions": ["1"], "keys": ["home-1", "home-2"]})
     job = {"task_id": begun["task_id"]}
     to.running.drive(begun["task_id"])
     to.get("show_task", job)
     to.get("show_replay_diff", job)
-    to.order("replay", {**REASON, "keys": ["home-1", "home-1"]})
+    to.put("replay", {**REASON, "keys": ["home-1", "home-1"]})
 
 
 def of_audits(to: Recorder) -> None:
     to.running.sqlite.sql(
         "UPDATE batch_ledger SET written = written + 1, dead_lettered = dead_lettered - 1 WHERE commit_number = 1"
     )
-    begun = to.order("audit", {})
+    begun = to.put("audit", {})
     to.running.drive(begun["task_id"])
     to.get("show_task", {"task_id": begun["task_id"]})
-    to.order("audit", {"odd": True})
+    to.put("audit", {"odd": True})
     to.get("audit_ledger")
     to.get("status")
     to.get("health_ledger")
@@ -306,30 +306,30 @@ def of_audits(to: Recorder) -> None:
 def of_purges(to: Recorder) -> None:
     now = dict.fromkeys(("batch_ledger", "event_hub_dead_letter"), 0)
     for dry_run in (True, False):
-        begun = to.order("purge", {**REASON, "older_than_days": now, "dry_run": dry_run})
-        to.order("purge", {**REASON})
+        begun = to.put("purge", {**REASON, "older_than_days": now, "dry_run": dry_run})
+        to.put("purge", {**REASON})
         to.running.drive(begun["task_id"])
         to.get("show_task", {"task_id": begun["task_id"]})
-    begun = to.order("purge", REASON)
+    begun = to.put("purge", REASON)
     to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
     to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
-    to.order("purge", {**REASON, "older_than_days": {"odd": 1}})
+    to.put("purge", {**REASON, "older_than_days": {"odd": 1}})
     to.get("list_tasks", status="done", limit="2")
     to.get("explain_number", {"partition_id": "1", "sequence_number": "0"})
 
 
 def of_erasures(to: Recorder) -> None:
     asked = {**REASON, "subjects": ["home-1", "nobody"]}
-    begun = to.order("erasure", asked)
-    to.order("erasure", {**asked, "subjects": ["somebody-else"]})
+    begun = to.put("erasure", asked)
+    to.put("erasure", {**asked, "subjects": ["somebody-else"]})
     to.running.drive(begun["task_id"])
     to.get("show_task", {"task_id": begun["task_id"]})
-    begun = to.order("erasure", {**asked, "dry_run": False, "most_rows": 3})
-    to.order("erasure", {**asked, "dry_run": False})
+    begun = to.put("erasure", {**asked, "dry_run": False, "most_rows": 3})
+    to.put("erasure", {**asked, "dry_run": False})
     to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
-    to.order("erasure", {**asked, "reason": "home-1 asked for it"})
-    to.order("erasure", {**asked, "subjects": []})
-    to.order("erasure", {**asked, "subjects": ["home-1 "]})
+    to.put("erasure", {**asked, "reason": "home-1 asked for it"})
+    to.put("erasure", {**asked, "subjects": []})
+    to.put("erasure", {**asked, "subjects": ["home-1 "]})
 
 
 def of_aggregations(to: Recorder) -> None:

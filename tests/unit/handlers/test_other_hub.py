@@ -45,7 +45,7 @@ class Swapped(Running):
 
     def start(self, **asked: Any) -> str:
         """Request a replay while the hub is the right one."""
-        began = self.order("replay", {"reason": "the hub may change", **asked})
+        began = self.put("replay", {"reason": "the hub may change", **asked})
         assert began.status == 201
         return str(began.body["task_id"])
 
@@ -134,14 +134,14 @@ def test_a_letter_without_its_body_waits_uncounted(swapped: Swapped, make: Make,
 
 
 REQUESTS: dict[str, Callable[[Swapped], Any]] = {
-    "a replay from a time": lambda to: to.order(
+    "a replay from a time": lambda to: to.put(
         "replay", {"reason": "by time", "from": {"enqueued_at": "2026-01-01T00:00:00Z"}}
     ),
-    "a replay from an offset": lambda to: to.order(
+    "a replay from an offset": lambda to: to.put(
         "replay", {"reason": "by offset", "partitions": ["1"], "from": {"offset": "128"}}
     ),
     "a body that was not stored": lambda to: to.get("reveal_letter", LETTER, body="text"),
-    "an erasure": lambda to: to.order("erasure", {"reason": "asked for", "subjects": ["x"], "dry_run": False}),
+    "an erasure": lambda to: to.put("erasure", {"reason": "asked for", "subjects": ["x"], "dry_run": False}),
 }
 
 

@@ -159,7 +159,7 @@ def tick(client: Client | None = None) -> list[str]:
 
 
 def test_the_line_of_a_step_that_failed_has_the_text_of_its_error(filled: Running) -> None:
-    replay = filled.order("replay", {"reason": "again", "dry_run": False}).body["task_id"]
+    replay = filled.put("replay", {"reason": "again", "dry_run": False}).body["task_id"]
     assert filled.drive(replay)["error"] == "HubUnreachable"
     (line,) = [one for one in filled.lines if one["action"] == "task"]
     assert line["message"] == f"task step failed; will retry: {line['error']}"
@@ -190,7 +190,7 @@ def test_no_purge_begins_by_itself_unless_the_settings_say_so(filled: Running) -
 
 
 def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) -> None:
-    filled.drive(filled.order("purge", {"reason": "look first"}).body["task_id"])
+    filled.drive(filled.put("purge", {"reason": "look first"}).body["task_id"])
     filled.restart(PURGE_DAILY="true")
     (task_id,) = tick()
     assert tick() == [task_id]  # it is open, and not driven yet
@@ -204,7 +204,7 @@ def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) 
 
 
 def test_the_timer_drives_no_task_that_is_paused(filled: Running) -> None:
-    task_id = filled.order("audit", {}).body["task_id"]
+    task_id = filled.put("audit", {}).body["task_id"]
     assert filled.post("pause_task", {"reason": "not now"}, {"task_id": task_id}).status == 200
     assert tick() == []
     assert filled.post("resume_task", {"reason": "now"}, {"task_id": task_id}).status == 200
@@ -214,7 +214,7 @@ def test_the_timer_drives_no_task_that_is_paused(filled: Running) -> None:
 def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_resume_resumes_both(
     filled: Running,
 ) -> None:
-    task_id = filled.order("audit", {}).body["task_id"]
+    task_id = filled.put("audit", {}).body["task_id"]
     suspended = Client(SUSPENDED)
     assert (tick(suspended), suspended.done) == ([], [])
     (task,) = listed(filled)
@@ -234,7 +234,7 @@ def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_re
 
 
 def test_the_timer_ends_an_orchestration_that_lost_an_activity_and_drives_the_task_again(filled: Running) -> None:
-    task_id = filled.order("audit", {}).body["task_id"]
+    task_id = filled.put("audit", {}).body["task_id"]
     for silent, done in ((STALLED_AFTER - SECOND, []), (STALLED_AFTER + SECOND, [f"terminate task-{task_id}"])):
         client = Client(DRIVEN[0], age=silent)
         assert (tick(client), client.done) == ([], done)
@@ -243,7 +243,7 @@ def test_the_timer_ends_an_orchestration_that_lost_an_activity_and_drives_the_ta
 
 @pytest.mark.parametrize("verb", [None, "pause"])
 def test_the_timer_fails_what_is_overdue_also_when_it_is_paused(filled: Running, verb: str | None) -> None:
-    task_id = filled.order("audit", {}).body["task_id"]
+    task_id = filled.put("audit", {}).body["task_id"]
     if verb:
         assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": task_id}).status == 200
     filled.sqlite.sql("UPDATE task SET requested_at = '2026-01-01T00:00:00.000000Z'")
@@ -253,10 +253,10 @@ def test_the_timer_fails_what_is_overdue_also_when_it_is_paused(filled: Running,
 
 
 def test_tasks_are_listed_by_pages_the_newest_first_of_one_kind_or_status_or_of_all(filled: Running) -> None:
-    audit = filled.order("audit", {}).body["task_id"]
+    audit = filled.put("audit", {}).body["task_id"]
     made = []
     for _ in range(3):
-        made.append(filled.order("purge", {"reason": "look first"}).body["task_id"])
+        made.append(filled.put("purge", {"reason": "look first"}).body["task_id"])
         filled.drive(made[-1])
     first = filled.get("list_tasks", kind="purge", limit="2").body
     second = filled.get("list_tasks", kind="purge", limit="2", cursor=first["next"]).body
@@ -280,21 +280,21 @@ def test_a_task_that_does_not_exist_is_not_found(filled: Running) -> None:
         assert filled.get(name, {"task_id": JOB}).status == 404
     for verb in ("pause", "cancel"):
         assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": JOB}).status == 404
-    audit = filled.order("audit", {}).body["task_id"]
+    audit = filled.put("audit", {}).body["task_id"]
     refused = filled.get("show_replay_diff", {"task_id": audit})
     assert (refused.status, refused.body["detail"]) == (404, f"there is no replay {audit}")
 
 
 def test_the_same_request_under_an_id_opens_one_task_and_a_different_one_is_refused(filled: Running) -> None:
     order = {"reason": "look first", "dry_run": True}
-    first = filled.order("purge", order, JOB)
+    first = filled.put("purge", order, JOB)
     assert (first.status, first.headers["Location"], first.body["task_id"]) == (201, f"/api/tasks/{JOB}", JOB)
-    again = filled.order("purge", {"dry_run": True, "reason": "look first"}, JOB)
+    again = filled.put("purge", {"dry_run": True, "reason": "look first"}, JOB)
     assert (again.status, again.headers["Location"], again.body) == (200, first.headers["Location"], first.body)
     filled.drive(JOB)
-    assert filled.order("purge", order, JOB).body["status"] == "done"
+    assert filled.put("purge", order, JOB).body["status"] == "done"
     for kind, other in (("purge", {**order, "dry_run": False}), ("purge", {**order, "reason": "why"}), ("audit", {})):
-        refused = filled.order(kind, other, JOB)
+        refused = filled.put(kind, other, JOB)
         assert (refused.status, refused.body["type"], refused.body["task_id"]) == (409, CONFLICT, JOB), other
     assert [one["task_id"] for one in filled.get("list_tasks").body["tasks"]] == [JOB]
 
@@ -302,20 +302,20 @@ def test_the_same_request_under_an_id_opens_one_task_and_a_different_one_is_refu
 def test_a_request_that_was_refused_leaves_its_id_free(filled: Running) -> None:
     filled.ingest([2], [b"{"])
     order = {"move": "retry", "filter": {}, "reason": "mended"}
-    refused = filled.order("redrive", {**order, "expected_count": 7}, JOB)
+    refused = filled.put("redrive", {**order, "expected_count": 7}, JOB)
     count = refused.body["count"]
-    assert (refused.status, filled.order("redrive", {**order, "expected_count": count}, JOB).status) == (409, 201)
+    assert (refused.status, filled.put("redrive", {**order, "expected_count": count}, JOB).status) == (409, 201)
 
 
 def test_a_request_needs_a_kind_that_there_is_and_an_id(filled: Running) -> None:
     for body, wrong in (({"reason": "why"}, "kind"), ({"kind": "odd", "reason": "why"}, "kind"), ([], "body")):
         refused = filled.post("put_task", body, {"task_id": JOB})
         assert (refused.status, refused.fields) == (400, [wrong])
-    assert filled.order("audit", {}, "1").fields == ["task_id"]
+    assert filled.put("audit", {}, "1").fields == ["task_id"]
 
 
 def test_a_move_to_a_status_that_is_reached_changes_nothing(filled: Running) -> None:
-    filled.order("audit", {}, JOB)
+    filled.put("audit", {}, JOB)
     for verb, status in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
         moved = [filled.post(f"{verb}_task", {"reason": "twice"}, {"task_id": JOB}) for _ in range(2)]
         assert [(one.status, one.body["status"]) for one in moved] == [(200, status)] * 2

@@ -23,7 +23,7 @@ def filled(running: Running) -> Running:
 
 
 def opened(filled: Running, **asked: Any) -> Any:
-    reply = filled.order("audit", asked)
+    reply = filled.put("audit", asked)
     assert reply.status == 201, reply.body
     assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
     return reply.body
@@ -110,18 +110,18 @@ def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> Non
 
 def test_a_second_job_is_refused_with_the_place_of_the_first(filled: Running) -> None:
     job = opened(filled, whole=True)
-    refused = filled.order("audit", {})
+    refused = filled.put("audit", {})
     assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
     assert refused.body["type"].endswith(":task-overlap")
 
 
 def test_a_partition_or_a_job_that_does_not_exist_is_not_found(filled: Running) -> None:
-    assert filled.order("audit", {"partition_id": "7"}).status == 404
+    assert filled.put("audit", {"partition_id": "7"}).status == 404
     assert filled.get("show_task", {"task_id": OTHER_ID}).status == 404
 
 
 def test_nothing_is_audited_in_an_empty_store(running: Running) -> None:
-    assert running.order("audit", {"whole": True}).status == 404
+    assert running.put("audit", {"whole": True}).status == 404
 
 
 def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
@@ -146,7 +146,7 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
         (b"{", ["body"]),
     ]
     for body, fields in wrong:
-        refused = filled.order("audit", body)
+        refused = filled.put("audit", body)
         assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
     largest = {"partition_id": "1", "rows": True, "first": "0", "last": str(MOST_NUMBERS - 1)}
-    assert filled.order("audit", largest).status == 201
+    assert filled.put("audit", largest).status == 201

@@ -44,7 +44,7 @@ def test_one_value_can_be_listed_and_discarded_alone(app: Running) -> None:
     listed = app.get("list_letters", fingerprint=window).body["letters"]
     assert [one["sequence_number"] for one in listed] == ["4", "3", "1"]
     order = {"move": "discard", "filter": {"fingerprint": window}, "expected_count": 3, "reason": "not sold any more"}
-    task_id = app.order("redrive", order).body["task_id"]
+    task_id = app.put("redrive", order).body["task_id"]
     functions()["task_slice"]({"task_id": task_id, "part": None})
     left = app.get("group_letters", status="exhausted", fingerprint=cause).body["groups"]
     assert [one["letters"] for one in left] == [1, 1]

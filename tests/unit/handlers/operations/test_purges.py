@@ -24,7 +24,7 @@ def filled(running: Running) -> Running:
     running.ingest([5], [MOTION])
     letter = {"partition_id": "1", "sequence_number": "2"}
     order = {"move": "discard", "letters": [letter], "expected_count": 1, "reason": "it never was an event"}
-    moved = running.order("redrive", order)
+    moved = running.put("redrive", order)
     assert moved.status == 201, moved.body
     until(lambda: instant_text(app().clock.now()) > settled_at(running), 10)
     return running
@@ -36,7 +36,7 @@ def settled_at(filled: Running) -> str:
 
 
 def opened(filled: Running, **asked: Any) -> Any:
-    reply = filled.order("purge", {**ORDER, **asked})
+    reply = filled.put("purge", {**ORDER, **asked})
     assert reply.status == 201, reply.body
     assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
     return reply.body
@@ -99,16 +99,16 @@ def test_the_notes_say_what_stays(filled: Running) -> None:
 
 def test_a_second_purge_is_refused_with_the_place_of_the_first(filled: Running) -> None:
     job = opened(filled)
-    refused = filled.order("purge", ORDER)
+    refused = filled.put("purge", ORDER)
     assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
     assert refused.body["type"].endswith(":task-overlap")
     assert refused.body["detail"] == f"purge {job['task_id']} is open: wait until it is done, or cancel it"
     filled.drive(job["task_id"])
-    assert filled.order("purge", ORDER).status == 201
+    assert filled.put("purge", ORDER).status == 201
 
 
 def test_nothing_is_purged_in_an_empty_store(running: Running) -> None:
-    assert running.order("purge", ORDER).status == 404
+    assert running.put("purge", ORDER).status == 404
 
 
 def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
@@ -126,6 +126,6 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
         (b"", ["body"]),
     ]
     for body, fields in wrong:
-        refused = filled.order("purge", body)
+        refused = filled.put("purge", body)
         assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
     assert filled.get("list_tasks", kind="purge").body["tasks"] == []

@@ -63,7 +63,7 @@ class Redrives(Running):
 
     def start(self, **changed: object) -> Reply:
         """Request a redrive."""
-        return self.order("redrive", {**ORDER, **changed})
+        return self.put("redrive", {**ORDER, **changed})
 
     def plan(self, **changed: object) -> Reply:
         """Request a redrive with a rate: it is not worked on before its driver comes."""
@@ -248,7 +248,7 @@ def test_an_outcome_looks_at_a_limited_number_of_letters(redrives: Redrives, mon
 def test_a_selection_shows_its_letters(redrives: Redrives) -> None:
     letters = [{"partition_id": "1", "sequence_number": number} for number in ("3", "1")]
     asked = {"move": "retry", "letters": letters, "expected_count": 2, "reason": "only these"}
-    reply = redrives.order("redrive", asked)
+    reply = redrives.put("redrive", asked)
     assert reply.body["letters"] == letters[::-1]
     assert reply.body["filter"] is None
 
@@ -277,7 +277,7 @@ def test_letters_of_a_closed_stream_are_not_moved_and_the_request_may_come_again
 
 def test_a_request_that_is_not_valid_names_the_field(redrives: Redrives) -> None:
     for case, (body, field) in REFUSED.items():
-        refused = redrives.order("redrive", body)
+        refused = redrives.put("redrive", body)
         assert (refused.status, refused.fields) == (400, [field]), case
     assert redrives.client.started == []
 

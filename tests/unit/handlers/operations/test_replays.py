@@ -90,7 +90,7 @@ class Replays(Running):
 
     def start(self, body: object) -> Reply:
         """Request a replay."""
-        return self.order("replay", body)
+        return self.put("replay", body)
 
     def show(self, job: str, name: str = "show_task", **params: str) -> Reply:
         """Show a job, or its diff."""
