@@ -124,7 +124,7 @@ def audit_tables(out: Output, value: Mapping[str, Any]) -> list[RenderableType]:
 
 def erasure_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     """Return the facts of an erasure that no other task has."""
-    counts = ("rows", "letters", "staged", "retracted", "diffs", "commits")
+    counts = ("rows", "letters", "staged", "retracted", "diffs")
     return {
         "kind": "dry run: nothing was erased" if value["dry_run"] else "for real",
         "subjects": value["subjects"],
