@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.errors import InfrastructureFault
+from core.errors import BatchRefused, InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means, ingest_batch
@@ -88,7 +88,10 @@ class Pausing:
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """Ingests batches and retries without end: an infrastructure fault holds the partition and loses nothing."""
+    """Ingests batches and retries without end: an infrastructure fault holds the partition and loses nothing.
+
+    A batch of a different hub is passed: its numbers are a gap, which is read back from the stream's hub.
+    """
 
     means: Means
     pausing: Pausing = field(default_factory=Pausing)
@@ -104,6 +107,9 @@ class Ingestion:
                 await _finished(asyncio.to_thread(self._ingest, batch))
             except InfrastructureFault as fault:
                 facts = {"action": "ingest", "partition": str(batch.partition), "error": str(fault)}
+                if isinstance(fault, BatchRefused):
+                    log.error("batch passed; what the hub has of its numbers is read back", extra=facts)
+                    return
                 log.warning("batch not committed; will retry", extra={**facts, "count": batch.retries + 1})
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -225,6 +226,26 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
     gap, ingested = lines(caplog)
     assert (gap["action"], gap["level"], gap["first"], gap["last"], gap["healed"]) == ("gap", "WARNING", 2, 4, 3)
     assert (ingested["action"], ingested["healed"], ingested["gaps"]) == ("ingest", 3, [[2, 4]])
+
+
+def test_a_batch_of_a_different_hub_is_passed_with_a_line_and_what_the_hub_has_follows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, hub = MemoryStore(), MemoryHub({"0": events(0, 1, "reading a")})
+    verified = HubVerification(hub, FakeClock().monotonic, threading.RLock())
+
+    async def wait(seconds: float) -> None:
+        raise AssertionError("the batch is held")
+
+    ingestion = Ingestion(Means(store, PLAIN, CLOCK, Healing(hub), incarnations=verified), Pausing(wait))
+    asyncio.run(ingestion.take(replace(GIVEN, retries=1)))
+    assert store.ledger() == []
+    assert [(line["level"], line["message"]) for line in lines(caplog)] == [
+        ("ERROR", "batch passed; what the hub has of its numbers is read back")
+    ]
+    hub.publish("0", events(2, 9, "reading a"))
+    asyncio.run(ingestion.take(batch(events(5, 9, "reading a"))))
+    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4), (5, 9)]
 
 
 def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
