@@ -8,7 +8,7 @@ import typer
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
-from hubledger.cli.operate.kinds import audit_facts, audit_tables
+from hubledger.cli.operate.kinds import AUDIT, audit_facts, tables_of
 from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
 from hubledger.cli.operate.tasks import finished, shown
 from hubledger.cli.remote.client import AppAnswer
@@ -142,7 +142,7 @@ def _audited(at: At, found: AppAnswer) -> int:
     if out.as_json:
         out.json(found.text)
     else:
-        out.show(out.facts(audit_facts(out, value)), *audit_tables(out, value))
+        out.show(out.facts(audit_facts(out, value)), *tables_of(out, value, AUDIT))
         if not value["complete"]:
             out.say("It is not complete, because its time was over: run it with --whole, as a task.")
     return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY

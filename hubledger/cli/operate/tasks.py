@@ -8,10 +8,10 @@ import typer
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.causes import messages_of
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.kinds import KINDS, OTHER, Shown
+from hubledger.cli.operate.kinds import KINDS, OTHER, Shown, tables_of
 from hubledger.cli.operate.letters import segment
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import Column, Output, toned
+from hubledger.cli.views.output import Output, toned
 from hubledger.cli.views.texts import text_of
 from hubledger.cli.views.waiting import Job, wait_for
 
@@ -20,11 +20,7 @@ _Kind = Annotated[str | None, typer.Option("--kind", help="One kind, such as rep
 _Status = Annotated[
     str | None, typer.Option("--status", help="planned, running, paused, done, cancelled or failed. Default: all.")
 ]
-_COLUMNS = (
-    Column("id"), Column("kind"), Column("status"), Column("done", number=True), Column("total", number=True),
-    Column("requested", wide=True), Column("by", wide=True), Column("reason", wide=True),
-    Column("fault", wide=True, optional=True),
-)  # fmt: skip
+_COLUMNS = "id=task_id, kind=is, status*, done#, total#, requested=requested_at@~, by=requested_by~, reason~, fault~?"
 
 
 def list_tasks(
@@ -40,15 +36,8 @@ def list_tasks(
     """
     rows, _ = at.listed("tasks", "tasks", {"kind": kind, "status": status, "limit": limit}, everything)
     if not at.out.as_json:
-        at.out.show(at.out.table(_COLUMNS, [_row(at.out, one) for one in rows]))
-
-
-def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
-    kind = f"{one['kind']}, dry run" if one["dry_run"] else one["kind"]
-    return [
-        one["task_id"], kind, toned(one["status"]), one["done"], one["total"], out.when(one["requested_at"]),
-        one["requested_by"], one["reason"], one["fault"],
-    ]  # fmt: skip
+        kinds = [{**one, "is": f"{one['kind']}, dry run" if one["dry_run"] else one["kind"]} for one in rows]
+        at.out.show(at.out.listing(_COLUMNS, kinds))
 
 
 def show_task(at: At, task_id: TaskId) -> int:
@@ -70,8 +59,7 @@ def shown(at: At, found: AppAnswer) -> int:
     else:
         out.show(
             out.facts(_facts(out, value, own) | _cause(at, value)),
-            *own.tables(out, value),
-            *_history(out, value["history"]),
+            *tables_of(out, value, (*own.tables, ("history", "at@, move, by, why", "history"))),
         )
         out.say(*own.lines(value))
     return UNHEALTHY if value["status"] == "failed" or value.get("faults") else GOOD
@@ -98,13 +86,6 @@ def _cause(at: At, value: Mapping[str, Any]) -> dict[str, object]:
         return {}
     messages = messages_of(at, {"fingerprint": chosen["fingerprint"]})
     return {"cause": "; ".join(dict.fromkeys(messages.values())) or None}
-
-
-def _history(out: Output, moves: list[Mapping[str, Any]]) -> list[Any]:
-    """Return the table of what persons did with a task; nothing where nobody did anything."""
-    columns = (Column("at"), Column("move"), Column("by"), Column("why"))
-    rows = [[out.when(one["at"]), one["move"], one["by"], one["why"]] for one in moves]
-    return [out.table(columns, rows, "history")] if rows else []
 
 
 def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:

@@ -25,7 +25,7 @@ _TONES = {
     BAD: ("exhausted", "failed", "stopped", "dead_lettered"),
 }
 _TONE_OF = {word: tone for tone, words in _TONES.items() for word in words}
-_SHOWN = re.compile(r"(?:(?P<name>[^=]*)=)?(?P<path>[\w.]+)(?P<marks>[#~?@*%&]*)")
+_SHOWN = re.compile(r"(?:(?P<name>[^=]*)=)?(?P<path>[\w.]+)(?P<marks>[#~?@*%&!^]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +124,15 @@ class Output:
         """Make a table of an answer's objects.
 
         `shown` has a word for each column, `path` or `name=path`. Marks after it: # a number, ~ a wide column, ? an
-        optional one, @ an instant, * a status, % a value in one line, & a text of several lines.
+        optional one, @ an instant, * a status, % a value in one line, & a text of several lines, ! a fault, ^ a claim.
         """
-        words = [found for word in shown.split(", ") if (found := _SHOWN.fullmatch(word))]
+        words = _words(shown)
         columns = [Column(_name(one), *(mark in one["marks"] for mark in "#~?")) for one in words]
         return self.table(columns, [[self._value(each, one, self.when) for one in words] for each in values], title)
 
     def stated(self, shown: str, value: Mapping[str, Any]) -> dict[str, object]:
         """Return the facts of an answer's object, by words as those of `listing`."""
-        words = [found for word in shown.split(", ") if (found := _SHOWN.fullmatch(word))]
-        return {_name(one): self._value(value, one, self.ago) for one in words}
+        return {_name(one): self._value(value, one, self.ago) for one in _words(shown)}
 
     def _value(self, value: Any, word: re.Match[str], instant_of: Callable[[str], str]) -> object:
         for part in word["path"].split("."):
@@ -141,9 +140,15 @@ class Output:
         if value is None or value == "":
             return None
         shown: dict[str, Callable[[Any], object]] = {
-            "@": instant_of, "*": toned, "%": brief, "&": lambda text: Text(lines_of(str(text)))
-        }  # fmt: skip
-        return next((shown[mark](value) for mark in word["marks"] if mark in shown), value)
+            "@": instant_of,
+            "*": toned,
+            "%": brief,
+            "&": lambda text: Text(lines_of(str(text))),
+            "!": lambda text: Text(text_of(text), style=BAD),
+            "^": lambda holds: yes_or_no(holds, "ok", "NOT BALANCED"),
+        }
+        joined = "; ".join(map(str, value)) if isinstance(value, list) else value
+        return next((shown[mark](value) for mark in word["marks"] if mark in shown), joined)
 
     def facts(self, given: Mapping[str, object]) -> RenderableType:
         """Make a list of names and values; those without a value are left out."""
@@ -154,6 +159,13 @@ class Output:
             if value is not None and value != "":
                 made.add_row(Text(name), cell(value))
         return made
+
+
+def _words(shown: str) -> list[re.Match[str]]:
+    words = [_SHOWN.fullmatch(word) for word in shown.split(", ")]
+    if None in words:
+        raise ValueError(f"a word of a list cannot be read: {shown}")
+    return [word for word in words if word]
 
 
 def _name(word: re.Match[str]) -> str:

@@ -1,5 +1,7 @@
 """Tables at every width, and what a script sees of lines."""
 
+from typing import Any
+
 import pytest
 
 from hubledger.cli.views.output import Column, Output
@@ -48,3 +50,18 @@ def test_a_script_sees_no_lines_for_people(capsys: pytest.CaptureFixture[str]) -
     Output(as_json=True).say("There are more.")
     Output(as_json=True).json('{"a":1}')
     assert capsys.readouterr().out == '{"a":1}\n'
+
+
+def test_a_list_is_shown_by_words_with_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    out = Output(colour=False)
+    values: list[dict[str, Any]] = [
+        {"id": 4, "at": {"from": None}, "ok": False, "status": "done", "why": "", "names": ["a", "b"]},
+        {"id": 1234, "at": None, "ok": True, "status": "failed", "why": "x\ny", "names": []},
+    ]
+    out.show(out.listing("number=id#, at.from@, state=ok^, status*, why%?, names", values, "some"))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines[0] == ["some"]
+    assert lines[1] == ["number", "from", "state", "status", "why", "names"]
+    assert lines[3] == ["4", "-", "NOT", "BALANCED", "done", "-", "a;", "b"]
+    assert lines[4][:4] == ["1,234", "-", "ok", "failed"]
+    assert out.stated("id, kept as=names", values[0]) == {"id": 4, "kept as": "a; b"}
