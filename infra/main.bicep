@@ -340,6 +340,7 @@ var shapes = { // `signs` are all that there may be, and empty for any
   hub: { signs: '${letters}-_.', never: '', notFirst: '-_.', notLast: '', said: 'letters, digits, -, _ or ., and begin with a letter or a digit' }
   consumerGroup: { signs: '${letters}-_.$', never: '', notFirst: '-_.', notLast: '', said: 'letters, digits, -, _ or ., and begin with a letter or a digit' }
   group: { signs: '', never: ' !"#$%&*+,/:;<=>?@[]^`{|}~\\\'', notFirst: '', notLast: '.', said: 'letters, digits, -, _, ., ( or ), and not end with .' }
+  package: { signs: '${letters}_.', never: '', notFirst: '0123456789.', notLast: '.', said: 'letters, digits, _ or inner ., and begin with no digit' }
   free: { signs: '', never: '%&?/:<>+#\\', notFirst: '', notLast: '. ', said: 'signs without %&?/:<>+# and backslash, and not end with . or a blank' }
   database: { signs: '', never: '<>*%&:?/;{}\\', notFirst: '', notLast: '. ', said: 'signs without <>*%&:?/;{} and backslash, and not end with . or a blank' }
 }
@@ -374,6 +375,7 @@ var texts = concat(
   empty(eventHubName) ? [] : [{ name: 'EVENTHUB_NAME', text: eventHubName, limits: { least: 1, most: 256, shape: shapes.hub } }],
   empty(triggerGroup) ? [] : [{ name: 'TRIGGER_GROUP', text: triggerGroup, limits: { least: 1, most: 50, shape: shapes.consumerGroup } }],
   empty(readerGroup) ? [] : [{ name: 'READER_GROUP', text: readerGroup, limits: { least: 1, most: 50, shape: shapes.consumerGroup } }],
+  [{ name: 'TRANSFORM', text: transform, limits: { least: 1, most: 200, shape: shapes.package } }],
   empty(sqlDatabase) ? [] : [{ name: 'SQL_DATABASE', text: sqlDatabase, limits: { least: 1, most: 128, shape: shapes.database } }]
 )
 var judgedTexts = map(
@@ -439,6 +441,8 @@ var prefixHasForm = prefixIsCidr && empty(filter(prefixParts, part => !contains(
 var prefixHasSize = contains(map(range(8, 17), number => string(number)), last(prefixParts))
 var prefixRange = parseCidr(prefixHasForm && prefixHasSize ? vnetAddressPrefix : '10.0.0.0/24')
 var prefixFits = prefixHasForm && prefixHasSize && prefixRange.network == prefixAddress
+var keptOctets = concat(['0', '127'], map(range(224, 32), number => string(number)))
+var prefixIsKept = contains(keptOctets, first(prefixParts)) || startsWith(prefixAddress, '169.254.') || startsWith(prefixAddress, '168.63.129.')
 
 // The host of a registry is its name, or its name and a hash after a hyphen.
 var registrySuffix = environment().suffixes.acrLoginServer
@@ -461,6 +465,11 @@ var refusals = concat(
   empty(unknownNames) ? [] : ['resourceNames: no resource is called ${join(unknownNames, ', ')}'],
   chosenNames.hostStorage == chosenNames.lake ? ['resourceNames: hostStorage and lake are two accounts, and both are called "${chosenNames.lake}"'] : [],
   ownHub && toLower(chosenNames.appIdentity) == toLower(chosenNames.captureIdentity) ? ['resourceNames: appIdentity and captureIdentity are two identities, and both are called "${chosenNames.appIdentity}"'] : [],
+  contains(chosenNames.containerApp, '--') ? ['resourceNames.containerApp: "${chosenNames.containerApp}" must not have two hyphens side by side'] : [],
+  contains(chosenNames.synapseWorkspace, '-ondemand') ? ['resourceNames.synapseWorkspace: "${chosenNames.synapseWorkspace}" must not have -ondemand, which ends the names of pools of Synapse'] : [],
+  empty(principalId) ? ['principalId: the deployer has no object id; azd sets AZURE_PRINCIPAL_ID'] : [],
+  ownServer && empty(sqlAdministratorId) && empty(deployerSid) && !empty(principalId) ? ['SQL_ADMINISTRATOR_ID: give the application id of the service principal that deploys and ServicePrincipal for SQL_ADMINISTRATOR_TYPE, or a group'] : [],
+  prefixFits && prefixIsKept ? ['vnetAddressPrefix: Azure gives "${vnetAddressPrefix}" to no network; choose a private range, such as 10.0.0.0/24'] : [],
   prefixFits ? [] : ['vnetAddressPrefix: "${vnetAddressPrefix}" is not a range of /8 to /24, such as 10.0.0.0/24'],
   ownHub && hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or Premium for hubTier'] : [],
   ownHub && partitionCount > 100 ? ['PARTITION_COUNT: a hub has 100 partitions at most'] : [],

@@ -32,6 +32,8 @@ NO_RANGES = (
     *("10.0.0.0-10.0.0.255", "10.0.0.0", "", "mine", "10.0.0.0/24/24", "10.0.0/0.24", "10.0.0/24", "10.0.0.256/24"),
     *("10.0.0.5/24", "10.0.1.0/23", "10.1.0.0/15", "010.0.0.0/24", " 10.0.0.0/24", "fd00::/24", "1/2/3.4.5"),
 )
+# https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq, "What address ranges can I use?"
+KEPT_RANGES = ("224.0.0.0/8", "255.255.255.0/24", "127.0.0.0/8", "169.254.0.0/16", "168.63.129.0/24", "0.0.0.0/8")
 # By kind: names that Azure refuses when a deployment comes to them; an empty one is refused for each.
 WRONG_NAMES = (
     *((kind, "") for kind in sorted(MAIN.var("conventionalNames"))),
@@ -127,8 +129,16 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
         for name in ("shop;Uid=sa", "a/b", "shop.", "a\\b")
     ),
     *(("WORKER_IMAGE", {"workerRegistryId": REGISTRY, "workerImage": image}) for image in OF_ANOTHER_REGISTRY),
-    *(("vnetAddressPrefix", {"vnetAddressPrefix": prefix}) for prefix in NO_RANGES),
+    *(("vnetAddressPrefix", {"vnetAddressPrefix": prefix}) for prefix in (*NO_RANGES, *KEPT_RANGES)),
     *((f"resourceNames.{kind}", {"resourceNames": {kind: name}}) for kind, name in WRONG_NAMES),
+    ("resourceNames.containerApp", {"resourceNames": {"containerApp": "ca--mine"}}),
+    ("resourceNames.synapseWorkspace", {"resourceNames": {"synapseWorkspace": "mine-ondemand"}}),
+    *(
+        ("TRANSFORM", {"transform": name})
+        for name in ("apps/orders", "apps.orders 1", "1apps", ".orders", "apps.", "a-b")
+    ),
+    ("principalId", {"principalId": ""}),
+    ("SQL_ADMINISTRATOR_ID", {"principalType": "ServicePrincipal"}),
     ("AZURE_ENV_NAME", {"environmentName": "dev."}),
     ("AZURE_ENV_NAME", {"environmentName": "a/b"}),
     ("resourceNames: hostStorage and lake", {"resourceNames": {"hostStorage": "stmine", "lake": "stmine"}}),
@@ -168,7 +178,14 @@ TAKEN: list[dict[str, Any]] = [
     {"maximumInstances": 2},
     {"maximumInstances": 1, "workerImage": "docker.io/mine/w:1"},
     *({parameter: GUID} for _, parameter in IDS),
-    *({"vnetAddressPrefix": prefix} for prefix in ("10.0.0.0/8", "10.0.4.0/22", "172.16.0.0/16", "192.168.255.0/24")),
+    {"principalType": "ServicePrincipal", "sqlAdministratorId": GUID},
+    {"principalType": "ServicePrincipal", "sqlServerId": SERVER, "sqlDatabase": "shop"},
+    {"transform": "apps.orders_2"},
+    {"resourceNames": {"containerApp": "ca-m-1"}},
+    *(
+        {"vnetAddressPrefix": prefix}
+        for prefix in ("10.0.0.0/8", "10.0.4.0/22", "172.16.0.0/16", "192.168.255.0/24", "169.253.0.0/16")
+    ),
     {"alertEmails": "a@b.c, d@e.f", "alertWebhooks": "https://a.b/c?d=e"},
     {**HUB, "triggerGroup": "$Default"},
     {**HUB, "readerGroup": "hubledger2"},
