@@ -12,15 +12,16 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from core.model.aggregates import WINDOW_START, Aggregate
-from core.model.rows import ERASED, row_table, texts_of
+from core.model.rows import ERASED, OURS, row_table, texts_of
 from jobs.ranges import CommitSpan, Slice
 from jobs.tables import place_where, quoted, rows_where
 from jobs.transforms import source_columns, window_columns
 
-NEVER = 2**63 - 1  # `removed_by` of a row that stands
+WRITTEN, REMOVED = f"{OURS}written_by", f"{OURS}removed_by"  # the commits of a row
+NEVER = 2**63 - 1  # in place of the commit that removed a row: it stands
 EACH = 1_000  # windows of a statement
 ASCII = "ascii"  # the type of a wanted text whose column has a byte for each letter, which Spark does not know
-SINCE, UNTIL = "since_at", "until_at"  # the columns of a wanted window, with those of the key
+SINCE, UNTIL = f"{OURS}since", f"{OURS}until"  # the columns of a wanted window, with those of the key
 Window = Mapping[str, Any]  # the key of a window
 
 
@@ -61,7 +62,8 @@ class Words(Protocol):
 def counting(of: Aggregate, sql: Words) -> str:
     """Return the query of all rows of an aggregate's source: those that stand, and those that replays removed."""
     columns = _sent(source_columns(of), "s", sql)
-    standing = f"s.stream_id, s.partition_id, s.sequence_number, s.commit_number AS written_by, {NEVER} AS removed_by"
+    commits = f"s.commit_number AS {WRITTEN}, {NEVER} AS {REMOVED}"
+    standing = f"s.stream_id, s.partition_id, s.sequence_number, {commits}"
     return f"SELECT {standing}, {columns} FROM {_source(of, sql)} AS s UNION ALL {removed(of, sql)}"
 
 
@@ -70,9 +72,9 @@ def removed(of: Aggregate, sql: Words) -> str:
     columns = source_columns(of)
     members = ", ".join(sql.sent(sql.member(name, kind), name, kind) for name, kind in columns.items())
     table, name = f"{sql.prefix}retracted_row AS r {sql.documents(columns)}", quoted(row_table(of.source).name)
-    lineage = "r.stream_id, r.partition_id, r.sequence_number, r.row_commit_number AS written_by"
+    lineage = f"r.stream_id, r.partition_id, r.sequence_number, r.row_commit_number AS {WRITTEN}"
     where = f"r.table_name = {name} AND {whole(sql)}"
-    return f"SELECT {lineage}, r.commit_number AS removed_by, {members} FROM {table} WHERE {where}"
+    return f"SELECT {lineage}, r.commit_number AS {REMOVED}, {members} FROM {table} WHERE {where}"
 
 
 def whole(sql: Words) -> str:
@@ -86,13 +88,13 @@ def counted_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
     The sign keeps an index of removals away: by its number, a slice seeks no more removed rows than it holds.
     """
     cut = NEVER - 1 if one.cut is None else one.cut
-    return f"{rows_where(one, letters, 'written_by')} AND +removed_by > {cut}"
+    return f"{rows_where(one, letters, WRITTEN)} AND +{REMOVED} > {cut}"
 
 
 def removed_where(span: CommitSpan) -> str:
     """Return the condition of the rows that counted before a span, and that its replays removed."""
-    counted = f"{place_where(span)} AND written_by <= {span.after}"
-    return f"{counted} AND removed_by > {span.after} AND removed_by <= {span.up_to}"
+    counted = f"{place_where(span)} AND {WRITTEN} <= {span.after}"
+    return f"{counted} AND {REMOVED} > {span.after} AND {REMOVED} <= {span.up_to}"
 
 
 def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan], sql: Words) -> str:

@@ -18,10 +18,12 @@ from pyspark.sql import functions as F
 
 from core.aggregation.kinds import Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
+from core.model.rows import OURS
 from jobs.tables import Run
 from jobs.transforms import EXACT, exact_values, slice_of
 
 NO_RUN = 0  # the number before that of the first run
+RIGHT, STORED, VERDICT = f"{OURS}right", f"{OURS}stored", f"{OURS}verdict"
 EQUAL, DIFFERING, MOVED = "equal", "differing", "moved"
 
 
@@ -59,9 +61,9 @@ def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFr
     """Return the `right` and the `stored` values of each key, of which one may be missing."""
     exact = exact_values(of)
     key, values = list(of.key), F.struct(*(F.col(one).cast(EXACT) if one in exact else F.col(one) for one in of.values))
-    one, other = right.select(*key, values.alias("right")), standing.select(*key, values.alias("stored"), "run_number")
+    one, other = right.select(*key, values.alias(RIGHT)), standing.select(*key, values.alias(STORED), "run_number")
     joined = one.join(other, key, how="full_outer")
-    return joined.select(slice_of(of).alias("slice"), *key, "right", "stored", "run_number")
+    return joined.select(slice_of(of).alias("slice"), *key, RIGHT, STORED, "run_number")
 
 
 def judged(windows: DataFrame, wanted: Sequence[ComparedTable], later: Sequence[Run]) -> DataFrame:
@@ -75,15 +77,15 @@ def judged(windows: DataFrame, wanted: Sequence[ComparedTable], later: Sequence[
     after = [(run, (here < run.slices) & (F.lit(run.run_number) > number)) for run in later]
     touched = _any(is_after for _, is_after in after)
     touched_it = _any(is_after & (F.col("run_number") == run.run_number) for run, is_after in after)
-    moved = F.when(F.col("stored").isNull(), touched).otherwise(touched_it)
-    equal = F.col("right").eqNullSafe(F.col("stored"))
-    return windows.withColumn("verdict", F.when(moved, MOVED).when(equal, EQUAL).otherwise(DIFFERING))
+    moved = F.when(F.col(STORED).isNull(), touched).otherwise(touched_it)
+    equal = F.col(RIGHT).eqNullSafe(F.col(STORED))
+    return windows.withColumn(VERDICT, F.when(moved, MOVED).when(equal, EQUAL).otherwise(DIFFERING))
 
 
 def figures(windows: DataFrame) -> tuple[list[SliceFigures], dict[str, Days]]:
     """Return the figures of each slice of judged windows, and the days of the windows of each verdict, in UTC."""
     at = F.to_date(WINDOW_START)
-    found = windows.groupBy("slice", "verdict").agg(F.count(F.lit(1)), F.min(at), F.max(at)).collect()
+    found = windows.groupBy("slice", VERDICT).agg(F.count(F.lit(1)), F.min(at), F.max(at)).collect()
     counts = defaultdict[int, Counter[str]](Counter)
     days = defaultdict[str, list[date]](list)
     for number, verdict, count, first, last in found:
@@ -98,9 +100,9 @@ def figures(windows: DataFrame) -> tuple[list[SliceFigures], dict[str, Days]]:
 
 def differences(of: Aggregate, windows: DataFrame, most: int) -> list[dict[str, object]]:
     """Return the first windows that differ, with both values: one that is missing is None."""
-    found = windows.where(F.col("verdict") == DIFFERING).orderBy(*of.key)
-    rows = found.select(*of.key, "right", "stored", "run_number").take(most)
-    return [_plain(row.asDict(recursive=True)) for row in rows]
+    found = windows.where(F.col(VERDICT) == DIFFERING).orderBy(*of.key)
+    rows = found.select(*of.key, RIGHT, STORED, "run_number").take(most)
+    return [{name.removeprefix(OURS): one for name, one in _plain(row.asDict(recursive=True)).items()} for row in rows]
 
 
 def _plain(found: dict[str, object]) -> dict[str, object]:

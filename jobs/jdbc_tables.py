@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, Aggregate
-from core.model.rows import ERASED, row_table
+from core.model.rows import ERASED, OURS, row_table
 from jobs import as_of
 from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
@@ -217,11 +217,11 @@ def _decoded(found: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 
 def _of_kind(name: str, kind: str) -> Any:
-    found = F.timestamp_micros(f"{name}_micros") if kind in TIMES else F.col(name)
+    found = F.timestamp_micros(f"{OURS}{name}") if kind in TIMES else F.col(name)
     return found.cast(kind).alias(name)
 
 
 def _text(name: str, kind: type) -> Any:
     if kind is datetime:
-        return F.concat(F.date_format(F.timestamp_micros(f"{name}_micros"), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
+        return F.concat(F.date_format(F.timestamp_micros(f"{OURS}{name}"), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
     return (F.col(name).cast("int") if kind is bool else F.col(name)).cast("string")

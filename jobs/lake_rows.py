@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from core.aggregation.lake import LakeFile, TableChange, TableState
 from core.aggregation.silver import EVENT_DATE, LINEAGE, REMOVED_AT, LakeRows, lake_rows, rows_of_job
 from core.model.aggregates import Aggregate
+from core.model.rows import OURS
 from core.transforms.aggregates import load_aggregates
 from jobs.lake import Target, Written, finish
 from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, open_lake, read_files, write_files
@@ -23,7 +24,8 @@ from jobs.row_kinds import LINEAGE_KINDS, row_kinds
 from jobs.tables import Result, Run, Tables, commits_where, place_where
 from jobs.transforms import schema_of, source_columns
 
-CUT = "stream_id bigint, partition_id string, up_to bigint"
+UP_TO = f"{OURS}up_to"  # the last commit of a partition at a cut
+CUT = f"stream_id bigint, partition_id string, {UP_TO} bigint"
 POSITION = list(LINEAGE)
 
 
@@ -75,7 +77,7 @@ def rows_as_of(
     written = _written_by(spark, standing, cut, "commit_number").select(*columns)
     again = _written_by(spark, _written_by(spark, removed, cut, "commit_number"), str(state.cut), REMOVED_AT)
     still = again.join(F.broadcast(_ends(spark, cut)), ["stream_id", "partition_id"], "inner")
-    return written.unionByName(still.where(F.col(REMOVED_AT) > F.col("up_to")).select(*columns))
+    return written.unionByName(still.where(F.col(REMOVED_AT) > F.col(UP_TO)).select(*columns))
 
 
 def reaches(reached: str | None, cut: str) -> bool:
@@ -181,8 +183,8 @@ def _of_days(spark: SparkSession, lake: OpenLake, layout: Layout, days: tuple[da
 
 def _written_by(spark: SparkSession, rows: DataFrame, cut: str, column: str) -> DataFrame:
     ends = F.broadcast(_ends(spark, cut))
-    known = rows.join(ends, ["stream_id", "partition_id"], "inner").where(F.col(column) <= F.col("up_to"))
-    return known.drop("up_to")
+    known = rows.join(ends, ["stream_id", "partition_id"], "inner").where(F.col(column) <= F.col(UP_TO))
+    return known.drop(UP_TO)
 
 
 def _ends(spark: SparkSession, cut: str) -> DataFrame:

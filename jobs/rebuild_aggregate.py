@@ -25,6 +25,7 @@ from core.transforms.aggregates import find_aggregate
 from jobs.comparison import (
     DIFFERING,
     MOVED,
+    VERDICT,
     ComparedTable,
     SliceFigures,
     differences,
@@ -142,7 +143,7 @@ class Rebuild:
         windows = judged(found, wanted, later)
         slices, days = figures(windows)
         if MOVED in days:
-            moved = windows.where(windows.verdict == MOVED).select(*self.of.key)
+            moved = windows.where(windows[VERDICT] == MOVED).select(*self.of.key)
             self.left, self.days = moved.localCheckpoint(), days[MOVED]  # plans must not nest
         shown = differences(self.of, windows, SHOWN) if DIFFERING in days else ()
         found.unpersist()

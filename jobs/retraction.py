@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
+from core.model.rows import OURS
 from jobs.quality import CountedCommits, counted_columns
 from jobs.ranges import CommitSpan, replayed_spans, slices_of, spans_between
 from jobs.tables import Run, Tables
@@ -33,6 +34,8 @@ from jobs.transforms import (
     whole,
 )
 
+IS_LOST = f"{OURS}is_lost"  # of a whole window whose values arithmetic does not tell
+_IS_SOUND, _IS_DONE, _IS_EMPTY, _ROWS = (f"{OURS}{name}" for name in ("is_sound", "is_done", "is_empty", "rows"))
 SEEKS = 100_000  # windows that are sought one by one; more are found by a join with the whole table
 
 
@@ -70,36 +73,35 @@ def windows_after(tables: Tables, of: Aggregate, delta: Delta, run: Run) -> Data
     removed, key = leveled(of, delta.removed).localCheckpoint(), [LEVEL, *of.key]
     stored = standing(tables, of, removed.select(*key))
     after = subtracted(of, stored, added, removed, run.run_number).localCheckpoint()
-    found = after.where(~F.col("is_lost")).select(*key, "is_whole", *of.values)
-    return _with_lost(tables, of, found, after.where("is_lost"), run)
+    found = after.where(~F.col(IS_LOST)).select(*key, "is_whole", *of.values)
+    return _with_lost(tables, of, found, after.where(IS_LOST), run)
 
 
 def subtracted(of: Aggregate, stored: DataFrame, added: DataFrame, removed: DataFrame, run_number: int) -> DataFrame:
     """Return the windows of a run: those that lose rows whole, and the parts of the others.
 
-    `is_lost` marks a whole window whose values arithmetic does not tell.
     A window that this run has touched is its own result already: its slice was committed from a different attempt.
     """
     sides = [_named(of, removed, "r"), _named(of, stored, "s", "run_number"), _named(of, added, "a")]
     side_by_side = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), sides)
     key = [LEVEL, *of.key]
     joined = side_by_side.groupBy(*key).agg(*(F.max(name).alias(name) for name in side_by_side.drop(*key).columns))
-    counts = [_changed(name).alias(f"n_{name}") for name in counts_of(of)]
-    is_own = F.coalesce(F.col("s_run_number") == run_number, F.lit(False)).alias("is_done")
-    is_whole = F.col(f"r_{of.count}").isNotNull().alias("is_whole")
+    counts = [_changed(name).alias(_of("n", name)) for name in counts_of(of)]
+    is_own = F.coalesce(F.col(_of("s", "run_number")) == run_number, F.lit(False)).alias(_IS_DONE)
+    is_whole = F.col(_of("r", of.count)).isNotNull().alias("is_whole")
     joined = joined.select("*", *counts, is_own, is_whole)  # a separate expression, so that Spark's code stays short
-    joined = joined.select("*", (F.col(f"n_{of.count}") == 0).alias("is_empty"), _is_consistent(of).alias("is_sound"))
-    is_done, is_empty = F.col("is_done"), F.col("is_empty")
+    joined = joined.select("*", (F.col(_of("n", of.count)) == 0).alias(_IS_EMPTY), _is_consistent(of).alias(_IS_SOUND))
+    is_done, is_empty = F.col(_IS_DONE), F.col(_IS_EMPTY)
     values = [
-        F.when(~F.col("is_whole"), F.col(f"a_{one.name}"))
-        .when(is_done, F.col(f"s_{one.name}"))
+        F.when(~F.col("is_whole"), F.col(_of("a", one.name)))
+        .when(is_done, F.col(_of("s", one.name)))
         .when(~is_empty | F.lit(one.kind == "count"), _after(of, one.name))
         .alias(one.name)
         for one in of.measures
     ]
-    is_lost = ~is_done & (~F.col("is_sound") | (~is_empty & reduce(or_, map(_is_lost, of.measures))))
+    is_lost = ~is_done & (~F.col(_IS_SOUND) | (~is_empty & reduce(or_, map(_is_lost, of.measures))))
     is_lost = F.col("is_whole") & F.coalesce(is_lost, F.lit(True))
-    return joined.select(*key, "is_whole", is_lost.alias("is_lost"), "is_sound", *values)
+    return joined.select(*key, "is_whole", is_lost.alias(IS_LOST), _IS_SOUND, *values)
 
 
 def standing(tables: Tables, of: Aggregate, keys: DataFrame) -> DataFrame:
@@ -141,9 +143,9 @@ def rolled_up(level: Aggregate, finer: DataFrame, lost: DataFrame) -> DataFrame:
     The others lack finer windows, which retention removed, or a different attempt has just committed some of these.
     """
     key = [LEVEL, *level.key]
-    counted = lost.where("is_sound").select(*key, F.col(level.count).alias("__rows"))
+    counted = lost.where(_IS_SOUND).select(*key, F.col(level.count).alias(_ROWS))
     both = begun(level, finer).withColumn(LEVEL, F.lit(level.name)).join(counted, key)
-    return both.where(F.col(level.count) == F.col("__rows")).select(*key, F.lit(True).alias("is_whole"), *level.values)
+    return both.where(F.col(level.count) == F.col(_ROWS)).select(*key, F.lit(True).alias("is_whole"), *level.values)
 
 
 def _of_all_rows(tables: Tables, of: Aggregate, keys: DataFrame, cut: Sequence[CommitSpan]) -> DataFrame:
@@ -167,25 +169,30 @@ def _few(of: Aggregate, keys: DataFrame) -> Mapping[str, list[dict[str, Any]]] |
     return found if len(rows) <= SEEKS else None
 
 
-def _named(of: Aggregate, windows: DataFrame, prefix: str, *more: str) -> DataFrame:
-    return windows.select(LEVEL, *of.key, *(F.col(name).alias(f"{prefix}_{name}") for name in (*of.values, *more)))
+def _of(side: str, name: str) -> str:
+    """Return the column of a value: stored, added, removed, or the count after the run (n)."""
+    return f"{OURS}{side}_{name}"
+
+
+def _named(of: Aggregate, windows: DataFrame, side: str, *more: str) -> DataFrame:
+    return windows.select(LEVEL, *of.key, *(F.col(name).alias(_of(side, name)) for name in (*of.values, *more)))
 
 
 def _after(of: Aggregate, name: str) -> Column:
     """Return a measure after the run, if no removed row held the least or the greatest value."""
     one = next(each for each in of.measures if each.name == name)
-    stored, added, removed = (F.col(f"{prefix}_{name}") for prefix in "sar")
+    stored, added, removed = (F.col(_of(side, name)) for side in "sar")
     if one.kind == "least":
         return F.least(stored, added)
     if one.kind == "most":
         return F.greatest(stored, added)
     if one.kind == "count":
-        return F.col(f"n_{name}")
+        return F.col(_of("n", name))
     return F.when(stored.isNull() & removed.isNull(), added).otherwise(_changed(name))
 
 
 def _changed(name: str) -> Column:
-    stored, added, removed = (F.col(f"{prefix}_{name}") for prefix in "sar")
+    stored, added, removed = (F.col(_of(side, name)) for side in "sar")
     return stored + F.coalesce(added, F.lit(0)) - F.coalesce(removed, F.lit(0))
 
 
@@ -194,7 +201,7 @@ def _is_lost(one: Measure) -> Column:
 
     A sum of nothing is None and not 0, so a sum that becomes 0 may have lost its last value.
     """
-    stored, added, removed = (F.col(f"{prefix}_{one.name}") for prefix in "sar")
+    stored, added, removed = (F.col(_of(side, one.name)) for side in "sar")
     if one.kind == "count":
         return F.lit(False)
     if one.kind == "sum":
@@ -207,6 +214,6 @@ def _is_lost(one: Measure) -> Column:
 
 def _is_consistent(of: Aggregate) -> Column:
     """Return True where the stored window held the removed rows: no count is negative, and an empty window has none."""
-    rows = F.col(f"n_{of.count}")
-    counts = [F.col(f"n_{name}") for name in counts_of(of)]
+    rows = F.col(_of("n", of.count))
+    counts = [F.col(_of("n", name)) for name in counts_of(of)]
     return reduce(and_, [(each >= 0) & (each <= rows) for each in counts])

@@ -7,6 +7,7 @@ from typing import Any
 
 from core.model.aggregates import EPOCH
 from core.model.clock import utc_text
+from core.model.rows import OURS
 from jobs.ranges import CommitSpan
 from jobs.tables import quoted
 
@@ -45,7 +46,7 @@ class ServerWords:
 
     def sent(self, value: str, column: str, kind: str) -> str:
         if kind in TIMES:
-            return f"{self.micros.format(value)} AS {self.named(f'{column}_micros')}"
+            return f"{self.micros.format(value)} AS {self.named(f'{OURS}{column}')}"
         return f"{value} AS {self.named(column)}"
 
     def documents(self, columns: Mapping[str, str]) -> str:

@@ -15,11 +15,13 @@ from pyspark.sql import functions as F
 
 from core.aggregation.kinds import overflow_text
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
+from core.model.rows import OURS
 from jobs.row_kinds import kind_of, row_kinds
 
 EXACT = "decimal(38,0)"  # a value of 64 bits times a factor, summed over 10^13 rows
 BIGINT = (-(2**63), 2**63 - 1)
-LEVEL = "level"  # the column that names the level of a window, in a frame of all levels
+LEVEL = f"{OURS}level"  # the column that names the level of a window, in a frame of all levels
+BEGIN = f"{OURS}begin"  # the beginning of the window of a row
 NOTHING: Mapping[str, Column] = MappingProxyType({})
 
 
@@ -73,14 +75,14 @@ def partial_sums(of: Aggregate, rows: DataFrame, counted: Mapping[str, Column] =
     columns = [F.col(name) for name in source_columns(of)]
     micros = _at_micros(of)
     return (
-        rows.select(*columns, _window_micros(of, micros).alias("__begin"))
-        .groupBy(*keys, "__begin")
+        rows.select(*columns, _window_micros(of, micros).alias(BEGIN))
+        .groupBy(*keys, BEGIN)
         .agg(
             *(_measured(one, source_columns(of)).alias(one.name) for one in of.measures),
             *(column.alias(name) for name, column in counted.items()),
         )
         .select(
-            *(F.timestamp_micros("__begin").alias(name) if name == WINDOW_START else F.col(name) for name in of.key),
+            *(F.timestamp_micros(BEGIN).alias(name) if name == WINDOW_START else F.col(name) for name in of.key),
             *(_finished(one) for one in of.measures),
             *counted,
         )
@@ -126,8 +128,12 @@ def stored_at(of: Aggregate, windows: DataFrame, moment: datetime) -> DataFrame:
 
 def in_windows(of: Aggregate, rows: DataFrame, windows: DataFrame) -> DataFrame:
     """Return the rows that belong to some windows."""
-    begin = F.timestamp_micros(_window_micros(of, _at_micros(of)))
-    return rows.withColumn(WINDOW_START, begin).join(windows, list(of.key), how="left_semi").drop(WINDOW_START)
+    begin, wanted = (
+        F.timestamp_micros(_window_micros(of, _at_micros(of))),
+        windows.withColumnRenamed(WINDOW_START, BEGIN),
+    )
+    key = [BEGIN if name == WINDOW_START else name for name in of.key]
+    return rows.withColumn(BEGIN, begin).join(wanted, key, how="left_semi").drop(BEGIN)
 
 
 def whole(of: Aggregate, windows: DataFrame, keys: DataFrame) -> DataFrame:

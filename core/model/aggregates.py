@@ -53,6 +53,7 @@ __all__ = (  # all that a reader of declarations needs
     "aggregate_table",
     "declared_aggregates",
 )
+ADDED = ("staging_id", "slice", "run_id", "is_whole", "run_number", "window_date")  # columns beside the declared ones
 SLICES = 256  # a run is committed slice by slice; the number is part of every stored window, so it stays
 STAGED_BYTES = 84  # of the columns that come before the key of a window where jobs stage it
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -20,6 +20,7 @@ RowType = TypeVar("RowType", bound=Row)
 
 COLUMN_TYPES = (str, int, bool, float, Decimal, datetime, date)  # of the fields of row classes, with or without None
 _OF_KEYS = frozenset((*COLUMN_TYPES, type(None)))
+OURS = "hubledger_"  # how the names begin that stand beside those of a room in a statement or a job
 LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")  # of appended rows
 PLACE = ("stream_id", "partition_id", "sequence_number", "ordinal")  # by which appended rows are unique
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")

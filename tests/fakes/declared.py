@@ -16,8 +16,9 @@ CHOSEN = ("order", "group", "index", "größe", "select")  # words of SQL, and l
 
 
 def state(table: str, key: tuple[str, ...], /, **fields: Any) -> type:
-    """Return a class of states, named as its table."""
-    return state_of(table, key)(_class(table, fields))
+    """Return a class of states, named as its table. `newest_by` among the fields is that of the declaration."""
+    newest_by = fields.pop("newest_by", "")
+    return state_of(table, key, newest_by=newest_by)(_class(table, fields))
 
 
 def appended(table: str, /, **fields: Any) -> type:

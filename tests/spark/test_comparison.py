@@ -5,10 +5,12 @@ from typing import Any
 
 from core.aggregation.kinds import Days
 from core.model.aggregates import EPOCH, SLICES
-from jobs.comparison import DIFFERING, EQUAL, MOVED, SliceFigures, figures, judged, targets
+from jobs.comparison import DIFFERING, EQUAL, MOVED, RIGHT, STORED, VERDICT, SliceFigures, figures, judged, targets
 from jobs.tables import Run
 
-WINDOWS = "slice int, right struct<count: bigint>, stored struct<count: bigint>, run_number bigint, window_start date"
+WINDOWS = (
+    f"slice int, {RIGHT} struct<count: bigint>, {STORED} struct<count: bigint>, run_number bigint, window_start date"
+)
 DAY = date(2026, 2, 1)
 BEFORE = Run("a", "job", 4, "{}", '{"1/0":5}', 1, "committed", SLICES, EPOCH)
 OPEN = Run("b", "job", 6, '{"1/0":5}', '{"1/0":9}', 1, "submitted", 100, EPOCH)
@@ -31,7 +33,7 @@ def test_each_window_has_the_verdict_of_its_slice_and_the_runs_after_it(spark: A
     rows = [(*row, day) for (row, _), day in zip(CASES, days, strict=True)]
     windows = spark.createDataFrame(rows, WINDOWS)
     found = judged(windows, targets(BEFORE, []), [OPEN])
-    assert [row.verdict for row in found.collect()] == [verdict for _, verdict in CASES]
+    assert [row[VERDICT] for row in found.collect()] == [verdict for _, verdict in CASES]
     slices, by_verdict = figures(found)
     assert slices == [SliceFigures(7, 5, 3, 3), SliceFigures(200, 2, 2, 0)]
     assert by_verdict == {
@@ -40,4 +42,4 @@ def test_each_window_has_the_verdict_of_its_slice_and_the_runs_after_it(spark: A
         MOVED: Days(days[2], days[5]),
     }
     again = judged(windows, targets(BEFORE, [OPEN]), [OPEN])
-    assert MOVED not in {row.verdict for row in again.collect()}
+    assert MOVED not in {row[VERDICT] for row in again.collect()}

@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pyspark.sql import DataFrame
@@ -13,14 +13,18 @@ from pyspark.sql import functions as F
 from core.aggregation import commit
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import AggregationRun, Staged, planned_run
-from core.model.aggregates import SLICES, Aggregate, aggregate_table
+from core.model.aggregates import SLICES, Aggregate, Count, Key, Sum, aggregate_table
+from core.model.rollups import DAY
+from core.model.rows import Text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
+from jobs.comparison import DIFFERING, VERDICT, differences, judged, side_by_side, targets
 from jobs.facts import SliceFacts, slice_facts
-from jobs.retraction import delta_of, subtracted, windows_after
+from jobs.retraction import IS_LOST, delta_of, subtracted, windows_after
 from jobs.tables import Run
-from jobs.transforms import at_level, partial_sums, sliced
+from jobs.transforms import LEVEL, at_level, in_windows, leveled, partial_sums, sliced
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.declared import appended, forgotten, windows
 from tests.fakes.replaying import order
 from tests.fakes.rollups import rolled
 from tests.spark.readings import NOON, gas, switch
@@ -41,7 +45,7 @@ def windows_of(spark: Any, readings: Sequence[Reading]) -> DataFrame:
     schema = "home_id string, kind string, at bigint, state string, ppm bigint"
     rows = spark.createDataFrame(readings, schema)
     found = partial_sums(OF, rows.withColumn("observed_at", F.timestamp_micros("at")))
-    return found.withColumn("level", F.lit(OF.name))
+    return found.withColumn(LEVEL, F.lit(OF.name))
 
 
 def by_chance(chance: random.Random, home: str, least: int, most: int) -> list[Reading]:
@@ -85,7 +89,7 @@ def test_arithmetic_gives_the_values_of_a_recount_or_says_that_it_cannot(spark: 
     )
     found = subtracted(OF, stored.withColumn("run_number", F.lit(6)), added, removed, 7)
     times = [F.unix_micros(name).alias(name) for name in ("first_observed_at", "last_observed_at")]
-    rows = found.select("home_id", "is_lost", *OF.values[:5], *times).collect()
+    rows = found.select("home_id", IS_LOST, *OF.values[:5], *times).collect()
     assert len(rows) == WINDOWS
     sound = {row[0]: tuple(row[2:]) for row in rows if not row[1]}
     assert sound == {home: values_of(after[home]) for home in sound}
@@ -114,7 +118,7 @@ def test_a_window_that_the_run_has_touched_or_that_lacks_removed_rows_is_not_com
 
     def outcome(stood: Sequence[Reading], run_number: int) -> list[tuple[bool, int]]:
         stored = windows_of(spark, stood).withColumn("run_number", F.lit(run_number))
-        return [tuple(row) for row in subtracted(OF, stored, *delta, 7).select("is_lost", "readings").collect()]
+        return [tuple(row) for row in subtracted(OF, stored, *delta, 7).select(IS_LOST, "readings").collect()]
 
     assert outcome(many, 7) == [(False, 3)]
     assert outcome([reading], 6) == [(False, 0)]
@@ -272,3 +276,29 @@ def test_a_window_without_a_value_left_has_no_sum_and_one_that_lost_its_last_row
     (window,) = [one for one in world.activity() if one.home_id in ("home-5", "home-6")]
     assert (window.home_id, window.readings, window.ppm_hundredths) == ("home-5", 1, None)
     world.prove()
+
+
+def test_columns_named_as_those_of_a_job_are_added_up_retracted_and_compared(spark: Any) -> None:
+    """A key `level` is common, and none of these names is refused."""
+    keys = ("level", "verdict", "right", "n_lines", "up_to")
+    sums = ("stored", "is_lost", "is_sound", "is_done", "is_empty", "begin", "rows")
+    with forgotten():
+        fields = {**dict.fromkeys(keys, Annotated[str, Text(20)]), **dict.fromkeys(sums, int), "placed": datetime}
+        line = appended("a_line", **fields)
+        measures = {"lines": Annotated[int, Count()], **{name: Annotated[int, Sum(name)] for name in sums}}
+        keyed = {**dict.fromkeys(keys, Annotated[str, Key(20)]), "window_start": datetime}
+        of = windows(line, "a_sale", "placed", **keyed, **measures, window=timedelta(hours=1), rollups={"day": DAY})
+        schema = ", ".join([*(f"{one} string" for one in keys), *(f"{one} bigint" for one in sums), "placed timestamp"])
+        rows = [(*("warn", "v", "r", "n", "u"), *range(7), NOON), (*("info", "v", "r", "n", "u"), *range(7), NOON)]
+        frames = [spark.createDataFrame(some, schema) for some in (rows * 2, rows, [])]
+        stood, gone, none = (leveled(of, partial_sums(of, each)) for each in frames)
+        after = subtracted(of, stood.withColumn("run_number", F.lit(6)), none, gone, 7)
+        hour = at_level(after.where(~F.col(IS_LOST)).drop(IS_LOST), of)
+        found = {tuple(row) for row in hour.select(*keys, "lines", *sums).collect()}
+        assert found == {(*row[:5], 1, *range(7)) for row in rows}
+        assert in_windows(of, frames[0], hour).count() == 4
+        right, stored = at_level(stood, of), at_level(stood, of).withColumn("run_number", F.lit(1))
+        judgement = judged(side_by_side(of, right, stored), targets(None, []), [])
+        assert [one[1:] for one in judgement.groupBy(VERDICT).count().collect()] == [(2,)]
+        (shown,) = differences(of, judgement.withColumn(VERDICT, F.lit(DIFFERING)).limit(1), 1)
+        assert shown["stored"] == shown["right"]

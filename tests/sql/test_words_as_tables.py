@@ -1,5 +1,6 @@
-"""A table of a room may have each word of our statements as its name that the contract does not refuse."""
+"""A table or a column of a room may have each word of our statements as its name that the contract does not refuse."""
 
+import keyword
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -10,15 +11,15 @@ from typing import Annotated, get_args
 
 import pytest
 
-from core.model.aggregates import Aggregate, Count, Key
-from core.model.rows import Text, row_table
+from core.model.aggregates import ADDED, Aggregate, Count, Key
+from core.model.rows import LINEAGE, Text, row_table
 from core.store.migrations import load_migrations
 from core.store.script import OfRows, RowVerb, of_rows
 from core.store.sqlite.database import STORE_TIME
 from core.store.sqlite.rows import EXACT_FLOAT, rows_text
 from core.store.sqlite.windows import ROWS_HASH
 from core.store.sqlserver.rows import rows_query
-from core.transforms.contract.names import fault_of_table
+from core.transforms.contract.names import fault_of_column, fault_of_table
 from hubledger.cli.ddl.room import room_text
 from tests.fakes.declared import appended, forgotten, state, windows
 from tests.sql.gates import gates
@@ -112,3 +113,24 @@ def test_a_named_query_in_a_statement_about_rows_begins_as_no_table_of_a_room_ma
     named = {name for text in texts for name in re.findall(r"(?:WITH|,) (\w+) AS \(\n", text)}
     assert len(named) == 3
     assert [name for name in named if fault_of_table(name) is None] == []
+
+
+def declared_in(text: str) -> Iterator[list[str]]:
+    """Yield the columns of each table that a statement reads from JSON."""
+    for listed in re.findall(r"WITH \(((?:[^()]|\([^()]*\))*)\) AS", text):
+        yield [one.split()[0].strip("[]").lower() for one in re.split(r",(?![^(]*\))", listed)]
+
+
+def test_each_word_of_a_statement_may_name_a_column_of_a_room() -> None:
+    columns = {word for word in (*words(), "taken") if not keyword.iskeyword(word)}
+    columns -= {*LINEAGE, *ADDED, "customer", "at", "window_start"}
+    fields, found = {"customer": NAME, "at": datetime}, []
+    for word in sorted(word for word in columns if fault_of_column(word) is None):
+        with forgotten():
+            made = appended("a_line", **fields, **{word: int})
+            newest = state("a_state", ("customer",), newest_by="at", **fields, **{word: int})
+            for verb in ("set", "retract_states", "replace_states", "select_states"):
+                found += [(word, one) for one in declared_in(rows_query(of_rows(verb, newest)).text)]
+            found += [(word, one) for one in declared_in(rows_query(of_rows("append", made)).text)]
+    assert len(found) > 200
+    assert [word for word, one in found if len(one) != len({*one})] == []

@@ -13,7 +13,7 @@ from typing import Any
 
 from core.errors import InvalidTransform
 from core.model.aggregates import aggregate_table
-from core.model.rows import LINEAGE, STATE_LINEAGE, RowTable, row_table
+from core.model.rows import LINEAGE, OURS, STATE_LINEAGE, RowTable, row_table
 from core.store.columns import (
     Values,
     ValuesOf,
@@ -51,6 +51,7 @@ _TYPES: dict[type, str] = {
     date: "date",
 }
 ROWS_OF = "rows_of_"  # and the name of the table
+TAKEN = f"{OURS}taken"  # the number of the event whose state a replay takes back
 _DECLARED = {  # the types of all parameters, in the order in which a batch declares them
     "stream_id": "int",
     "partition_id": "varchar(8000)",
@@ -138,14 +139,14 @@ def _set(row_class: type) -> str:
 def _replace_states(row_class: type) -> str:
     if not row_table(row_class).newest_by:
         return _upsert(row_class, "", f"{_OF_PARTITION} AND t.sequence_number <= r.sequence_number")
-    takes = f"{_OF_PARTITION} AND t.sequence_number = r.taken"
+    takes = f"{_OF_PARTITION} AND t.sequence_number = r.{TAKEN}"
     return _upsert(row_class, _LINEAGE, f"{takes} OR {is_older(row_class, 't', '@', 'r')}")
 
 
 def _retract_states(row_class: type) -> str:
     table, gives_way = row_table(row_class), "t.sequence_number <= r.sequence_number"
     if table.newest_by:
-        gives_way = f"(t.sequence_number = r.taken OR {is_older(row_class, 't', '@', 'r')})"
+        gives_way = f"(t.sequence_number = r.{TAKEN} OR {is_older(row_class, 't', '@', 'r')})"
     return (
         f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
         f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number,"
@@ -205,7 +206,7 @@ def _select_states(row_class: type, before: str = "") -> str:
 def _open_json(row_class: type) -> str:
     """Return the expression that reads the rows of a class from their variable: the position, then the columns."""
     table = row_table(row_class)
-    number = "taken" if table.key else "ordinal"  # the number of the event whose state a replay takes back
+    number = TAKEN if table.key else "ordinal"
     types = [(name, "bigint") for name in ("sequence_number", number)[: len(_position(table))]]
     types += [(quoted(name), _type(row_class, name)) for name in table.columns]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))

@@ -2,8 +2,11 @@
 
 import re
 
+from core.model.rows import OURS
+
 LONGEST = 128  # characters of a name in SQL Server
 LONGEST_TABLE = LONGEST - len("@rows_of_")  # the variable that holds a table's rows
+LONGEST_COLUMN = LONGEST - len(OURS)  # the name under which a job of Spark reads an instant
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # https://learn.microsoft.com/sql/t-sql/language-elements/reserved-keywords-transact-sql
 # https://www.sqlite.org/lang_keywords.html
@@ -42,11 +45,13 @@ def fault_of_table(name: str) -> str | None:
         return f"the table name {name} is longer than {LONGEST_TABLE} characters"
     if name.lower() in _RESERVED:
         return f"the table name {name} is a word of SQL: use a different one"
-    if name.lower().startswith("hubledger_") or name.lower() in _STATEMENTS:
+    if name.lower().startswith(OURS) or name.lower() in _STATEMENTS:
         return f"the table name {name} has a meaning in statements of Hubledger: use a different one"
     return f"the table name {name} is one of SQLite's own" if name.lower().startswith("sqlite_") else None
 
 
 def fault_of_column(name: str) -> str | None:
     """Return the fault of the name of a column; None for one that both engines take in brackets."""
-    return f"the name is longer than {LONGEST} characters" if len(name) > LONGEST else None
+    if name.lower().startswith(OURS):
+        return f"the names of columns of Hubledger begin with {OURS}"
+    return f"the name is longer than {LONGEST_COLUMN} characters" if len(name) > LONGEST_COLUMN else None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from core.model.aggregates import ADDED
 from hubledger.cli.scaffold.code import bracketed, module
 from hubledger.cli.scaffold.design import Design, camel
 from hubledger.cli.scaffold.fields import LONGEST_COLUMN, Field
@@ -54,7 +55,7 @@ def _is_name(one: Field) -> bool:
 
 def _free(name: str, taken: set[str]) -> str:
     name = name[: LONGEST_COLUMN + 10]
-    while name in taken or name in ("run_number", "slice", "run_id", "staging_id", "is_whole"):
+    while name in taken or name in ADDED:
         name += "_"
     taken.add(name)
     return name

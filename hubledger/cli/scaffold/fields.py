@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Literal, get_args
 
-from core.model.rows import LINEAGE
+from core.model.aggregates import ADDED
+from core.model.rows import LINEAGE, OURS
 from hubledger.cli.console import Refused
 
 Kind = Literal[
@@ -24,7 +25,7 @@ LONGEST_TEXT = 4000  # of a column with a limit, in SQL Server
 LONGEST_NAME, LONGEST_COLUMN, MOST_FIELDS = 100, 40, 1000
 WRITTEN = ", ".join(f"{kind}(LENGTH)" if kind in LENGTHS else kind for kind in KINDS)
 # Names that the module of a transform uses in its classes, and names that the store or an aggregate adds
-_USED = {"str", "int", "float", "bool", "datetime", "field", "msgspec", "self", *LINEAGE, "window_start"}
+_USED = {"str", "int", "float", "bool", "datetime", "field", "msgspec", "self", *LINEAGE, "window_start", *ADDED}
 _TYPE = re.compile(r"(\w+)(?:\((\d+)\))?(\?)?")
 
 
@@ -72,7 +73,7 @@ def column_of(name: str) -> str:
     """Return the name of the column of a field: `orderId` is `order_id`, and `class` is `class_`."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain)
-    column = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    column = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_").removeprefix(OURS)
     column = column or f"u_{'_'.join(f'{ord(letter):x}' for letter in name)}"  # a name of no Latin letter
     column = f"n_{column}" if column[0].isdigit() else column
     is_used = column in _USED or keyword.iskeyword(column) or keyword.iskeyword(column.title())

@@ -9,7 +9,7 @@ MUTANTS = (
     *in_file(
         "jobs/as_of.py",
         "tests/unit/jobs/test_as_of.py",
-        ("a row counts that a replay had removed at the cut", "AND +removed_by > {cut}", "AND +removed_by > 0 * {cut}"),
+        ("a row counts that a replay had removed at the cut", "AND +{REMOVED} > {cut}", "AND +{REMOVED} > 0 * {cut}"),
         (
             "a window has rows of commits after the cut",
             "s.commit_number <= c.up_to",
@@ -82,8 +82,8 @@ MUTANTS = (
         "tests/spark/test_retraction.py::test_slices_that_a_different_attempt_commits_during_a_computation_count_once",
         (
             "rows of a slice that was just committed count twice in the hour and the day",
-            'both.where(F.col(level.count) == F.col("__rows"))',
-            'both.where(F.col(level.count) >= F.col("__rows"))',
+            "both.where(F.col(level.count) == F.col(_ROWS))",
+            "both.where(F.col(level.count) >= F.col(_ROWS))",
         ),
     ),
     *in_file(
@@ -114,8 +114,8 @@ MUTANTS = (
         "tests/spark/test_comparison.py",
         (
             "a window that a later run removed is lost",
-            'F.when(F.col("stored").isNull(), touched)',
-            'F.when(F.col("stored").isNull(), F.lit(False))',
+            "F.when(F.col(STORED).isNull(), touched)",
+            "F.when(F.col(STORED).isNull(), F.lit(False))",
         ),
     ),
 )

@@ -228,7 +228,7 @@ def test_every_read_of_a_run_seeks(connection: sqlite3.Connection) -> None:
     assert plan_of(connection, taken) == [f"SEARCH r USING PRIMARY KEY {place}commit_number>? AND commit_number<?)"]
     found = plan_of(connection, rows_of_windows(OF, [window], [CommitSpan(1, "0", 0, 9)], WORDS))
     assert f"SEARCH s USING INDEX ix_home_activity_source {place}observed_at>? AND observed_at<?)" in found
-    assert "SEARCH k USING AUTOMATIC COVERING INDEX (since_at=? AND kind=? AND home_id=?)" in found
+    assert "SEARCH k USING AUTOMATIC COVERING INDEX (hubledger_since=? AND kind=? AND home_id=?)" in found
     assert f"SEARCH r USING PRIMARY KEY {place}commit_number>?)" in found
     found = plan_of(connection, standing_windows(OF, [window], WORDS))
     assert "SEARCH a USING PRIMARY KEY (home_id=? AND window_start=? AND kind=?)" in found

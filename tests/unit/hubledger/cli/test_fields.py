@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.model.aggregates import ADDED
 from hubledger.cli.console import Refused
 from hubledger.cli.scaffold.fields import checked, column_of, field_of, new_field
 
@@ -37,8 +38,10 @@ def test_columns_are_named_in_words_of_ascii() -> None:
 
 
 def test_a_column_never_hides_a_word_of_python_or_a_column_of_the_store() -> None:
-    words = ("class", "None", "sequence_number", "partition_id", "window_start", "str", "datetime", "field", "self")
+    words = ["class", "None", "sequence_number", "partition_id", "window_start", "str", "datetime", "field", "self"]
+    words += ADDED
     assert [column_of(name) for name in words] == [f"{name.lower()}_" for name in words]
+    assert column_of("hubledger_taken") == "taken"  # the names of our own begin so
     assert column_of("select") == "select"  # tables have words of SQL in brackets
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 from contextlib import closing
 
-from core.transforms.contract.names import LONGEST_TABLE, fault_of_column, fault_of_table
+from core.transforms.contract.names import LONGEST_COLUMN, LONGEST_TABLE, fault_of_column, fault_of_table
 
 SQLITE_WORDS = """
 ADD ALL ALTER AND AS AUTOINCREMENT BETWEEN CASE CAST CHECK COLLATE COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE
@@ -50,5 +50,6 @@ def test_a_name_of_other_characters_or_too_long_or_of_sqlites_own_is_refused() -
         assert fault_of_table(name), name
     assert fault_of_table("a" * LONGEST_TABLE) is None
     assert fault_of_table("a" * (LONGEST_TABLE + 1))
-    assert fault_of_column("order") is fault_of_column("a" * 128) is None
-    assert fault_of_column("a" * 129)
+    assert fault_of_column("order") is fault_of_column("a" * LONGEST_COLUMN) is None
+    assert fault_of_column("a" * (LONGEST_COLUMN + 1))
+    assert fault_of_column("hubledger_taken") == fault_of_column("Hubledger_taken") is not None
