@@ -102,14 +102,16 @@ def differences(of: Aggregate, windows: DataFrame, most: int) -> list[dict[str, 
     """Return the first windows that differ, with both values: one that is missing is None."""
     found = windows.where(F.col(VERDICT) == DIFFERING).orderBy(*of.key)
     rows = found.select(*of.key, RIGHT, STORED, "run_number").take(most)
-    return [{name.removeprefix(OURS): one for name, one in _plain(row.asDict(recursive=True)).items()} for row in rows]
+    return [_plain(row.asDict(recursive=True)) for row in rows]
 
 
 def _plain(found: dict[str, object]) -> dict[str, object]:
-    """Return the values of a row with whole numbers in place of decimals."""
+    """Return the values of a row with whole numbers in place of decimals, under the names for a reader."""
     shown: dict[str, object] = {}
     for name, value in found.items():
-        shown[name] = _plain(value) if isinstance(value, dict) else int(value) if isinstance(value, Decimal) else value
+        shown[name.removeprefix(OURS)] = (
+            _plain(value) if isinstance(value, dict) else int(value) if isinstance(value, Decimal) else value
+        )
     return shown
 
 

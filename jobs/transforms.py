@@ -128,12 +128,9 @@ def stored_at(of: Aggregate, windows: DataFrame, moment: datetime) -> DataFrame:
 
 def in_windows(of: Aggregate, rows: DataFrame, windows: DataFrame) -> DataFrame:
     """Return the rows that belong to some windows."""
-    begin, wanted = (
-        F.timestamp_micros(_window_micros(of, _at_micros(of))),
-        windows.withColumnRenamed(WINDOW_START, BEGIN),
-    )
+    begun_rows = rows.withColumn(BEGIN, F.timestamp_micros(_window_micros(of, _at_micros(of))))
     key = [BEGIN if name == WINDOW_START else name for name in of.key]
-    return rows.withColumn(BEGIN, begin).join(wanted, key, how="left_semi").drop(BEGIN)
+    return begun_rows.join(windows.withColumnRenamed(WINDOW_START, BEGIN), key, how="left_semi").drop(BEGIN)
 
 
 def whole(of: Aggregate, windows: DataFrame, keys: DataFrame) -> DataFrame:
