@@ -30,6 +30,7 @@ from core.ledger.balance import read_open_letters
 from core.ledger.books import LetterBooks
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.store.audit import AuditStore
 from core.ledger.store.burn_down import BurnDowns
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Explanations, Ledger
@@ -109,6 +110,7 @@ class App:
     aggregation_store: Aggregations
     pipelines: Pipelines
     ledger: Ledger
+    audits: AuditStore
     explanations: Explanations
     listing: LetterListing
     room: RoomMeans
@@ -180,7 +182,7 @@ def _open_app() -> App:
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database, patient, brief = _open_databases(settings, transform)
-    ledger = Ledger(stream := OneStream(brief, settings.stream), transform.row_classes)
+    ledger = Ledger(stream := OneStream(brief, settings.stream))
     clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
     hub, host = SdkHubReader(settings, to_host_event, clock.now), BlobCheckpoints(os.environ)
     closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
@@ -202,6 +204,7 @@ def _open_app() -> App:
         aggregation_store=Aggregations(brief, transform.row_classes),
         pipelines=Pipelines(brief),
         ledger=ledger,
+        audits=AuditStore(stream, transform.row_classes),
         explanations=Explanations(stream, transform.row_classes),
         listing=LetterListing(stream),
         room=_room(settings, brief, transform),

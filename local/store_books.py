@@ -20,7 +20,7 @@ class StoreBooks:
     def __init__(self, settings: Mapping[str, str]) -> None:
         own = read_settings(settings)
         self._database = open_database(own.store_connection)
-        self._ledger = Ledger(OneStream(self._database, own.stream), ())
+        self._ledger = Ledger(OneStream(self._database, own.stream))
         self._hub = SdkHubReader(own)
         self._hub_ends = Remembered(lambda: read_ends(self._hub), Lifetime(fresh=KEEP, limit=KEEP))
 

@@ -9,7 +9,7 @@ from core.ledger.books import PartitionLedger
 from core.ledger.comparison import compare_tables, find_faults
 from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
 from core.ledger.ranges import WHOLE, RangeAudit, Reading, pieces
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.ledger.sums import COUNTS, Commits, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
@@ -49,7 +49,7 @@ class Audit:
         return all(one.complete for one in self.partitions)
 
 
-def audit(store: Ledger, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
+def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
     """READ the ledgers, and the faults of those that do not balance; DECIDE what to report."""
     traces = store.find_traces()
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
@@ -57,7 +57,7 @@ def audit(store: Ledger, partition_id: PartitionId | None, reading: Reading = WH
     return Audit(audited, tuple(stream_faults(store)))
 
 
-def _audited(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
     """Audit a partition, and once more if a purge has deleted ledger rows meanwhile."""
     for _ in range(READS):
         purged = store.read_purged(id)
@@ -67,7 +67,7 @@ def _audited(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: R
     return found
 
 
-def _read(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
     ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))
     ends = store.read_ledger_ends(id)
     ranges.read(ends.last_commit)
@@ -83,7 +83,7 @@ def _read(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Read
     return AuditedPartition(ledger, tuple(faults), since.commit_number, until.commit_number, complete)
 
 
-def _purge_faults(store: Ledger, id: PartitionId, purged: RangeSum) -> Iterator[LedgerFault]:
+def _purge_faults(store: AuditStore, id: PartitionId, purged: RangeSum) -> Iterator[LedgerFault]:
     """Name commits that are in the ledger although they were purged, and gaps that their totals do not count."""
     if not purged.commit_number:
         return
@@ -98,7 +98,7 @@ def _purge_faults(store: Ledger, id: PartitionId, purged: RangeSum) -> Iterator[
 
 
 def _faults_of_piece(
-    store: Ledger, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
+    store: AuditStore, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
 ) -> Iterator[LedgerFault]:
     """Name the faults of some commits; their sum shows which faults are possible."""
     if piece.holes:
@@ -118,7 +118,7 @@ def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault
     return LedgerFault(id, "checkpoint", ledger.first, ledger.last, text)
 
 
-def stream_faults(store: Ledger) -> Iterator[LedgerFault]:
+def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
     """Yield the faults of the stream's incarnations."""
     count, first, last = store.count_incarnations()
     if count and (first, last) != (1, count):
@@ -127,12 +127,12 @@ def stream_faults(store: Ledger) -> Iterator[LedgerFault]:
 
 
 def _faults(
-    store: Ledger, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
+    store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
 ) -> Iterator[LedgerFault]:
     """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
     id = ledger.partition.partition_id
     if ledger.commits:
-        yield from _fault_of_beginning(id, ledger, store.find_anchor(id))
+        yield from _fault_of_beginning(id, ledger, store.ledger.find_anchor(id))
     yield from _fault_of_ends(id, ledger)
     yield from _uncounted_commits(ledger)
     if ledger.letters != ledger.lettered and not any(one.kind == "letters" for one in found):
@@ -166,7 +166,7 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
 
 
-def _letters_outside(store: Ledger, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
+def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
     """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
     id = ledger.partition.partition_id
     faulty: list[LedgerFault] = []
@@ -185,7 +185,7 @@ def _letters_outside(store: Ledger, ledger: PartitionLedger, reading: Reading) -
     yield from faulty
 
 
-def _missing_commits(store: Ledger, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
+def _missing_commits(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
     """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
     for first, last in store.find_faults("find_missing_commits", id, **commits.ends):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
@@ -202,7 +202,7 @@ def _uncounted_commits(ledger: PartitionLedger) -> Iterator[LedgerFault]:
         yield LedgerFault(id, "commits", ledger.first, ledger.last, text)
 
 
-def _replay_letters(store: Ledger, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     made, found, counted = store.count_replay_letters(id)
     if made != found:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from core.ledger.faults import FaultKind, LedgerFault
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
@@ -13,12 +13,12 @@ Told = tuple[FaultKind, SequenceNumber, SequenceNumber, str]  # the kind, the nu
 _COMPARED = ("find_stray_gaps", "find_held_faults", "find_attempt_faults", "find_retry_faults", "find_replay_faults")
 
 
-def find_faults(store: Ledger, id: PartitionId, statement: str, **values: Any) -> Iterator[LedgerFault]:
+def find_faults(store: AuditStore, id: PartitionId, statement: str, **values: Any) -> Iterator[LedgerFault]:
     """Yield the first faults of a partition that a statement finds."""
     yield from (LedgerFault(id, *_TOLD[statement](*row)) for row in store.find_faults(statement, id, **values))
 
 
-def compare_tables(store: Ledger, id: PartitionId) -> Iterator[LedgerFault]:
+def compare_tables(store: AuditStore, id: PartitionId) -> Iterator[LedgerFault]:
     """Yield the faults of a partition's gaps, letters, attempts and replays, besides those of absent numbers."""
     for statement in _COMPARED:
         yield from find_faults(store, id, statement)

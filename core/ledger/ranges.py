@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.ledger.sums import NOTHING, Commits, RangeSum
 from core.model.events import PartitionId
 
@@ -41,7 +41,9 @@ class Pieces:
 BY_PIECES = Pieces()
 
 
-def pieces(store: Ledger, id: PartitionId, after: int, last: int, cut: Pieces = BY_PIECES) -> Iterator[tuple[int, int]]:
+def pieces(
+    store: AuditStore, id: PartitionId, after: int, last: int, cut: Pieces = BY_PIECES
+) -> Iterator[tuple[int, int]]:
     """Yield the commits after one number and up to a second one in pieces.
 
     A piece ends at a commit that has a row, so missing commits that follow each other are in one piece.
@@ -61,7 +63,7 @@ class RangeAudit:
     caller reads the end of the ledger. So totals of a commit after that end are a fault, even while others add ranges.
     """
 
-    def __init__(self, store: Ledger, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
+    def __init__(self, store: AuditStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
         self._totals = store.read_totals(id)
         self._verified_commit = self._totals.verified_commit if self._totals else 0

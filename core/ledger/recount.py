@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
 from core.ledger.faults import FAULT_LIMIT, CommitRows, FaultKind, LedgerFault, LetteredRow, RowCount
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 
@@ -36,7 +36,7 @@ def window(
     return Span(begin, end) if begin <= end else None
 
 
-def recount_rows(audited: AuditedPartition, span: Span, store: Ledger) -> RowRecount:
+def recount_rows(audited: AuditedPartition, span: Span, store: AuditStore) -> RowRecount:
     """Find rows that no commit accounts for, and commits with missing or additional rows.
 
     For states, only the first check is possible: newer states replace them without a trace.

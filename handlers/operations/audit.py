@@ -56,7 +56,7 @@ def kind(own: App) -> AuditKind:
 def _audited(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
     id = None if call.query.partition_id is None else PartitionId(call.query.partition_id)
     until = CLOCK.now() + AT_MOST
-    done = audit(app().ledger, id, Reading(False, lambda: CLOCK.now() >= until, notes=False))
+    done = audit(app().audits, id, Reading(False, lambda: CLOCK.now() >= until, notes=False))
     if id is not None and not done.partitions:
         raise not_found("partition_id", f"partition {id} has no commit")
     return AuditAnswer(

@@ -35,7 +35,7 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
         return _written(_of_partition(own, asked, id, Reading(asked.whole, lambda: own.clock.now() >= until)))
 
     def of_stream() -> str:
-        return _written(Finding([fault_answer(one) for one in stream_faults(own.ledger)]))
+        return _written(Finding([fault_answer(one) for one in stream_faults(own.audits)]))
 
     return of_partition, of_stream
 
@@ -44,7 +44,7 @@ def verified(own: App) -> Verify:
     """Return the function with which a purge audits a partition until a time."""
 
     def verify(id: PartitionId, until: datetime) -> int | None:
-        done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))
+        done = audit(own.audits, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))
         return len(done.faults) if done.faults or done.complete else None
 
     return verify
@@ -52,12 +52,12 @@ def verified(own: App) -> Verify:
 
 def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionId, ...]:
     """Return the chosen partition, or all, that any table but that of the anchors names."""
-    traces = own.ledger.find_traces()
+    traces = own.audits.find_traces()
     return tuple(id for id, tables in traces.items() if chosen in (None, id) and tables != ONLY_ANCHORED)
 
 
 def _of_partition(own: App, asked: AuditAsked, id: PartitionId, reading: Reading) -> Finding:
-    done = audit(own.ledger, id, reading)
+    done = audit(own.audits, id, reading)
     if not done.partitions:
         return Finding([fault_answer(_vanished(id))])
     (one,) = done.partitions
@@ -92,7 +92,7 @@ def _written(finding: Finding) -> str:
 
 
 def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | None:
-    return None if span is None else recount_rows(one, span, own.ledger)
+    return None if span is None else recount_rows(one, span, own.audits)
 
 
 def partition_answer(one: AuditedPartition, rows: RowRecount | None = None) -> AuditedAnswer:

@@ -160,7 +160,7 @@ def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
     def read_next(after: int) -> LedgerRange | None:
         return next(iter(own.purges.read_ledger_rows(id, after, 1)), None)
 
-    found = first_commit_since(at, own.ledger.read_ledger_ends(id).last_commit, read_next)
+    found = first_commit_since(at, own.audits.read_ledger_ends(id).last_commit, read_next)
     return CommitAnswer(partition_id=id, commit=None if found is None else _range(found))
 
 
@@ -184,7 +184,7 @@ def places_of(query: KeyQuery) -> PlacesAnswer:
 
 
 def _span_of(own: App, id: PartitionId) -> Span:
-    return span(own.ledger.find_anchor(id) or SequenceNumber(0), own.ledger.read_ledger_ends(id).checkpoint)
+    return span(own.ledger.find_anchor(id) or SequenceNumber(0), own.audits.read_ledger_ends(id).checkpoint)
 
 
 @operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))

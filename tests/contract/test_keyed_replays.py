@@ -77,10 +77,10 @@ def test_only_the_events_of_the_keys_are_settled_again(world: World, engine: Eng
     by_key = [(one.sequence_number, one.row_commit_number) for one in engine.retracted()]
     assert {number % 3 for number, _ in by_key} <= {0}
     assert job.counts.rows_retracted == len(by_key)
-    ledger = operator_stores(world.store.database, STREAM, ROW_CLASSES).ledger
-    audited = audit(ledger, None)
+    audits = operator_stores(world.store.database, STREAM, ROW_CLASSES).audits
+    audited = audit(audits, None)
     assert audited.balanced
-    assert recount_rows(audited.partitions[0], span(0, 19), ledger).faults == ()
+    assert recount_rows(audited.partitions[0], span(0, 19), audits).faults == ()
     assert sum(one.absent for one in engine.replays()) == 13
 
 

@@ -47,7 +47,7 @@ def test_a_fault_that_repeats_and_a_standstill_are_stops_among_others(store: Sto
     store.note_stop(state, "held", "too many", LATER)
     again = PartitionStop(reason, "it failed 6 times", 2, LATER)
     assert store.read_partition(P).stops == (PartitionStop("held", "too many", 1, LATER), again)
-    ledger = Ledger(OneStream(store.database, P.stream), ())
+    ledger = Ledger(OneStream(store.database, P.stream))
     assert ledger.read_stops()[P.partition_id][1] == again
     store.clear_stops(state, ["held"])
     assert store.read_partition(P).stops == (again,)

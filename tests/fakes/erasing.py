@@ -10,8 +10,8 @@ from core.ledger.erasure.erasure import erasure_request
 from core.ledger.erasure.work import ErasureKind
 from core.ledger.faults import LedgerFault
 from core.ledger.recount import recount_rows, window
+from core.ledger.store.audit import AuditStore
 from core.ledger.store.erasures import Erasures
-from core.ledger.store.ledger import Ledger
 from core.letters.keeper import Keeper
 from core.model.events import Event, PartitionId
 from core.model.spans import span
@@ -51,8 +51,8 @@ class ErasingWorld(World):
         return OneStream(self.store.database, STREAM)
 
     @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.stream, ROW_CLASSES)
+    def audits(self) -> AuditStore:
+        return AuditStore(self.stream, ROW_CLASSES)
 
     @property
     def erasing(self) -> ErasureKind:
@@ -100,12 +100,12 @@ class ErasingWorld(World):
 
     def faults(self) -> list[LedgerFault]:
         """Return all that an audit of everything, rows included, names."""
-        found = audit(self.ledger, None)
+        found = audit(self.audits, None)
         faults = list(found.faults)
         for one in found.partitions:
             reach = window(one.ledger, None, None, 10_000)
             if reach is not None:
-                faults += recount_rows(one, reach, self.ledger).faults
+                faults += recount_rows(one, reach, self.audits).faults
         return faults
 
     def _erase_lake(self, erased: ErasedRows) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from core.ledger.store.audit import AuditStore
 from core.ledger.store.burn_down import BurnDowns
 from core.ledger.store.ledger import Explanations, Ledger
 from core.ledger.store.purges import Purges
@@ -18,6 +19,7 @@ class OperatorStores:
 
     stream: OneStream
     ledger: Ledger
+    audits: AuditStore
     letters: LetterListing
     explanations: Explanations
     tasks: Tasks
@@ -29,6 +31,8 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     """Return the stores of a stream whose events become rows of these classes."""
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
-    letters = LetterListing(stream)
+    letters, ledger = LetterListing(stream), Ledger(stream)
     tasks, purges, burn_downs = Tasks(database), Purges(stream), BurnDowns(stream)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, tasks, purges, burn_downs)
+    return OperatorStores(
+        stream, ledger, AuditStore(stream, row_classes), letters, explanations, tasks, purges, burn_downs
+    )

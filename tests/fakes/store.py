@@ -12,6 +12,7 @@ from core.api.room_store import RoomStore
 from core.ingest.store import Attempts
 from core.ledger.books import PartitionBooks, PartitionLedger
 from core.ledger.ranges import pieces
+from core.ledger.store.audit import AuditStore
 from core.ledger.store.ledger import Ledger
 from core.ledger.sums import NOTHING, Commits
 from core.letters.redrive import Redrive, redrive_of
@@ -37,7 +38,7 @@ class Store(Letters, Redrives, Replays, Ownerships, Attempts):
 
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
         """Return the ledger of every partition of a stream, summed from the first range, not from a known sum."""
-        own = Ledger(OneStream(self.database, stream), ())
+        own = AuditStore(OneStream(self.database, stream), ())
         ledgers = []
         for id in own.find_traces():
             ends, summed = own.read_ledger_ends(id), NOTHING
@@ -48,7 +49,7 @@ class Store(Letters, Redrives, Replays, Ownerships, Attempts):
 
     def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition of a stream, as operators see them."""
-        return Ledger(OneStream(self.database, stream), ()).read_books()
+        return Ledger(OneStream(self.database, stream)).read_books()
 
     def read_replays(
         self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None

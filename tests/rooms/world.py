@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from core.ledger.audit import audit
 from core.ledger.recount import recount_rows
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
@@ -55,10 +55,10 @@ def retry_all(world: World, letters: Iterable[KeptLetter]) -> None:
 
 def faults_of_books(world: World) -> list[str]:
     """Return all that an audit finds, which counts and sums up every row of every table."""
-    ledger = Ledger(OneStream(world.store.database, STREAM), world.transform.row_classes)
-    done = audit(ledger, None)
+    audits = AuditStore(OneStream(world.store.database, STREAM), world.transform.row_classes)
+    done = audit(audits, None)
     whole = Span(SequenceNumber(0), SequenceNumber(10**6))
-    recounted = [fault for one in done.partitions for fault in recount_rows(one, whole, ledger).faults]
+    recounted = [fault for one in done.partitions for fault in recount_rows(one, whole, audits).faults]
     return [str(fault) for fault in (*done.faults, *recounted)]
 
 

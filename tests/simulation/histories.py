@@ -59,14 +59,14 @@ class History:
 
     def audit(self) -> list[LedgerFault]:
         """Return the faults that the audit and the recounts of rows report."""
-        done = audit(self.desk.ledger, None)
+        done = audit(self.desk.audits, None)
         return [*done.faults, *self._recounted(done)]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:
         for one in done.partitions:
             span = window(one.ledger, None, None, MOST_NUMBERS)
             if span is not None:
-                yield from recount_rows(one, span, self.desk.ledger).faults
+                yield from recount_rows(one, span, self.desk.audits).faults
 
     def explain(self, id: str, number: int) -> Explanation:
         found = explain(PartitionId(id), SequenceNumber(number), self.desk.explanations)
@@ -100,7 +100,7 @@ def history(
 
 def audit_since(desk: OperatorStores) -> None:
     """Audit the ranges since the audit before, which must be balanced."""
-    assert audit(desk.ledger, None, Reading(whole=False, is_over=lambda: False, piece=3)).faults == ()
+    assert audit(desk.audits, None, Reading(whole=False, is_over=lambda: False, piece=3)).faults == ()
 
 
 def go_on_with_gaps(world: ReplayWorld) -> None:

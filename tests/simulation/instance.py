@@ -98,7 +98,7 @@ class Instance:
     @property
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
-        ledger = Ledger(OneStream(self.process, STREAM, self._site.clock.monotonic), ())
+        ledger = Ledger(OneStream(self.process, STREAM, self._site.clock.monotonic))
         store = Incarnations(self.process)
         return IncarnationMeans(STREAM, store, ledger, self._site.hub, self.clock)
 

@@ -143,7 +143,7 @@ class PurgeWorld(ReplayWorld):
 
     def _purging(self, desk: OperatorStores) -> PurgeKind:
         def verify(id: PartitionId, until: Any) -> int | None:
-            done = audit(desk.ledger, id, Reading(whole=False, is_over=lambda: self.clock.now() >= until))
+            done = audit(desk.audits, id, Reading(whole=False, is_over=lambda: self.clock.now() >= until))
             assert not done.faults, done.faults
             return 0 if done.complete else None
 

@@ -27,6 +27,7 @@ from core.ledger.next_incarnation import (
 from core.ledger.ranges import Reading
 from core.ledger.retention.purge import purge_request
 from core.ledger.retention.work import PurgeKind
+from core.ledger.store.audit import AuditStore
 from core.ledger.store.erasures import Erasures
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
@@ -187,11 +188,11 @@ def _of_a_person(bench: Bench) -> TaskOrder:
 
 
 def _purge(process: Process) -> None:
-    bench, ledger = process.bench, Ledger(OneStream(process.database, STREAM), FIRST.row_classes)
+    bench, audits = process.bench, AuditStore(OneStream(process.database, STREAM), FIRST.row_classes)
     reading = Reading(whole=False, is_over=lambda: False)
     kind = PurgeKind(
         Purges(OneStream(process.database, STREAM)),
-        lambda id, _: len(audit(ledger, id, reading).faults),
+        lambda id, _: len(audit(audits, id, reading).faults),
         (),
         bench.own,
         rows_of_piece=2,
@@ -207,11 +208,11 @@ def _erase(process: Process) -> None:
 
 
 def _audit(process: Process) -> None:
-    ledger = Ledger(OneStream(process.database, STREAM), FIRST.row_classes)
+    audits = AuditStore(OneStream(process.database, STREAM), FIRST.row_classes)
     kind = AuditKind(
         process.database,
-        lambda _, id, __: report_text(audit(ledger, id).partitions[0].ledger.accounted),
-        lambda: report_text(len(tuple(stream_faults(ledger)))),
+        lambda _, id, __: report_text(audit(audits, id).partitions[0].ledger.accounted),
+        lambda: report_text(len(tuple(stream_faults(audits)))),
         process.bench.own,
     )
     _work_on_all(kind, process.bench)
@@ -257,7 +258,7 @@ def _recreated(bench: Bench) -> None:
 
 def _succeed(process: Process) -> None:
     database, bench = process.database, process.bench
-    ledger = Ledger(OneStream(database, STREAM), ())
+    ledger = Ledger(OneStream(database, STREAM))
     means = IncarnationMeans(STREAM, Incarnations(database), ledger, bench.hub, bench.own)
     with suppress(StateDiffers, HubFits):
         next_incarnation(IncarnationOrder("somebody", "the hub was recreated", 1, is_dry_run=False), means)

@@ -106,7 +106,7 @@ class World:
     def open_next(self) -> None:
         found = self.base.read_incarnation(STREAM)
         order = IncarnationOrder("ada", "recreated", found.number, self.hub.made_at, is_dry_run=False)
-        books = Ledger(OneStream(self.base.database, STREAM, self.clock.monotonic), ())
+        books = Ledger(OneStream(self.base.database, STREAM, self.clock.monotonic))
         store = Incarnations(self.base.database)
         next_incarnation(order, IncarnationMeans(STREAM, store, books, self.hub, stamps(5, self.clock)))
 

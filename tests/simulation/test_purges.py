@@ -40,11 +40,11 @@ def test_a_purged_world_balances_and_every_purged_number_says_so(seed: int, tmp_
 
 
 def assert_balanced(world: PurgeWorld) -> None:
-    done = audit(world.desk.ledger, None, WHOLE)
+    done = audit(world.desk.audits, None, WHOLE)
     assert done.faults == ()
     for one in done.partitions:
         whole = Span(SequenceNumber(0), one.ledger.checkpoint)
-        assert recount_rows(one, whole, world.desk.ledger).faults == ()
+        assert recount_rows(one, whole, world.desk.audits).faults == ()
     assert read_books(world.desk.ledger).balanced
 
 

@@ -23,7 +23,7 @@ from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
 from core.ledger.store.erasure_scripts import Erase, closing_script
 from core.ledger.store.erasure_scripts import piece_script as erasure_script
 from core.ledger.store.incarnations import Opening, opening_script
-from core.ledger.store.minutes import minute_script
+from core.ledger.store.ledger import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.ledger.whereabouts import LedgerRange
 from core.letters.redrive import RedriveAsked, RedrivePiece, RedriveRange, redrive_of, redrive_request

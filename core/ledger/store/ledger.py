@@ -1,4 +1,4 @@
-"""The books and the audit of a stream, from named statements of either engine."""
+"""The books and the minutes of a stream, and all that is known about one number, from named statements."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,9 @@ from uuid import UUID
 
 from core.ledger.at_key import KeyPlace
 from core.ledger.books import CountedLetters, PartitionBooks
-from core.ledger.faults import CommitRows, LetteredRow, RowCount
-from core.ledger.store.comparison import Comparison
+from core.ledger.minutes import KEPT, Minute
 from core.ledger.store.erasure_scripts import subjects_json
-from core.ledger.store.minutes import Minutes
 from core.ledger.store.purged import read_purged
-from core.ledger.store.sums import RangeSums
 from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.letters.listing import OPEN, SETTLED, LetterFilter, LetterKey
 from core.letters.store.listing import LetterListing, filter_values
@@ -32,8 +29,11 @@ LETTERS_LOOKED_AT = 1_000
 STATUSES = (*OPEN, *SETTLED)
 
 
-class Ledger(Comparison, RangeSums, Minutes):
-    """The books, the ranges, the rows and the minutes of one stream, whose rows are of these classes."""
+class Ledger:
+    """The books and the minutes of one stream."""
+
+    def __init__(self, stream: OneStream) -> None:
+        self._stream = stream
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition."""
@@ -97,37 +97,15 @@ class Ledger(Comparison, RangeSums, Minutes):
         found = self._stream.ask("read_anchor", partition_id=partition_id)
         return found[0][0] if found else None
 
-    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
-        """Count the letters that replays recorded as made from events that were no letters before, how many of them
-        exist, and how many the checkpoint counts."""
-        found = self._stream.ask("count_replay_letters", partition_id=partition_id)
-        made, exist, counted = found[0] if found else (0, 0, None)
-        return made, exist, counted
+    def store_minute(self, minute: Minute) -> None:
+        """Store a minute, unless there is one for the same minute of the clock; remove the minutes older than KEPT."""
+        stream_id = self._stream.find()
+        if stream_id is not None:
+            self._stream.database.run(minute_script(stream_id, minute))
 
-    def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
-        """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
-        place = {"partition_id": partition_id, **span_values(span), "most": most}
-        found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
-        return tuple(CommitRows(*row) for row in found)
-
-    def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
-        """Return the first letters of a range that are not resolved, although rows of their number were appended."""
-        place = {"partition_id": partition_id, **span_values(span), "most": most}
-        appended = [row_class for row_class in self._row_classes if not row_table(row_class).key]
-        return tuple(
-            LetteredRow(number, status, row_table(row_class).name)
-            for row_class in appended
-            for number, status in self._stream.ask(of_rows("find_lettered", row_class), **place)
-        )
-
-    def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
-        """Count the rows of each table in a range, and those that no commit of theirs accounts for."""
-        counted = []
-        for row_class in self._row_classes:
-            table = row_table(row_class)
-            found = self._stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
-            counted += [RowCount(table.name, *counts) for counts in found]
-        return tuple(counted)
+    def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
+        """Return the minutes since a time, in order."""
+        return decoded(Minute, self._stream.ask("read_minutes", since_at=instant_text(since)))
 
 
 class Explanations:
@@ -194,3 +172,20 @@ class Explanations:
                 row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
                 written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
         return tuple(written)
+
+
+def minute_script(stream_id: int, minute: Minute) -> Script:
+    """Return the transaction that stores a minute, unless a watch has stored it, and removes those of a day ago."""
+    started_at = minute.at.replace(second=0, microsecond=0)
+    values = {
+        "minute_at": instant_text(started_at),
+        "stream_id": stream_id,
+        "read_at": instant_text(minute.at),
+        "lag": minute.lag,
+        "accounted": minute.accounted,
+    }
+    steps = (
+        Step("remove_minutes", {"before_at": instant_text(started_at - KEPT)}),
+        Step("add_minute", values, races=("pk_stream_minute",)),
+    )
+    return Script(f"minute {started_at:%H:%M}", steps, may_repeat=True)

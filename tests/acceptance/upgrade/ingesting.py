@@ -12,7 +12,7 @@ from uuid import UUID
 
 from core.ingest.ingest import Means, ingest_batch
 from core.ledger.audit import audit
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, PartitionId, Stream
@@ -37,7 +37,7 @@ def main(store: str, name: str, first: int, bodies: Sequence[str]) -> bool:
     with closing(open_database(store, transform.row_classes)) as database:
         batch = EventBatch(STREAM.partition(PartitionId("0")), events, f"batch {first}")
         ingest_batch(batch, Means(Letters(database), transform, clock))
-        return audit(Ledger(OneStream(database, STREAM), transform.row_classes), None).balanced
+        return audit(AuditStore(OneStream(database, STREAM), transform.row_classes), None).balanced
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def open_next(work: Workplace) -> None:
     clock = Clock(now=lambda: datetime.now(UTC), new_id=lambda: next(made))
     with closing(SdkHubReader(settings)) as hub:
         store = Incarnations(work.store.database)
-        books = Ledger(OneStream(work.store.database, STREAM.stream), ())
+        books = Ledger(OneStream(work.store.database, STREAM.stream))
         means = IncarnationMeans(STREAM.stream, store, books, hub, clock)
         order = IncarnationOrder("ada", "recreated", 1, hub.created_at(), is_dry_run=False)
         next_incarnation(order, means)

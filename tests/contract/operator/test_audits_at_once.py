@@ -42,7 +42,7 @@ def fill(office: Office, first: int, last: int) -> None:
 
 
 def fresh(office: Office) -> Audit:
-    return audit(office.desk.ledger, None, Reading(whole=False, is_over=lambda: False, piece=2))
+    return audit(office.desk.audits, None, Reading(whole=False, is_over=lambda: False, piece=2))
 
 
 def interrupted(office: Office, statement: str, happens: Callable[[], object]) -> OperatorStores:
@@ -67,7 +67,7 @@ def test_ranges_that_a_different_process_adds_and_verifies_meanwhile_are_no_faul
         assert fresh(there).balanced
 
     desk = interrupted(here, statement, meanwhile)
-    assert audit(desk.ledger, None, Reading(whole, lambda: False, piece=2)).faults == ()
+    assert audit(desk.audits, None, Reading(whole, lambda: False, piece=2)).faults == ()
     assert fresh(here).balanced
 
 
@@ -84,5 +84,5 @@ def test_a_fault_is_named_by_later_audits_though_a_different_one_verified_newer_
         assert "commits" not in kinds(fresh(there))
 
     desk = interrupted(here, "sum_ranges", meanwhile)
-    assert "commits" in kinds(audit(desk.ledger, None, Reading(True, lambda: False, piece=2)))
+    assert "commits" in kinds(audit(desk.audits, None, Reading(True, lambda: False, piece=2)))
     assert "commits" in kinds(fresh(here))

@@ -110,7 +110,7 @@ class TestAudit:
     """The audit finds each forbidden change that was made by hand."""
 
     def kinds(self, office: Office) -> list[tuple[str, int, int]]:
-        return [(fault.kind, fault.first, fault.last) for fault in audit(office.desk.ledger, None).faults]
+        return [(fault.kind, fault.first, fault.last) for fault in audit(office.desk.audits, None).faults]
 
     def fill(self, office: Office) -> None:
         for first in (0, 5, 10):
@@ -120,7 +120,7 @@ class TestAudit:
 
     def test_books_in_order_have_no_fault(self, office: Office) -> None:
         self.fill(office)
-        done = audit(office.desk.ledger, None)
+        done = audit(office.desk.audits, None)
         assert done.balanced
         assert [(one.ledger.accounted, one.ledger.letters) for one in done.partitions] == [(15, 3)]
 
@@ -138,13 +138,13 @@ class TestAudit:
         for id in ("0", "1"):
             office.commit(0, 0, of=partition(id))
             office.commit(5, 5, of=partition(id))
-        done = audit(office.desk.ledger, partition("1").partition_id)
+        done = audit(office.desk.audits, partition("1").partition_id)
         assert {fault.partition_id for fault in done.faults} == {"1"}
         assert len(done.partitions) == 1
 
     def test_a_missing_partition_has_nothing_to_audit(self, office: Office) -> None:
         self.fill(office)
-        assert audit(office.desk.ledger, partition("9").partition_id).partitions == ()
+        assert audit(office.desk.audits, partition("9").partition_id).partitions == ()
 
 
 class TestRows:
@@ -153,21 +153,21 @@ class TestRows:
     def test_each_table_is_counted_and_all_rows_are_accounted_for(self, office: Office) -> None:
         office.commit(0, 2, settled({0: [home(), reading()], 1: [reading(), reading()]}, filtered=1))
         office.commit(3, 3, settled({3: [home(armed=True)]}))
-        found = {one.table: (one.rows, one.unaccounted) for one in office.desk.ledger.count_rows(P, ALL)}
+        found = {one.table: (one.rows, one.unaccounted) for one in office.desk.audits.count_rows(P, ALL)}
         assert (found["home"], found["sensor_reading"], found["home_alert"]) == ((1, 0), (3, 0), (0, 0))
-        assert office.desk.ledger.find_row_faults(P, ALL, 10) == ()
+        assert office.desk.audits.find_row_faults(P, ALL, 10) == ()
 
     def test_only_the_rows_of_a_range_are_counted(self, office: Office) -> None:
         for first in (0, 3, 6):
             office.commit(first, first + 2, settled({first: [reading()], first + 1: [reading()]}, filtered=1))
-        found = {one.table: one.rows for one in office.desk.ledger.count_rows(P, span(1, 5))}
+        found = {one.table: one.rows for one in office.desk.audits.count_rows(P, span(1, 5))}
         assert found["sensor_reading"] == 3
-        assert office.desk.ledger.find_row_faults(P, span(1, 5), 10) == ()
+        assert office.desk.audits.find_row_faults(P, span(1, 5), 10) == ()
 
     def test_the_rows_of_other_partitions_are_not_counted(self, office: Office) -> None:
         for id in ("0", "1"):
             office.commit(0, 0, settled({0: [reading()]}), of=partition(id))
-        assert {one.table: one.rows for one in office.desk.ledger.count_rows(P, ALL)}["sensor_reading"] == 1
+        assert {one.table: one.rows for one in office.desk.audits.count_rows(P, ALL)}["sensor_reading"] == 1
 
 
 class TestGaps:
@@ -193,11 +193,11 @@ class TestGaps:
         outcomes = [explain(P, SequenceNumber(number), office.desk.explanations) for number in (6, 7)]
         assert [one.outcome if one else None for one in outcomes] == ["absent", "absent"]
         (books,) = office.desk.ledger.read_books()
-        assert (books.absent, books.balanced, audit(office.desk.ledger, None).balanced) == (2, True, True)
+        assert (books.absent, books.balanced, audit(office.desk.audits, None).balanced) == (2, True, True)
 
     def test_a_ledger_that_begins_after_its_anchor_does_not_balance(self, office: Office) -> None:
         state = office.store.anchor_partition(office.store.read_partition(partition()), SequenceNumber(3), EPOCH)
         office.store.commit_batch(commit(state, 5, 9))
         (books,) = office.desk.ledger.read_books()
         assert (books.anchor, books.numbers, books.balanced) == (3, 7, False)
-        assert [(one.kind, one.first, one.last) for one in audit(office.desk.ledger, None).faults] == [("hole", 3, 4)]
+        assert [(one.kind, one.first, one.last) for one in audit(office.desk.audits, None).faults] == [("hole", 3, 4)]

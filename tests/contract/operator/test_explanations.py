@@ -81,7 +81,7 @@ def test_a_held_letter_is_explained_with_the_letter_that_it_waits_for(office: Of
     found = asked(office, 2)
     assert found is not None
     assert (found.outcome, "waits for letter 1 of its partition key" in found.sentence) == ("held", True)
-    assert audit(office.desk.ledger, None).balanced
+    assert audit(office.desk.audits, None).balanced
 
 
 def test_a_number_of_a_range_in_which_all_was_filtered_was_filtered(office: Office) -> None:
@@ -134,13 +134,13 @@ class TestReplayed:
     def test_a_letter_that_a_replay_made_is_explained_and_the_books_balance(self, office: Office) -> None:
         self.replayed(office, "home h 1", "look h", "reading h")
         assert outcome(office, 1) == "dead_lettered"
-        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
+        books, done = read_books(office.desk.ledger), audit(office.desk.audits, None)
         assert (books.letters.dead_lettered, books.letters.replayed, books.balanced) == (0, 1, True)
         assert done.faults == ()
         (one,) = done.partitions
         whole = Span(one.ledger.first, SequenceNumber(LAST_NUMBER))
-        assert recount_rows(one, whole, office.desk.ledger).faults == ()
-        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1, 1)
+        assert recount_rows(one, whole, office.desk.audits).faults == ()
+        assert office.desk.audits.count_replay_letters(PartitionId("0")) == (1, 1, 1)
 
     def test_a_dry_run_touches_no_number_and_makes_no_letter(self, office: Office) -> None:
         world = World(office.store, {"0": log_of("home h 1", "look h")})
@@ -153,7 +153,7 @@ class TestReplayed:
         found = asked(office, 1)
         assert found is not None
         assert (found.outcome, found.found.changes) == ("written", ())
-        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (0, 0, 0)
+        assert office.desk.audits.count_replay_letters(PartitionId("0")) == (0, 0, 0)
         assert read_books(office.desk.ledger).balanced
 
     def test_what_a_replay_found_gone_stands_as_it_was(self, office: Office) -> None:
@@ -161,7 +161,7 @@ class TestReplayed:
         world.hub.expire_before("0", 2)
         world.replay()
         assert [outcome(office, number) for number in (0, 1, 2)] == ["written", "written", "written"]
-        assert audit(office.desk.ledger, None).faults == ()
+        assert audit(office.desk.audits, None).faults == ()
 
 
 class TestStaged:
@@ -184,12 +184,12 @@ class TestStaged:
         world.replay(order(["0"], 5, 9))
 
     def assert_balanced(self, office: Office) -> None:
-        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
+        books, done = read_books(office.desk.ledger), audit(office.desk.audits, None)
         assert (books.balanced, done.faults) == (True, ())
         (one,) = done.partitions
         assert one.ledger.absent == 2  # they were, when they were due
         whole = Span(one.ledger.first, one.ledger.checkpoint)
-        assert recount_rows(one, whole, office.desk.ledger).faults == ()
+        assert recount_rows(one, whole, office.desk.audits).faults == ()
 
     def test_what_was_absent_and_is_replayed_is_what_became_of_it_and_the_books_balance(self, office: Office) -> None:
         self.replayed(office, event(6, "double h"), event(7, "quiet"))
@@ -203,7 +203,7 @@ class TestStaged:
     def test_a_letter_of_an_absent_event_is_explained_and_the_books_balance(self, office: Office) -> None:
         self.replayed(office, event(6, "reading h"), event(7, "poison"))
         assert [outcome(office, number) for number in (6, 7)] == ["written", "dead_lettered"]
-        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1, 1)
+        assert office.desk.audits.count_replay_letters(PartitionId("0")) == (1, 1, 1)
         self.assert_balanced(office)
 
     def test_the_explanation_of_a_staged_part_says_that_it_may_have_left_no_row(self, office: Office) -> None:

@@ -11,7 +11,6 @@ from core.store.database import PatientDatabase
 from core.store.stream import OneStream
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, partition
-from tests.sql.values import ROW_CLASSES
 
 DAY_LATER = EPOCH + KEPT
 
@@ -22,7 +21,7 @@ def minute(at: datetime, lag: int = 7) -> Minute:
 
 def patient(office: Office) -> Ledger:
     """Return a ledger that sends the row of a minute again after a race, as the app's does."""
-    return Ledger(OneStream(PatientDatabase(office.store.database, timedelta(seconds=30)), STREAM), ROW_CLASSES)
+    return Ledger(OneStream(PatientDatabase(office.store.database, timedelta(seconds=30)), STREAM))
 
 
 def stored(office: Office, since: datetime = EPOCH - timedelta(days=9)) -> list[Minute]:
@@ -75,7 +74,7 @@ def test_a_minute_is_removed_when_one_of_a_day_later_is_stored(office: Office) -
 def test_each_stream_has_its_own_minutes_and_the_watch_of_any_removes_the_old_ones_of_all(office: Office) -> None:
     office.commit(0, 0)
     office.commit(0, 0, of=partition(group="other"))
-    other = Ledger(OneStream(office.store.database, replace(STREAM, consumer_group="other")), ROW_CLASSES)
+    other = Ledger(OneStream(office.store.database, replace(STREAM, consumer_group="other")))
     office.desk.ledger.store_minute(minute(EPOCH, 1))
     other.store_minute(minute(EPOCH, 2))
     assert stored(office) == [minute(EPOCH, 1)]

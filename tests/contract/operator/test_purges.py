@@ -93,7 +93,7 @@ class Keeper:
         return self.now
 
     def verify(self, id: PartitionId, until: datetime) -> int:
-        found = len(audit(self.office.desk.ledger, id, FRESH).faults)
+        found = len(audit(self.office.desk.audits, id, FRESH).faults)
         happens, self.meanwhile = self.meanwhile, lambda: None
         happens()
         return found
@@ -106,12 +106,12 @@ class Keeper:
 
 def sound(office: Office) -> bool:
     """The books and both audits balance, and a recount finds no fault."""
-    ledger = office.desk.ledger
-    done = audit(ledger, None, WHOLE)
-    assert [*done.faults, *audit(ledger, None, FRESH).faults] == []
+    audits = office.desk.audits
+    done = audit(audits, None, WHOLE)
+    assert [*done.faults, *audit(audits, None, FRESH).faults] == []
     for one in done.partitions:
-        assert recount_rows(one, Span(SequenceNumber(0), one.ledger.checkpoint), ledger).faults == ()
-    return read_books(ledger).balanced
+        assert recount_rows(one, Span(SequenceNumber(0), one.ledger.checkpoint), audits).faults == ()
+    return read_books(office.desk.ledger).balanced
 
 
 def move(office: Office, kind: Move, *numbers: int) -> None:
@@ -394,7 +394,7 @@ class TestProof:
     def test_a_purged_commit_that_comes_back_is_named(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
         office.engine.by_hand(COPY_COMMIT)
-        assert "purged" in kinds(audit(office.desk.ledger, None, FRESH))
+        assert "purged" in kinds(audit(office.desk.audits, None, FRESH))
 
     @pytest.mark.parametrize(
         ("statement", "kind"),
@@ -421,7 +421,7 @@ class TestProof:
     ) -> None:
         keeper.purge()
         office.engine.by_hand(statement)
-        assert kind in kinds(audit(office.desk.ledger, None, WHOLE))
+        assert kind in kinds(audit(office.desk.audits, None, WHOLE))
 
     @pytest.mark.parametrize(
         "statement",
@@ -445,7 +445,7 @@ class TestProof:
     def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
         office.engine.by_hand(ABSENT)
-        assert kinds(audit(office.desk.ledger, None, FRESH)) == ["absent"]
+        assert kinds(audit(office.desk.audits, None, FRESH)) == ["absent"]
 
 
 class TestTheJob:

@@ -48,37 +48,37 @@ def kinds(done: Audit) -> list[str]:
 class TestVerifiedCommits:
     def test_an_audit_reads_only_the_ranges_since_the_one_before(self, office: Office) -> None:
         fill(office, 0, 4)
-        assert reads(audit(office.desk.ledger, None, FRESH)) == (0, 5, True, True)
+        assert reads(audit(office.desk.audits, None, FRESH)) == (0, 5, True, True)
         fill(office, 5, 6)
-        done = audit(office.desk.ledger, None, FRESH)
+        done = audit(office.desk.audits, None, FRESH)
         assert reads(done) == (5, 7, True, True)
         assert (only(done).ledger.first, only(done).ledger.last, only(done).ledger.accounted) == (0, 6, 7)
 
     def test_a_whole_audit_begins_with_the_first_range_and_sums_the_same(self, office: Office) -> None:
         fill(office, 0, 4)
-        since = audit(office.desk.ledger, None, FRESH)
-        whole = audit(office.desk.ledger, None, WHOLE)
+        since = audit(office.desk.audits, None, FRESH)
+        whole = audit(office.desk.audits, None, WHOLE)
         assert reads(whole) == (0, 5, True, True)
-        assert only(whole).ledger == only(since).ledger == only(audit(office.desk.ledger, None, FRESH)).ledger
+        assert only(whole).ledger == only(since).ledger == only(audit(office.desk.audits, None, FRESH)).ledger
 
     def test_an_audit_whose_time_is_over_says_how_far_it_came_and_the_next_one_goes_on(self, office: Office) -> None:
         fill(office, 0, 6)
         for pieces, expected in ((0, (0, 0, False, True)), (1, (0, 2, False, True)), (2, (2, 6, False, True))):
-            assert reads(audit(office.desk.ledger, None, Reading(False, after(pieces), piece=2))) == expected
-        assert reads(audit(office.desk.ledger, None, FRESH)) == (6, 7, True, True)
+            assert reads(audit(office.desk.audits, None, Reading(False, after(pieces), piece=2))) == expected
+        assert reads(audit(office.desk.audits, None, FRESH)) == (6, 7, True, True)
 
     def test_commits_of_every_kind_count_and_a_lone_partition_is_verified_apart(self, office: Office) -> None:
         fill(office, 0, 1)
         office.commit(0, 0, of=partition("1"))
-        assert reads(audit(office.desk.ledger, partition("1").partition_id, FRESH)) == (0, 1, True, True)
-        assert reads(audit(office.desk.ledger, P, FRESH)) == (0, 2, True, True)
+        assert reads(audit(office.desk.audits, partition("1").partition_id, FRESH)) == (0, 1, True, True)
+        assert reads(audit(office.desk.audits, P, FRESH)) == (0, 2, True, True)
 
     def test_ranges_with_a_fault_are_never_verified_and_every_audit_names_it(self, office: Office) -> None:
         fill(office, 0, 3)
         office.commit(6, 6)
         fill(office, 7, 9)
         for since in (0, 4, 4):
-            done = audit(office.desk.ledger, None, FRESH)
+            done = audit(office.desk.audits, None, FRESH)
             assert kinds(done) == ["hole"]
             assert reads(done)[:3] == (since, 8, True)
 
@@ -86,15 +86,15 @@ class TestVerifiedCommits:
         fill(office, 0, 2)
         office.commit(3, 4, settled({}, letters=[letter(event(3))], filtered=1))
         office.commit(5, 5)
-        assert audit(office.desk.ledger, None, FRESH).balanced
-        assert audit(office.desk.ledger, None, FRESH).balanced
+        assert audit(office.desk.audits, None, FRESH).balanced
+        assert audit(office.desk.audits, None, FRESH).balanced
 
     def test_of_two_audits_at_once_the_late_one_moves_nothing_back(self, make_office: Callable[[], Office]) -> None:
         here, there = make_office(), make_office()
         fill(here, 0, 3)
-        audit(there.desk.ledger, None, FRESH)
-        here.desk.ledger.move_verified_commit(P, 2, expected=0)  # it comes late with what it read before
-        newest = here.desk.ledger.read_totals(P)
+        audit(there.desk.audits, None, FRESH)
+        here.desk.audits.move_verified_commit(P, 2, expected=0)  # it comes late with what it read before
+        newest = here.desk.audits.read_totals(P)
         assert newest is not None
         assert newest.verified is not None
         assert (newest.verified_commit, newest.verified.accounted, newest.verified.equals(newest.counted)) == (
@@ -116,40 +116,40 @@ class TestChangedRanges:
     @pytest.fixture
     def changed(self, embedded: Office) -> Office:
         fill(embedded, 0, 5)
-        assert audit(embedded.desk.ledger, None, FRESH).balanced
+        assert audit(embedded.desk.audits, None, FRESH).balanced
         embedded.engine.by_hand("UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
         return embedded
 
     def test_a_whole_audit_sees_them_first_and_then_each_one_does(self, changed: Office) -> None:
-        assert kinds(audit(changed.desk.ledger, None, FRESH)) == []
+        assert kinds(audit(changed.desk.audits, None, FRESH)) == []
         for _ in range(2):
-            assert kinds(audit(changed.desk.ledger, None, WHOLE)) == ["totals", "totals"]
-        assert kinds(audit(changed.desk.ledger, None, FRESH)) == ["totals", "totals"]  # it begins before the fault now
+            assert kinds(audit(changed.desk.audits, None, WHOLE)) == ["totals", "totals"]
+        assert kinds(audit(changed.desk.audits, None, FRESH)) == ["totals", "totals"]  # it begins before the fault now
 
     def test_after_a_whole_audit_found_a_fault_the_next_ones_begin_before_it(self, embedded: Office) -> None:
         fill(embedded, 0, 7)
-        assert audit(embedded.desk.ledger, None, FRESH).balanced
+        assert audit(embedded.desk.audits, None, FRESH).balanced
         embedded.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number = 5")
-        assert "commits" not in kinds(audit(embedded.desk.ledger, None, FRESH))
-        assert "commits" in kinds(audit(embedded.desk.ledger, None, Reading(True, lambda: False, piece=2)))
-        done = audit(embedded.desk.ledger, None, FRESH)
+        assert "commits" not in kinds(audit(embedded.desk.audits, None, FRESH))
+        assert "commits" in kinds(audit(embedded.desk.audits, None, Reading(True, lambda: False, piece=2)))
+        done = audit(embedded.desk.audits, None, FRESH)
         assert "commits" in kinds(done)
         assert reads(done)[0] < 5
 
     def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
-        assert audit(embedded.desk.ledger, None, FRESH).balanced
+        assert audit(embedded.desk.audits, None, FRESH).balanced
         embedded.letters(letter(event(6)))
         embedded.engine.by_hand("UPDATE event_hub_dead_letter SET sequence_number = 2")
         embedded.engine.by_hand("UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
-        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["totals", "totals", "letters"]
-        fault = audit(embedded.desk.ledger, None, Reading(False, after(1))).faults[-1]
+        assert kinds(audit(embedded.desk.audits, None, FRESH)) == ["totals", "totals", "letters"]
+        fault = audit(embedded.desk.audits, None, Reading(False, after(1))).faults[-1]
         assert fault.kind == "letters_outside"
         assert "the time was over" in fault.detail
 
     def test_a_ledger_that_ends_before_its_verified_commit_is_read_from_the_first_range(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
-        assert audit(embedded.desk.ledger, None, FRESH).balanced
+        assert audit(embedded.desk.audits, None, FRESH).balanced
         embedded.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number > 2")
         embedded.engine.by_hand("UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
-        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["totals"]
+        assert kinds(audit(embedded.desk.audits, None, FRESH)) == ["totals"]

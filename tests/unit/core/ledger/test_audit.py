@@ -8,6 +8,7 @@ import pytest
 
 from core.ledger.audit import audit
 from core.ledger.books import PartitionLedger
+from core.ledger.store.audit import AuditStore
 from core.ledger.store.ledger import Ledger as StoredLedger
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.ledger.whereabouts import NOT_PURGED, Purged
@@ -19,11 +20,21 @@ N = SequenceNumber
 EVEN = PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2, 2, 2)
 
 
+class Anchored(StoredLedger):
+    """A ledger whose partitions are anchored at a number."""
+
+    def __init__(self, anchor: SequenceNumber | None) -> None:
+        self._anchor = anchor
+
+    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
+        return self._anchor
+
+
 @dataclass
-class Ledger(StoredLedger):
+class Ledger(AuditStore):
     """A ledger that holds one partition, with what is wrong with it."""
 
-    ledger: PartitionLedger = EVEN
+    held: PartitionLedger = EVEN
     found: Mapping[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)  # by statement
     counted: RangeSum | None = None
     verified_commit: int = 0
@@ -32,6 +43,9 @@ class Ledger(StoredLedger):
 
     tables: tuple[str, ...] = ("event_hub_checkpoint", "batch_ledger", "partition_anchor")
     incarnations: tuple[int, int, int] = (1, 1, 1)
+
+    def __post_init__(self) -> None:
+        self.ledger = Anchored(self.anchor)
 
     def read_purged(self, partition_id: PartitionId) -> Purged:
         return NOT_PURGED
@@ -43,25 +57,22 @@ class Ledger(StoredLedger):
         return self.incarnations
 
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
-        return {self.ledger.partition.partition_id: self.tables}
+        return {self.held.partition.partition_id: self.tables}
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
         return self.replay_letters
 
-    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        return self.anchor
-
     def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
-        own = self.ledger
+        own = self.held
         return LedgerEnds(own.partition, own.checkpoint, own.letters, own.counted_commits, own.newest_commit)
 
     def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
-        return self.ledger.newest_commit
+        return self.held.newest_commit
 
     def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
-        counts = {name: getattr(self.ledger, name) for name in (*COUNTS, "holes")}
+        counts = {name: getattr(self.held, name) for name in (*COUNTS, "holes")}
         rows = commits.last - commits.after - len(self.found.get("find_missing_commits", ()))
-        return RangeSum(commits.last, self.ledger.first, self.ledger.last, **counts, rows=rows)
+        return RangeSum(commits.last, self.held.first, self.held.last, **counts, rows=rows)
 
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
         return None if self.counted is None else CheckpointTotals(self.counted, self.verified_commit, None)

@@ -41,7 +41,7 @@ class World:
 
     @property
     def means(self) -> IncarnationMeans:
-        books = Ledger(OneStream(self.base.database, STREAM), ())
+        books = Ledger(OneStream(self.base.database, STREAM))
         return IncarnationMeans(STREAM, self.store, books, self.hub, stamps(1, self.clock))
 
     def order(self, *, expected: int = 1, created: datetime | None = None, **changed: Any) -> IncarnationReport:

@@ -8,7 +8,7 @@ from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
 from core.ledger.faults import CommitRows, LetteredRow, RowCount
 from core.ledger.recount import LAST_NUMBER, RowRecount, recount_rows, window
-from core.ledger.store.ledger import Ledger
+from core.ledger.store.audit import AuditStore
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import partition
@@ -19,7 +19,7 @@ WHOLE = Span(N(10), N(19))
 
 
 @dataclass
-class Store(Ledger):
+class Store(AuditStore):
     """The rows of one partition."""
 
     counts: tuple[RowCount, ...] = (RowCount("sensor_reading", 6, 0), RowCount("home", 1, 0))

@@ -69,7 +69,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Measured,
     for name, size in (("few", FEW), ("many", MANY)):
         fill(folder / name, size)
         made.append(Measured(folder / name))
-        assert audit(made[-1].desk.ledger, None, FRESH).balanced
+        assert audit(made[-1].desk.audits, None, FRESH).balanced
     few, many = made
     with closing(few.database), closing(many.database):
         yield few, many
@@ -89,8 +89,8 @@ ASKED: dict[str, Callable[[Measured], object]] = {
     "a page of letters": lambda of: of.desk.letters.list_letters(LetterFilter(), FIRST_PAGE, 50),
     "letters by cause": lambda of: of.desk.letters.group_letters(LetterFilter(), 50),
     "the explanation of a number": lambda of: explain(P, NUMBER, of.desk.explanations),
-    "audit of one partition": lambda of: audit(of.desk.ledger, P, FRESH),
-    "audit of all partitions": lambda of: audit(of.desk.ledger, None, FRESH),
+    "audit of one partition": lambda of: audit(of.desk.audits, P, FRESH),
+    "audit of all partitions": lambda of: audit(of.desk.audits, None, FRESH),
     "the open tasks": lambda of: of.desk.tasks.read_open(1),
 }
 
@@ -102,5 +102,5 @@ def test_the_work_does_not_grow_with_the_ranges(stores: tuple[Measured, Measured
 
 
 def test_a_scan_would_be_seen(stores: tuple[Measured, Measured]) -> None:
-    few, many = (one.steps_of(lambda of: audit(of.desk.ledger, P, WHOLE)) for one in stores)
+    few, many = (one.steps_of(lambda of: audit(of.desk.audits, P, WHOLE)) for one in stores)
     assert many > MORE / 2 * few
