@@ -4,6 +4,7 @@ SQL is the truth, so two starts do no harm, and losing the orchestration changes
 """
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Generator, Iterator
@@ -16,7 +17,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
-from handlers.orchestrations import PAUSE, SILENT, SLICE, is_silent, outlive, refuse_foreign, sleep
+from handlers.orchestrations import PAUSE, SILENT, SLICE, VISIBILITY, is_silent, outlive, refuse_foreign, sleep
 
 if TYPE_CHECKING:
     from core.tasks.run import Kind
@@ -28,6 +29,7 @@ bp = df.Blueprint()
 DRIVEN = (df.OrchestrationRuntimeStatus.Running, df.OrchestrationRuntimeStatus.Pending)
 SUSPENDED = df.OrchestrationRuntimeStatus.Suspended
 DIED = {"error": "WorkerDied"}
+RESUMED = "the task was resumed"
 DAY = timedelta(days=1)
 
 
@@ -37,13 +39,15 @@ DAY = timedelta(days=1)
 async def watch_tasks(timer: func.TimerRequest, client: Any) -> None:
     """Open the purge of the day if the settings say so, fail what is overdue, and look after every task that may run.
 
-    An orchestration that was lost or purged is started again. A task whose orchestration is suspended is paused.
+    An orchestration that was lost or purged is started again. A task whose orchestration is suspended is paused, unless
+    the task has just been resumed.
     """
     for task_id in await asyncio.to_thread(_standing):
         with _to_the_timer(task_id):
             status = await _started(client, str(task_id))
             if status is not None and status.runtime_status == SUSPENDED:
-                await asyncio.to_thread(_pause, task_id)
+                if not await asyncio.to_thread(_pause, task_id):
+                    await client.resume(f"task-{task_id}", RESUMED)
             elif status is not None and is_silent(status, datetime.now(UTC)):
                 await client.terminate(f"task-{task_id}", SILENT)
                 facts = {"action": "drive", "task_id": str(task_id), "error": SILENT}
@@ -55,7 +59,7 @@ async def drive(client: Any, task_id: str) -> None:
     with _to_the_timer(task_id):
         status = await _started(client, task_id)
         if status is not None and status.runtime_status == SUSPENDED:
-            await client.resume(f"task-{task_id}", "the task was resumed")
+            await client.resume(f"task-{task_id}", RESUMED)
 
 
 async def _started(client: Any, task_id: str) -> Any:
@@ -159,15 +163,22 @@ def is_id(given: object) -> bool:
         return False
 
 
-def _pause(task_id: UUID) -> None:
+def _pause(task_id: UUID) -> bool:
+    """Pause a task. Return False for one that was just resumed: Durable follows after some seconds."""
+    from core.store.columns import instant_of
     from core.tasks.run import move_task
     from handlers.app import app
 
-    kind = _kind_of(app(), task_id)
+    own = app()
+    task, kind = own.tasks.find(task_id), _kind_of(own, task_id)
+    moves = [json.loads(line) for line in task.history.splitlines()] if task is not None else []
+    if moves and moves[-1]["move"] == "resume" and own.clock.now() - instant_of(moves[-1]["at"]) < VISIBILITY:
+        return False
     why = f"Durable holds the orchestration task-{task_id}: it is suspended. Resume the task"
     if kind is not None and move_task(task_id, "pause", kind, why):
         facts = {"action": "drive", "task_id": str(task_id), "error": why}
         log.warning("task paused, because its orchestration is suspended", extra=facts)
+    return True
 
 
 def _standing() -> list[UUID]:

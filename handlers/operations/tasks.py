@@ -110,6 +110,7 @@ def resume_task(call: Call[TaskPath, Nothing, ResumeShape]) -> TaskAnswer:
     of_app, versions = kind_named(own, task.kind).transform_version, (named, task.transform_version)
     if of_app not in versions or named not in (None, of_app):
         detail = f"resume: the task runs with the transform {task.transform_version}, and this app has {of_app}"
+        detail = f"{detail}: to go on with the latter, name it as transform_version"
         raise Problem(CONFLICT, detail, more={"task_status": task.status, "transform_version": of_app})
     return _moved(call, "resume", named)
 

@@ -233,6 +233,22 @@ def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_re
     assert listed(filled)[0]["status"] == "done"
 
 
+def test_the_timer_resumes_an_orchestration_again_while_durable_has_yet_to_follow_the_resume_of_its_task(
+    filled: Running,
+) -> None:
+    task_id = filled.put("audit", {}).body["task_id"]
+    suspended = Client(SUSPENDED)
+    tick(suspended)
+    filled.client = Client(fault=OSError("no storage"))  # type: ignore[assignment]
+    assert filled.post("resume_task", {"reason": "now"}, {"task_id": task_id}).status == 200
+    assert (tick(suspended), suspended.done) == ([], [f"resume task-{task_id}"])
+    assert listed(filled)[0]["status"] == "running"
+    moves = [{**one, "at": "2026-01-01T00:00:00Z"} for one in listed(filled)[0]["history"]]
+    filled.sqlite.sql("UPDATE task SET history = '" + "".join(f"{json.dumps(one)}\n" for one in moves) + "'")
+    assert (tick(suspended), suspended.done) == ([], [f"resume task-{task_id}"])
+    assert listed(filled)[0]["status"] == "paused"
+
+
 def test_the_timer_ends_an_orchestration_that_lost_an_activity_and_drives_the_task_again(filled: Running) -> None:
     task_id = filled.put("audit", {}).body["task_id"]
     for silent, done in ((STALLED_AFTER - SECOND, []), (STALLED_AFTER + SECOND, [f"terminate task-{task_id}"])):

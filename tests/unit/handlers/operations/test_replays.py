@@ -162,6 +162,9 @@ def test_a_replay_of_an_earlier_version_waits_and_goes_on_only_when_the_new_vers
     for named in ({}, {"transform_version": "old/1"}, {"transform_version": "newer/3"}):
         refused = replays.post("resume_task", {"reason": "go on", **named}, task)
         assert (refused.status, refused.body["transform_version"]) == (409, version)
+        assert refused.body["detail"].endswith(
+            f"this app has {version}: to go on with the latter, name it as transform_version"
+        )
     assert replays.show(job["task_id"]).body["status"] == "paused"
     resumed = replays.post("resume_task", {"reason": "go on", "transform_version": version}, task).body
     assert (resumed["status"], resumed["fault"], resumed["transform_version"]) == ("running", None, version)
