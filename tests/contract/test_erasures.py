@@ -330,10 +330,14 @@ def test_the_lake_is_asked_until_it_has_answered(world: ErasingWorld) -> None:
     assert str(days[0]) == "2026-01-01"
 
 
-def test_other_tasks_that_name_the_subject_are_reworded(world: ErasingWorld) -> None:
+def test_other_tasks_that_name_the_subject_are_reworded_and_lose_the_digest_of_their_request(
+    world: ErasingWorld, engine: Engine
+) -> None:
     asked = ReplayOrder(None, None, None, '{"keys": ["home-7", "home-70"]}', True)
     job = world.work(request_replay(asked, world.means, 1_000, f"for {GONE}, please"))
+    engine.by_hand("UPDATE task SET request_digest = 'a'")
     world.erase(GONE)
     found = world.store.find_replay(job.task.task_id)
     assert found is not None
     assert (found.task.reason, found.asked.asked) == ("for erased, please", '{"keys": ["erased", "home-70"]}')
+    assert found.task.request_digest == ""
