@@ -106,13 +106,13 @@ def _epoch(properties: dict[Any, Any]) -> int | None:
 
 
 def _selector(filters: dict[Any, Any]) -> str | None:
+    texts: list[Any] = []
     for name, value in filters.items():
         described = value if isinstance(value, Described) else Described(name, value)
-        if described.descriptor not in _SELECTORS:
+        if described.descriptor not in _SELECTORS or texts:
             raise NotEmulated(f"the filter {name!r}")
-        text = described.value
-        return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-    return None
+        texts += [] if described.value is None else [described.value]
+    return next((one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in texts), None)
 
 
 class Readers:

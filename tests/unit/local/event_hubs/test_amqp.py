@@ -3,6 +3,7 @@
 import asyncio
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,30 @@ async def test_a_position_is_known_by_its_descriptor_whatever_its_filter_is_call
     ends = Described(ULong(SOURCE), [PARTITION, *[None] * 6, {text: Described(Symbol("other"), selector)}])
     refused.send(ATTACH, "r1", UInt(1), True, None, None, ends, Described(ULong(TARGET), ["here"]))
     assert [fields[2].value[0] for code, fields, _ in refused.frames() if code == DETACH] == ["amqp:not-implemented"]
+
+
+SINCE = Described(ULong(0x468C00000004), "amqp.annotation.x-opt-sequence-number > '-1'")
+
+
+@pytest.mark.parametrize(
+    ("filters", "answer"),
+    [
+        ({"position": None}, TRANSFER),
+        ({"position": SINCE, "other": Described(Symbol("com.microsoft:session-filter"), "a")}, DETACH),
+        ({"position": SINCE, "second": SINCE}, DETACH),
+    ],
+)
+async def test_a_filter_of_null_is_none_and_one_beside_the_position_is_refused(
+    filters: dict[str, Any], answer: int
+) -> None:
+    broker = make_broker()
+    publisher(broker, b"old")
+    peer, names = Peer(broker).begin(), {"position": "apache.org:selector-filter:string"}
+    given = {Symbol(names.get(name, name)): value for name, value in filters.items()}
+    ends = Described(ULong(SOURCE), [PARTITION, *[None] * 6, given])
+    peer.send(ATTACH, "r1", UInt(1), True, None, None, ends, Described(ULong(TARGET), ["here"]))
+    peer.grant(10)
+    assert answer in [code for code, _, _ in peer.frames()]
 
 
 async def test_a_message_over_the_limit_is_rejected_in_the_words_of_the_service_and_its_link_goes_on() -> None:

@@ -42,7 +42,7 @@ SEEN = Observation(
     stream=STREAM,
     at=NOON,
     books=Books((), LetterBooks({"waiting": 2, "exhausted": 1}, 3)),
-    lagging=(LaggingPartition(PartitionId("1"), NOON - timedelta(seconds=90), None),),
+    lagging=(LaggingPartition(PartitionId("1"), NOON - timedelta(seconds=90), NOON - timedelta(seconds=90)),),
     oldest_letter_at=NOON - timedelta(hours=1),
     absent=7,
 )
