@@ -34,4 +34,6 @@ def start_erasure(
     Example: bin/hubledger erase start home-7 --reason "request 4711" --for-real
     """
     order = {"subjects": list(dict.fromkeys(subjects)), "reason": reason, "most_rows": most_rows}
-    return dry_run_first(at, "erasure", order, "Erase these subjects for good?", for_real=for_real, no_wait=no_wait)
+    return dry_run_first(
+        at, "erasure", order, lambda _: "Erase these subjects for good?", for_real=for_real, no_wait=no_wait
+    )

@@ -134,7 +134,7 @@ def audit(
     ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
     order = {"partition_id": partition, "whole": whole, "rows": rows, **ends}
     accepted = at.app.open_task("audit", order)
-    return shown(at, accepted) if no_wait else finished(at, accepted, "audit")
+    return shown(at, accepted) if no_wait else finished(at, accepted, "audit")[0]
 
 
 def _audited(at: At, found: AppAnswer) -> int:

@@ -6,12 +6,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group
 
-from hubledger.cli.console import UsageFault, program
+from hubledger.cli.console import program
 from hubledger.cli.moments import WRITTEN, moment
-from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
+from hubledger.cli.operate.command import At, Everything, Why
 from hubledger.cli.operate.letters import number_of, segment
-from hubledger.cli.operate.tasks import shown, wait_for_task
-from hubledger.cli.remote.client import AppAnswer
+from hubledger.cli.operate.tasks import dry_run_first
 from hubledger.cli.views.output import Column, toned
 from hubledger.cli.views.texts import brief, counted
 
@@ -52,24 +51,18 @@ def start(
 
     Example: bin/hubledger replay start --partition 3 --from 40 --to 90 --reason "version 2 corrects the unit"
     """
-    if for_real and no_wait:
-        raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
-    if for_real:
-        at.refuse_without_person()
     wish = {"partitions": partitions or None, "from": _place(first), "to": _place(to), "reason": reason}
     if keys:
         wish["keys"] = keys
-    dry = at.app.open_task("replay", {**wish, "dry_run": True})
-    if no_wait:
-        return shown(at, dry)
-    code, found = _finished(at, dry)
-    if code == GOOD and for_real:
-        events = found["counts"]["events"] if keys else found["total"]
-        at.confirm(f"Replay {counted(events, 'event')} for real?")
-        code, _ = _finished(at, at.app.open_task("replay", {**wish, "dry_run": False}))
-    elif code == GOOD and found["counts"]["events_changed"]:
-        at.out.say("Nothing was changed yet: the same command with --for-real replays.")
-    return code
+
+    def asked(found: Mapping[str, Any]) -> str:
+        if found["counts"]["events_changed"]:
+            _show_diff(at, found["task_id"], PAGE, False)
+            if found["status"] == "done" and not for_real:
+                at.out.say("Nothing was changed yet: the same command with --for-real replays.")
+        return f"Replay {counted(found['counts']['events'] if keys else found['total'], 'event')} for real?"
+
+    return dry_run_first(at, "replay", wish, asked, for_real=for_real, no_wait=no_wait)
 
 
 def _place(text: str | None) -> dict[str, str] | None:
@@ -78,15 +71,6 @@ def _place(text: str | None) -> dict[str, str] | None:
     if number := number_of(text):
         return {"sequence_number": number}
     return {"enqueued_at": str(moment(text))}
-
-
-def _finished(at: At, accepted: AppAnswer) -> tuple[int, Mapping[str, Any]]:
-    """Wait for a replay, and print its end; return 0 when it is done, and the replay."""
-    found = wait_for_task(at, accepted, "dry run" if accepted.value["dry_run"] else "replay")
-    shown(at, found)
-    if found.value["dry_run"] and found.value["counts"]["events_changed"]:
-        _show_diff(at, found.value["task_id"], PAGE, False)
-    return (GOOD if found.value["status"] == "done" else UNHEALTHY), found.value
 
 
 def diff(

@@ -99,7 +99,9 @@ def start_purge(
     Example: bin/hubledger purge start --older-than event_hub_dead_letter=180 --reason "half a year of letters"
     """
     order = {"older_than_days": _ages(older_than), "reason": reason}
-    return dry_run_first(at, "purge", order, "Remove these rows for good?", for_real=for_real, no_wait=no_wait)
+    return dry_run_first(
+        at, "purge", order, lambda _: "Remove these rows for good?", for_real=for_real, no_wait=no_wait
+    )
 
 
 def _ages(given: list[str] | None) -> dict[str, int] | None:

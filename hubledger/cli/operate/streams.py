@@ -33,14 +33,8 @@ def show_stream(at: At, revealed: Revealed = False) -> int:
     else:
         out.show(
             out.facts(
-                {
-                    "hub": value["event_hub"],
-                    "consumer group": value["consumer_group"],
-                    "incarnation": value["incarnation"],
-                    "hub created": value["hub_created_at"] and out.ago(value["hub_created_at"]),
-                    "hub fault": value["hub_fault"],
-                    "stops": yes_or_no(not stops, "none", text_of(len(stops))),
-                }
+                out.stated("hub=event_hub, consumer_group, incarnation, hub created=hub_created_at@, hub_fault", value)
+                | {"stops": yes_or_no(not stops, "none", text_of(len(stops)))}
             ),
             *(stop_line(out, one) for one in (shown.value["stops"] if shown else stops)),
         )

@@ -1,6 +1,6 @@
 """`tasks`: what takes longer than one request: list, show, pause, resume and cancel it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -96,17 +96,26 @@ def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
     return wait_for(Job(name, lambda: at.app.get(f"tasks/{segment(task_id)}"), "done", left=left), at.out)
 
 
-def finished(at: At, accepted: AppAnswer, name: str) -> int:
-    """Wait for a task, and print its end; return 0 when it is done without a fault."""
+def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Mapping[str, Any]]:
+    """Wait for a task, and print its end; return the task, and 0 when it is done without a fault."""
     found = wait_for_task(at, accepted, name)
     code = shown(at, found)
-    return code if found.value["status"] == "done" else UNHEALTHY
+    return (code if found.value["status"] == "done" else UNHEALTHY), found.value
 
 
 def dry_run_first(
-    at: At, kind: str, order: Mapping[str, object], question: str, *, for_real: bool, no_wait: bool
+    at: At,
+    kind: str,
+    order: Mapping[str, object],
+    asked: Callable[[Mapping[str, Any]], str],
+    *,
+    for_real: bool,
+    no_wait: bool,
 ) -> int:
-    """Have a task counted by a dry run. `for_real` then asks, and has it done; `no_wait` returns at once."""
+    """Have a task counted by a dry run, of which `asked` shows more and makes the question.
+
+    `for_real` then asks, and has it done. `no_wait` returns at once.
+    """
     if for_real and no_wait:
         raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
     if for_real:
@@ -114,10 +123,11 @@ def dry_run_first(
     dry = at.app.open_task(kind, {**order, "dry_run": True})
     if no_wait:
         return shown(at, dry)
-    code = finished(at, dry, "dry run")
+    code, counted = finished(at, dry, "dry run")
+    question = asked(counted)
     if code == GOOD and for_real:
         at.confirm(question)
-        code = finished(at, at.app.open_task(kind, {**order, "dry_run": False}), kind)
+        code, _ = finished(at, at.app.open_task(kind, {**order, "dry_run": False}), kind)
     return code
 
 
