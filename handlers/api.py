@@ -52,7 +52,6 @@ OWN = (
     Route("GET", "revealed/ledger/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_number"),
     Route("GET", "revealed/ledger", REVEALING, "revealed.reveal_places"),
     Route("GET", "revealed/stops", REVEALING, "revealed.reveal_stops"),
-    Route("GET", "revealed/aggregations/runs/{run_id}", REVEALING, "revealed.reveal_run"),
     Route("GET", "health/live", OPEN, "health.health_live"),
     Route("GET", "health/ready", OPEN, "health.health_ready"),
     Route("GET", "health/ledger", COUNTING, "health.health_ledger"),

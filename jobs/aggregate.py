@@ -25,7 +25,7 @@ from jobs.history import open_history, repaired
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
 from jobs.opening import open_tables
-from jobs.quality import Code, quality_of
+from jobs.quality import quality_of
 from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables
@@ -34,14 +34,13 @@ from jobs.transforms import as_stored, at_level, sliced, stored_at
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of the job: its run, its attempt, its lake, the path of the state of its tables there, the
-    version of the code, and the transform of the rows."""
+    """One execution of the job: its run, its attempt, its lake, the path of the state of its tables there, and the
+    transform of the rows."""
 
     run_id: str
     attempt: int
     lake: str | None = None
     lake_state: str = ""
-    code: str | None = None
     transform: str = DEFAULT_TRANSFORM
 
 
@@ -62,7 +61,7 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     delta = delta_of(tables, of, run)
     delta.added.persist()
     windows = windows_after(tables, of, delta, run)
-    quality = quality_of(tables, of, delta.added, delta.commits, Code(execution.code, execution.transform))
+    quality = quality_of(tables, of, delta.added, delta.commits, execution.transform)
     staged = _staged(tables, target, (run, staging_id), windows, quality)
     delta.added.unpersist()
     return staged
@@ -107,14 +106,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--lake-state", default="", help="the path of the state of the lake's tables, which the app wrote"
     )
-    parser.add_argument("--code", help="the version of the app's and the jobs' modules; it is stored with the run")
     given = parser.parse_args(arguments)
     import_transform(given.transform)
     started = perf_counter()
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    place = (given.lake, given.lake_state, given.code, given.transform)
+    place = (given.lake, given.lake_state, given.transform)
     result = aggregate(spark, tables, Execution(given.run_id, given.attempt, *place))
     figures = {
         "run_id": given.run_id,

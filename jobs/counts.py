@@ -10,7 +10,7 @@ from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, checkpoints_of
 from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
-WRITTEN_COLUMNS = "stream_id, partition_id, transform_version, commits, rows_appended, uncounted, first_at"
+WRITTEN_COLUMNS = "stream_id, partition_id, rows_appended, uncounted, first_at"
 COUNT_COLUMNS = "stream_id, partition_id, rows_found"
 
 
@@ -20,18 +20,17 @@ def written_query(spans: Sequence[CommitSpan], ledger: str, first_at: str) -> st
     Commits of every kind count, because each has the rows that it wrote itself. Purged commits are not counted.
     """
     written = (
-        "SELECT stream_id, partition_id, transform_version, COUNT(*) AS commits,"
-        " COALESCE(SUM(CAST(rows_appended AS bigint)), 0) AS rows_appended,"
+        "SELECT stream_id, partition_id, COALESCE(SUM(CAST(rows_appended AS bigint)), 0) AS rows_appended,"
         f" CAST(0 AS bigint) AS uncounted, {first_at} AS first_at"
         f" FROM {ledger} WHERE {' OR '.join(f'({commits_where(one)})' for one in spans)}"
-        " GROUP BY stream_id, partition_id, transform_version"
+        " GROUP BY stream_id, partition_id"
     )
     begun = " OR ".join(f"({commits_where(one)})" for one in spans if one.after == 0)
     if not begun:
         return written
     return (
-        f"{written} UNION ALL SELECT stream_id, partition_id, 'purged' AS transform_version,"
-        " MAX(commit_number) AS commits, CAST(0 AS bigint) AS rows_appended, MAX(commit_number) AS uncounted,"
+        f"{written} UNION ALL SELECT stream_id, partition_id, CAST(0 AS bigint) AS rows_appended,"
+        " MAX(commit_number) AS uncounted,"
         f" {first_at.replace('committed_at', 'purged_at')} AS first_at FROM (SELECT stream_id, partition_id,"
         f" purged_commit AS commit_number, purged_at FROM {checkpoints_of(ledger)}) AS k WHERE {begun}"
         " GROUP BY stream_id, partition_id"
@@ -60,8 +59,8 @@ def count_queries(
 
 def written_of(row: Sequence[Any], first_at: datetime) -> WrittenCount:
     """Return a row of the answer, with the time of its first commit."""
-    stream_id, partition_id, transform_version, commits, rows_appended, uncounted, _ = row
-    return WrittenCount(stream_id, partition_id, transform_version, commits, rows_appended, uncounted, first_at)
+    stream_id, partition_id, rows_appended, uncounted, _ = row
+    return WrittenCount(stream_id, partition_id, rows_appended, uncounted, first_at)
 
 
 def total_of(counts: Iterable[Sequence[Any]]) -> Counter[Place]:

@@ -1,7 +1,7 @@
-"""The quality of a run: figures about the rows that it adds up, and their number beside what the ledger says.
+"""The quality of a run: the number of the rows that it adds up, beside what the ledger says.
 
-The figures come from the windows of the rows, so no row is read twice. The app stores them with the run as JSON, and
-`core/aggregation/quality.py` reads them.
+It comes from the windows of the rows, so no row is read twice. The app stores it with the run as JSON, and
+`core/aggregation/quality.py` reads it.
 """
 
 import json
@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate
@@ -22,26 +22,12 @@ from jobs.tables import Tables
 
 MICROSECOND = timedelta(microseconds=1)
 MOST = 1_000  # characters of a fault
-SHOWN = 20  # partitions, and versions of the transform
-FILLED, OUTSIDE = "__filled_", "__outside_"
+SHOWN = 20  # partitions
 
 
 class ReadingDiffers(Exception):
     """The tables hold the rows that the ledger counts, but the job read a different number: the next attempt reads
     them again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """The code of a run: its version, and the transform whose rows the ledger counts."""
-
-    version: str | None
-    transform: str
-
-    def appended_tables(self) -> tuple[str, ...]:
-        """Return the appended tables of the transform: the ledger counts their rows together."""
-        tables = (row_table(one) for one in load_transform(self.transform).row_classes)
-        return tuple(sorted({table.name for table in tables if not table.key}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,68 +51,36 @@ class CountedCommits:
         return found
 
 
-def counted_columns(of: Aggregate) -> dict[str, Column]:
-    """Return the columns that windows need beside their measures: the rows with a value, and those out of range."""
-    found = {FILLED + name: F.count(name) for name in _optional(of)}
-    for name, (least, most) in _ranges(of).items():
-        found[OUTSIDE + name] = F.count(F.when((F.col(name) < least) | (F.col(name) > most), 1))
-    return found
+def appended_tables(transform: str) -> tuple[str, ...]:
+    """Return the appended tables of a transform: the ledger counts their rows together."""
+    tables = (row_table(one) for one in load_transform(transform).row_classes)
+    return tuple(sorted({table.name for table in tables if not table.key}))
 
 
-def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: CountedCommits, code: Code) -> str:
-    """Return the quality of the rows in these windows as JSON, with the version of the code.
+def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: CountedCommits, transform: str) -> str:
+    """Return the quality of the rows in these windows as JSON.
 
-    Raises ReadingDiffers when only the job's own reading is wrong.
+    A row is late when its window had ended for more than a window's length before the first commit of the run. Raises
+    ReadingDiffers when only the job's own reading is wrong.
     """
-    figures = _figures(of, windows, commits.first_at)
-    read = figures.pop("read")
-    versions = Counter[str]()
-    for one in commits.written:
-        versions[one.transform_version] += one.commits
-    rows = _compared(tables, of, commits, (read, code.appended_tables()))
-    found = {
-        "fault": fault_of(rows),
-        "rows": rows,
-        **figures,
-        "transforms": dict(versions.most_common(SHOWN)),
-        "code": code.version,
-    }
-    return json.dumps(found, ensure_ascii=False)
+    first_at = commits.first_at
+    late = F.unix_micros(WINDOW_START) < (0 if first_at is None else (first_at - EPOCH - 2 * of.window) // MICROSECOND)
+    read = F.sum(of.count).alias("read")
+    (found,) = windows.agg(read, F.sum(F.when(late, F.col(of.count))).alias("late")).collect()
+    rows = _compared(tables, of, commits, (found["read"] or 0, appended_tables(transform)))
+    return json.dumps({"fault": fault_of(rows), "rows_late": found["late"] or 0, **rows}, ensure_ascii=False)
 
 
 def fault_of(rows: Mapping[str, Any]) -> str | None:
     """Return a sentence if the rows differ from the ledger's; None if they do not, or the ledger's are unknown."""
-    if not rows["difference"]:
+    if not rows["rows_difference"]:
         return None
     places = [
         f"partition {one['partition'].split('/', 1)[1]} has {one['found']} of {one['ledger']}"
         for one in rows["partitions"]
     ]
-    found = rows["ledger"] + rows["difference"]
-    return f"the ledger counts {rows['ledger']} rows, and the tables have {found}: {', '.join(places)}"[:MOST]
-
-
-def _figures(of: Aggregate, windows: DataFrame, first_at: datetime | None) -> dict[str, Any]:
-    names = list(counted_columns(of))
-    late = F.unix_micros(WINDOW_START) < (0 if first_at is None else (first_at - EPOCH - 2 * of.window) // MICROSECOND)
-    rows = windows.groupBy(F.col(of.keys[0].name).alias("key")).agg(
-        F.sum(of.count).alias("rows"),
-        F.sum(F.when(late, F.col(of.count)).otherwise(0)).alias("late"),
-        *(F.sum(name).alias(name) for name in names),
-    )
-    largest = F.max(F.struct("rows", "key")).alias("largest")
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("rows", "late", *names)]
-    (found,) = rows.agg(F.count(F.lit(1)).alias("keys"), largest, *sums).collect()
-    top = found["largest"]
-    return {
-        "read": found["rows"],
-        "late": found["late"],
-        "first_commit_at": None if first_at is None else first_at.isoformat(),
-        "nulls": {name: found["rows"] - found[FILLED + name] for name in _optional(of)},
-        "out_of_range": {name: found[OUTSIDE + name] for name in _ranges(of)},
-        "keys": found["keys"],
-        "largest_key": None if top is None else {"key": str(top["key"]), "rows": top["rows"]},
-    }
+    found = rows["rows_ledger"] + rows["rows_difference"]
+    return f"the ledger counts {rows['rows_ledger']} rows, and the tables have {found}: {', '.join(places)}"[:MOST]
 
 
 def _compared(
@@ -137,10 +91,10 @@ def _compared(
     others = [tables.count_rows(name, commits.slices, commits.spans) for name in names if name != own]
     removed = tables.count_rows(own, (), commits.spans)
     in_others = sum((Counter(one) for one in others), Counter[Place]())
-    found = {"read": read, "removed": removed.total(), "other_tables": in_others.total()}
+    found = {"rows_read": read, "rows_removed": removed.total(), "rows_elsewhere": in_others.total()}
     ledger = commits.appended()
     if any(one.uncounted for one in commits.written):
-        return {"ledger": None, **found, "difference": None, "partitions": []}
+        return {"rows_ledger": None, **found, "rows_difference": None, "partitions": []}
     difference = sum(found.values()) - ledger.total()
     differing: list[dict[str, Any]] = []
     if difference:
@@ -148,7 +102,8 @@ def _compared(
         differing = _differing(ledger, standing)
         if not differing:
             raise ReadingDiffers(f"{sum(found.values())} rows were read, and ledger and tables count {ledger.total()}")
-    return {"ledger": ledger.total(), **found, "difference": difference, "partitions": differing[:SHOWN]}
+    counts = {"rows_ledger": ledger.total(), **found, "rows_difference": difference}
+    return {**counts, "partitions": differing[:SHOWN]}
 
 
 def _differing(ledger: Mapping[Place, int], standing: Mapping[Place, int]) -> list[dict[str, Any]]:
@@ -157,13 +112,3 @@ def _differing(ledger: Mapping[Place, int], standing: Mapping[Place, int]) -> li
         for place in sorted({*ledger, *standing})
         if ledger.get(place, 0) != standing.get(place, 0)
     ]
-
-
-def _optional(of: Aggregate) -> list[str]:
-    hints = get_type_hints(of.source)
-    names = dict.fromkeys(one.column for one in of.measures if one.column)
-    return [name for name in names if type(None) in get_args(hints[name])]
-
-
-def _ranges(of: Aggregate) -> dict[str, tuple[int, int]]:
-    return {one.column: one.within for one in of.measures if one.column and one.within}

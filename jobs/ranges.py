@@ -38,7 +38,7 @@ class MergedRange:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCount:
-    """The commits of one partition with one version of the transform, as the ledger counts them.
+    """The commits of one partition, as the ledger counts them.
 
     They appended `rows_appended` rows to all tables together. `uncounted` of the commits have no such number, because
     they were purged. The first commit was made at `first_at`.
@@ -46,8 +46,6 @@ class WrittenCount:
 
     stream_id: int
     partition_id: str
-    transform_version: str
-    commits: int
     rows_appended: int
     uncounted: int
     first_at: datetime

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
 from core.model.rows import OURS
-from jobs.quality import CountedCommits, counted_columns
+from jobs.quality import CountedCommits
 from jobs.ranges import CommitSpan, replayed_spans, slices_of, spans_between
 from jobs.tables import Run, Tables
 from jobs.transforms import (
@@ -43,7 +43,7 @@ SEEKS = 100_000  # windows that are sought one by one; more are found by a join 
 class Delta:
     """The finest windows of the rows that a run adds, and of those that it removes; None when no replay is in the run.
 
-    Both follow from the run's cuts, whenever they are read. `added` has the columns of `counted_columns` too.
+    Both follow from the run's cuts, whenever they are read.
     """
 
     added: DataFrame
@@ -56,7 +56,7 @@ def delta_of(tables: Tables, of: Aggregate, run: Run) -> Delta:
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
     commits = CountedCommits(spans, slices_of(spans, ledger), tables.read_written(spans))
-    added = partial_sums(of, tables.rows(of, commits.slices), counted_columns(of))
+    added = partial_sums(of, tables.rows(of, commits.slices))
     replayed = replayed_spans(spans, ledger)
     removed = partial_sums(of, tables.removed(of, replayed)).localCheckpoint() if replayed else None
     return Delta(added, removed, commits)

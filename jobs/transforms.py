@@ -8,7 +8,6 @@ they are stored, because a sum of 64 bits wraps. The module uses only functions 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import reduce
-from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,7 +21,6 @@ EXACT = "decimal(38,0)"  # a value of 64 bits times a factor, summed over 10^13 
 BIGINT = (-(2**63), 2**63 - 1)
 LEVEL = f"{OURS}level"  # the column that names the level of a window, in a frame of all levels
 BEGIN = f"{OURS}begin"  # the beginning of the window of a row
-NOTHING: Mapping[str, Column] = MappingProxyType({})
 
 
 def source_columns(of: Aggregate) -> dict[str, str]:
@@ -69,22 +67,18 @@ def schema_of(columns: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
-def partial_sums(of: Aggregate, rows: DataFrame, counted: Mapping[str, Column] = NOTHING) -> DataFrame:
-    """Return the windows of these rows, with the values of `counted`, by name, beside their measures."""
+def partial_sums(of: Aggregate, rows: DataFrame) -> DataFrame:
+    """Return the windows of these rows."""
     keys = [one.name for one in of.grouped_by]
     columns = [F.col(name) for name in source_columns(of)]
     micros = _at_micros(of)
     return (
         rows.select(*columns, _window_micros(of, micros).alias(BEGIN))
         .groupBy(*keys, BEGIN)
-        .agg(
-            *(_measured(one, source_columns(of)).alias(one.name) for one in of.measures),
-            *(column.alias(name) for name, column in counted.items()),
-        )
+        .agg(*(_measured(one, source_columns(of)).alias(one.name) for one in of.measures))
         .select(
             *(F.timestamp_micros(BEGIN).alias(name) if name == WINDOW_START else F.col(name) for name in of.key),
             *(_finished(one) for one in of.measures),
-            *counted,
         )
     )
 

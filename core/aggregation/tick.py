@@ -7,7 +7,7 @@ complete results, of which one is committed. So a tick may be lost, run twice or
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
@@ -15,7 +15,7 @@ from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake
 from core.aggregation.ordered import NotYet, RowSource, ordered_run
 from core.aggregation.publish import commit_rows, hand_over, publish
-from core.aggregation.quality import Quality, quality_facts, quality_from
+from core.aggregation.quality import Quality, quality_from
 from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import (
     AggregationRun,
@@ -270,5 +270,6 @@ def report_facts(job: str, report: AggregationReport) -> dict[str, object]:
     if run is not None:
         facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
     if report.closed is not None and report.quality is not None:
-        facts |= {"quality_run_id": report.closed.run_id, **quality_facts(report.quality)}
+        figures = {"run_id": report.closed.run_id, **asdict(report.quality), "partitions": None}
+        facts |= {f"quality_{name}": value for name, value in figures.items() if value is not None}
     return facts

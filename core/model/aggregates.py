@@ -222,8 +222,5 @@ def _faults(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> Iterator[st
         )
     if sum(measure.kind == "count" and measure.column is None for measure in one.measures) != 1:
         yield f"{who}: one measure is Count()"
-    ranges = {(measure.column, measure.within) for measure in one.measures if measure.within}
-    if len(ranges) != len({column for column, _ in ranges}):
-        yield f"{who}: two measures name different ranges of one column"
     if columns.get(one.at) not in ((datetime,), (date,)):
         yield f"{who}: {one.at} is no column of the source that always holds an instant or a day"

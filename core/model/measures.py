@@ -39,7 +39,6 @@ class Sum:
 
     column: str
     times: int = 1
-    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,6 @@ class Least:
 
     column: str
     times: int = 1
-    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,6 @@ class Most:
 
     column: str
     times: int = 1
-    within: tuple[int, int] | None = None
 
 
 Means = Key | Count | CountOf | Sum | Least | Most
@@ -75,11 +72,7 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None.
-
-    `within` has the least and the greatest value that the column of the source should hold. A run counts the rows with
-    others, and adds them up all the same.
-    """
+    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None."""
 
     name: str
     kind: MeasureKind
@@ -88,7 +81,6 @@ class Measure:
     value: str | int | None
     times: int
     is_optional: bool
-    within: tuple[int, int] | None = None
 
 
 def columns_of(source: type, declared: type) -> dict[str, tuple[type, ...]]:
@@ -147,14 +139,7 @@ def measure_of(
         names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
         raise InvalidTransform(f"{declared.__name__}.{name}: write {names} as its type, {reason}")
     kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
-    within, times = _range(f"{declared.__name__}.{name}", means, kind), getattr(means, "times", 1)
+    times = getattr(means, "times", 1)
     if type(times) is not int or not 0 < abs(times) <= MOST_TIMES:
         raise InvalidTransform(f"{declared.__name__}.{name}: times is a whole number up to {MOST_TIMES}, and not 0")
-    return Measure(name, kinds[type(means)], kind, column, value, times, is_optional, within)
-
-
-def _range(who: str, means: Means, kind: type) -> tuple[int, int] | None:
-    within: tuple[int, int] | None = getattr(means, "within", None)
-    if within is not None and (kind is not int or within[0] > within[1]):
-        raise InvalidTransform(f"{who}: within is the least and the greatest integer that the column should hold")
-    return within
+    return Measure(name, kinds[type(means)], kind, column, value, times, is_optional)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from core.aggregation.kinds import RunOrder
-from core.aggregation.quality import PartitionRows, Quality, quality_from
+from core.aggregation.quality import PartitionRows, Quality
 from core.aggregation.runs import AggregationRun, Pause
 from core.api.operation import Answered, Cursor, Reason, Shape
 from core.api.problems import invalid
@@ -94,10 +94,8 @@ _Quality: Any = shape_of(Quality, partitions=list[PartitionRowsAnswer])
 
 
 class QualityAnswer(_Quality):
-    """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ, and the
-    shares of late, missing and out-of-range values among them. `null_shares` and `out_of_range_shares` are by column,
-    `transforms` counts the commits by version, and `code` is the version of the modules. Only the revealing route has
-    `largest_key`, because a key can name a person. New figures may be added."""
+    """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ. New
+    figures may be added."""
 
 
 class RunAnswer(Answered):
@@ -210,24 +208,12 @@ class RunDetailAnswer(Answered):
 
 
 def run_answer(run: AggregationRun) -> RunAnswer:
-    """Return a run as it is shown, without the key that has the most rows: it can name a person."""
-    shown = revealed_run(run)
-    if shown.quality is None:
-        return shown
-    return msgspec.structs.replace(shown, quality=msgspec.structs.replace(shown.quality, largest_key=None))
-
-
-def revealed_run(run: AggregationRun) -> RunAnswer:
-    """Return a run with the key that has the most rows."""
+    """Return a run as it is shown."""
     shown: dict[str, Any] = asdict(run)
     days = shown.pop("days")
     cuts = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
-    figures = {"quality": _quality_answer(quality_from(run.quality))}
+    figures = {"quality": None if run.quality is None else msgspec.json.decode(run.quality, type=QualityAnswer)}
     return RunAnswer(**shown | cuts | figures, since_day=days["since"], until_day=days["until"])
-
-
-def _quality_answer(quality: Quality | None) -> QualityAnswer | None:
-    return None if quality is None else msgspec.convert(asdict(quality), QualityAnswer)
 
 
 def waiting_answer(order: RunOrder | None) -> WaitingAnswer | None:

@@ -1,15 +1,11 @@
 """Show letters, numbers, stops and runs with the texts that quote events or name people; each answer is logged."""
 
-import msgspec
-
 from core.api.operation import Answered, Call, Nothing, Shape, operation
 from core.api.problems import CONFLICT, NOT_FOUND
 from core.errors import StreamIncarnationChanged
 from core.letters.listing import ListedLetter
 from core.model.events import is_same_instant
 from handlers.app import app
-from handlers.operations.aggregation_orders import detail_of, found_run
-from handlers.operations.aggregation_shapes import RunDetailAnswer, RunPath, revealed_run
 from handlers.operations.ledger import (
     ExplanationAnswer,
     KeyQuery,
@@ -84,13 +80,6 @@ def reveal_stops(call: Call[Nothing, Nothing, Nothing]) -> StopsAnswer:
     """List the stops with every detail."""
     found = app().ledger.read_stops()
     return StopsAnswer(stops=[answer for id, each in found.items() for answer in revealed_stops(id, each)])
-
-
-@operation("One run of the aggregation with its largest key", "revealed", problems=(NOT_FOUND,))
-def reveal_run(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
-    """Show a run, and name the key that has the most rows."""
-    run = found_run(call.path.run_id)
-    return msgspec.structs.replace(detail_of(run), run=revealed_run(run))
 
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:

@@ -122,37 +122,16 @@ function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
       stagedAt ? discard(DISCARD_RESULT, "result") : null, discard(DISCARD, "run")) : null);
 }
 
-const share = (part) => `${(100 * part).toLocaleString("en", { maximumFractionDigits: 2 })} %`;
-
 /** One line of figures; a fault is red and comes first. */
-function qualityOf({ run_id: id, quality: found }) {
-  const columns = (shares, what) => Object.entries(shares).map(([name, part]) => `${name} ${what} ${share(part)}`);
-  return el("div", { id: "quality" },
-    found.fault ? el("p", { class: "fault" }, `Rows differ: ${found.fault}.`) : null,
-    el("p", {}, [found.rows_ledger === null ? "Rows not known: some commits are purged" : `${plural(found.rows_ledger, "row")} by the ledger`,
-      `late ${share(found.late_share)}`, ...columns(found.null_shares, "missing"),
-      ...columns(found.out_of_range_shares, "out of range"),
-      `${plural(found.keys, "key")}, the largest ${share(found.largest_key_share)}`].join(" · ")),
-    found.keys ? el("p", {}, named.get(id) ?? button("Name the largest key", (event) => nameKey(id, event.target))) : null,
-    el("p", { class: "quiet" }, `Code ${found.code ?? "–"}, transform ${Object.keys(found.transforms).join(", ") || "–"}`));
-}
-
-const named = new Map(); // the line of each run whose largest key was named: the log records who requested it
-
-async function nameKey(id, asked) {
-  try {
-    const { run } = await get(`revealed/aggregations/runs/${encodeURIComponent(id)}`);
-    named.set(id, `The largest key is ${run.quality.largest_key ?? "not known"}.`);
-    asked.replaceWith(named.get(id));
-  } catch (problem) {
-    notice(problem.detail ?? String(problem), true);
-  }
-}
+const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
+  found.fault ? el("p", { class: "fault" }, `Rows differ: ${found.fault}.`) : null,
+  el("p", {}, [found.rows_ledger === null ? "Rows not known: some commits are purged" : `${plural(found.rows_ledger, "row")} by the ledger`,
+    `${count(found.rows_read)} read`, `${count(found.rows_late)} late`].join(" · ")));
 
 const qualityCell = (found) => (found === null ? "–"
   : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { href: "#/" }, "Audit the ledger"),
     ` with "all ranges again" and "the rows too". `, el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
-    target: "_blank", rel: "noopener" }, "Runbook")] : `late ${share(found.late_share)}`);
+    target: "_blank", rel: "noopener" }, "Runbook")] : `${count(found.rows_late)} late`);
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],

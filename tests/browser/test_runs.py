@@ -24,17 +24,9 @@ def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page:
     page.wait_for_selector("p:text-is('This compares sequence numbers with outcomes. It does not compare rows.')")
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
-    fault, figures, key, code = page.locator("#quality p").all_inner_texts()
+    fault, figures = page.locator("#quality p").all_inner_texts()
     assert fault == f"Rows differ: {QUALITY['fault']}."
-    assert figures == (
-        "12 rows by the ledger · late 25 % · ppm missing 75 % · ppm out of range 12.5 % · 3 keys, the largest 50 %"
-    )
-    assert key == "Name the largest key"
-    assert code == "Code 0.1.7, transform home_security/3"
-    page.click("#quality button")
-    page.wait_for_selector("#quality p:has-text('The largest key is ')")
-    assert page.inner_text("#quality p:nth-of-type(3)") == f"The largest key is {QUALITY['largest_key']['key']}."
-    assert page.evaluate("window.hacked") is None
+    assert figures == "12 rows by the ledger · 8 read · 2 late"
 
 
 def test_a_repair_of_some_days_is_ordered_and_withdrawn(aggregated: Run, page: "Page") -> None:

@@ -18,7 +18,7 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
 from jobs.capture import EVENTS
 from jobs.jdbc_tables import JdbcTables, NoSnapshots
-from jobs.ranges import CommitSpan, Slice
+from jobs.ranges import CommitSpan, Slice, spans_between
 from jobs.server_words import ServerWords
 from jobs.tables import Run
 from tests.fakes.aggregation_engines import slice_of
@@ -194,13 +194,12 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
     assert derby.select(columns, "staged_result") == [(result.staging_id, 1, 2, 3, 0)]
     assert derby.select("overflow", "staged_result") == [(None,)]
     quality = json.loads(result.quality or "")
-    assert quality["rows"] == {
-        "ledger": 6, "read": 3, "removed": 1, "other_tables": 2, "difference": 0, "partitions": [],
+    assert quality == {
+        "fault": None, "rows_ledger": 6, "rows_read": 3, "rows_removed": 1, "rows_elsewhere": 2, "rows_difference": 0,
+        "rows_late": 0, "partitions": [],
     }  # fmt: skip
-    assert (quality["transforms"], quality["first_commit_at"]) == (
-        {"t/0": 2, "t/1": 1},
-        "2026-02-10T12:00:00.000002+00:00",
-    )
+    (counted,) = tables.read_written(spans_between('{"1/0":1}', '{"1/0":4}'))
+    assert (counted.rows_appended, counted.first_at) == (6, NOON + timedelta(microseconds=2))
     assert derby.select("quality, run_id", "staged_result") == [(result.quality, "r1")]
 
 

@@ -25,7 +25,6 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.rollups import rolled
 
 WINDOW = timedelta(minutes=15)
-CODE = "0.1.7"
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -112,7 +111,7 @@ class InProcessEngine:
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
-        place = (given.get("--lake"), given.get("--lake-state", ""), given["--code"])
+        place = (given.get("--lake"), given.get("--lake-state", ""))
         order = Execution(given["--run-id"], int(given["--attempt"]), *place)
         tables: Any = DyingTables(self.tables, fate)
         try:
@@ -132,7 +131,7 @@ class World:
         self.tables = SqliteTables(spark, str(self.sqlite.path))
         self.engine = InProcessEngine(spark, self.tables)
         self.clock = FakeClock()
-        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits(), ("--code", CODE))
+        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits())
 
     def commit(self, rows: Iterable[Row], of: str = "0", letters: int = 0) -> int:
         """Commit an event for each row, and then events that became letters; return the number of the first event."""

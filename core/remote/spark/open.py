@@ -43,19 +43,19 @@ def open_lake(settings: Settings) -> DeltaLake | None:
 
 
 def job_arguments(settings: Settings) -> tuple[str, ...]:
-    """Return the arguments of every job, without secrets: the transform, the version of the code, and the address of
-    the store, which a local job inherits with our environment.
+    """Return the arguments of every job, without secrets: the transform, and the address of the store, which a local
+    job inherits with our environment.
 
     SettingsRefused when a remote job could not reach the store.
     """
-    code = ("--transform", settings.transform, "--code", package_version())
+    transform = ("--transform", settings.transform)
     if settings.spark.engine == "local":
-        return code
+        return transform
     try:
         address = jdbc_address(settings.store_connection)
     except ValueError as error:
         raise SettingsRefused([f"STORE_CONNECTION: {error}"]) from error
-    return (*code, "--store", address.url)
+    return (*transform, "--store", address.url)
 
 
 def _local(settings: Settings) -> LocalSpark:

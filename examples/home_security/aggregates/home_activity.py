@@ -28,7 +28,7 @@ class HomeActivity:
     kind: Annotated[str, Key(20, ascii=True)]
     readings: Annotated[int, Count()]
     active: Annotated[int, CountOf("state", "active")]
-    ppm_hundredths: Annotated[int | None, Sum("ppm", times=100, within=(0, 1_000_000))]
+    ppm_hundredths: Annotated[int | None, Sum("ppm", times=100)]
     least_ppm_hundredths: Annotated[int | None, Least("ppm", times=100)]
     most_ppm_hundredths: Annotated[int | None, Most("ppm", times=100)]
     first_observed_at: Annotated[datetime, Least("observed_at")]

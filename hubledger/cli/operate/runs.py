@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import Revealed, segment
+from hubledger.cli.operate.letters import segment
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import BAD, WARNING, Output, toned
 from hubledger.cli.views.texts import lines_of, seconds, text_of
@@ -79,15 +79,14 @@ def _noted(out: Output, what: Mapping[str, Any], said: str) -> Text:
     return Text(text_of(f"{out.ago(what['at'])}, {said}"), style=WARNING)
 
 
-def show_run(at: At, run_id: RunId, revealed: Revealed = False) -> int:
+def show_run(at: At, run_id: RunId) -> int:
     """Show one run with its failures.
 
     Ends with 1 when the run has failed.
 
     Example: bin/hubledger runs show 4f1e2f2b52c84c5f
     """
-    path = f"aggregations/runs/{segment(run_id)}"
-    return _shown(at, at.app.get(f"revealed/{path}" if revealed else path))
+    return _shown(at, at.app.get(f"aggregations/runs/{segment(run_id)}"))
 
 
 def _shown(at: At, found: AppAnswer) -> int:
@@ -118,22 +117,10 @@ def _facts(out: Output, run: Mapping[str, Any]) -> dict[str, object]:
         "rows planned": run["rows_planned"],
         "rows read": quality.get("rows_read"),
         "windows": run["windows"],
-        "shares": _shares(quality),
-        "largest key": quality.get("largest_key"),
+        "rows late": quality.get("rows_late"),
         "quality": quality.get("fault") and Text(text_of(quality["fault"]), style=BAD),
         "failure": run["failure"] and Text(text_of(run["failure"]), style=BAD),
     }
-
-
-def _shares(quality: Mapping[str, Any]) -> str | None:
-    """Return the shares of late, missing and out-of-range values, and of the largest key; None before the result."""
-    if not quality:
-        return None
-    shares = {"late": quality["late_share"]}
-    shares |= {f"{name} null": share for name, share in quality["null_shares"].items()}
-    shares |= {f"{name} out of range": share for name, share in quality["out_of_range_shares"].items()}
-    shares["the largest key"] = quality["largest_key_share"]
-    return ", ".join(f"{share:.2%} {text_of(name)}" for name, share in shares.items())
 
 
 def _failure(out: Output, one: Mapping[str, Any]) -> dict[str, object]:

@@ -335,9 +335,8 @@ def of_erasures(to: Recorder) -> None:
 def of_aggregations(to: Recorder) -> None:
     to.post("start_aggregation", {})
     run = to.get("list_aggregations")["runs"][0]["run_id"]
-    for name in ("show_aggregation", "reveal_run"):
-        to.get(name, {"run_id": run})
-        to.get(name, {"run_id": NO_RUN})
+    to.get("show_aggregation", {"run_id": run})
+    to.get("show_aggregation", {"run_id": NO_RUN})
     to.post("pause_aggregation", REASON)
     to.post("pause_aggregation", REASON)
     to.post("resume_aggregation", REASON)
@@ -355,8 +354,7 @@ def of_aggregations(to: Recorder) -> None:
     stage(tables, "s", run, [])
     finish(tables, "s", run, EPOCH, json.dumps(LOST))
     to.post("start_aggregation", {})
-    for name in ("show_aggregation", "reveal_run"):
-        to.get(name, {"run_id": run})
+    to.get("show_aggregation", {"run_id": run})
     to.get("list_aggregations", limit="1")
     to.get("list_aggregations", job="odd")
     to.post("repair_aggregation", {**REASON, "since_day": "2026-01-01"})

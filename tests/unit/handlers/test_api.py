@@ -40,7 +40,6 @@ BY_LEVEL = {
         "reveal_letters",
         "reveal_number",
         "reveal_places",
-        "reveal_run",
         "reveal_stops",
         "show_activity",
         "show_replay_diff",

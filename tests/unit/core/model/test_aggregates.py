@@ -99,19 +99,6 @@ WRONG = {
     "Wrong.active: write int as its type, because it counts rows": made(
         {**GOOD, "active": Annotated[int | None, CountOf("state", "active")]}
     ),
-    "Wrong.most: within is the least and the greatest integer": made(
-        {**GOOD, "most": Annotated[int | None, Most("ppm", within=(2, 1))]}
-    ),
-    "Wrong.last: within is the least and the greatest integer": made(
-        {**GOOD, "last": Annotated[datetime, Most("observed_at", within=(1, 2))]}
-    ),
-    "two measures name different ranges of one column": made(
-        {
-            **GOOD,
-            "sum": Annotated[int | None, Sum("ppm", within=(0, 1))],
-            "most": Annotated[int | None, Most("ppm", within=(0, 2))],
-        }
-    ),
     "sensor_id is no column of the source that always holds an instant or a day": made(GOOD, at="sensor_id"),
     "a day is no whole number of windows of 0:07:00": made(GOOD, window=timedelta(minutes=7)),
 }

@@ -60,7 +60,7 @@ def test_an_address_is_a_lake_in_blobs_and_without_one_there_is_none_elsewhere()
 
 def test_jobs_elsewhere_are_told_where_the_store_is_and_nothing_secret() -> None:
     *ours, option, address = job_arguments(settings(SPARK_ENGINE="livy", STORE_CONNECTION=SERVER))
-    assert tuple(ours) == ("--transform", "examples.home_security", "--code", package_version())
+    assert tuple(ours) == ("--transform", "examples.home_security")
     assert (option, address.split(";")[0]) == ("--store", "jdbc:sqlserver://s.database.windows.net:1433")
     assert "hunter2" not in address
     assert job_arguments(settings(SPARK_ENGINE="local", STORE_CONNECTION=SERVER)) == tuple(ours)
