@@ -102,7 +102,7 @@ class StoredJournal(Journal):
                 deaths = max(deaths, mark.deaths + (mark.attempt_id != self._own))
                 if mark.tried.length == 1 and mark.deaths >= ALONE and mark.attempt_id not in (self._own, NOBODY):
                     self._note_killer(asked, transform, EventKilled(mark.tried.first, TAKES_PARENT))
-            elif mark.transform_version == transform.version:
+            elif mark.transform_version == transform.version and mark.tried.first not in isolation.killed:
                 isolation.killed[mark.tried.first] = mark.verdict
                 raise RunChanged
         if tried.first <= isolation.alone_to:

@@ -23,8 +23,8 @@ MUTANTS = (
         ),
         (
             "a verdict on another version of the transform holds",
-            "elif mark.transform_version == transform.version:",
-            "elif mark.transform_version != '':",
+            "elif mark.transform_version == transform.version and",
+            "elif mark.transform_version != '' and",
         ),
         (
             "a letter waits for a child",

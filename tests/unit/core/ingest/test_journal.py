@@ -19,7 +19,7 @@ from core.model.events import BATCH_EVENTS, Event
 from core.model.rows import References, Row
 from core.model.spans import span
 from core.model.transform import Transform
-from core.settle.isolate import LONGEST
+from core.settle.isolate import LONGEST, AttemptRequest, Isolation, RunChanged
 from core.settle.settle import ChildNotFree, EventKilled
 from core.store.memory import Memory
 from core.transforms.flight import WINDOW, Flight
@@ -285,6 +285,15 @@ class TestAVerdict:
         assert [mark.tried for mark in world.marks] == [OTHER.tried]
         world.ingest(6, 9)
         assert world.marks == ()
+
+    def test_on_an_event_that_left_the_hub_or_has_a_different_key_stops_the_others_of_its_range_once(self) -> None:
+        world = World(store=self.dead(), process=8)
+        asked = AttemptRequest("replay", world.store.read_partition(P), span(0, 5), Isolation())
+        with pytest.raises(RunChanged), world.means.journal.attempt(asked, PLAIN):
+            pass
+        with world.means.journal.attempt(asked, PLAIN):
+            pass
+        assert asked.isolation.killed == {1: "its process ended by SIGSEGV"}
 
 
 class TestSuspectsInHand:
