@@ -1,8 +1,12 @@
-"""The hub of a world: it grows, forgets, leaves holes and is recreated; its full log is the oracle's truth."""
+"""The hub of a world: it grows, forgets, leaves holes, is recreated, and a different hub takes its place for a while.
+
+Its full log is the oracle's truth. No event of the different hub may become a row.
+"""
 
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from core.model.events import Event
 from core.model.spans import SequenceNumber
@@ -23,6 +27,7 @@ VERBS = [
     *["bug"] * 2,
 ]
 REFUSED = "huge {home}"
+OTHER = "reading other"  # the events of a different hub
 
 
 class Log:
@@ -44,11 +49,17 @@ class SimulatedHub(MemoryHub):
         self.refused = chance.choice([0.0, 0.03, 0.03, 0.3])  # the number of events whose rows every database refuses
         self.killers = chance.choice([0.0, 0.0, 0.03])  # the number of events that end the process that tries them
         self.lives: dict[datetime, dict[str, Log]] = {self.made_at: {id: Log() for id in partitions}}
+        self.aside: dict[str, Any] = {}  # the hub of the stream while a different one is in its place
+
+    @property
+    def own_made_at(self) -> datetime:
+        """The time of creation of the stream's hub."""
+        return self.aside.get("made_at", self.made_at)
 
     @property
     def log(self) -> dict[str, Log]:
-        """The logs of the present hub."""
-        return self.lives[self.made_at]
+        """The logs of the stream's hub."""
+        return self.lives[self.own_made_at]
 
     def enqueue(self, id: str, count: int) -> None:
         """Add events to the end of a partition, at the hub's own time."""
@@ -59,7 +70,8 @@ class SimulatedHub(MemoryHub):
             key = self.chance.choice([*(f"home-{id}-{one}" for one in range(3)), None])
             event = Event(SequenceNumber(number), str(number * 64), at, key, {}, body.encode())
             self.publish(id, [event])
-            self.log[id].events.append(event)
+            if not self.aside:
+                self.log[id].events.append(event)
 
     def replace(self, most: int = 30) -> None:
         """Delete the hub and create one of the same name, which takes some time; then add at most so many events."""
@@ -71,6 +83,21 @@ class SimulatedHub(MemoryHub):
         self.clock.advance(1.0)
         for id in self.held:
             self.enqueue(id, self.chance.randint(0, most))
+
+    def swap(self) -> None:
+        """Put a different hub in the place of this one. It is empty, or has other events with some of the numbers."""
+        self.aside = {name: vars(self)[name] for name in ("held", "last", "last_at", "made_at")}
+        self.held, self.last, self.last_at = {id: {} for id in self.held}, {}, {}
+        self.clock.advance(1.0)
+        self.recreate_hub(self._now())
+        for id in self.held:
+            self.last[id] = self.chance.choice([-1, 4])
+            self.enqueue(id, self.chance.choice([0, 0, 20, 60]))
+
+    def give_back(self) -> None:
+        """Put the hub of the stream in its place again."""
+        vars(self).update(self.aside)
+        self.aside = {}
 
     def _now(self) -> datetime:
         return EPOCH + timedelta(days=1, seconds=self.clock.seconds)
@@ -90,6 +117,8 @@ class SimulatedHub(MemoryHub):
         self.log[id].lost.update(one for one in numbers if one > committed)
 
     def _body(self, id: str) -> str:
+        if self.aside:
+            return OTHER
         if self.chance.random() < self.refused:
             return REFUSED
         if self.chance.random() < self.killers:

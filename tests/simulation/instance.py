@@ -8,7 +8,7 @@ from uuid import UUID
 
 from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
+from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
@@ -18,10 +18,9 @@ from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
 from core.letters.keeper import Keeper
 from core.model.clock import Clock
-from core.model.events import Event, Partition
+from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayKind
 from core.settle.settle import EventKilled
@@ -70,6 +69,7 @@ class Instance:
         patient = Store(self.process).patient(PATIENCE, waiting)
         self.clock = store_clock(patient.database, own, monotonic=site.clock.monotonic)
         store = patient.remembering(KEPT, site.clock.monotonic)
+        self.hub = VerifiedHub(site.hub, self._verification(), patient)
         healing, policy = Healing(site.hub), site.policy
         of_batches = deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
@@ -81,12 +81,12 @@ class Instance:
             STREAM,
             store,
             of_letters,
-            self._find_event,
+            self.hub.find_event,
             patient.keepers_clock(own, site.clock.monotonic),
             policy,
             journal,
         )
-        self.replays = ReplayKind(STREAM, patient, site.hub, of_letters, self.clock, policy, 7, journal=journal)
+        self.replays = ReplayKind(STREAM, patient, self.hub, of_letters, self.clock, policy, 7, journal=journal)
 
     @property
     def is_dead(self) -> bool:
@@ -120,6 +120,3 @@ class Instance:
 
     def _verification(self) -> HubVerification:
         return HubVerification(self._site.hub, self._site.clock.monotonic, nullcontext())
-
-    def _find_event(self, partition: Partition, number: SequenceNumber) -> Event | None:
-        return self._site.hub.find_event(partition, number)

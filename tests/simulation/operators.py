@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.errors import ReplayRefused, TaskOverlap, TooManyTasks, VersionChanged
+from core.errors import ReplayRefused, StreamIncarnationChanged, TaskOverlap, TooManyTasks, VersionChanged
 from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.model.events import PartitionId
 from core.model.hub import Place
@@ -94,11 +94,11 @@ class Operators:
         store = instance.replays.store
         return [task.task_id for task in store.tasks.read(store.open_stream(instance.replays.stream), MOST)]
 
-    def open_incarnation(self, instance: Instance) -> None:
-        """Open the next incarnation of the stream, if a partition is stopped because its hub is a different one."""
+    def open_incarnation(self, instance: Instance, seen: datetime) -> None:
+        """Open the next incarnation of the stream for the hub of this creation, if the stream's is a different one."""
         means = instance.succession
         found = means.store.read_incarnation(means.stream)
-        order = IncarnationOrder("somebody", "the hub was recreated", found.number, is_dry_run=False)
+        order = IncarnationOrder("somebody", "the hub was recreated", found.number, seen, is_dry_run=False)
         with suppress(StateDiffers, HubFits):
             next_incarnation(order, means)
             self._counts["operator: next incarnation"] += 1
@@ -111,5 +111,6 @@ class Operators:
             try:
                 for id in open_parts(job_id, kind):
                     work_on(job_id, id, kind, instance.now() + SLICE)
-            except VersionChanged as fault:
+            except (VersionChanged, StreamIncarnationChanged) as fault:
+                self._counts["tasks held at a different hub"] += isinstance(fault, StreamIncarnationChanged)
                 note_fault(job_id, fault, kind)

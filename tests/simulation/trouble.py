@@ -36,6 +36,11 @@ class Trouble:
         """Return True now and then while there is trouble."""
         return self.level > 0.0 and self.chance.random() < share
 
+    @property
+    def is_amid_a_call(self) -> bool:
+        """True while one act interrupts another."""
+        return self._nested > 0
+
     def interrupt(self) -> None:
         """Let others act now and then; an act that interrupts is not interrupted."""
         if self._nested == 0 and self.comes(0.05):

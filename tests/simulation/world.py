@@ -24,6 +24,7 @@ from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.events import Event
 from core.model.letters import LetterChunk, LetterPolicy
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.sqlite_eyes import SqliteEyes
@@ -34,7 +35,7 @@ from tests.simulation.host import Ending, Host
 from tests.simulation.hub import SimulatedHub
 from tests.simulation.instance import Instance, Site
 from tests.simulation.operators import Operators
-from tests.simulation.oracle import check
+from tests.simulation.oracle import check, check_gone
 from tests.simulation.tables import Books, Truth
 from tests.simulation.trouble import Trouble
 
@@ -43,6 +44,10 @@ PENDING = 8  # chunks that Durable still has to run: an activity may run again, 
 HOUR, DAY = 3_600.0, 86_400.0
 MOST_DEATHS = 10  # of processes that try one event in batches, before it stands alone
 NEWEST_LETTERS = "event_hub_dead_letter WHERE stream_id = (SELECT MAX(stream_id) FROM event_stream)"
+FETCHED = (
+    "SELECT COUNT(*) FROM dead_letter_attempt JOIN event_hub_dead_letter USING (stream_id, partition_id,"
+    " sequence_number) WHERE kind = 'retry' AND body_kept = 0"
+)
 KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kill": "kills its process"}
 
 
@@ -73,6 +78,8 @@ class World:
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
         self.operators = Operators(self.trouble, ids, self.committed)
         self._pending: list[LetterChunk] = []
+        self._retrying = 0  # chunks, each amid the one before
+        self._fetched: int | None = None  # retries that needed the hub, when a different one took its place
         self._acts = self._all_acts()
         self.trouble.meanwhile = lambda: chance.choice([self._act, self._befall, self.host.rival])()
 
@@ -84,6 +91,7 @@ class World:
             self.clock.advance(self.chance.choice([0.0, 1.0, 45.0, 400.0]))
             self._act()
             self._assert_unviolated()
+        self._give_back()
         self._heal()
         self._assert_unviolated()
         books = check(self.sql, self.truths(), self.operators.discarded, self.site.policy.order == "hold_key")
@@ -102,7 +110,7 @@ class World:
             " LEFT JOIN event_hub_checkpoint AS c ON c.stream_id = e.stream_id AND c.partition_id = ?"
             " LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = ?"
             " WHERE e.hub_created_at = ?",
-            *(id, id, _text(self.hub.made_at)),
+            *(id, id, _text(self.hub.own_made_at)),
         )
         return int(last)
 
@@ -136,6 +144,7 @@ class World:
             lambda: at(self.operators.request),
             lambda: at(self.operators.move_replay),
             lambda: at(self._succeed),
+            lambda: at(self._ask),
             lambda: self.hub.enqueue(some(), self.chance.randint(1, 12)),
             self._befall,
             self._befall,
@@ -152,8 +161,8 @@ class World:
             ("death: killed from outside", self._kill),
             ("clock: jump", self._jump),
             ("deployment", self._deploy),
-            ("hub: retention", self._expire),
-            *[("hub: recreated", self._recreate)] * (self._lives > len(self.hub.lives)),
+            *[("hub: retention", self._expire)] * (not self.hub.aside),
+            *[("hub: recreated", self._recreate)] * (self._lives > len(self.hub.lives) and not self.hub.aside),
             ("keeper: chunks purged", self._pending.clear),
         ]
         some = self._some_partition()
@@ -162,6 +171,7 @@ class World:
                 *(lambda kind=kind, act=act: self._counted(kind, act) for kind, act in accidents),
                 lambda: self.host.steal(some),
                 self.host.wake_zombie,
+                *([self._give_back] * 4 if self.hub.aside else [self._swap]),
             ]
         )()
 
@@ -244,7 +254,11 @@ class World:
 
     def _retry_chunk(self, chunk: LetterChunk, instance: Instance) -> None:
         travelled = LetterChunk.from_json(chunk.to_json())
-        report = retry_chunk(travelled, instance.keeper, f"activity-{self.chance.getrandbits(32)}")
+        self._retrying += 1
+        try:
+            report = retry_chunk(travelled, instance.keeper, f"activity-{self.chance.getrandbits(32)}")
+        finally:
+            self._retrying -= 1
         for name in ("resolved", "waiting", "exhausted", "released", "lost"):
             self.trouble.counts[f"letters {name}"] += getattr(report, name)
 
@@ -283,10 +297,55 @@ class World:
         self.trouble.counts["hub: recreated and empty"] += max(self.hub.last.values()) < 0
         self.host.lose_places()
 
+    def _swap(self) -> None:
+        """Let a wrong setting name a different hub, once the stream knows its own."""
+        if self._knows_hub():
+            self._fetched = None if self._retrying else self._retries_by_the_hub()
+            self.hub.swap()
+            self.trouble.counts["hub: swapped"] += 1
+            self.trouble.counts["hub: swapped for an empty one"] += max(self.hub.last.values()) < 0
+            self.trouble.counts["hub: swapped amid a call"] += self.trouble.is_amid_a_call
+            self.host.lose_places()
+
+    def _give_back(self) -> None:
+        """Put the stream's hub back, of which the other may have settled nothing. The host may still hold its events.
+
+        Processes that are amid an act end: what they do next rests on what they read before.
+        """
+        if not self.hub.aside:
+            return
+        self.trouble.counts["hub: given back"] += 1
+        self.hub.give_back()
+        check_gone(self.sql, self.truths())
+        assert self._fetched in (None, self._retries_by_the_hub()), "a retry counts that a different hub answered"
+        self.host.lose_places()
+        for one in self.instances if self.trouble.is_amid_a_call else ():
+            self._bury(one)
+
+    def _retries_by_the_hub(self) -> int:
+        ((count,),) = self.sql(FETCHED)
+        return int(count)
+
+    def _ask(self, instance: Instance) -> None:
+        """Look for an event and at the end, as pages, erasures and people do: only the stream's hub may answer."""
+        id = self._some_partition()
+        log, made_at = self.hub.log[id], self.hub.own_made_at
+        count, number = len(log.events), SequenceNumber(self.chance.randint(0, len(log.events)))
+        try:
+            found, last = instance.hub.find_event(partition(id), number), instance.hub.extent(partition(id)).last
+        except StreamIncarnationChanged:
+            self.trouble.counts["reads refused at a different hub"] += 1
+            raise
+        instance.process.refuse_dead()  # the hub may have been given back amid the reads
+        self.trouble.counts["events found" if found else "events gone"] += 1
+        if self.hub.own_made_at == made_at:  # else it was recreated meanwhile
+            assert found in log.events if found else number >= count or number in log.gone, (id, number, found)
+            assert count - 1 <= last < len(log.events), (id, last)
+
     def _succeed(self, instance: Instance) -> None:
-        """Act as an operator does when partitions are stopped."""
-        if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'incarnation'"):
-            self.operators.open_incarnation(instance)
+        """Act as an operator does when partitions are stopped, and the setting is right."""
+        if not self.hub.aside and self.sql("SELECT 1 FROM partition_stop WHERE reason = 'incarnation'"):
+            self.operators.open_incarnation(instance, self.hub.made_at)
 
     def _some_partition(self) -> str:
         return self.chance.choice(list(self.hub.log))
