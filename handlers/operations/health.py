@@ -15,7 +15,7 @@ from handlers.app import CLOCK, app
 from handlers.operations.stops import StandingAnswer, StopAnswer, standing_answers, stop_answers
 from handlers.remembered import Lifetime, Remembered
 
-PATIENCE = 2.0  # seconds for a write that is rolled back
+PATIENCE = 2.0  # seconds for a write
 _writer = ThreadPoolExecutor(1, thread_name_prefix="health")  # one thread: a write that hangs is not doubled
 THIRTY_SECONDS = Lifetime(fresh=30.0, limit=30.0)
 FIVE_SECONDS = Lifetime(fresh=5.0, limit=5.0)  # health is requested often, and by many
@@ -50,7 +50,7 @@ def health_live(call: Call[Nothing, Nothing, Nothing]) -> HealthAnswer:
 @operation("The store can be used", "health", {200: HealthAnswer, 503: HealthAnswer})
 def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Check that settings, database and schema can be used, and that the database takes a write within two seconds. The
-    write is rolled back, and tried every thirty seconds. A fault is reported by its name only."""
+    write leaves no row, and is tried every thirty seconds. A fault is reported by its name only."""
     fault = READINESS.get()
     return Answer(HealthAnswer(healthy=fault is None, fault=fault), 200 if fault is None else 503)
 

@@ -52,9 +52,13 @@ class Ledger:
         return stops
 
     def try_write(self, by: UUID) -> None:
-        """Write a row of no task and roll it back. Raises StoreUnavailable where the database can only be read."""
+        """Write a row of no task and delete it. Raises StoreUnavailable where the database or its disk takes no write.
+
+        The transaction commits, because SQLite writes only then to the disk.
+        """
         values = {"task_id": str(by), "partition_id": "", "diffs": json.dumps([(0, "{}")])}
-        self._stream.database.run(Script("health", (Step("add_replay_diffs", values),), may_repeat=True), rehearse=True)
+        steps = (Step("add_replay_diffs", values), Step("delete_diffs", {"of_task": str(by), "most": 1}))
+        self._stream.database.run(Script("health", steps, may_repeat=True))
 
     def count_letters(self) -> CountedLetters:
         """Count the letters by status. This reads as many entries of an index as there are letters."""

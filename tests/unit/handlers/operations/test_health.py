@@ -1,8 +1,11 @@
 """handlers/operations/health.py: each cause makes the health bad, and a result is remembered for seconds."""
 
+import resource
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +64,28 @@ def test_a_database_that_can_be_read_and_not_written_is_not_ready(running: Runni
     forget()
     assert running.get("health_ready").status == 200
     assert running.sqlite.sql("SELECT * FROM replay_diff") == before
+
+
+@contextmanager
+def full_disk(path: Path) -> Iterator[None]:
+    """Let no file of this process grow beyond the length of a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_database_on_a_full_disk_is_not_ready(running: Running) -> None:
+    running.ingest([0], [HOME])
+    assert running.get("health_ready").status == 200
+    forget()
+    with full_disk(running.sqlite.path.with_name(f"{running.sqlite.path.name}-wal")):
+        found = running.get("health_ready")
+    assert (found.status, found.body) == (503, {"healthy": False, "fault": "StoreUnavailable"})
+    forget()
+    assert running.get("health_ready").status == 200
 
 
 def test_a_partition_that_stands_is_named_with_its_fault_by_health_and_status(running: Running) -> None:
