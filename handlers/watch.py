@@ -64,4 +64,5 @@ def watching(own: "App") -> "Watching":
 
     aggregates = own.settings.spark.engine != "none"
     sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
-    return Watching(*sources, pipeline if aggregates else no_pipeline, lambda now: own.burn_down.get())
+    pipelines = pipeline if aggregates else no_pipeline
+    return Watching(*sources, pipelines, lambda now: own.burn_down.get(), own.batch_log.faults)

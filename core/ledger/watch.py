@@ -49,7 +49,8 @@ def nothing_open(now: datetime) -> BurnDown:
 class Watching:
     """The sources of the watch. `letters` counts the letters, `enqueued_at` returns the time of a letter's event,
     `ends` reads the last number of each partition from the hub (-1: none yet), `pipeline` looks at the aggregation and
-    its failures since a time, and `burn_down` at what the hub still holds."""
+    its failures since a time, and `burn_down` at what the hub still holds. `faults` has the name of the last error of
+    each partition in this process."""
 
     stream: Stream
     store: Ledger
@@ -59,6 +60,7 @@ class Watching:
     ends: Callable[[], Mapping[PartitionId, int]]
     pipeline: Callable[[datetime], Pipeline] = no_pipeline
     burn_down: Callable[[datetime], BurnDown] = nothing_open
+    faults: Mapping[PartitionId, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class Observation:
     pipeline: Pipeline = Pipeline()
     lags: Mapping[PartitionId, int] = field(default_factory=dict)
     burn_down: BurnDown | None = None
+    faults: Mapping[PartitionId, str] = field(default_factory=dict)
 
     @property
     def lag(self) -> int:
@@ -106,6 +109,7 @@ class Observation:
         """Return the fields of the log line. Clocks differ, so negative seconds become 0."""
         letter_at, commit_at = self.oldest_letter_at, self.pipeline.oldest_at
         waits = [_age(one.since, self.at) for one in self.lagging if one.since is not None]
+        standing = [one.partition_id for one in self.lagging if one.stands_since(self.at) is not None]
         burning = self.burn_down or nothing_open(self.at)
         return {
             "action": "watch",
@@ -113,7 +117,8 @@ class Observation:
             "consumer_group": self.stream.consumer_group,
             "ledger_balanced": self.books.balanced,
             "lag_seconds": max(waits, default=0.0),
-            "partitions_stopped": sum(one.stands_since(self.at) is not None for one in self.lagging),
+            "partitions_stopped": len(standing),
+            "standing": ", ".join(f"{id} ({self.faults[id]})" if id in self.faults else id for id in standing),
             "stops_recorded": self.stops,
             "tasks_held_up": self.tasks_held_up,
             "letters_open": self.books.letters.open,
@@ -147,6 +152,7 @@ def observe(own: Watching, now: datetime) -> Observation:
         pipeline=own.pipeline(now - ABSENT_WITHIN),
         lags=lags,
         burn_down=own.burn_down(now),
+        faults=own.faults,
     )
 
 

@@ -107,9 +107,8 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
             "stops", "wrong", f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}: {program()} status"
         )
     if status["standing"]:
-        many = counted(len(status["standing"]), "partition")
-        verb = "stands" if len(status["standing"]) == 1 else "stand"
-        yield Diagnosis("stops", "wrong", f"{many} {verb}, and events wait: {program()} status")
+        named = ", ".join(f"{one['partition_id']} ({one['fault'] or 'no error'})" for one in status["standing"])
+        yield Diagnosis("stops", "wrong", f"events wait, and partitions stand: {text_of(named)}: {program()} status")
     elif not reasons:
         yield Diagnosis("stops", "ok", "no partition is stopped or stands")
     exhausted = status["letters"]["exhausted"]

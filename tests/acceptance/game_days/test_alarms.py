@@ -15,6 +15,7 @@ CALM = {
     "ledger_balanced": True,
     "lag_seconds": 0.0,
     "partitions_stopped": 0,
+    "standing": "",
     "stops_recorded": 0,
     "tasks_held_up": 0,
     "letters_open": 0,

@@ -24,6 +24,7 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
         "ledger_balanced": True,
         "lag_seconds": 0.0,
         "partitions_stopped": 0,
+        "standing": "",
         "stops_recorded": 0,
         "tasks_held_up": 0,
         "letters_open": 0,

@@ -88,6 +88,7 @@ def watching(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_a
         lambda: letters,
         lambda key: letter_at,
         lambda: {PartitionId(id): last for id, last in hub.last.items()},
+        faults={P0: "StoreUnavailable"},
     )
 
 
@@ -108,6 +109,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         "ledger_balanced": True,
         "lag_seconds": 0.0,
         "partitions_stopped": 0,
+        "standing": "",
         "stops_recorded": 0,
         "tasks_held_up": 0,
         "letters_open": 0,
@@ -162,7 +164,7 @@ def test_a_partition_whose_events_left_the_hub_while_they_waited_has_stopped() -
     hub = hub_of(timedelta(days=2))
     hub.expire_before("0", 15)
     facts = seen(Books((books(9, timedelta(days=2)),), {P0: NOW - timedelta(days=2)}), hub)
-    assert (facts["lag_seconds"], facts["partitions_stopped"]) == (0.0, 1)
+    assert (facts["lag_seconds"], facts["partitions_stopped"], facts["standing"]) == (0.0, 1, "0 (StoreUnavailable)")
 
 
 def test_a_partition_that_never_committed_waits_from_its_anchor_on() -> None:

@@ -86,8 +86,13 @@ def test_a_partition_that_stands_without_a_stop_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stands = {"partition_id": "3", "since": "2026-01-01T00:00:00Z", "fault": "StoreUnavailable"}
-    code, found = diagnosed(App({**GOOD, "standing": [stands]}), monkeypatch, capsys)
-    assert (code, found["stops"]) == (1, "wrong")
+    silent = {**stands, "partition_id": "5", "fault": None}
+    with SmallApp(App({**GOOD, "standing": [stands, silent]})) as served:
+        monkeypatch.setenv("HUBLEDGER_URL", served.url)
+        assert main(["doctor", "--json"]) == 1
+    (found,) = [one for one in map(json.loads, capsys.readouterr().out.splitlines()) if one["part"] == "stops"]
+    assert found["state"] == "wrong"
+    assert "partitions stand: 3 (StoreUnavailable), 5 (no error)" in found["said"]
 
 
 def test_a_database_that_this_code_cannot_run_on_is_told_in_the_words_of_the_app(
