@@ -1,10 +1,11 @@
 """Game days of the alarms about delivery: events that wait, events that left the hub, and an app that is down."""
 
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from core.model.events import Event, PartitionId
 from core.model.spans import SequenceNumber
 from core.store.sqlite.database import SqliteDatabase
-from tests.acceptance.game_days.day import Day
+from tests.acceptance.game_days.day import MENDED, Day
 from tests.acceptance.gaps.apps import HUB, STREAM
 from tests.acceptance.worker.started import TIMES, start
 from tests.fakes.builders import EPOCH
@@ -56,15 +57,61 @@ def stage(day: Day, call: list[str]) -> None:
 
 
 def test_a_partition_that_nobody_reads_is_read_again_once_its_functions_are_switched_on(day: Day) -> None:
+    open_long_ago(day)
     day.start(**WRITING_OFF)
-    day.clock.behind = timedelta(minutes=10)
-    day.publish("0", *[b"reading home"] * 20)
-    day.clock.behind = timedelta(0)
+    publish_late(day, b"reading home")
     day.until_it_fires("partition-stopped")
     status = day.follow("partition-stopped")[0]
     assert (status.code, "partition 0 stands since" in status.output) == (1, True), status
     day.until_healthy()
     assert day.follow("partition-stopped", "status")[0].code == 0
+
+
+def open_long_ago(day: Day) -> None:
+    """Open the stream as if ten minutes had passed since."""
+    store = Store(SqliteDatabase(day.app.engine.path))
+    store.open_stream(STREAM)
+    store.close()
+    anchored_at = datetime.now(UTC) - timedelta(minutes=10)
+    day.app.engine.sql("UPDATE event_stream SET anchored_at = ?", f"{anchored_at:%Y-%m-%dT%H:%M:%S.%f}Z")
+
+
+def publish_late(day: Day, *bodies: bytes) -> None:
+    """Publish events to a partition without a batch, as if they had waited for ten minutes."""
+    day.clock.behind = timedelta(minutes=10)
+    day.publish("0", *bodies)
+    day.clock.behind = timedelta(0)
+
+
+def assert_it_stands(day: Day, said: str) -> None:
+    """Check that the watch, the health, the status and the doctor name the partition, and its last error."""
+    day.until_it_fires("partition-stopped")
+    day.until(lambda: day.app.lines("watch")[-1]["standing"] == f"0{said}", "the watch names its error")
+    day.until(lambda: day.health() == 503, "health")
+    status, doctor = (day.operator.run(f"bin/hubledger {verb}") for verb in ("status", "doctor"))
+    assert (status.code, "partition 0 stands since" in status.output) == (1, True), status
+    assert (doctor.code, f"partitions stand: 0{said or ' (no error)'}" in doctor.output) == (1, True), doctor
+
+
+def test_a_database_that_refuses_writes_is_named_and_all_is_written_once_it_takes_them(day: Day) -> None:
+    open_long_ago(day)
+    day.start(STORE_PATIENCE_SECONDS="0")
+    with closing(sqlite3.connect(day.app.engine.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        publish_late(day, b"reading home")
+        assert_it_stands(day, " (StoreUnavailable)")
+        assert "StoreUnavailable" in day.follow("partition-stopped", "status")[0].output
+        other.execute("ROLLBACK")
+    day.until_healthy()
+
+
+def test_an_event_that_hangs_is_named_and_written_by_a_version_that_does_not_hang(day: Day) -> None:
+    open_long_ago(day)
+    day.start(TRANSFORM="tests.fakes.killing_transform", TRANSFORM_DEADLINE_SECONDS="420")
+    publish_late(day, b"sleep")
+    assert_it_stands(day, "")
+    day.start(TRANSFORM=MENDED)
+    day.until_healthy()
 
 
 def test_events_that_wait_for_a_frozen_worker_are_written_once_it_is_started_again(day: Day) -> None:
