@@ -123,11 +123,14 @@ class HubVerification(Verification):
         return replace(batch, events=batch.events[former:])
 
     def verify_events(self, run: Sequence[Event], state: PartitionState, *, is_retry: bool) -> None:
-        """Ask the hub for events that were tried before, or that follow a stop: it may have been another hub then."""
+        """Ask the hub for events that were tried before, or that follow a stop: it may have been another hub then.
+
+        After a stop the hub must hold one of the two ends: it may have lost the events of these numbers.
+        """
         place, partition = (state.stream_id, state.partition), state.partition
         if not run or not (is_retry or place in self._doubted):
             return
-        last = self._hub.extent(partition).last
+        last, is_known = self._hub.extent(partition).last, place not in self._doubted
         for event in (run[0], run[-1]):
             number = event.sequence_number
             if number > last:
@@ -135,6 +138,9 @@ class HubVerification(Verification):
             held = self._hub.find_event(partition, number)
             if held is not None and not is_same_instant(held.enqueued_at, event.enqueued_at):
                 raise BatchRefused(f"{partition}: event {number} of the batch is not the hub's event of this number")
+            is_known = is_known or held is not None
+        if not is_known:
+            raise BatchRefused(f"{partition}: the hub has lost the events of the batch, which follows a stop")
         self._doubted.discard(place)
 
     def _differs(self, state: PartitionState, store: Partitions, since: float) -> bool:

@@ -150,6 +150,17 @@ class TestTheHubThatComesBack:
             ingest_batch(batch(other), world.means)
         assert world.base.read_ledgers()[0].absent == 0
 
+    def test_never_gets_numbers_whose_events_it_has_lost(self, world: World) -> None:
+        other = renewed(10, 19)
+        self.give_back(world, *other)
+        world.hub.publish("0", log(10, 29))
+        world.hub.expire_before("0", 20)
+        with pytest.raises(BatchRefused, match="the hub has lost the events of the batch"):
+            ingest_batch(replace(batch(other), retries=1), world.means)
+        world.deliver(log(20, 29))
+        assert world.bodies() == {(1, "0"): {"old"}}
+        assert world.base.read_ledgers()[0].absent == 10
+
     def test_is_known_to_a_process_that_starts_after_it(self, world: World) -> None:
         other = renewed(10, 19)
         self.give_back(world, *other)
