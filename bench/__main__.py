@@ -38,8 +38,8 @@ from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
 from bench.report.suite import Orders, Suite, held, summary
 from bench.size import price, scaling, size
 from bench.way import part as way
-from local.interruption import Interrupted, Interruption
-from local.server import Server, ServerRefused, add_store, prepared
+from local.programs import Interrupted, Interruption
+from local.stack.sql_server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "ingest": ingest.measure,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from bench.figures import Figure
 from bench.usage import READABLE, cpu_of
-from local.books import count_accounted
 from local.event_hubs.lead import DEFAULT_LEAD
-from local.feed.domains import HOMES
-from local.feed.gateways import LARGEST
+from local.feed.businesses import HOMES
+from local.feed.feeding import LARGEST
 from local.feed.record import published_copies
-from local.processes import APP, Child, Children
-from local.recount import recount
-from local.stack import PARTITIONS, FeedOrder, Place, Stack
+from local.recount.recount import recount
+from local.stack.app_totals import count_accounted
+from local.stack.processes import APP, Child, Children
+from local.stack.stack import PARTITIONS, FeedOrder, Place, Stack
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "300000"))
 WARMING = max(1, EVENTS // 15)  # events that open every partition and fill the caches, before the clock starts

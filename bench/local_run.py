@@ -11,11 +11,11 @@ from pathlib import Path
 from bench.figures import Figure
 from bench.usage import READABLE, cpu_of, resident_of
 from bench.waits import percentile, waits
-from local.books import count_accounted
-from local.feed.domains import HOMES
-from local.processes import APP, Child, Children
-from local.server import Server
-from local.stack import HUB, FeedOrder, Place, Stack
+from local.feed.businesses import HOMES
+from local.stack.app_totals import count_accounted
+from local.stack.processes import APP, Child, Children
+from local.stack.sql_server import Server
+from local.stack.stack import HUB, FeedOrder, Place, Stack
 
 RATE, SENDERS = 7_000, 100_000
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes

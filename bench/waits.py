@@ -8,7 +8,7 @@ from itertools import repeat
 from pathlib import Path
 
 from core.store.columns import instant_of
-from local.books import LiveStore, select
+from local.stack.app_totals import LiveStore, select
 
 _COMMITS = """
 SELECT partition_id, first_sequence_number, last_sequence_number, committed_at FROM batch_ledger WHERE kind = 'batch'

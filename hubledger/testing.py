@@ -3,11 +3,9 @@
 The deployed package has neither this module nor hypothesis.
 """
 
-from local.trials.any_body import check_any_body
-from local.trials.asserting import assert_missing, assert_poison, assert_rows
+from local.trials.any_body import bodies, check_any_body, messages
 from local.trials.determinism import check_deterministic
-from local.trials.messages import bodies, messages
-from local.trials.outcomes import event_of
+from local.trials.outcomes import assert_missing, assert_poison, assert_rows, event_of
 from local.trials.replay_identity import check_replay_identity
 
 __all__ = (

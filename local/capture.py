@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from local.event_hubs.codec import Raw, decode
-from local.event_hubs.disk import Disk
 from local.event_hubs.events import Event
+from local.event_hubs.log import Disk
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA, MESSAGE_ANNOTATIONS, sections
-from local.functions_host.json_net import json_value
+from local.functions_host.event_hub_inputs import json_value
 
 NAMESPACE = "localhost"
 SPAN = timedelta(minutes=5)

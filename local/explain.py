@@ -1,5 +1,7 @@
 """`python -m local.explain commit_batch`: print the T-SQL of a transaction, and its locks in their order.
 
+This reads the form in which all statements of `sql/` are written, and no other T-SQL.
+
 `rights` prints the rights that the app needs on each table, with the statements that need them.
 """
 
@@ -8,6 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -34,7 +37,41 @@ from core.store.sqlserver.rows import rows_query
 from core.store.windows import WINDOW_VERBS
 from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
-from local.rights import Use, uses_of
+
+_REMARKS_AND_TEXTS = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+_TABLE = re.compile(r"\bhubledger\.(?P<table>\w+)(?: AS (?P<alias>\w+))?")
+_INSERTED = re.compile(r"\bINTO hubledger\.(\w+)")
+_CHANGED = re.compile(r"\b(?P<verb>UPDATE|DELETE)(?: TOP \(@\w+\))?(?: FROM)? (?:hubledger\.)?(?P<target>\w+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Use:
+    """The use of a table: SELECT, INSERT, UPDATE or DELETE, which is also the right that the use needs."""
+
+    table: str
+    verb: str
+
+
+def uses_of(text: str) -> tuple[Use, ...]:
+    """Return the uses of tables in the order in which the statements of a text come, each once.
+
+    A statement that changes existing rows reads them too: SQL Server asks for SELECT wherever it has a condition.
+    """
+    statements = _REMARKS_AND_TEXTS.sub("''", text).split(";")
+    return tuple(dict.fromkeys(use for statement in statements for use in _uses(statement)))
+
+
+def _uses(statement: str) -> Iterator[Use]:
+    inserted, changed = _INSERTED.search(statement), _CHANGED.search(statement)
+    if inserted:
+        yield Use(inserted[1], "INSERT")
+        statement = statement[: inserted.start()] + statement[inserted.end() :]
+    named = list(_TABLE.finditer(statement))
+    if changed:
+        tables = {found["alias"] or found["table"]: found["table"] for found in named}
+        yield Use(tables[changed["target"]], changed["verb"])
+    yield from (Use(found["table"], "SELECT") for found in named)
+
 
 RIGHTS = "rights"
 KEPT = ("REPEATABLEREAD", "UPDLOCK", "HOLDLOCK")  # the hints of a read that keep its locks until the end
@@ -197,6 +234,7 @@ TRANSACTIONS: Mapping[str, Callable[[RowClasses], Script]] = {
     "claim": _claim,
 }
 _NAMES = f"one or more of {', '.join(TRANSACTIONS)}, {RIGHTS}"
+
 
 if __name__ == "__main__":
     sys.exit(main())

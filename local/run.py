@@ -12,15 +12,14 @@ from pathlib import Path
 from core.errors import HubledgerError
 from core.settings import read_settings
 from core.transforms.contract.whole import check_transform
-from local.books import Watch, count_accounted
+from local.feed.businesses import sample_of
 from local.feed.options import add_domain, choose_domain, choose_senders, port, rate, seed
-from local.folders import LOCAL_RUN, FolderRefused, kept_folder
-from local.interruption import Interrupted, Interruption
-from local.parser import Parser, asked_as
-from local.processes import Child, ChildFailed, Children
-from local.sampled import sample_of
-from local.server import RUNS, ServerRefused, add_store, prepared
-from local.stack import FeedOrder, Place, Stack, app_settings
+from local.programs import Interrupted, Interruption, Parser, asked_as
+from local.stack.app_totals import Watch, count_accounted
+from local.stack.folders import LOCAL_RUN, FolderRefused, kept_folder
+from local.stack.processes import Child, ChildFailed, Children
+from local.stack.sql_server import RUNS, ServerRefused, add_store, prepared
+from local.stack.stack import FeedOrder, Place, Stack, app_settings
 
 PROGRESS_EVERY = 2.0  # seconds
 

@@ -4,14 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from local.books import reading
 from local.feed.options import port
-from local.folders import LOCAL_RUN, FolderRefused, kept_folder
-from local.interruption import Interrupted, Interruption
-from local.parser import Parser, asked_as
-from local.processes import ChildFailed, Children
+from local.programs import Interrupted, Interruption, Parser, asked_as
 from local.run import PortInUse, refuse_port_in_use
-from local.stack import Place, Stack
+from local.stack.app_totals import reading
+from local.stack.folders import LOCAL_RUN, FolderRefused, kept_folder
+from local.stack.processes import ChildFailed, Children
+from local.stack.stack import Place, Stack
 
 CHECK_EVERY = 1.0  # seconds
 RETAINED = 1_000_000_000  # events of a partition: more than any demo publishes

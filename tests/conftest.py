@@ -12,7 +12,7 @@ import examples.flight_info.aggregates.flight_punctuality
 import examples.home_security.aggregates.home_activity  # noqa: F401
 from core.errors import StoreMisconfigured
 from core.store.sqlserver.odbc import load_driver
-from local.odbc_driver import MISSING, microsoft_driver
+from local.stack.sql_server import MISSING, microsoft_driver
 from tests.afterwards import close_all
 from tests.fakes.engines import ENGINES, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine

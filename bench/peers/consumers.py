@@ -20,7 +20,7 @@ from azure.eventhub.aio import EventHubConsumerClient
 from bench.peers.readings import PoisonEvent, values_of
 from bench.peers.table import Table, open_table
 from core.model.events import BATCH_EVENTS
-from local.stack import BALANCE_EVERY, LOST_AFTER
+from local.stack.stack import BALANCE_EVERY, LOST_AFTER
 
 log = logging.getLogger("peer")
 EVERY = 20  # events: `checkpoint_event_cnt` in the SDK's sample

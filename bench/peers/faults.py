@@ -11,8 +11,8 @@ from random import Random
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import HOST, OURS, Bench, Consumer
 from bench.peers.watching import has_read, rows_of
-from local.chaos import SETTINGS, skipped_batches
-from local.processes import Child
+from local.demo.chaos import SETTINGS, skipped_batches
+from local.stack.processes import Child
 
 SHARES = (0.1, 0.35, 0.6)  # of the rows, at which a kill is due
 DELAY = 0.05  # seconds: the longest pause until the kill, so that it hits any point of a batch

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.peers.run import OURS, Consumer
 from core.model.connection import embedded_path
-from local.books import reading
-from local.recount import recounting
+from local.recount.recount import recounting
+from local.stack.app_totals import reading
 
 _OF_READINGS = "kind IS NOT NULL AND kind <> 'registration'"
 _ROWS = f"""

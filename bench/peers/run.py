@@ -10,11 +10,11 @@ from bench.peers.table import create_tables
 from bench.samples import ROOMS
 from core.store.sqlite.schema import migrate_sqlite
 from core.store.sqlserver.schema import migrate_server
-from local.feed.domains import HOMES
-from local.processes import Child, Children, Command
-from local.running import HOST_READY
-from local.server import Server
-from local.stack import BALANCE_EVERY, LOST_AFTER, FeedOrder, Place, app_settings, words_of
+from local.feed.businesses import HOMES
+from local.stack.processes import Child, Children, Command
+from local.stack.running import HOST_READY
+from local.stack.sql_server import Server
+from local.stack.stack import BALANCE_EVERY, LOST_AFTER, FeedOrder, Place, app_settings, words_of
 
 TRANSFORM = "bench.peers.readings"
 WORKER, HOST, SPARK = "worker", "host", "spark"

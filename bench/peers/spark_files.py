@@ -20,7 +20,7 @@ from bench.peers.consumers import rows_of_bodies
 from bench.peers.table import open_table
 from bench.spark import open_spark
 from local.capture import record_of
-from local.event_hubs.disk import Disk
+from local.event_hubs.log import Disk
 
 FILE = 500  # events in a file: as large as a batch of the others
 AT_ONCE = 16  # files in a micro-batch: one of each partition

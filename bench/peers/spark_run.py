@@ -6,8 +6,8 @@ from bench.peers.recounted import published
 from bench.peers.run import SPARK, Bench
 from bench.peers.spark_files import SOURCE, write_files
 from bench.peers.watching import Measured, measured, peak_of_family, stored_by, watch
-from local.processes import ChildFailed
-from local.stack import HUB, PARTITIONS
+from local.stack.processes import ChildFailed
+from local.stack.stack import HUB, PARTITIONS
 
 LONGEST = 60.0  # seconds
 

@@ -11,8 +11,8 @@ from bench import usage
 from bench.peers.run import OURS, Consumer
 from bench.peers.table import open_server
 from core.model.connection import embedded_path
-from local.books import reading
-from local.processes import Child
+from local.stack.app_totals import reading
+from local.stack.processes import Child
 
 LOOK_EVERY = 0.05  # seconds
 POLL = 0.002  # seconds between two questions whether something was committed

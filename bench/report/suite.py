@@ -15,8 +15,8 @@ from time import perf_counter
 from bench.report.machine import busy_seconds, own_seconds
 from bench.report.part import faulted
 from bench.report.results import PartResult, ResultsRefused, result_of, write_result
-from local.interruption import Interrupted
-from local.processes import Pause
+from local.programs import Interrupted
+from local.stack.processes import Pause
 
 LOOK_EVERY = 0.2  # seconds
 GRACE = 60.0  # seconds: from Ctrl-C until a part has ended its processes

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import median
 
 from bench.usage import cpu_of, resident_of
-from local.books import select
-from local.processes import Child
-from local.stack import Place
+from local.stack.app_totals import select
+from local.stack.processes import Child
+from local.stack.stack import Place
 
 _CHECKPOINTS = "SELECT sequence_number + 1, enqueued_at, updated_at FROM event_hub_checkpoint"
 

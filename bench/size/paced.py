@@ -10,9 +10,9 @@ from bench.peers.latency import Fed, percentiles
 from bench.peers.run import WORKER, Consumer
 from bench.peers.watching import watch_commits
 from bench.size.run import PATIENCE, Started, Story, start
-from local.books import count_accounted
-from local.processes import APP, Children
-from local.stack import HUB, Place, Stack
+from local.stack.app_totals import count_accounted
+from local.stack.processes import APP, Children
+from local.stack.stack import HUB, Place, Stack
 
 PACE = 7_000  # events a second
 SHARE = 98  # % of the pace that the workers must keep

@@ -27,7 +27,7 @@ from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 from core.transforms.flight import Flight
-from local.feed.domains import HOMES
+from local.feed.businesses import HOMES
 
 BATCHES = int(os.environ.get("BENCH_BATCHES", "400"))
 WARM = 10  # batches that are not measured

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from local.feed.home_rule import Expected
-from local.feed.planned import LETTERS, Minute, PlannedEvent
+from local.feed.homes import Expected
+from local.feed.planned_events import LETTERS, Minute, PlannedEvent
 from local.feed.record import Copies, Record
 
 REGISTRATION = "registration"

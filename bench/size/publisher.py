@@ -18,15 +18,14 @@ from typing import Any
 
 from bench.size.light import LightProducer
 from bench.size.published import SummedRecord
-from local.books import reading
-from local.feed.domains import HOMES
-from local.feed.feeding import Feed, Pace, Progress, feed
-from local.feed.gateways import Gateways, Send
+from local.feed.businesses import HOMES
+from local.feed.feeding import Feed, Gateways, Pace, Progress, Send, feed
 from local.feed.homes import Script, Shares, home_minutes
-from local.feed.planned import Minute
+from local.feed.planned_events import Minute
 from local.feed.publisher import Publisher, Resends, connect
 from local.feed.record import Record
-from local.stack import HUB
+from local.stack.app_totals import reading
+from local.stack.stack import HUB
 
 WINDOW, RETAINED = 2_000, 3_000  # events of a partition: not accounted for at most, and kept by the hub
 LANES, GATHER = 4, 0.5  # sends at the same time, and seconds that a gateway waits for more

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.size.published import Expectation, Sums, compared
-from local.books import reading
-from local.feed.domains import HOMES
-from local.recount import recount
+from local.feed.businesses import HOMES
+from local.recount.recount import recount
+from local.stack.app_totals import reading
 
 TELL_EVERY = 2_000_000  # rows
 _READINGS = "SELECT observed_at, home_id, sensor_id, kind, state, ppm FROM sensor_reading"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from bench.size.looks import Look, look_at
 from bench.size.publisher import RETAINED, Order
-from local.books import Books, select
-from local.feed.domains import HOMES
+from local.feed.businesses import HOMES
 from local.feed.record import published_copies
-from local.processes import Child, ChildFailed, Children, Command
-from local.stack import PARTITIONS, Stack, app_settings
-from local.store_books import StoreBooks
+from local.stack.app_totals import Books, select
+from local.stack.processes import Child, ChildFailed, Children, Command
+from local.stack.stack import PARTITIONS, Stack, app_settings
+from local.stack.store_totals import StoreBooks
 
 LOOK_EVERY, TELL_EVERY = 1.0, 10.0  # seconds
 PATIENCE = 60.0  # seconds without a newly accounted event

@@ -15,9 +15,9 @@ from bench.size.paced import measure_paced
 from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
 from bench.usage import READABLE
-from local.processes import APP, Children
-from local.proof import redelivered
-from local.stack import Place, Stack
+from local.demo.proof import redelivered
+from local.stack.processes import APP, Children
+from local.stack.stack import Place, Stack
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "300000"))  # an hour of the story has 20,000,000
 WORKERS = int(os.environ.get("BENCH_WORKERS", "2"))

@@ -25,7 +25,7 @@ from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
 from core.worker.__main__ import JsonLines, until_signal
 from core.worker.work import Sources, Terms, check_and_work
-from local.stack import BALANCE_EVERY
+from local.stack.stack import BALANCE_EVERY
 
 AGAIN = 5  # events that come again at once
 GRACE, LOST_AFTER = timedelta(seconds=10), timedelta(seconds=60)  # a loaded machine must not move partitions

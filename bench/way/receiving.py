@@ -14,7 +14,7 @@ from azure.eventhub.aio import EventHubConsumerClient
 
 from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
 from core.remote.hub.shortcuts import take_shortcuts
-from local.stack import BALANCE_EVERY
+from local.stack.stack import BALANCE_EVERY
 
 
 async def receive(client: Any, events: int) -> float:

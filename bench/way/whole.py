@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.usage import cpu_of
-from local.books import count_accounted
-from local.feed.domains import HOMES
-from local.processes import APP, Child
-from local.stack import HUB, READER_GROUP, Stack
+from local.feed.businesses import HOMES
+from local.stack.app_totals import count_accounted
+from local.stack.processes import APP, Child
+from local.stack.stack import HUB, READER_GROUP, Stack
 
 LOOK_EVERY = 0.1  # seconds
 

@@ -15,7 +15,7 @@ from hubledger.cli.moments import joined
 from hubledger.cli.operate.all import add_operating_commands
 from hubledger.cli.operate.command import Url
 from hubledger.cli.remote.client import Interrupted
-from local.lines import UnusableFile
+from local.feed.event_file import UnusableFile
 
 HELP = "Operate an app over its HTTP API, and make rooms for your own events."
 ROOM_COMMANDS = {  # the module and the function of a command, and its help among all commands

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.model.events import Event
 from hubledger.cli.console import progress
-from local.lines import FileEvent, events_in
+from local.feed.event_file import FileEvent, events_in
 from local.trials.outcomes import event_of
 
 

@@ -29,9 +29,9 @@ from hubledger.cli.lines import EventFile, read_events
 from hubledger.cli.trial.against import Difference, difference
 from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
 from hubledger.cli.trial.store import trial_database
-from local.lines import samples_in
+from local.feed.event_file import samples_in
 from local.trials.determinism import check_deterministic
-from local.trials.replaying import register
+from local.trials.replay_identity import register
 
 CHECKED = 100  # events of a file, of which each must have one outcome
 

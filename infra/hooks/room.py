@@ -15,7 +15,7 @@ from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from infra.hooks.errors import HookRefused
-from local.lines import events_in, samples_in
+from local.feed.event_file import events_in, samples_in
 
 NAME = "TRANSFORM"
 NO_MODULE = "No module named"

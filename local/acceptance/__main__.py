@@ -9,20 +9,19 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from local import azurite
 from local.acceptance.hosts import AnyHost, Func, Somewhere
-from local.acceptance.job import Acceptance, StepFailed, Target
-from local.consumers import Host
-from local.dangerous import DEADLY
-from local.feed.domains import HOMES
+from local.acceptance.steps import Acceptance, StepFailed, Target
+from local.feed.businesses import HOMES
+from local.feed.dangers import DEADLY
 from local.feed.options import positive
-from local.folders import LOCAL_RUN, FolderRefused, fresh_folder
-from local.interruption import Interrupted, Interruption
-from local.parser import Parser
-from local.processes import Child, ChildFailed, Children, Command, Pause
-from local.stack import HUB, FeedOrder, Place, Stack, words_of
+from local.programs import Interrupted, Interruption, Parser
+from local.stack import azurite
+from local.stack.consumers import Host
+from local.stack.folders import LOCAL_RUN, FolderRefused, fresh_folder
+from local.stack.processes import Child, ChildFailed, Children, Command, Pause
+from local.stack.stack import HUB, FeedOrder, Place, Stack, words_of
 
-DANGEROUS = "local.dangerous"
+DANGEROUS = "local.feed.dangers"
 RATE = "1000"
 
 

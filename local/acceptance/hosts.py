@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from local.books import BooksUnavailable, read_books
-from local.processes import READY, Child, ChildFailed, Children, Command, Pause
-from local.stack import Stack, app_settings
+from local.stack.app_totals import BooksUnavailable, read_books
+from local.stack.processes import READY, Child, ChildFailed, Children, Command, Pause
+from local.stack.stack import Stack, app_settings
 
 DEATHS = 30  # of a host that is started again; each event that kills may cost several
 FUNC = "local.acceptance.func_start"

@@ -15,7 +15,7 @@ from typing import NoReturn
 from local.event_hubs.hubs import DEFAULT_RETAINED_EVENTS, HubSettings
 from local.event_hubs.lead import DEFAULT_LEAD
 from local.event_hubs.server import Emulator
-from local.short_form import ShortForm
+from local.programs import ShortForm
 
 _FAILED = 1
 LOOPBACK = ("127.0.0.1", "localhost", "::1")  # no other machine, because the key is public

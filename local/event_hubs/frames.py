@@ -9,18 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from local.event_hubs.codec import (
-    NULL,
-    DecodeError,
-    Described,
-    Raw,
-    Symbol,
-    ULong,
-    decode,
-    encode,
-    encode_list,
-    skip,
-)
+from local.event_hubs.codec import NULL, DecodeError, Described, Raw, Symbol, ULong, decode, encode, encode_list, skip
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.sections import items
 
@@ -281,3 +270,12 @@ def transfer_frame(channel: int, handle: int, delivery_id: int, payload: bytes, 
 def describe(error: AmqpError | None) -> Raw | None:
     """Encode an error for a peer; return None for none."""
     return composite(ERROR, Symbol(error.condition), error.description) if error else None
+
+
+SERIAL = 0xFFFFFFFF
+_HALF = 1 << 31
+
+
+def difference(first: int, second: int) -> int:
+    """Return how far `first` is after `second`; a negative number when it is before."""
+    return ((first - second + _HALF) & SERIAL) - _HALF

@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from local.event_hubs.disk import Disk
 from local.event_hubs.errors import AmqpError, not_found
-from local.event_hubs.events import read_publication
+from local.event_hubs.events import partition_index, read_publication
 from local.event_hubs.lead import DEFAULT_LEAD
-from local.event_hubs.log import PartitionLog
-from local.event_hubs.partition_key import partition_index
+from local.event_hubs.log import Disk, PartitionLog
 from local.event_hubs.producers import Claim
 
 DEFAULT_RETAINED_EVENTS = 100_000

@@ -9,6 +9,7 @@ from local.event_hubs.codec import Symbol
 from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.frames import (
     REJECTED,
+    SERIAL,
     SOURCE,
     TARGET,
     Attach,
@@ -16,9 +17,9 @@ from local.event_hubs.frames import (
     Transfer,
     composite,
     describe,
+    difference,
 )
 from local.event_hubs.outcomes import ACCEPTED_STATE, Gate, Outcome
-from local.event_hubs.serials import SERIAL, difference
 
 MAX_MESSAGE = 1_048_576  # bytes: the limit of the Standard tier
 CHUNK = 262_144  # bytes that a link passes to the socket at once; the last event may exceed it

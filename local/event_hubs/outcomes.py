@@ -9,8 +9,7 @@ from typing import Protocol
 
 from local.event_hubs.codec import Raw, UInt
 from local.event_hubs.errors import AmqpError
-from local.event_hubs.frames import ACCEPTED, DISPOSITION, REJECTED, composite, describe
-from local.event_hubs.serials import SERIAL
+from local.event_hubs.frames import ACCEPTED, DISPOSITION, REJECTED, SERIAL, composite, describe
 
 ACCEPTED_STATE = composite(ACCEPTED)
 

@@ -15,6 +15,7 @@ from local.event_hubs.frames import (
     DISPOSITION,
     END,
     FLOW,
+    SERIAL,
     TRANSFER,
     TRANSFER_OVERHEAD,
     Attach,
@@ -24,13 +25,13 @@ from local.event_hubs.frames import (
     Transfer,
     composite,
     describe,
+    difference,
     read_flow,
     read_transfer,
     transfer_frame,
 )
 from local.event_hubs.links import MAX_MESSAGE, IncomingLink, Link, OutgoingLink
 from local.event_hubs.outcomes import Outcome, Outcomes
-from local.event_hubs.serials import SERIAL, difference
 
 _WINDOW = 65_536
 _HANDLE_MAX = 4999

@@ -10,13 +10,12 @@ from contextlib import ExitStack, closing
 
 from azure.eventhub.exceptions import EventHubError
 
+from local.feed.businesses import Domain
 from local.feed.dangers import dangers_of, with_dangers
-from local.feed.domains import Domain
-from local.feed.feeding import Feed, Pace, Progress, feed
-from local.feed.gateways import LARGEST, Gateways, NoGateways
+from local.feed.feeding import LARGEST, Feed, Gateways, NoGateways, Pace, Progress, feed
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.options import parse_options
-from local.feed.planned import Minute
+from local.feed.planned_events import Minute
 from local.feed.publisher import NOT_FINITE, HubSilent, Publisher, Resends, connect
 from local.feed.record import NoRecord, Record, RecordExists
 

@@ -1,15 +1,186 @@
 """Feed a hub at the requested rate: record each minute after the hub has answered, and print the progress."""
 
 import json
+import queue
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TextIO
+from itertools import cycle
+from typing import NamedTuple, Protocol, TextIO
+from zlib import crc32
 
-from local.feed.gateways import Send
-from local.feed.lanes import Lanes
-from local.feed.planned import Minute
+from local.event_hubs import partition_index
+from local.feed.planned_events import Minute
 from local.feed.record import Copies
+
+LARGEST = 100  # events in a send
+LARGEST_SEND = 900_000  # bytes, of more than one minute: a hub takes 1 MiB, with keys and envelopes
+ENVELOPE = 64  # bytes of an event beside its body and its key
+
+
+class Send(NamedTuple):
+    """The minutes that go to the hub at once, all or none.
+
+    Without a `partition_id` a send holds one sender's minute, and the hub finds the partition by the sender's key.
+    Sends of one `lane` stay in order, and all minutes of a sender are in one lane.
+    """
+
+    lane: int
+    partition_id: str | None
+    minutes: list[Minute]
+
+    @property
+    def events(self) -> int:
+        """The number of its events."""
+        return sum(len(minute.events) for minute in self.minutes)
+
+
+class NoGateways:
+    """The feed without gateways: every sender publishes by itself."""
+
+    def add(self, minute: Minute) -> list[Send]:
+        """Return the minute in a separate send."""
+        return [Send(crc32((minute.partition_key or "").encode()), None, [minute])]
+
+    def rest(self) -> list[Send]:
+        """Return nothing: no minute waits."""
+        return []
+
+
+class Gateways:
+    """One gateway for each partition. A later minute ends the wait of those that have waited for `moment` seconds.
+
+    The partition of a sender is the one that the hub's own hash of its key gives, and its events carry the key; minutes
+    without a key go to one partition after the other. A send holds no more than `alike` minutes of a sender: with one,
+    a send that is published twice leads to the same rows.
+    """
+
+    def __init__(
+        self,
+        partition_ids: Iterable[str],
+        moment: float,
+        clock: Callable[[], float] = time.monotonic,
+        alike: int = 1,
+    ) -> None:
+        self._ids = sorted(partition_ids, key=lambda id: (len(id), id))
+        self._moment = moment
+        self._clock = clock
+        self._alike = alike
+        self._turns = cycle(range(len(self._ids)))
+        self._open: dict[int, _Gateway] = {}  # the oldest first
+
+    def add(self, minute: Minute) -> list[Send]:
+        """Take a minute, and return the sends that are due."""
+        now = self._clock()
+        due = self._due(now)
+        key = minute.partition_key
+        index = next(self._turns) if key is None else partition_index(key, len(self._ids))
+        gateway = self._open.get(index)
+        if gateway is not None and not gateway.has_room(minute):
+            due.append(self._open.pop(index).send)
+            gateway = None
+        if gateway is None:
+            gateway = self._open[index] = _Gateway(Send(index, self._ids[index], []), now, self._alike)
+        gateway.take(minute)
+        return due
+
+    def rest(self) -> list[Send]:
+        """Return the sends that still wait."""
+        sends = [gateway.send for gateway in self._open.values()]
+        self._open.clear()
+        return sends
+
+    def _due(self, now: float) -> list[Send]:
+        due = []
+        for index, gateway in self._open.items():
+            if now - gateway.opened_at < self._moment:
+                break
+            due.append(index)
+        return [self._open.pop(index).send for index in due]
+
+
+class _Gateway:
+    def __init__(self, send: Send, now: float, alike: int) -> None:
+        self.opened_at = now
+        self.send = send
+        self._alike = alike
+        self._keys: Counter[str | None] = Counter()
+        self._events = self._bytes = 0
+
+    def has_room(self, minute: Minute) -> bool:
+        return (
+            self._keys[minute.partition_key] < self._alike
+            and self._events + len(minute.events) <= LARGEST
+            and self._bytes + _bytes(minute) <= LARGEST_SEND
+        )
+
+    def take(self, minute: Minute) -> None:
+        self.send.minutes.append(minute)
+        self._keys[minute.partition_key] += 1
+        self._events += len(minute.events)
+        self._bytes += _bytes(minute)
+
+
+def _bytes(minute: Minute) -> int:
+    envelope = ENVELOPE + 4 * len(minute.partition_key or "")
+    return sum(len(event.body) + envelope for event in minute.events)
+
+
+DEPTH = 16  # the limit of sends that wait in a lane
+
+Publish = Callable[[Send], None]
+
+
+class Lanes:
+    """One thread for each publisher. An error of one ends all, and the next `put` or `finish` raises it."""
+
+    def __init__(self, publishers: Sequence[Publish]) -> None:
+        self._failed: list[BaseException] = []
+        self._lanes = [_Lane(publish, self._failed) for publish in publishers]
+
+    def put(self, send: Send) -> None:
+        """Publish a send after the earlier ones of its lane; wait while the lane is full."""
+        self._raise()
+        self._lanes[send.lane % len(self._lanes)].put(send)
+
+    def finish(self) -> None:
+        """Return when every send is published."""
+        for lane in self._lanes:
+            lane.finish()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._failed:
+            raise self._failed[0]
+
+
+class _Lane:
+    def __init__(self, publish: Publish, failed: list[BaseException]) -> None:
+        self._publish = publish
+        self._failed = failed
+        self._waiting: queue.Queue[Send | None] = queue.Queue(DEPTH)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def put(self, send: Send) -> None:
+        self._waiting.put(send)
+
+    def finish(self) -> None:
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        """Publish until None comes. After a failure drop the rest, so that `put` does not wait for a full lane."""
+        while (send := self._waiting.get()) is not None:
+            if self._failed:
+                continue
+            try:
+                self._publish(send)
+            except BaseException as error:  # noqa: BLE001 - it is raised in the thread that put the send
+                self._failed.append(error)
+
 
 SHORTEST_SLEEP = 0.005  # seconds: a shorter sleep costs more than it gains
 LONGEST_DEBT = 2.0  # seconds of events that may be published at once after a stop

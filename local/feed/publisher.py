@@ -12,10 +12,10 @@ from azure.eventhub import EventData, EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
-from local.feed.gateways import Send
-from local.feed.planned import LETTERS, Minute
+from local.feed.dangers import WireBody, message_of
+from local.feed.feeding import Send
+from local.feed.planned_events import LETTERS, Minute
 from local.feed.record import ONCE, Copies
-from local.feed.undeliverable import WireBody, message_of
 
 PARTITION_KEY = b"x-opt-partition-key"  # the annotation that holds an event's key
 SEND_TIMEOUT = 30.0  # seconds

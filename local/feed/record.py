@@ -4,8 +4,8 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.feed.domains import Domain
-from local.feed.planned import LETTERS, Minute
+from local.feed.businesses import Domain
+from local.feed.planned_events import LETTERS, Minute
 
 FLUSH = 2_000  # the limit of events in memory
 

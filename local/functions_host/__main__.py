@@ -13,8 +13,8 @@ from pathlib import Path
 
 from core.worker.signals import ignore_signals, stop_at_signal
 from local.functions_host.errors import HostError
+from local.functions_host.event_hub_inputs import REFUSED, WITH_PARENT, Supervisor, command_of, free_port
 from local.functions_host.host import FunctionsHost, HostOptions
-from local.functions_host.like_azure import REFUSED, WITH_PARENT, Supervisor, command_of, free_port
 from local.functions_host.logs import configure_logs
 from local.functions_host.partition_pump import REOPEN_AFTER
 

@@ -6,8 +6,18 @@ Source of the rules: Azure Functions Core Tools (`func start`); `ConnectionStrin
 import json
 import re
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from azure.eventhub.aio import EventHubConsumerClient
+
+from core.remote.hub.shortcuts import take_shortcuts
+from local.functions_host.event_source import HubAddress
+from local.functions_host.function import FunctionDescription
+from local.functions_host.marks import mark_messages
+from local.functions_host.sdk_messages import keep_annotations_encoded
 
 PLACEHOLDER = re.compile(r"%([^%]+)%")
 
@@ -67,3 +77,66 @@ def _checked_texts(values: dict[str, object], file_name: str, faults: list[str])
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     faults.extend(f"{file_name}: Values.{name}: must be a text" for name in values if name not in texts)
     return texts
+
+
+DEFAULT_CONSUMER_GROUP = "$Default"
+PART = re.compile(r"\s*([^=;]+?)\s*=\s*([^;]*?)\s*(?:;|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class HubConnection:
+    """A hub and its connection string; without one, DefaultAzureCredential gives the identity."""
+
+    address: HubAddress
+    connection_string: str | None = None
+
+    async def open_client(self, closing: AsyncExitStack) -> EventHubConsumerClient:
+        """Return a client that connects on first use and reports every failure; `closing` closes it."""
+        keep_annotations_encoded()
+        take_shortcuts()
+        mark_messages()
+        client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
+        return await closing.enter_async_context(client)
+
+    def _keyed(self, text: str) -> EventHubConsumerClient:
+        address = self.address
+        return EventHubConsumerClient.from_connection_string(
+            text, address.consumer_group, eventhub_name=address.hub, retry_total=0
+        )
+
+    def _identified(self, closing: AsyncExitStack) -> EventHubConsumerClient:
+        from azure.identity.aio import DefaultAzureCredential  # heavy, and not needed with a connection string
+
+        credential, address = DefaultAzureCredential(), self.address
+        closing.push_async_callback(credential.close)
+        return EventHubConsumerClient(address.namespace, address.hub, address.consumer_group, credential, retry_total=0)
+
+
+def resolve_connection(function: FunctionDescription, settings: AppSettings, faults: list[str]) -> HubConnection:
+    """Return the connection of an Event Hubs trigger; add a line to `faults` for each missing setting."""
+    where, trigger = f"function {function.name}", function.trigger.settings
+    hub = settings.expand(trigger["eventHubName"], f"{where}: eventHubName", faults)
+    group = settings.expand(trigger.get("consumerGroup") or DEFAULT_CONSUMER_GROUP, f"{where}: consumerGroup", faults)
+    name = trigger.get("connection") or ""
+    text = settings.get(f"AzureWebJobs{name}") or settings.get(name)
+    if text is not None:
+        return _from_connection_string(text, HubAddress("", hub, group), f"{where}: setting {name}", faults)
+    namespace = settings.get(f"{name}__fullyQualifiedNamespace")
+    if namespace is None:
+        faults.append(f"{where}: connection: neither setting {name} nor {name}__fullyQualifiedNamespace is set")
+    return HubConnection(HubAddress(namespace or "", hub, group))
+
+
+def _from_connection_string(text: str, address: HubAddress, where: str, faults: list[str]) -> HubConnection:
+    parts = {key.lower(): value for key, value in PART.findall(text)}
+    namespace = urlsplit(parts.get("endpoint", "")).hostname
+    if namespace is None or not _has_key(parts):
+        faults.append(f"{where}: must be a connection string with Endpoint, SharedAccessKeyName and SharedAccessKey")
+    hub = parts.get("entitypath") or address.hub  # the connection string's hub wins, as in the Event Hubs extension
+    return HubConnection(HubAddress(namespace or "", hub, address.consumer_group), text)
+
+
+def _has_key(parts: Mapping[str, str]) -> bool:
+    return bool(parts.get("sharedaccesskey") and parts.get("sharedaccesskeyname")) or bool(
+        parts.get("sharedaccesssignature")
+    )

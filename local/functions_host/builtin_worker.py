@@ -1,9 +1,14 @@
-"""Run the functions of an app with the converters of azure.functions, as Microsoft's worker does."""
+"""Run the functions of an app with the converters of azure.functions, as Microsoft's worker does.
+
+A process runs one app, as with the real worker: the module is always called `function_app`.
+"""
 
 import asyncio
 import contextvars
 import functools
+import importlib
 import inspect
+import sys
 import threading
 import traceback
 from collections.abc import Sequence
@@ -11,16 +16,54 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import azure.functions as func
+from azure.functions import FunctionRegister
 
-from local.functions_host.app_loading import load_functions
 from local.functions_host.emulated import refuse_what_is_not_emulated
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function
+from local.functions_host.invoker import Invocation, Outcome
 from local.functions_host.logs import current_invocation_id
 from local.functions_host.signature import Signature, check_signature
-from local.functions_host.worker import Invocation, Outcome
+
+MODULE = "function_app"
+
+# azure-functions returns the functions of an app only once.
+_known: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+
+
+def load_functions(directory: Path) -> list[Any]:
+    """Return the `azure.functions` Function objects of the app. Raise IndexingFailed when there is no such app."""
+    path = directory / f"{MODULE}.py"
+    if not path.is_file():
+        raise IndexingFailed(f"{path} does not exist: a function app defines its functions there")
+    app = _the_app(_imported(path), path)
+    if app not in _known:
+        try:
+            _known[app] = app.get_functions()
+        except ValueError as error:
+            raise IndexingFailed(f"{path}: {error}") from error
+    return _known[app]
+
+
+def _imported(path: Path) -> Any:
+    directory = str(path.parent)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    module = importlib.import_module(MODULE)
+    if Path(module.__file__ or "").resolve() != path.resolve():
+        raise IndexingFailed(f"this process already runs the app of {module.__file__}: start another process")
+    return module
+
+
+def _the_app(module: Any, path: Path) -> Any:
+    apps = {id(value): value for value in vars(module).values() if isinstance(value, FunctionRegister)}
+    if len(apps) != 1:
+        raise IndexingFailed(f"{path}: needs exactly one top-level function app object, has {len(apps)}")
+    return next(iter(apps.values()))
+
 
 _thread_local_storage = threading.local()
 

@@ -3,17 +3,35 @@
 Source: `EventHubTriggerBindingStrategy.AddBindingData` (extension 6.5.2 and later) and the host's
 `GrpcMessageConversionExtensions`. As there, EnqueuedTimeUtc is UTC without a "Z", and PartitionKeyArray leaves out
 the events that have no key.
+
+Sources: `AmqpAnnotatedMessageConverter.TryCreateNetPropertyFromAmqpProperty` (Azure.Core.Amqp), and Json.NET with its
+defaults: NaN and infinities are texts, binary is base64, times are ISO 8601 without zeros at the end of the fraction.
+The converter does not look into lists: Json.NET writes the library's own objects (Microsoft.Azure.Amqp) that are there.
+
+Here worker and host are one process, so this parent stands for the host that outlives its workers. Source: the host's
+`WorkerProcess` errors: three for each worker process, each less than half an hour after the one before.
 """
 
 import json
-from collections.abc import Sequence
+import logging
+import math
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from azure.functions.meta import Datum
 
+from local.event_hubs.codec import NULL, DecodeError, Described, Float, Raw, Symbol, Timestamp, decode
+from local.event_hubs.sections import items
 from local.functions_host.event_source import HubAddress, HubEvent
 from local.functions_host.invoker import TriggerInputs
 
@@ -110,3 +128,243 @@ def _strings(texts: list[str]) -> Any:
 
 def _json(value: Any) -> Any:
     return Datum(json.dumps(value), "json")
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NET_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+LAST_DATE_TIME = "9999-12-31T23:59:59.9999999"
+TICKS = 10_000_000  # in a second
+LIMIT, MOST_DIGITS = 2**96, 28  # of System.Decimal: its coefficient, and its digits after the point
+URI, DATE_TIME_OFFSET, TIME_SPAN = (f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
+_NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_NOT_TEXTS = {0xA1: ("utf-8", "\ufffd"), 0xA3: ("ascii", "?")}  # broken strings and symbols: how .NET reads them
+_BINARY = b"\xa0\xb0"
+_DROPPED = object()
+
+
+class NotConverted(ValueError):
+    """The .NET library has no value for this one of AMQP."""
+
+
+def json_properties(encoded: bytes) -> dict[str, Any]:
+    """Return an encoded map of properties as JSON; NotConverted when one of them has no .NET value."""
+    return _json_map(encoded, _json_of)
+
+
+def json_annotations(encoded: bytes) -> dict[str, Any]:
+    """Return an encoded map of annotations as JSON; one that has no .NET value is its bytes in base64."""
+    return _json_map(encoded, _json_or_bytes)
+
+
+def _json_map(encoded: bytes, json_of: Callable[[bytes], Any]) -> dict[str, Any]:
+    each = items(encoded, 0) if encoded != NULL else []
+    if len(each) % 2:
+        raise NotConverted("a map has a key without a value")
+    converted = {_name(name): json_of(value) for name, value in zip(each[::2], each[1::2], strict=True)}
+    return {name: value for name, value in converted.items() if value is not _DROPPED}
+
+
+def _name(encoded: bytes) -> str:
+    if encoded[0] in _BINARY:
+        return "System.ArraySegment`1[System.Byte]"
+    value = _json_of(encoded)
+    return "<null>" if value is None else str(value)
+
+
+def _json_of(encoded: bytes) -> Any:
+    try:
+        return json_value(decode(encoded)[0])
+    except DecodeError as error:
+        kind = _NOT_TEXTS.get(encoded[0] & 0xEF)
+        if kind is None:
+            raise NotConverted(str(error)) from error
+        return encoded[5 if encoded[0] & 0x10 else 2 :].decode(kind[0], "replace").replace("\ufffd", kind[1])
+    except (ArithmeticError, TypeError) as error:  # a described value of a wrong type or size
+        raise NotConverted(str(error)) from error
+
+
+def _json_or_bytes(encoded: bytes) -> Any:
+    try:
+        return _json_of(encoded)
+    except NotConverted:
+        return b64encode(encoded).decode()
+
+
+def json_value(value: Any) -> Any:
+    """Return a value, decoded by our codec, as JSON; NotConverted when it has no .NET value."""
+    if isinstance(value, Raw):
+        return _raw(value)
+    if isinstance(value, Timestamp):
+        return _instant(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, Described):
+        return _described(value)
+    if isinstance(value, list):
+        return list(map(_element, value))
+    if isinstance(value, dict):
+        pairs = ((name, json_value(each)) for name, each in value.items())
+        return {str(name): each for name, each in pairs if each is not _DROPPED}
+    return str(value) if isinstance(value, str) else value
+
+
+def _element(value: Any) -> Any:
+    """Return an element of a list as JSON."""
+    if isinstance(value, dict):
+        return [{"Key": {"Key": _element(name)}, "Value": _element(each)} for name, each in value.items()]
+    if isinstance(value, Symbol):
+        return {"Value": str(value), "ValueSize": len(value)}
+    if isinstance(value, Described):
+        return {"Descriptor": _element(value.descriptor), "Value": _element(value.value)}
+    return json_value(value) if isinstance(value, Raw) or not isinstance(value, bytes) else list(value)
+
+
+def _float(value: float) -> Any:
+    if not math.isfinite(value):
+        return _NON_FINITE[str(float(value))]
+    if not isinstance(value, Float):
+        return value
+    packed = struct.pack(">f", value)
+    shortest = (float(f"{value:.{digits}g}") for digits in range(6 if abs(value) >= 2**-126 else 1, 10))
+    return next(each for each in shortest if struct.pack(">f", each) == packed)
+
+
+def _instant(milliseconds: int) -> str:
+    """Return the text of a DateTime; .NET's begin with 1970 here, and the last one has no zone."""
+    try:
+        return _text_of(max(EPOCH, EPOCH + timedelta(milliseconds=milliseconds))) + "Z"
+    except OverflowError:
+        return LAST_DATE_TIME if milliseconds > 0 else _text_of(EPOCH) + "Z"
+
+
+def json_offset(milliseconds: int) -> str:
+    """Return the text of a DateTimeOffset, which .NET has for the times among a message's own properties."""
+    return _instant(milliseconds).removesuffix("Z") + "+00:00"
+
+
+def _text_of(moment: datetime) -> str:
+    text = moment.replace(tzinfo=None).isoformat()
+    return text.rstrip("0") if "." in text else text
+
+
+def _raw(value: Raw) -> Any:
+    """Return a uuid, a char or a decimal."""
+    code, content = value[0], bytes(value[1:])
+    if code == 0x98:
+        return str(UUID(bytes=content))
+    if code == 0x73:
+        return content.decode("utf-32-be", "replace")
+    return _decimal(content)
+
+
+def _decimal(content: bytes) -> float:
+    """Return a decimal as .NET reads it: its lowest 96 bits, and the lowest 8 bits of the count of its digits."""
+    bias, short_bits = {4: (101, 23), 8: (398, 53), 16: (6176, 113)}[len(content)]
+    bits = int.from_bytes(content[1:], "big") | (content[0] & 0x7F) << 8 * (len(content) - 1)
+    exponent = (bits >> short_bits) - bias
+    digits = -exponent & 0xFF if exponent <= 0 else 0
+    coefficient = (bits & ((1 << short_bits) - 1)) % LIMIT
+    if content[0] & 0x60 == 0x60 or digits > MOST_DIGITS or coefficient * 10 ** max(exponent, 0) >= LIMIT:
+        raise NotConverted("a decimal that System.Decimal cannot hold")
+    number = float(f"{coefficient}e{exponent if exponent > 0 else -digits}")
+    return -number if content[0] & 0x80 else number
+
+
+def _described(value: Described) -> Any:
+    if not isinstance(value.descriptor, Symbol):
+        raise NotConverted("a value whose descriptor is no symbol")
+    ticks = value.value
+    if value.descriptor == URI:
+        return str(value.value)
+    if value.descriptor == DATE_TIME_OFFSET:
+        seconds, fraction = divmod(ticks, TICKS)
+        text = (NET_BEGINNING + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+        return text + (f".{fraction:07}".rstrip("0") if fraction else "") + "+00:00"
+    return _span(ticks) if value.descriptor == TIME_SPAN else _DROPPED
+
+
+def _span(ticks: int) -> str:
+    """Return the text of a TimeSpan: [-][days.]hh:mm:ss[.fraction]."""
+    seconds, fraction = divmod(abs(ticks), TICKS)
+    days, seconds = divmod(seconds, 86_400)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return ("-" if ticks < 0 else "") + (f"{days}." if days else "") + text + (f".{fraction:07}" if fraction else "")
+
+
+logger = logging.getLogger("functions_host")
+
+EXCEEDED = (
+    "Exceeded language worker restart retry count for runtime:python. Shutting down and proactively recycling the "
+    "Functions Host"
+)
+RECYCLED, REFUSED = 87, 78  # exit codes: of a host that ends itself, and of a worker that cannot run the app
+MOST_DEATHS = 3
+APART = timedelta(minutes=30)
+WITH_PARENT = "--ends-with-parent"
+
+
+class Deaths:
+    """The deaths of the workers; one that comes half an hour after the last is the first again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last: float | None = None
+
+    def add(self, at: float) -> bool:
+        """Count a death at a second of a monotonic clock; return True when the host ends."""
+        if self._last is not None and at - self._last >= APART.total_seconds():
+            self.count = 0
+        self.count, self._last = self.count + 1, at
+        return self.count >= MOST_DEATHS
+
+
+class Supervisor:
+    """The parent of one worker at a time. `command` starts a worker on the port that the first one gets too."""
+
+    def __init__(self, command: Sequence[str], clock: Callable[[], float]) -> None:
+        self._command = command
+        self._clock = clock
+        self._deaths = Deaths()
+        self._is_stopping = False
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        """Run workers until a signal, or until the host ends; return the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._pass_on)
+        while True:
+            code = self._run_worker()
+            if self._is_stopping or code == REFUSED:
+                return 1 if code == REFUSED else code
+            is_last = self._deaths.add(self._clock())
+            about = {"action": "worker_died", "exit_code": code, "deaths": self._deaths.count}
+            logger.error("the worker process died", extra=about)
+            if is_last:
+                logger.critical(EXCEEDED, extra={"action": "host_recycled"})
+                return RECYCLED
+
+    def _run_worker(self) -> int:
+        """Run a worker in its own session, so that Ctrl-C reaches it once; it ends when this process does."""
+        with subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True) as self._worker:
+            if self._is_stopping:
+                self._worker.terminate()
+            return self._worker.wait()
+
+    def _pass_on(self, number: int, _: object) -> None:
+        self._is_stopping = True
+        if self._worker is not None:
+            self._worker.send_signal(number)
+
+
+def command_of(arguments: Sequence[str], port: int) -> list[str]:
+    """Return the command of a worker with the arguments of its host."""
+    return [sys.executable, "-m", "local.functions_host", *arguments, "--port", str(port), WITH_PARENT]
+
+
+def free_port(wanted: int) -> int:
+    """Return the port, or a free one for 0, so that every worker has the same."""
+    with socket.socket() as candidate:
+        candidate.bind(("127.0.0.1", 0))
+        return wanted or int(candidate.getsockname()[1])

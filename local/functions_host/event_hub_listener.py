@@ -10,9 +10,9 @@ from local.functions_host.clock import Clock
 from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
 from local.functions_host.event_source import EventSource, HubAddress, HubEvent
 from local.functions_host.function import FunctionDescription
-from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending, Invoker
 from local.functions_host.partition_pump import REOPEN_AFTER, Deliver, HostCheckpoint, PartitionPump, PumpParts
+from local.functions_host.settings import EventHubOptions
 from local.functions_host.state_file import StateFile
 
 logger = logging.getLogger("functions_host")

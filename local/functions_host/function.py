@@ -1,12 +1,75 @@
-"""A function as the host sees it after indexing: its trigger, its bindings and its retry policy."""
+"""A function as the host sees it after indexing: its trigger, its bindings and its retry policy.
+
+Sources: WebJobs SDK `RandomizedExponentialBackoffStrategy` (first delay = minimum, then minimum plus
+0.8..1.2 x 2^(n-1) x minimum, limited by the maximum) and the host's `Utility.ValidateRetryOptions`.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from local.functions_host.errors import IndexingFailed
-from local.functions_host.retry_policy import RetryPolicy, parse_retry_policy
+from local.functions_host.json_sections import parse_time_span
+
+STRATEGIES = ("fixed_delay", "exponential_backoff")
+LARGEST_EXPONENT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """`max_retry_count` -1 retries for ever. A fixed delay is a back-off whose `minimum` is its `maximum`."""
+
+    max_retry_count: int
+    minimum: timedelta
+    maximum: timedelta
+
+    def allows(self, retries_done: int) -> bool:
+        """Return True when a retry may follow `retries_done` retries."""
+        return self.max_retry_count == -1 or retries_done < self.max_retry_count
+
+    def within(self, longest: timedelta) -> "RetryPolicy":
+        """Return the policy with no pause longer than this one."""
+        return replace(self, minimum=min(self.minimum, longest), maximum=min(self.maximum, longest))
+
+    def delay(self, retries_done: int, chance: Callable[[], float]) -> timedelta:
+        """Return the delay before the next retry; `chance` gives a number in [0, 1)."""
+        if retries_done == 0:
+            return min(self.minimum, self.maximum)
+        growth = (0.8 + 0.4 * chance()) * 2 ** min(retries_done - 1, LARGEST_EXPONENT)
+        if growth * self.minimum.total_seconds() >= self.maximum.total_seconds():
+            return self.maximum
+        return min(self.minimum + growth * self.minimum, self.maximum)
+
+
+def parse_retry_policy(settings: Mapping[str, str] | None) -> RetryPolicy | None:
+    """Return the policy of `@app.retry`, or None without one; raise ValueError where the host refuses it."""
+    if not settings:
+        return None
+    strategy = settings.get("strategy")
+    if strategy not in STRATEGIES:
+        raise ValueError(f"retry strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    names = ("delay_interval",) * 2 if strategy == "fixed_delay" else ("minimum_interval", "maximum_interval")
+    minimum, maximum = (_interval(settings, name) for name in names)
+    return RetryPolicy(_count(settings.get("max_retry_count")), minimum, maximum)
+
+
+def _count(value: str | None) -> int:
+    try:
+        count = int(value or "")
+    except ValueError:
+        count = -2
+    if count < -1:
+        raise ValueError(f"retry max_retry_count must be -1 (for ever) or a whole number, not {value!r}")
+    return count
+
+
+def _interval(settings: Mapping[str, str], name: str) -> timedelta:
+    value = settings.get(name)
+    if not value:
+        raise ValueError(f"retry {name} is missing: it is required by the strategy {settings['strategy']}")
+    return parse_time_span(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from local.short_form import STANDARD, ShortForm
+from local.programs import STANDARD, ShortForm
 
 current_invocation_id: ContextVar[str | None] = ContextVar("invocation_id", default=None)
 

@@ -11,7 +11,7 @@ from typing import Any
 from azure.eventhub import EventData
 
 from core.remote.hub.wire import RECEIVERS, STAMPS, ReadMessage
-from local.functions_host.deliveries import PARTITION_KEY, Delivery, delivery_of
+from local.functions_host.event_source import PARTITION_KEY, Delivery, delivery_of
 
 _DELIVERY = b"delivery"
 _STAMPS, _KEY = frozenset(STAMPS), STAMPS[3]

@@ -1,5 +1,7 @@
 """Deliver the batches of one partition, one at a time, and advance the host checkpoint by the host's rules.
 
+Source: `EventHubListener.PartitionProcessor`; the real host promises neither bound.
+
 Source: `EventHubListener.PartitionProcessor`. The host checkpoint advances after every invocation, whatever its
 outcome, unless the host stops in the middle of the batch. A partition without a checkpoint gets its first events at
 once, however few they are.
@@ -16,11 +18,31 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from operator import lt
 
-from local.functions_host.batches import next_batch
-from local.functions_host.clock import Clock, unless
+from local.functions_host.clock import Clock, sleep_until, unless
 from local.functions_host.event_source import EventSource, EventStream, HubEvent, ReaderStopped, StartAt
-from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
+from local.functions_host.settings import EventHubOptions
+
+
+async def next_batch(stream: EventStream, options: EventHubOptions, clock: Clock) -> Sequence[HubEvent]:
+    """Return the next batch of a stream; the longest wait begins with its first event."""
+    batch = await stream.read(options.max_event_batch_size)
+    if len(batch) >= options.min_event_batch_size:
+        return batch
+    return await _filled(list(batch), stream, options, clock)
+
+
+async def _filled(
+    batch: list[HubEvent], stream: EventStream, options: EventHubOptions, clock: Clock
+) -> Sequence[HubEvent]:
+    due_at = clock.now() + options.max_wait_time
+    while len(batch) < options.min_event_batch_size:
+        more = await unless(sleep_until(clock, due_at), stream.read(options.max_event_batch_size - len(batch)))
+        if more is None:
+            break
+        batch.extend(more)
+    return batch
+
 
 logger = logging.getLogger("functions_host")
 

@@ -13,8 +13,8 @@ from azure.eventhub import EventData
 from core.remote.hub.events import body_of, text_of
 from core.remote.hub.wire import Encoded
 from local.event_hubs.codec import DecodeError
+from local.functions_host.event_hub_inputs import NotConverted, json_annotations, json_offset, json_properties
 from local.functions_host.event_source import HubEvent
-from local.functions_host.json_net import NotConverted, json_annotations, json_offset, json_properties
 
 logger = logging.getLogger("functions_host")
 

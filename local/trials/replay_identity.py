@@ -1,11 +1,15 @@
 """Replay identity: a replay of all events writes the rows that their first ingestion wrote."""
 
 import random
-from collections.abc import Iterable, Sequence
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from datetime import timedelta
-from itertools import count, zip_longest
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import count, islice, zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
@@ -14,20 +18,102 @@ from msgspec import structs
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.store.letters import Letters
 from core.model.clock import Clock
-from core.model.events import Event, EventBatch
+from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
+from core.model.hub import Extent, Place
 from core.model.rows import Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.run import ReplayKind
+from core.replay.ranges import ReplayOrder
+from core.replay.run import ReplayKind, replay_task
 from core.replay.store.replays import Replays
 from core.store.database import Database
 from core.store.decoding import row_reader
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.rooms import rooms_of
-from local.trials.memory import memory_connection
+from core.store.sqlite.schema import migrate_sqlite
+from core.tasks.run import open_parts, open_task, work_on
+from core.tasks.task import TaskOrder
+from core.transforms.rooms import Room, rooms_of
 from local.trials.outcomes import BEGINNING, Given, event_of, shown, transform_of
-from local.trials.replaying import EVENTS, STREAM, TrialLog, register, replay_all
+
+
+@cache
+def migrated(rooms: tuple[Room, ...] = ()) -> bytes:
+    """Return a database with our migrations and those of rooms.
+
+    It is made once in a process, because migrations take longer than most tests.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "store.db"
+        migrate_sqlite(path, rooms)
+        return path.read_bytes()
+
+
+def memory_connection(rooms: tuple[Room, ...] = ()) -> sqlite3.Connection:
+    """Return a connection to a new, migrated database in memory."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.deserialize(_without_wal(migrated(rooms)))
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _without_wal(database: bytes) -> bytes:
+    """Return a database whose header asks for no write-ahead log, which memory cannot have."""
+    return database[:18] + b"\x01\x01" + database[20:]
+
+
+STREAM = Stream("trial/events", "trial")
+EVENTS, KNOWN = (STREAM.partition(PartitionId(name)) for name in ("0", "known"))
+DAY = timedelta(days=1)
+
+
+def register(rows: Sequence[Row], means: Means) -> None:
+    """Write states that the store has before the first event."""
+    if rows:
+        seeding = Transform("known/1", lambda event, _: rows)
+        ingest_batch(EventBatch(KNOWN, (event_of(b""),), "known"), replace(means, transform=seeding))
+
+
+def replay_all(means: ReplayKind, *, is_dry_run: bool) -> UUID:
+    """Replay every event of a trial to the end, and return the id of the job."""
+    stream_id, now = means.store.open_stream(means.stream), means.clock.now()
+    order = TaskOrder(means.clock.new_id(), stream_id, "trial", "replay of every event", now)
+    wanted = ReplayOrder((EVENTS.partition_id,), None, None, "{}", is_dry_run)
+    last = means.hub.extent(EVENTS).last
+    job_id = open_task(replay_task(order, wanted, means, most_events=last + 1), means.tasks).task_id
+    while partition_ids := open_parts(job_id, means):
+        for each in partition_ids:
+            work_on(job_id, each, means, means.clock.now() + DAY)
+    return job_id
+
+
+class TrialLog:
+    """A HubReader over one partition that still has every event; `read` begins with number 0 each time."""
+
+    def __init__(self, read: Callable[[], Iterable[Event]], events: int) -> None:
+        self._read = read
+        self._events = events
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return (EVENTS,)
+
+    def created_at(self) -> datetime:
+        return BEGINNING
+
+    def extent(self, partition: Partition) -> Extent:
+        return Extent(SequenceNumber(0), SequenceNumber(self._events - 1), BEGINNING + timedelta(seconds=self._events))
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        return next(iter(self._read()), None)  # a trial asks for the ends only
+
+    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
+        return next(self.read_range(partition, sequence_number, sequence_number, BEGINNING), None)
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        yield from islice(self._read(), first, last + 1)
+
 
 BATCH = 7  # events, so that a few events make several commits
 NOW = BEGINNING + timedelta(days=365)

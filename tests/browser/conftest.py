@@ -19,9 +19,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from local.feed.domains import HOMES
-from local.processes import Children
-from local.stack import HUB, Place, Stack
+from local.feed.businesses import HOMES
+from local.stack.processes import Children
+from local.stack.stack import HUB, Place, Stack
 from tests.browser import homes
 from tests.browser.tab import Tab, chromium
 from tests.patience import Patience, allowed

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.processes import Children
+from local.stack.processes import Children
 from tests.browser.conftest import Run
 from tests.browser.tab import HEIGHT, SCHEMES
 from tests.browser.test_ops import show

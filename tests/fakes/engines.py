@@ -11,7 +11,7 @@ from typing import Protocol
 from core.model.connection import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from local.trials.memory import memory_connection
+from local.trials.replay_identity import memory_connection
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.lengths import enforce_lengths
 from tests.fakes.rooms import EXAMPLES, Rooms

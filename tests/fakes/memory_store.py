@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from core.store.sqlite.database import SqliteDatabase
-from local.trials.memory import memory_connection
+from local.trials.replay_identity import memory_connection
 from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store

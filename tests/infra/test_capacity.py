@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.functions_host.time_spans import parse_time_span
+from local.functions_host.json_sections import parse_time_span
 from tests.patience import allowed
 from tests.repo.product import ROOT
 from tools.capacity import limits

@@ -10,7 +10,7 @@ import pytest
 from core.errors import SettingsRefused
 from core.remote.hub import consumer
 from core.settings import read_settings
-from local.feed.domains import HOMES
+from local.feed.businesses import HOMES
 from local.feed.homes import Script, home_minutes
 from tests.repo.product import MODULES, ROOT, name_of, nodes_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.settings import read_settings
 from handlers.web.requests import LARGEST_BODY
-from local.functions_host.time_spans import parse_time_span
+from local.functions_host.json_sections import parse_time_span
 from tests.infra.bicep import read_text
 from tests.repo.product import ROOT
 

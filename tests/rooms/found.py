@@ -12,10 +12,8 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.transforms import load_transform
 from core.transforms.rooms import TRANSFORM, Room, module_of
-from local.feed.domains import UnknownDomain
-from local.feed.sample import Line, read_sample
-from local.lines import samples_in
-from local.sampled import folder_of, transform_named
+from local.feed.businesses import UnknownDomain, folder_of, transform_named
+from local.feed.event_file import Line, read_sample, samples_in
 from local.trials.outcomes import Outcome, outcome_of
 from tests.fakes.builders import event
 

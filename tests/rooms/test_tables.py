@@ -16,7 +16,7 @@ from hubledger.cli.ddl.diff import next_migration
 from hubledger.cli.ddl.room import rights_text
 from hubledger.cli.ddl.schema import read_schema, scripts_of
 from local.explain import rights_of_statements
-from local.trials.memory import memory_connection
+from local.trials.replay_identity import memory_connection
 from tests.rooms.found import transform_of
 from tests.sql.gates import gates
 from tests.sql.grants import grants_of

@@ -14,8 +14,8 @@ import pytest
 from infra.hooks.deployer.sign_in import open_identity
 from infra.hooks.smoke.app import App
 from infra.hooks.smoke.event import Hub
-from local.processes import Children
-from local.stack import HUB, Place, Stack
+from local.stack.processes import Children
+from local.stack.stack import HUB, Place, Stack
 
 TRANSFORM = "examples.home_security"
 

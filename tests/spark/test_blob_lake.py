@@ -17,7 +17,7 @@ from core.remote.spark.lakes import BlobStorage
 from core.transforms.aggregates import find_aggregate
 from jobs.lake import gold_layout
 from jobs.lake_files import CONNECTION, read_files
-from local import azurite
+from local.stack import azurite
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import gas, switch
 from tests.spark.world import Fate, World

@@ -2,7 +2,7 @@
 
 import re
 
-from local.rights import Use
+from local.explain import Use
 from tests.sql.statements import without_comments
 
 

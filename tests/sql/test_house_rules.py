@@ -11,7 +11,7 @@ from core.store.migrations import load_migrations
 from core.store.queries import ROWS, Param, load_queries
 from core.store.script import Named, OfRows, RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
-from local.rights import uses_of
+from local.explain import uses_of
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.statements import (

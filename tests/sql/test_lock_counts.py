@@ -13,7 +13,7 @@ from core.store.queries import load_queries
 from core.store.script import RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
 from core.transforms.aggregates import load_aggregates
-from local.rights import uses_of
+from local.explain import uses_of
 from tests.checkout import ROOT
 from tests.offenders import holds_for
 from tests.sql.indexes import Index, indexes

@@ -9,7 +9,7 @@ from core.model.rows import row_table
 from core.store.queries import load_queries
 from core.store.sqlserver.batch import step_text
 from core.transforms.aggregates import load_aggregates
-from local.rights import uses_of
+from local.explain import uses_of
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.statements import without_comments

@@ -9,7 +9,7 @@ import pytest
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import in_schema
 from infra.hooks.database import USER
-from local.rights import Use
+from local.explain import Use
 from tests.fakes.server_schema import shared_schema
 from tests.sql.test_rights import MADE, all_grants, granted
 

@@ -10,8 +10,7 @@ from core.store.queries import SQL, load_queries
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from hubledger.cli.ddl.room import rights_text
-from local.explain import OF_THE_OWNER, rights_of_statements
-from local.rights import Use, uses_of
+from local.explain import OF_THE_OWNER, Use, rights_of_statements, uses_of
 from tests.offenders import holds_for
 from tests.sql.grants import grants_of
 from tests.sql.statements import every_batch

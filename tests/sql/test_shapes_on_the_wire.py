@@ -21,8 +21,8 @@ from core.store.memory import Memory
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.stream import OneStream
 from examples.home_security import transform as home_security
-from local.feed.domains import HOMES
-from local.feed.planned import FIRST_INSTANT
+from local.feed.businesses import HOMES
+from local.feed.planned_events import FIRST_INSTANT
 from tests.fakes.builders import STREAM, FakeClock, stamps
 from tests.fakes.store import Store
 from tests.fakes.tds_server import PREPARE_AND_EXECUTE, TdsServer

@@ -26,8 +26,7 @@ from core.store.sqlite.database import STORE_TIME
 from core.store.sqlite.rows import EXACT_FLOAT, many_values, rows_text
 from core.store.sqlite.windows import ROWS_HASH
 from core.store.stream import OneStream
-from local.explain import OF_THE_OWNER
-from local.rights import uses_of
+from local.explain import OF_THE_OWNER, uses_of
 from tests.fakes.rooms import all_migrations
 from tests.sql.distinct import Distinct, hints_of
 from tests.sql.statements import every_script

@@ -14,7 +14,7 @@ from core.errors import PoisonEvent
 from core.model.events import Event
 from hubledger.cli.console import Refused
 from hubledger.cli.lines import read_events
-from local.lines import has_bodies, is_container, opened
+from local.feed.event_file import has_bodies, is_container, opened
 from local.trials.outcomes import event_of
 
 Name = Literal["json", "gzip", "avro", "protobuf"]

@@ -23,7 +23,7 @@ from hubledger.cli.scaffold.design import Design
 from hubledger.cli.scaffold.sample import objects_of
 from hubledger.cli.scaffold.tests import tests_text
 from hubledger.cli.scaffold.transform import transform_text
-from local.lines import IN_BASE64, samples_in
+from local.feed.event_file import IN_BASE64, samples_in
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
 
 _CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECASE)

@@ -19,7 +19,7 @@ from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.each import Each
 from hubledger.cli.scaffold.fields import EPOCHS, LONGEST_TEXT, Field, Kind, checked, column_of, new_field
-from local.lines import events_in, has_bodies
+from local.feed.event_file import events_in, has_bodies
 
 MOST_SAMPLES, MOST_BYTES = 100, 1024 * 1024  # lines that become the samples of the room, and their bytes
 _INTEGERS, _DIGITS = range(-(2**63), 2**63), 28  # beyond an integer; digits before the point of a decimal

@@ -3,7 +3,7 @@
 from hubledger.cli.scaffold.code import bracketed, module
 from hubledger.cli.scaffold.design import Design
 from hubledger.cli.scaffold.samples import values_of
-from local.lines import IN_BASE64
+from local.feed.event_file import IN_BASE64
 
 
 def tests_text(design: Design) -> str:

@@ -11,7 +11,7 @@ from core.replay.store.replays import Replays
 from core.store.database import Database
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import CLOCK
-from local.trials.replaying import STREAM, TrialLog, replay_all
+from local.trials.replay_identity import STREAM, TrialLog, replay_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.store.database import Database
 from hubledger.cli.lines import EventFile
-from local.trials.replaying import EVENTS
+from local.trials.replay_identity import EVENTS
 
 BATCH = 100  # events: if the store refuses each of them, one invocation can isolate them all
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid4, chance=random.random)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from core.model.rows import row_table
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.rooms import rooms_of
-from local.trials.memory import migrated
+from local.trials.replay_identity import migrated
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from local.functions_host.durable.history import Event
 from local.functions_host.durable.instances import Instance
-from local.functions_host.worker import Outcome
+from local.functions_host.invoker import Outcome
 
 SCHEMA_V3 = 2
 FAILURE_MARK = "\n\n$OutOfProcData$:"

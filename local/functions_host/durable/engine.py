@@ -1,10 +1,13 @@
 """Run the turns of orchestrators and entities, and the activities: read, invoke, commit.
 
+Source: the extension's TaskActivityShim; the shape of a failure is that of its serialized exception.
+
 An orchestration or entity has one turn at a time. Turns of different ones, and activities, run at the same time up to
 the limits of host.json. The next process repeats the work that a killed process had not committed.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -14,17 +17,48 @@ from typing import Any
 from azure.functions.meta import Datum
 
 from local.functions_host.clock import Clock, sleep_until, unless
-from local.functions_host.durable.activities import run_activity
 from local.functions_host.durable.answers import Unreadable, read_answer
-from local.functions_host.durable.commits import ActivityDue, EpisodeCommit, Outgoing
 from local.functions_host.durable.entities import batch_text, conclude_batch, names_of
 from local.functions_host.durable.episodes import Turn, begin, conclude, fail
 from local.functions_host.durable.functions import DurableFunctions, Kind, UnknownFunction
-from local.functions_host.durable.instances import is_entity
+from local.functions_host.durable.history import Event, EventType, event
+from local.functions_host.durable.instances import ActivityDue, ActivityOrder, EpisodeCommit, Outgoing, is_entity
 from local.functions_host.durable.options import DurableOptions
 from local.functions_host.durable.store import DurableStore, StateFault
-from local.functions_host.invoker import Invoker, TriggerInputs
-from local.functions_host.worker import Outcome
+from local.functions_host.invoker import Invoker, Outcome, TriggerInputs
+
+
+async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoker: Invoker) -> Event:
+    """Run the activity; return TaskCompleted or TaskFailed."""
+    try:
+        function = functions.get(Kind.ACTIVITY, order.name)
+    except UnknownFunction as error:
+        return _failed(order, Outcome(error=str(error)))
+    inputs = TriggerInputs({function.trigger.name: Datum(order.input, "string")})
+    outcome = await invoker.invoke(function, inputs)
+    if outcome.error is not None:
+        return _failed(order, outcome)
+    return event(EventType.TASK_COMPLETED, TaskScheduledId=order.task_id, Result=_result(outcome.value))
+
+
+def _result(value: Any) -> str | None:
+    """Return the activity's result as JSON; None means null too."""
+    return None if value is None or value.value in (None, "null") else str(value.value)
+
+
+def _failed(order: ActivityOrder, outcome: Outcome) -> Event:
+    details = {
+        "$type": "System.Exception, System.Private.CoreLib",
+        "Message": f" {outcome.error}",
+        "StackTrace": outcome.stack,
+    }
+    return event(
+        EventType.TASK_FAILED,
+        TaskScheduledId=order.task_id,
+        Reason=f"Activity function '{order.name}' failed:  {outcome.error}",
+        Details=json.dumps(details),
+    )
+
 
 logger = logging.getLogger("functions_host")
 

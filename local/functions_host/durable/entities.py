@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from local.functions_host.durable.commits import EntityBatch, EntityCommit, Outgoing
 from local.functions_host.durable.history import Event, event_raised
-from local.functions_host.worker import Outcome
+from local.functions_host.durable.instances import EntityBatch, EntityCommit, Outgoing
+from local.functions_host.invoker import Outcome
 
 
 def signal(operation: str, request_id: str, text: str | None) -> Event:

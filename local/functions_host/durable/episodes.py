@@ -9,12 +9,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from local.functions_host.durable.answers import Answer, request_text
-from local.functions_host.durable.commits import ActivityOrder, ChildOrder, Entry, Episode, EpisodeCommit, Outgoing
-from local.functions_host.durable.functions import DurableFunctions, UnknownFunction
+from local.functions_host.durable.functions import (
+    ActivityCall,
+    ChildCall,
+    DurableFunctions,
+    EntityRequest,
+    TimerSet,
+    UnknownFunction,
+    Work,
+)
 from local.functions_host.durable.history import CONTROLS, Event, EventType, event, stamped
-from local.functions_host.durable.instances import Instance, NewInstance, Parent, Status
+from local.functions_host.durable.instances import (
+    ActivityOrder,
+    ChildOrder,
+    Entry,
+    Episode,
+    EpisodeCommit,
+    Instance,
+    NewInstance,
+    Outgoing,
+    Parent,
+    Status,
+)
 from local.functions_host.durable.replay import Caller, NonDeterministic, Replayed, replay
-from local.functions_host.durable.work import ActivityCall, ChildCall, EntityRequest, TimerSet, Work
 from local.functions_host.errors import NotEmulated
 
 SECOND = timedelta(seconds=1)

@@ -18,10 +18,11 @@ from local.functions_host.durable.orchestrations import (
     NoSuchInstance,
     NotEnded,
     Orchestrations,
+    Query,
+    QueryFault,
     WrongId,
     as_json,
 )
-from local.functions_host.durable.queries import Query, QueryFault
 from local.functions_host.durable.statuses import history_json, status_json
 from local.functions_host.durable.store import InstanceExists
 

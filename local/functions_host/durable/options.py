@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from local.functions_host.sections import Section, whole_number
+from local.functions_host.json_sections import Section, whole_number
 
 PER_CORE = 10
 HUB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,44}")

@@ -15,10 +15,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from local.functions_host.durable.functions import DurableFunctions, Kind
+from local.functions_host.durable.functions import (
+    ActivityCall,
+    ChildCall,
+    DurableFunctions,
+    EntityRequest,
+    Kind,
+    TimerSet,
+    Work,
+    agrees,
+)
 from local.functions_host.durable.history import Event, EventType, from_stamp
 from local.functions_host.durable.tasks import AllOf, AnyOf, Retry, Task, retry_options
-from local.functions_host.durable.work import ActivityCall, ChildCall, EntityRequest, TimerSet, Work, agrees
 from local.functions_host.errors import NotEmulated
 
 ORDERED = frozenset(

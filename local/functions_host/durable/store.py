@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from local.functions_host.durable import statements as sql
-from local.functions_host.durable.commits import (
+from local.functions_host.durable.history import CONTROLS, Event, execution_started, stamped
+from local.functions_host.durable.instances import (
     ActivityDue,
     ActivityOrder,
     ChildOrder,
@@ -21,10 +22,13 @@ from local.functions_host.durable.commits import (
     Entry,
     Episode,
     EpisodeCommit,
+    Instance,
+    InstanceFilter,
+    NewInstance,
     Outgoing,
+    Parent,
+    Status,
 )
-from local.functions_host.durable.history import CONTROLS, Event, execution_started, stamped
-from local.functions_host.durable.instances import Instance, InstanceFilter, NewInstance, Parent, Status
 
 NO_LIMIT = -1
 StateFault = sqlite3.Error  # any method raises it when the file cannot be read or written

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from local.aggregating import SUBMIT
-from local.processes import APP
+from local.demo.aggregation import SUBMIT
+from local.stack.processes import APP
 from tests.acceptance.demo.started import KEYS, Ended, Start, free_port, wait_until
 from tests.patience import allowed
 from tests.spark.here import environment, lacking

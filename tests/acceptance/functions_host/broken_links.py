@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from local.event_hubs import Emulator
+from local.functions_host.app_settings import HubConnection
 from local.functions_host.clock import Clock
-from local.functions_host.connections import HubConnection
 from local.functions_host.event_source import START, HubAddress, HubEvent
-from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
 from local.functions_host.partition_pump import HostCheckpoint, PartitionPump, PumpParts
-from local.functions_host.sdk_source import SdkSource
+from local.functions_host.sdk_stream import SdkSource
+from local.functions_host.settings import EventHubOptions
 from tests.acceptance.functions_host.publishing import HUB, publish
 from tests.unit.local.functions_host.doubles import eventually
 

@@ -11,10 +11,10 @@ from typing import Any
 import aiohttp
 
 from local.functions_host import FunctionsHost, HostOptions
+from local.functions_host.app_settings import HubConnection
 from local.functions_host.clock import Clock
-from local.functions_host.connections import HubConnection
 from local.functions_host.event_source import EventSource
-from local.functions_host.host_json import EventHubOptions
+from local.functions_host.settings import EventHubOptions
 from tests.unit.local.functions_host.doubles import MemoryHub, eventually
 
 CONNECTION_STRING = (

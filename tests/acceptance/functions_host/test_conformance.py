@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from local.functions_host import HostOptions, IndexingFailed
-from local.functions_host.worker import Worker
+from local.functions_host.invoker import Worker
 from tests.acceptance.functions_host.conftest import WORKERS
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, Sample, seen, serving_sample

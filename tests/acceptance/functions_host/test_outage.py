@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.domains import HOMES
-from local.recount import recount
+from local.feed.businesses import HOMES
+from local.recount.recount import recount
 from tests.acceptance.demo.test_feed import Feeding
 from tests.acceptance.gaps.apps import DEADLINE, HUB, OFTEN, App, working
 from tests.fakes.engines import SqliteEngine

@@ -8,7 +8,7 @@ from core.ingest.trigger import Carrying
 from core.model.events import PartitionId
 from core.store.sqlite.database import SqliteDatabase
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA
-from local.feed.undeliverable import section
+from local.feed.dangers import section
 from tests.acceptance.functions_host.publishing import publish_raw
 from tests.acceptance.game_days.day import Day
 from tests.acceptance.gaps.apps import HUB, PARTITIONS, STREAM

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from examples.home_security.transform import SensorReading
-from local.books import count_gaps, read_books
+from local.stack.app_totals import count_gaps, read_books
 from tests.acceptance.gaps.apps import DEADLINE, HUB, SELDOM, App, working
 from tests.fakes.kept import KeptRow
 from tests.patience import allowed

@@ -14,8 +14,8 @@ from infra.hooks.patience import Clock
 from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.key import FUNCTIONS
 from infra.hooks.smoke.run import prove_deployment
-from local.processes import Children
-from local.stack import HUB, Place, Stack
+from local.stack.processes import Children
+from local.stack.stack import HUB, Place, Stack
 from tests.acceptance.postdeploy.azure import DEPLOYER, Azure, token
 from tests.fakes.leaping import Leaping
 from tests.infra.test_hooks import ENVIRONMENT, WIRED

@@ -12,11 +12,11 @@ import pytest
 
 from local.acceptance.__main__ import DANGEROUS, main
 from local.acceptance.hosts import Func, Somewhere, free_port
-from local.acceptance.job import Acceptance, StepFailed, Target
-from local.consumers import Host
-from local.dangerous import DEADLY
-from local.processes import APP, Children
-from local.stack import Place, Stack
+from local.acceptance.steps import Acceptance, StepFailed, Target
+from local.feed.dangers import DEADLY
+from local.stack.consumers import Host
+from local.stack.processes import APP, Children
+from local.stack.stack import Place, Stack
 from tests.patience import allowed, until
 
 pytestmark = pytest.mark.slow

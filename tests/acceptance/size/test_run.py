@@ -11,9 +11,9 @@ import pytest
 from bench.size.paced import measure_paced
 from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
-from local.processes import Children
-from local.proof import redelivered
-from local.stack import Place, Stack
+from local.demo.proof import redelivered
+from local.stack.processes import Children
+from local.stack.stack import Place, Stack
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local import azurite
+from local.stack import azurite
 from tests.acceptance.functions_host.conftest import app, empty_app, sample_app
 
 __all__ = ["app", "empty_app", "sample_app"]

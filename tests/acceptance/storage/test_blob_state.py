@@ -6,7 +6,7 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from local.functions_host import HostOptions
-from local.functions_host.blob_state import CONTAINER, BlobState
+from local.functions_host.blobs import CONTAINER, BlobState
 from local.functions_host.errors import HostError
 from local.functions_host.event_source import HubAddress
 from tests.acceptance.functions_host.command_line import run

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local.books import get, read_books
-from local.processes import Child
-from local.recount import recount
+from local.recount.recount import recount
+from local.stack.app_totals import get, read_books
+from local.stack.processes import Child
 from tests.acceptance.upgrade.rollout import Rollout, events_of_hub, rehearsal
 
 pytestmark = pytest.mark.slow

@@ -138,7 +138,7 @@ MUTANTS = (
         ("a batch that comes again is stored again", "if batch in known.batches:", "if False:"),
     ),
     *in_file(
-        "local/functions_host/blob_service.py",
+        "local/functions_host/blobs.py",
         "tests/acceptance/functions_host/test_blob_service.py",
         (
             "a checkpoint is written over one that was not read",

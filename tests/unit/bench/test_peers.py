@@ -23,10 +23,10 @@ from bench.peers.run import WORKER, Bench, Consumer, groups
 from bench.peers.table import Table, create_tables
 from bench.peers.watching import Look, Measured, measured
 from core.errors import PoisonEvent
-from local.feed.domains import HOMES
+from local.feed.businesses import HOMES
 from local.feed.record import ONCE, Record
-from local.processes import Children
-from local.stack import HUB, Place, Stack
+from local.stack.processes import Children
+from local.stack.stack import HUB, Place, Stack
 
 EVENTS = 2_000
 FEW = "few"  # a hub of two partitions: each has deliveries after a lost one, so nobody waits for the next look

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.waits import percentile, waits
-from local.event_hubs.disk import Disk
 from local.event_hubs.events import Event
+from local.event_hubs.log import Disk
 
 NOON = int(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp())
 

@@ -10,9 +10,9 @@ from core.remote.hub.wire import keep_values_encoded
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 from core.transforms.rooms import rooms_of
-from local.books import count_accounted, select
 from local.event_hubs.codec import Described, Symbol, Timestamp, ULong, encode
-from local.feed.domains import HOMES
+from local.feed.businesses import HOMES
+from local.stack.app_totals import count_accounted, select
 
 SIZE, BATCHES = 20, 5
 

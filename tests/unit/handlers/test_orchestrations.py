@@ -21,18 +21,16 @@ from core.store.sqlserver.odbc import Deadlines
 from handlers.dead_letters import keep_dead_letters, keep_running
 from handlers.orchestrations import PAUSE, SECOND, SLICE, STALLED_AFTER, VISIBILITY
 from handlers.tasks import drive, drive_task
-from local.functions_host.durable.commits import Outgoing
 from local.functions_host.durable.engine import Engine, Surroundings
 from local.functions_host.durable.functions import DurableFunctions
 from local.functions_host.durable.history import EventType, control, stamped
-from local.functions_host.durable.instances import Instance, NewInstance, Status
+from local.functions_host.durable.instances import Instance, NewInstance, Outgoing, Status
 from local.functions_host.durable.options import DurableOptions
 from local.functions_host.durable.statements import REMOVE_ACTIVITY
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.function import describe_function
-from local.functions_host.invoker import Invoker
-from local.functions_host.time_spans import parse_time_span
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.invoker import Invocation, Invoker, Outcome
+from local.functions_host.json_sections import parse_time_span
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ScriptedWorker, eventually
 

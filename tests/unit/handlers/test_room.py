@@ -48,7 +48,8 @@ def test_the_room_of_the_transform_brings_its_routes_pages_and_files(transform: 
 
 
 @pytest.mark.parametrize(
-    "transform", ["examples.flight_info", "local.dangerous", "no.such.room", "examples.nothing", "", "a..b", "no room"]
+    "transform",
+    ["examples.flight_info", "local.feed.dangers", "no.such.room", "examples.nothing", "", "a..b", "no room"],
 )
 def test_a_transform_without_routes_brings_none(transform: str) -> None:
     assert routes_of(transform) == RoomRoutes()

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from core.model.aggregates import Aggregate
-from local.aggregates import aggregate_of_demo
-from local.feed.domains import FLIGHTS, HOMES, Domain
+from local.demo.aggregation import aggregate_of_demo
+from local.feed.businesses import FLIGHTS, HOMES, Domain
 from tests.unit.local.feed.builders import flight_story, story
 from tests.unit.local.stores import Files
 

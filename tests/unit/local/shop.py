@@ -11,13 +11,13 @@ from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 from core.transforms.rooms import rooms_of
 from local.event_hubs.codec import Raw, Symbol, encode
-from local.event_hubs.disk import Disk
 from local.event_hubs.events import Unstamped, stamp
-from local.feed.domains import Domain, domain_of_sample
-from local.feed.planned import Minute
+from local.event_hubs.log import Disk
+from local.feed.businesses import Domain, domain_of_sample
+from local.feed.event_file import keyed_by, read_sample
+from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
-from local.feed.sample import keyed_by, read_sample
-from local.sample_recount import recount_sample
+from local.recount.sample_recount import recount_sample
 from tests.unit.local.stores import PARTITIONS, Files, ingest, settle_letters, write_record
 
 ROOMS = Path(__file__).parents[2] / "fixtures" / "rooms"

@@ -18,10 +18,10 @@ from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.spans import SequenceNumber
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
-from local.feed.domains import HOMES, Domain
-from local.feed.planned import Minute
+from local.feed.businesses import HOMES, Domain
+from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies, Record
-from local.recount import recount
+from local.recount.recount import recount
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 

@@ -1,4 +1,4 @@
-"""local/accounting.py: the wait of a demo ends, and says what it waits for."""
+"""local/demo/accounting.py: the wait of a demo ends, and says what it waits for."""
 
 import sqlite3
 from contextlib import closing
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.accounting import Accounting, NoProgress, Waited
+from local.demo.accounting import Accounting, NoProgress, Waited
 from tests.fakes.builders import keep_letters, partition
 from tests.fakes.engines import SqliteEngine
 

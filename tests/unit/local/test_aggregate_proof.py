@@ -1,14 +1,13 @@
-"""local/aggregate_proof.py: runs, replays and killed jobs are counted from the store, and each missing one is named."""
+"""aggregation.py: runs, replays and killed jobs are counted from the store, and each missing one is named."""
 
 from pathlib import Path
 
 import pytest
 
 from core.model.rows import row_table
-from local.aggregate_proof import KILLED, WANTED, busiest_home, count_work, missing, prove_aggregate
-from local.aggregate_recount import recount_aggregate
-from local.aggregates import aggregate_of_demo
-from local.feed.domains import FLIGHTS, HOMES, Domain
+from local.demo.aggregation import KILLED, WANTED, aggregate_of_demo, busiest_home, count_work, missing, prove_aggregate
+from local.feed.businesses import FLIGHTS, HOMES, Domain
+from local.recount.aggregates import recount_aggregate
 from tests.unit.local.aggregated import AGGREGATED, HOME_ACTIVITY
 from tests.unit.local.feed.builders import flight_story, story
 from tests.unit.local.stores import Files

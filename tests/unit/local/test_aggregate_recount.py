@@ -1,4 +1,4 @@
-"""local/aggregate_recount.py: the aggregates of both examples agree with their rows, and each change is named."""
+"""local/recount/aggregates.py: the aggregates of both examples agree with their rows, and each change is named."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from core.model.aggregates import Aggregate
-from local.aggregate_recount import SHOWN, recount_aggregate
-from local.feed.domains import FLIGHTS, HOMES
+from local.feed.businesses import FLIGHTS, HOMES
+from local.recount.aggregates import SHOWN, recount_aggregate
 from tests.unit.local.aggregated import FLIGHT_PUNCTUALITY, HOME_ACTIVITY, LEVELS, aggregated
 from tests.unit.local.stores import Files
 

@@ -1,4 +1,4 @@
-"""local/aggregating.py: steps of the host until nothing is new, against a server that answers from a list."""
+"""local/demo/aggregation.py: steps of the host until nothing is new, against a server that answers from a list."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.aggregates import NoAggregate, aggregate_of_demo, rows_per_event
-from local.aggregating import LOOKS, NotAggregated, aggregate_all
-from local.feed.domains import HOMES, domain_of_sample
-from local.feed.sample import Line, Sample
+from local.demo.aggregation import LOOKS, NoAggregate, NotAggregated, aggregate_all, aggregate_of_demo, rows_per_event
+from local.feed.businesses import HOMES, domain_of_sample
+from local.feed.event_file import Line, Sample
 from tests.rooms.found import outcomes_of, room_named
 from tests.unit.local.listed_host import Host
 from tests.unit.local.shop import shop

@@ -1,4 +1,4 @@
-"""local/books.py"""
+"""local/stack/app_totals.py"""
 
 import http.server
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.books import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
+from local.stack.app_totals import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
 from tests.fakes.engines import SqliteEngine
 from tests.patience import allowed
 from tests.unit.local.feed.builders import story

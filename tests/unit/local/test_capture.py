@@ -6,8 +6,8 @@ import pytest
 
 from local.capture import main, record_of
 from local.event_hubs.codec import Described, Raw, Timestamp, ULong, encode
-from local.event_hubs.disk import Disk
 from local.event_hubs.events import read_publication, stamp
+from local.event_hubs.log import Disk
 from local.event_hubs.sections import APPLICATION_PROPERTIES
 from tests.unit.local.event_hubs.messages import message
 

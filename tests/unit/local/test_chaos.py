@@ -1,4 +1,4 @@
-"""local/chaos.py: the plan of the blows, and their strikes."""
+"""local/demo/chaos.py: the plan of the blows, and their strikes."""
 
 import sqlite3
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from local.chaos import KILLS, LOCKED, LONGEST_DELAY, SKIPPED, Chaos, blow_plan
-from local.processes import Children
-from local.stack import Place, Stack
+from local.demo.chaos import KILLS, LOCKED, LONGEST_DELAY, SKIPPED, Chaos, blow_plan
+from local.stack.processes import Children
+from local.stack.stack import Place, Stack
 
 EVENTS = 10_000
 

@@ -1,4 +1,4 @@
-"""local/consumers.py: workers, with small processes in their place, and ticking."""
+"""local/stack/consumers.py: workers, with small processes in their place, and ticking."""
 
 import os
 import threading
@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from local.consumers import Workers, ticking
-from local.feed.domains import HOMES
-from local.processes import Child, ChildFailed, Children, Command
-from local.stack import Place, Stack
+from local.feed.businesses import HOMES
+from local.stack.consumers import Workers, ticking
+from local.stack.processes import Child, ChildFailed, Children, Command
+from local.stack.stack import Place, Stack
 from tests.patience import allowed
 
 

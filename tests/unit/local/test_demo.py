@@ -1,12 +1,12 @@
-"""local/demo.py: the options that it refuses before anything starts."""
+"""local/demo/__main__.py: the options that it refuses before anything starts."""
 
 import socket
 from pathlib import Path
 
 import pytest
 
-from local.demo import main
-from local.parser import BY_MAKE
+from local.demo.__main__ import main
+from local.programs import BY_MAKE
 
 
 def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,10 @@
-"""local/folders.py"""
+"""local/stack/folders.py"""
 
 from pathlib import Path
 
 import pytest
 
-from local.folders import FolderInUse, fresh_folder, kept_folder
+from local.stack.folders import FolderInUse, fresh_folder, kept_folder
 
 
 def test_a_kept_folder_keeps_its_content(tmp_path: Path) -> None:

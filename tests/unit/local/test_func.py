@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from local.environment_file import EnvironmentRefused, sa_password
-from local.func import connection_as_sa
+from local.func import EnvironmentRefused, connection_as_sa, sa_password
 from tests.patience import ended, until
 from tests.repo.product import ROOT
 

@@ -1,4 +1,4 @@
-"""local/interruption.py"""
+"""local/programs.py"""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.interruption import SIGNALS, Interrupted, Interruption
+from local.programs import SIGNALS, Interrupted, Interruption
 
 
 @pytest.fixture

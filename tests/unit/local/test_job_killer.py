@@ -1,4 +1,4 @@
-"""local/job_killer.py: the Spark process of a running job is killed, with a stand-in for spark-submit."""
+"""local/demo/aggregation.py: the Spark process of a running job is killed, with a stand-in for spark-submit."""
 
 import sqlite3
 import sys
@@ -11,8 +11,7 @@ import pytest
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import PROGRAM
 from core.remote.spark.local import LocalEngine, LocalSpark
-from local.aggregate_proof import KILLED
-from local.job_killer import SPARK, JobKiller, spark_process, worked
+from local.demo.aggregation import KILLED, SPARK, JobKiller, spark_process, worked
 from tests import patience
 from tests.fakes.rooms import migrate_examples
 

@@ -1,4 +1,4 @@
-"""local/lines.py: the events of each kind of file, and the files that are refused with one sentence."""
+"""local/feed/event_file.py: the events of each kind of file, and the files that are refused with one sentence."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local.capture import SCHEMA
-from local.lines import LARGEST_LINE, FileEvent, UnusableFile, events_in, has_bodies, is_container
+from local.feed.event_file import LARGEST_LINE, FileEvent, UnusableFile, events_in, has_bodies, is_container
 
 FIRST, SECOND = b'{"id":"a","price":1.10}', '{"id":"\u00e4"}'.encode()
 LINES = FIRST + b"\n" + SECOND + b"\n"

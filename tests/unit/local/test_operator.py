@@ -1,4 +1,4 @@
-"""local/operator.py: an operator over HTTP, against a server that notes the requests."""
+"""local/demo/operator.py: an operator over HTTP, against a server that notes the requests."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.operator import NotOpened, Operator, open_next_incarnation
+from local.demo.operator import NotOpened, Operator, open_next_incarnation
 from tests.fakes.rooms import migrate_examples
 from tests.patience import allowed
 from tests.unit.local.listed_host import Host

@@ -1,4 +1,4 @@
-"""local/processes.py"""
+"""local/stack/processes.py"""
 
 import os
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.processes import ChildFailed, Children, Command, tail
+from local.stack.processes import ChildFailed, Children, Command, tail
 
 
 def command(what: str) -> Command:

@@ -1,4 +1,4 @@
-"""local/proof.py"""
+"""local/demo/proof.py"""
 
 import json
 import sqlite3
@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 import pytest
 
-from local.books import Books
-from local.chaos import Kind
+from local.demo.chaos import Kind
+from local.demo.proof import Finished, Proof, prove, redelivered, report
 from local.feed.record import ONCE, Copies
-from local.proof import Finished, Proof, prove, redelivered, report
+from local.stack.app_totals import Books
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import Files, write_record
 

@@ -1,4 +1,4 @@
-"""local/recount.py: the app's tables agree with the record, and the recount names every change in them."""
+"""local/recount/recount.py: the app's tables agree with the record, and the recount names every change in them."""
 
 import sqlite3
 from contextlib import closing
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.domains import FLIGHTS, HOMES, Domain
-from local.feed.planned import Minute
+from local.feed.businesses import FLIGHTS, HOMES, Domain
+from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
-from local.recount import SHOWN
+from local.recount.recount import SHOWN
 from tests.unit.local.feed.builders import flight_story, registration, story
 from tests.unit.local.stores import Fault, Files, fault, first_row, ingest, unnamed, write_record
 

@@ -1,13 +1,12 @@
-"""local/replaying.py: the range whose rows are in committed runs, and its replay by a server that notes requests."""
+"""aggregation.py: the range whose rows are in committed runs, and its replay by a server that notes requests."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local.aggregates import aggregate_of_demo
-from local.feed.domains import FLIGHTS, HOMES
-from local.replaying import LOOKS, NotReplayed, Range, committed_range, replay
+from local.demo.aggregation import LOOKS, NotReplayed, Range, aggregate_of_demo, committed_range, replay
+from local.feed.businesses import FLIGHTS, HOMES
 from tests.unit.local.feed.builders import flight_story, story
 from tests.unit.local.listed_host import Host
 from tests.unit.local.stores import Files, ingest

@@ -1,12 +1,12 @@
-"""local/sample_recount.py: record, hub and store of a user's room agree, and every change in them is named."""
+"""local/recount/sample_recount.py: record, hub and store of a user's room agree, and every change in them is named."""
 
 from pathlib import Path
 
 import pytest
 
-from local.feed.domains import domain_of_sample
+from local.feed.businesses import domain_of_sample
+from local.feed.event_file import keyed_by, read_sample
 from local.feed.record import Copies
-from local.feed.sample import keyed_by, read_sample
 from tests.unit.local.shop import Shop, minutes_of, shop
 from tests.unit.local.stores import Fault, fault, first_row, unnamed
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.folders import kept_folder
 from local.serve import main
+from local.stack.folders import kept_folder
 
 
 @pytest.fixture

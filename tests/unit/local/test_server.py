@@ -1,4 +1,4 @@
-"""local/server.py: a database is made, taken, emptied, read and copied, and a store of somebody else is left alone."""
+"""sql_server.py: a database is made, taken, emptied, read and copied, and a store of somebody else is left alone."""
 
 import os
 import shutil
@@ -12,14 +12,15 @@ from typing import cast
 import pytest
 
 from bench.__main__ import PARTS, parts_on
-from local import demo, run
-from local.books import count_accounted, count_open_letters, select
+from local import run
+from local.demo import __main__ as demo
 from local.feed.record import ONCE
-from local.interruption import Interrupted
-from local.processes import APP, Children, Command
-from local.recount import recount
-from local.server import DEMOS, RUNS, Server, ServerRefused, prepared
-from local.stack import LETTERS, Place, Stack, app_settings
+from local.programs import Interrupted
+from local.recount.recount import recount
+from local.stack.app_totals import count_accounted, count_open_letters, select
+from local.stack.processes import APP, Children, Command
+from local.stack.sql_server import DEMOS, RUNS, Server, ServerRefused, prepared
+from local.stack.stack import LETTERS, Place, Stack, app_settings
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.server_files import FileServer
 from tests.unit.local.feed.builders import story
@@ -114,7 +115,7 @@ def test_a_demo_empties_no_database_that_a_run_keeps_and_a_run_continues_none_of
 def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
     files: FileServer, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
-    monkeypatch.setattr("local.server.ENDED_IN", 0.0)
+    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 0.0)
     files.others = 2
 
     def pause(_: float) -> None:
@@ -126,7 +127,7 @@ def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
                 server.prepare()
             assert files.marked == {}
         else:
-            monkeypatch.setattr("local.server.ENDED_IN", 60.0)
+            monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 60.0)
             server.prepare()
             assert files.marked == {"demo": DEMOS}
 

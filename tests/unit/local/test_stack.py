@@ -1,13 +1,13 @@
-"""local/stack.py: the feed publishes the domain that the run has chosen, and its record names the transform in full."""
+"""stack.py: the feed publishes the domain that the run has chosen, and its record names the transform in full."""
 
 from pathlib import Path
 
 import pytest
 
-from local.feed.domains import FLIGHTS, HOMES, Domain, domain_of_sample
+from local.feed.businesses import FLIGHTS, HOMES, Domain, domain_of_sample
+from local.feed.event_file import keyed_by, read_sample
 from local.feed.options import parse_options
-from local.feed.sample import keyed_by, read_sample
-from local.stack import FeedOrder, words_of
+from local.stack.stack import FeedOrder, words_of
 from tests.unit.local.shop import shop
 
 EVENTS = Path("examples/home_security/events.jsonl")

@@ -1,4 +1,4 @@
-"""local/store_books.py"""
+"""local/stack/store_totals.py"""
 
 from contextlib import closing
 from dataclasses import replace
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from local.books import Books, BooksUnavailable
 from local.event_hubs import Emulator, HubSettings
-from local.feed.domains import HOMES
-from local.stack import CONSUMER_GROUP, HUB, Place, app_settings
-from local.store_books import StoreBooks
+from local.feed.businesses import HOMES
+from local.stack.app_totals import Books, BooksUnavailable
+from local.stack.stack import CONSUMER_GROUP, HUB, Place, app_settings
+from local.stack.store_totals import StoreBooks
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import ingest
 

@@ -12,7 +12,7 @@ from bench.__main__ import main
 from bench.report.machine import cores
 from bench.report.results import PartResult, ResultsRefused, read_results
 from bench.report.suite import Suite, held, summary
-from local.interruption import Interrupted
+from local.programs import Interrupted
 from tests.unit.bench.report.parts import COUNTS, SPEED
 
 

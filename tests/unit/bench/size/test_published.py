@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.size.published import Expectation, SummedRecord, Sums, compared
-from local.feed.domains import HOMES
-from local.feed.home_rule import EXPECT_FILTERED, EXPECT_POISON, Expected
-from local.feed.planned import WRITTEN, Minute, PlannedEvent
+from local.feed.businesses import HOMES
+from local.feed.homes import EXPECT_FILTERED, EXPECT_POISON, Expected
+from local.feed.planned_events import WRITTEN, Minute, PlannedEvent
 from local.feed.record import ONCE, Copies, Record, published_copies
 
 READING = Expected(WRITTEN, "motion", "motion-1", "active", None, 5, alerts=1)

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from bench.size.publisher import Gate, Order
-from local.feed.gateways import Gateways
+from local.feed.feeding import Gateways
 from local.feed.homes import home_minutes
 
 WINDOW = 150

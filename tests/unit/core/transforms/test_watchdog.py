@@ -15,7 +15,7 @@ from core.model.rows import References, Row
 from core.model.transform import Transform
 from core.settle.settle import reference_keys, settle
 from core.transforms.watchdog import EXIT_STATUS, GRACE, Alarm, Watchdog
-from local.processes import APP
+from local.stack.processes import APP
 from tests.fakes.builders import NOON, STREAM, FakeClock, events, keep_letters, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.patience import allowed

@@ -15,7 +15,7 @@ from hubledger.cli.console import Refused
 from hubledger.cli.scaffold.each import Each
 from hubledger.cli.scaffold.fields import field_of
 from hubledger.cli.scaffold.sample import MOST_BYTES, MOST_SAMPLES, Sample, read_sample
-from local.lines import LARGEST_LINE, UnusableFile
+from local.feed.event_file import LARGEST_LINE, UnusableFile
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from local.event_hubs.errors import AmqpError
-from local.event_hubs.events import BATCH_FORMAT, Event
+from local.event_hubs.events import BATCH_FORMAT, Event, partition_index
 from local.event_hubs.hubs import Hubs, HubSettings
-from local.event_hubs.partition_key import partition_index
 from tests.unit.local.event_hubs.messages import batch, message
 
 TELEMETRY = HubSettings("telemetry")

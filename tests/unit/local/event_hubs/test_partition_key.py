@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.event_hubs.partition_key import key_hash, partition_index
+from local.event_hubs.events import key_hash, partition_index
 
 # The hashes are those of PartitionResolverTests.cs in azure-sdk-for-net.
 KNOWN = {

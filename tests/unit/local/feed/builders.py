@@ -2,12 +2,10 @@
 
 from functools import cache
 
-from local.feed.flight_rule import ExpectedChange
-from local.feed.flights import FlightScript, FlightShares, flight_minutes
-from local.feed.gateways import Send
-from local.feed.home_rule import EXPECT_FILTERED, Reading, expect_registration
-from local.feed.homes import Script, Shares, home_minutes, reading_body
-from local.feed.planned import ZONES, Minute, PlannedEvent
+from local.feed.feeding import Send
+from local.feed.flights import ExpectedChange, FlightScript, FlightShares, flight_minutes
+from local.feed.homes import EXPECT_FILTERED, Reading, Script, Shares, expect_registration, home_minutes, reading_body
+from local.feed.planned_events import ZONES, Minute, PlannedEvent
 
 NOON = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
 FAULTY = Shares(malformed=0.1, unknown_kind=0.05, duplicate=0.1, late=0.2, rearmed=0.2)

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 from core.model.rows import References
 from examples.home_security.transform import Home, SensorReading
-from local.dangerous import DEADLY, KILLING, REFUSED, references, transform
-from local.feed.dangers import REFUSED_EVENTS, dangers_of, with_dangers
+from local.feed.dangers import DEADLY, KILLING, REFUSED, REFUSED_EVENTS, dangers_of, references, transform, with_dangers
 from local.feed.homes import Script, Shares, home_minutes
-from local.feed.planned import CRASH, REFUSAL, Minute
+from local.feed.planned_events import CRASH, REFUSAL, Minute
 from tests.fakes.builders import event
 
 SCRIPT = Script(homes=200, events=6_000, seed=3, shares=Shares(late=0.0))
@@ -61,7 +60,7 @@ def test_a_killing_body_ends_the_process_with_a_message() -> None:
     program = (
         "from datetime import UTC, datetime\n"
         "from core.model.events import Event\nfrom core.model.rows import References\n"
-        "from local.dangerous import transform\n"
+        "from local.feed.dangers import transform\n"
         f"transform(Event(7, '0', datetime.now(UTC), None, {{}}, {KILLING!r}), References({{}}))\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""local/feed/faults.py, held against the app: no fault makes a body that could still be used."""
+"""local/feed/planned_events.py, held against the app: no fault makes a body that could still be used."""
 
 from datetime import UTC, datetime
 from random import Random
@@ -9,10 +9,8 @@ from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from examples.home_security.transform import Home
-from local.feed.faults import MALFORMED_WHEN_REGISTERED, unknown_kind
-from local.feed.home_rule import Reading
-from local.feed.homes import reading_body
-from local.feed.planned import ZONES
+from local.feed.homes import Reading, reading_body
+from local.feed.planned_events import MALFORMED_WHEN_REGISTERED, ZONES, unknown_kind
 from tests.unit.local.feed.builders import NOON
 
 READINGS = [

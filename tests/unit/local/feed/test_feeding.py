@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from local.feed.feeding import LONGEST_DEBT, Feed, Pace, Progress, feed
-from local.feed.gateways import Gateways, NoGateways, Send
-from local.feed.planned import Minute
+from local.feed.feeding import LONGEST_DEBT, Feed, Gateways, NoGateways, Pace, Progress, Send, feed
+from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
 from tests.unit.local.feed.builders import minute, story
 

@@ -15,10 +15,8 @@ from core.settle.settle import settle
 from core.transforms import load_transform
 from examples.flight_info.transform import FlightChange, FlightStatus
 from hubledger.testing import assert_poison
-from local.feed.flight_faults import MALFORMED, UNUSABLE
-from local.feed.flight_rule import Change, ExpectedChange, expect_change
-from local.feed.flights import FlightShares, change_body
-from local.feed.planned import POISON, WRITTEN, ZONES, Minute
+from local.feed.flights import MALFORMED, UNUSABLE, Change, ExpectedChange, FlightShares, change_body, expect_change
+from local.feed.planned_events import POISON, WRITTEN, ZONES, Minute
 from tests.unit.local.feed.builders import NOON, flight_story
 
 TRANSFORM = load_transform("examples.flight_info")

@@ -1,8 +1,8 @@
-"""local/feed/gateways.py"""
+"""local/feed/feeding.py"""
 
 from local.event_hubs import partition_index
-from local.feed.gateways import LARGEST, Gateways, NoGateways, Send
-from local.feed.planned import Minute
+from local.feed.feeding import LARGEST, Gateways, NoGateways, Send
+from local.feed.planned_events import Minute
 from tests.unit.local.feed.builders import minute, story
 
 IDS = [str(number) for number in range(12)]

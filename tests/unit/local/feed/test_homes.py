@@ -10,7 +10,7 @@ from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from local.feed.homes import Shares
-from local.feed.planned import FILTERED, POISON, REFERENCE, WRITTEN, Minute
+from local.feed.planned_events import FILTERED, POISON, REFERENCE, WRITTEN, Minute
 from tests.unit.local.feed.builders import story
 
 

@@ -1,11 +1,10 @@
-"""local/feed/lanes.py"""
+"""local/feed/feeding.py"""
 
 import threading
 
 import pytest
 
-from local.feed.gateways import NoGateways, Send
-from local.feed.lanes import DEPTH, Lanes
+from local.feed.feeding import DEPTH, Lanes, NoGateways, Send
 from tests.patience import allowed
 from tests.unit.local.feed.builders import minute, send, story
 

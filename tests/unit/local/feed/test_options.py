@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.feed.domains import FLIGHTS, HOMES, Domain
+from local.feed.businesses import FLIGHTS, HOMES, Domain
 from local.feed.options import parse_options
-from local.feed.planned import FIRST_INSTANT, Minute
+from local.feed.planned_events import FIRST_INSTANT, Minute
 
 
 def test_without_options_the_feed_is_endless_and_steady() -> None:

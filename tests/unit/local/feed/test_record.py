@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.domains import HOMES
-from local.feed.planned import POISON, REFERENCE, Minute
+from local.feed.businesses import HOMES
+from local.feed.planned_events import POISON, REFERENCE, Minute
 from local.feed.record import FLUSH, ONCE, Copies, Record, RecordExists, published_copies
 from tests.unit.local.feed.builders import minute, story
 

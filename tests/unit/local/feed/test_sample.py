@@ -1,4 +1,4 @@
-"""local/feed/sample.py: the lines of a user's file, their keys, and the files that are refused."""
+"""local/feed/event_file.py: the lines of a user's file, their keys, and the files that are refused."""
 
 import json
 from base64 import b64encode
@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.gateways import LARGEST_SEND, Gateways
-from local.feed.sample import (
+from local.feed.event_file import (
+    LARGEST_LINE,
     Sample,
+    UnusableFile,
     keyed_by,
     likeliest_key,
     read_sample,
     sample_minutes,
+    samples_in,
 )
-from local.lines import LARGEST_LINE, UnusableFile, samples_in
+from local.feed.feeding import LARGEST_SEND, Gateways
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""local/feed/undeliverable.py: what the trigger makes of its messages, and what the app's own reader makes of them."""
+"""local/feed/dangers.py: what the trigger makes of its messages, and what the app's own reader makes of them."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,13 +6,21 @@ import pytest
 
 from core.model.events import Event
 from core.remote.hub.events import to_event
-from local.feed.dangers import dangers_of, with_dangers
-from local.feed.home_rule import Expected
-from local.feed.homes import Script, Shares, home_minutes
-from local.feed.planned import POISON, WRITTEN, Minute, PlannedEvent
+from local.feed.dangers import (
+    KINDS,
+    WireBody,
+    dangers_of,
+    fields,
+    map_property,
+    sequence,
+    short_decimal,
+    text,
+    with_dangers,
+)
+from local.feed.homes import Expected, Script, Shares, home_minutes
+from local.feed.planned_events import POISON, WRITTEN, Minute, PlannedEvent
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
-from local.feed.undeliverable import KINDS, WireBody, fields, map_property, sequence, short_decimal, text
-from local.functions_host.deliveries import Delivery, delivery_of
+from local.functions_host.event_source import Delivery, delivery_of
 from tests.fakes import trigger_events
 from tests.unit.local.feed.builders import send
 from tests.unit.local.feed.test_publisher import Hub, go_on

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local.functions_host.event_source import END, START, HubEvent, StartAt
 from local.functions_host.function import FunctionDescription
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.invoker import Invocation, Outcome
 from tests.patience import Patience
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

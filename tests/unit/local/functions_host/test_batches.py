@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from local.functions_host.batches import next_batch
 from local.functions_host.event_source import START
-from local.functions_host.host_json import EventHubOptions
+from local.functions_host.partition_pump import next_batch
+from local.functions_host.settings import EventHubOptions
 from tests.unit.local.functions_host.doubles import ManualClock, MemoryHub
 
 pytestmark = pytest.mark.asyncio

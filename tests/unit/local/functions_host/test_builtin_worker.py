@@ -8,8 +8,8 @@ from azure.functions.meta import Datum
 
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.errors import IndexingFailed
+from local.functions_host.invoker import Invocation, Outcome
 from local.functions_host.logs import current_invocation_id
-from local.functions_host.worker import Invocation, Outcome
 from tests.patience import allowed
 
 pytestmark = pytest.mark.asyncio

@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from local.functions_host.app_settings import AppSettings
-from local.functions_host.connections import HubConnection, resolve_connection
+from local.functions_host.app_settings import AppSettings, HubConnection, resolve_connection
 from local.functions_host.event_source import HubAddress
 from local.functions_host.function import Binding, FunctionDescription
 

@@ -7,7 +7,7 @@ import pytest
 
 from local.functions_host.errors import HostError
 from local.functions_host.event_source import END, START, StartAt
-from local.functions_host.host_json import EventHubOptions, HostJson, read_host_json
+from local.functions_host.settings import EventHubOptions, HostJson, read_host_json
 from tests.unit.local.functions_host.doubles import NOON
 
 

@@ -5,10 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from local.functions_host.function import Binding, FunctionDescription
-from local.functions_host.invoker import Ending, Invoker, TriggerInputs
-from local.functions_host.retry_policy import RetryPolicy
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.function import Binding, FunctionDescription, RetryPolicy
+from local.functions_host.invoker import Ending, Invocation, Invoker, Outcome, TriggerInputs
 from tests.unit.local.functions_host.doubles import ManualClock, ScriptedWorker, eventually
 
 pytestmark = pytest.mark.asyncio

@@ -1,4 +1,4 @@
-"""local/functions_host/json_net.py: the JSON that the real host makes of each type of AMQP."""
+"""local/functions_host/event_hub_inputs.py: the JSON that the real host makes of each type of AMQP."""
 
 import json
 from base64 import b64encode
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.event_hubs.codec import Array, Described, Float, Raw, Symbol, Timestamp, decode, encode
-from local.functions_host.json_net import NotConverted, json_annotations, json_properties, json_value
+from local.functions_host.event_hub_inputs import NotConverted, json_annotations, json_properties, json_value
 
 TICKS = 639_028_224_000_000_000  # of 100 ns, from year 1 to 2026
 VALUES: dict[str, tuple[Any, Any]] = {

@@ -3,7 +3,7 @@ import logging
 import sys
 
 from local.functions_host.logs import JsonForm
-from local.short_form import ShortForm
+from local.programs import ShortForm
 
 
 def record(**extra: object) -> logging.LogRecord:

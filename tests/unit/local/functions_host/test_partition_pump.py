@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from local.functions_host.event_source import END, HubEvent, ReaderStopped, StartAt
-from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
 from local.functions_host.partition_pump import REOPEN_AFTER, HostCheckpoint, PartitionPump, PumpParts
+from local.functions_host.settings import EventHubOptions
 from tests.unit.local.functions_host.doubles import ManualClock, MemoryHub, MemoryStream, event, eventually
 
 pytestmark = pytest.mark.asyncio

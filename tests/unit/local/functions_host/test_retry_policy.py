@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.functions_host.retry_policy import RetryPolicy, parse_retry_policy
+from local.functions_host.function import RetryPolicy, parse_retry_policy
 
 BACKOFF = {
     "strategy": "exponential_backoff",

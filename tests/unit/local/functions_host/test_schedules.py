@@ -1,6 +1,6 @@
 import pytest
 
-from local.functions_host.schedules import parse_schedule
+from local.functions_host.timers import parse_schedule
 from tests.unit.local.functions_host.doubles import NOON
 
 

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from local.functions_host.time_spans import parse_time_span
+from local.functions_host.json_sections import parse_time_span
 
 
 def test_a_duration_of_dotnet_is_read() -> None:

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from local.functions_host.function import Binding, FunctionDescription
-from local.functions_host.invoker import Invoker
-from local.functions_host.schedules import parse_schedule
+from local.functions_host.invoker import Invocation, Invoker, Outcome
 from local.functions_host.state_file import StateFile, TimerStatus
-from local.functions_host.timer_listener import TimerListener
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.timers import TimerListener, parse_schedule
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 

@@ -1,4 +1,4 @@
-"""local/trials/asserting.py: an outcome that differs is named field by field."""
+"""local/trials/outcomes.py: an outcome that differs is named field by field."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""local/trials/messages.py: each strategy makes messages that decode, and reaches the ends of their constraints."""
+"""local/trials/any_body.py: each strategy makes messages that decode, and reaches the ends of their constraints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

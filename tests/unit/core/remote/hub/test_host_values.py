@@ -13,7 +13,7 @@ from core.remote.hub.host_values import host_value, to_host_event
 from core.remote.hub.wire import Encoded
 from local.event_hubs.codec import Described as Written
 from local.event_hubs.codec import Raw, Symbol, Timestamp, decode, encode
-from local.functions_host.json_net import json_value
+from local.functions_host.event_hub_inputs import json_value
 from tests.fakes import trigger_events
 from tests.unit.local.functions_host.test_json_net import VALUES
 

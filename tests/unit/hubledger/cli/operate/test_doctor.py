@@ -10,8 +10,8 @@ import pytest
 
 from core.model.release import VERSION
 from hubledger.cli.main import main
-from local import running
-from local.folders import kept_folder
+from local.stack import running
+from local.stack.folders import kept_folder
 from tests.unit.hubledger.cli.described import Described
 from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 

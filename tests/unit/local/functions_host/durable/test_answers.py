@@ -8,7 +8,7 @@ from azure.functions.meta import Datum
 from local.functions_host.durable.answers import FAILURE_MARK, Answer, Unreadable, read_answer, request_text
 from local.functions_host.durable.history import Event
 from local.functions_host.durable.instances import Parent
-from local.functions_host.worker import Outcome
+from local.functions_host.invoker import Outcome
 from tests.unit.local.functions_host.durable.doubles import instance
 
 EPISODES = json.loads((Path(__file__).parents[4] / "fixtures" / "durable_shapes.json").read_text())[

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 from azure.functions.meta import Datum
 
-from local.functions_host.durable.commits import ActivityDue, Outgoing
 from local.functions_host.durable.engine import PAUSE_AFTER_FAULT, Engine, Surroundings
 from local.functions_host.durable.entities import signal
-from local.functions_host.durable.instances import NewInstance, Status
+from local.functions_host.durable.instances import ActivityDue, NewInstance, Outgoing, Status
 from local.functions_host.durable.options import DurableOptions
 from local.functions_host.durable.store import DurableStore
-from local.functions_host.invoker import Invoker
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.invoker import Invocation, Invoker, Outcome
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, timer

@@ -2,9 +2,9 @@ import json
 
 from azure.functions.meta import Datum
 
-from local.functions_host.durable.commits import EntityBatch, Entry
 from local.functions_host.durable.entities import batch_text, conclude_batch, entity_id_of, names_of, signal
-from local.functions_host.worker import Outcome
+from local.functions_host.durable.instances import EntityBatch, Entry
+from local.functions_host.invoker import Outcome
 from tests.unit.local.functions_host.doubles import NOON
 
 CALL = {"op": "add", "id": "g", "input": "1", "signal": False, "parent": "one", "parentExecution": "x"}

@@ -3,10 +3,9 @@ from datetime import timedelta
 from typing import Any
 
 from local.functions_host.durable.answers import Answer
-from local.functions_host.durable.commits import Entry, Episode, EpisodeCommit
 from local.functions_host.durable.episodes import Turn, begin, conclude
 from local.functions_host.durable.history import Event, EventType, control
-from local.functions_host.durable.instances import Instance, Parent, Status
+from local.functions_host.durable.instances import Entry, Episode, EpisodeCommit, Instance, Parent, Status
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import (
     FUNCTIONS,

@@ -7,8 +7,7 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from local.functions_host.durable.commits import EntityCommit, EpisodeCommit
-from local.functions_host.durable.instances import Instance, Status
+from local.functions_host.durable.instances import EntityCommit, EpisodeCommit, Instance, Status
 from local.functions_host.durable.management import Management
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore

@@ -1,7 +1,7 @@
 import os
 
 from local.functions_host.durable.options import DurableOptions, parse_durable_options
-from local.functions_host.sections import Section
+from local.functions_host.json_sections import Section
 
 
 def read(**content: object) -> tuple[DurableOptions, list[str]]:

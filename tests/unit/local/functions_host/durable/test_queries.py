@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from local.functions_host.durable.instances import Status
-from local.functions_host.durable.queries import Query, QueryFault
+from local.functions_host.durable.orchestrations import Query, QueryFault
 
 
 def test_names_match_in_any_case_and_unreadable_values_count_as_not_given() -> None:

@@ -2,10 +2,9 @@ from typing import Any
 
 import pytest
 
-from local.functions_host.durable.functions import UnknownFunction
+from local.functions_host.durable.functions import ChildCall, EntityRequest, TimerSet, UnknownFunction
 from local.functions_host.durable.history import EventType, event
 from local.functions_host.durable.replay import NonDeterministic
-from local.functions_host.durable.work import ChildCall, EntityRequest, TimerSet
 from local.functions_host.errors import NotEmulated
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import (

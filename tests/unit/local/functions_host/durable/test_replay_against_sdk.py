@@ -22,13 +22,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from local.functions_host.durable.answers import read_answer
-from local.functions_host.durable.commits import Outgoing
 from local.functions_host.durable.entities import batch_text, conclude_batch
 from local.functions_host.durable.episodes import Turn, begin, conclude
 from local.functions_host.durable.history import EventType, event, event_raised
-from local.functions_host.durable.instances import NewInstance, Status, is_entity
+from local.functions_host.durable.instances import NewInstance, Outgoing, Status, is_entity
 from local.functions_host.durable.store import DurableStore
-from local.functions_host.worker import Outcome
+from local.functions_host.invoker import Outcome
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS

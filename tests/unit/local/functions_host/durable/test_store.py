@@ -5,9 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from local.functions_host.durable.commits import ActivityOrder, ChildOrder, EntityCommit, EpisodeCommit, Outgoing
 from local.functions_host.durable.history import EventType, control, event
-from local.functions_host.durable.instances import Instance, InstanceFilter, NewInstance, Parent, Status
+from local.functions_host.durable.instances import (
+    ActivityOrder,
+    ChildOrder,
+    EntityCommit,
+    EpisodeCommit,
+    Instance,
+    InstanceFilter,
+    NewInstance,
+    Outgoing,
+    Parent,
+    Status,
+)
 from local.functions_host.durable.store import DurableStore, InstanceExists
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import completed, raised

@@ -1,0 +1,119 @@
+"""The operator of a demo: discard letters that block later events, and open the next incarnation of a recreated hub."""
+
+import http.client
+import json
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from types import TracebackType
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from local.programs import Interrupted
+from local.stack.app_totals import BooksUnavailable, LiveStore, get, select
+from local.stack.processes import Pause
+from local.stack.sql_server import ServerRefused
+
+LOOK_EVERY = 1.0  # seconds
+ANSWER = 60.0  # seconds until the host must answer
+PATIENCE = 120.0  # seconds until a stop must be reported
+ORDER = 500  # letters of one order
+# Letters that no retry can resolve; one that was held has the class of the letter that it waited for until it is tried.
+_HOPELESS = """
+SELECT partition_id, sequence_number FROM event_hub_dead_letter
+WHERE status = 'exhausted' OR (status = 'waiting' AND error_class = 'refused' AND fingerprint <> 'held')
+ORDER BY partition_id, sequence_number
+"""
+
+# The host or the store restarts, or the demo ends.
+_RESTARTING = (OSError, http.client.HTTPException, ValueError, sqlite3.Error, ServerRefused, Interrupted)
+
+
+class Addressed(Protocol):
+    """A host at an address, which changes with each of its successors."""
+
+    @property
+    def address(self) -> str: ...
+
+
+class NotOpened(Exception):
+    """The next incarnation could not be opened; the message holds the last answer."""
+
+
+class Operator:
+    """Discards hopeless letters through the API in the background of a `with` block, so that held events are tried."""
+
+    def __init__(self, host: Addressed, store: LiveStore, look_every: float = LOOK_EVERY) -> None:
+        self._host = host
+        self._store = store
+        self._look_every = look_every
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> "Operator":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join(ANSWER)
+
+    def _work(self) -> None:
+        while not self._ended.wait(self._look_every):
+            with suppress(*_RESTARTING):
+                self._discard()
+
+    def _discard(self) -> None:
+        letters = [
+            {"partition_id": partition_id, "sequence_number": str(number)}
+            for partition_id, number in select(self._store, _HOPELESS, most=ORDER)
+        ]
+        if letters:
+            why = "the demo's operator gives it up"
+            order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
+            open_task(self._host.address, "redrive", order)
+
+
+def open_next_incarnation(host: Addressed, pause: Pause) -> None:
+    """Wait until the app reports the stop, and open the next incarnation as an operator would: after a dry run."""
+    deadline = time.monotonic() + PATIENCE
+    while (incarnation := _stopped_incarnation(host.address)) is None:
+        if time.monotonic() > deadline:
+            raise NotOpened(f"the app reported no recreated hub in {PATIENCE:g} s")
+        pause(LOOK_EVERY)
+    reason = "the demo has recreated the hub"
+    order = {"reason": reason, "expected_incarnation": incarnation}
+    code, found = change(host.address, "POST", "/api/streams/next-incarnation", order)
+    if code == 200:
+        order |= {"dry_run": False, "expected_hub_created_at": found["hub_created_at"]}
+        code, found = change(host.address, "POST", "/api/streams/next-incarnation", order)
+    if code != 200:
+        raise NotOpened(f"POST /api/streams/next-incarnation answers {code}: {found}")
+    print(f"opened incarnation {found['incarnation']}: {found['evidence']}", flush=True)
+
+
+def open_task(address: str, kind: str, order: Mapping[str, Any]) -> tuple[int, Any]:
+    """Open a task, and return the status and the body of the answer."""
+    return change(address, "PUT", f"/api/tasks/{uuid.uuid4()}", {"kind": kind, **order})
+
+
+def change(address: str, method: str, path: str, body: Mapping[str, Any], timeout: float = ANSWER) -> tuple[int, Any]:
+    """Send a change, and return the status and the body of the answer."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
+    with closing(connection):
+        connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def _stopped_incarnation(address: str) -> int | None:
+    """Return the number of the incarnation that is stopped by a different hub; None while the app reports no stop."""
+    try:
+        status = json.loads(get(address, "/api/status"))
+        stops = [stop["reason"] for partition in status["partitions"] for stop in partition["stops"]]
+        return int(status["incarnation"]) if "incarnation" in stops else None
+    except (BooksUnavailable, OSError, http.client.HTTPException, ValueError, KeyError):
+        return None

@@ -1,0 +1,131 @@
+"""The proof of a demo: its figures, and every difference between the published events and the app's results."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.demo.chaos import Kind, skipped_batches, struck_figures
+from local.feed.record import Copies
+from local.recount.recount import recount, recount_properties
+from local.stack.app_totals import OPEN, Books, count_gaps, count_letters, count_survived
+
+Recount = Callable[[Path, Path], list[str]]  # of a store and a record, to the differences
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run with every event accounted for: the published copies, the app's books, the blows and the logs."""
+
+    published: Copies
+    books: Books
+    seconds: float
+    struck: Counter[Kind]
+    workers: int
+    logs: list[Path]
+    was_dangerous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The figures in their order, and the differences; a proof without differences holds."""
+
+    figures: dict[str, object]
+    differences: list[str]
+
+
+def report(proof: Proof) -> int:
+    """Print the differences, and the figures as the last line; return the exit code: 1 when there is a difference."""
+    for difference in proof.differences:
+        print(f"difference: {difference}", file=sys.stderr)
+    print(in_words(proof))
+    print(json.dumps(proof.figures), flush=True)
+    return 1 if proof.differences else 0
+
+
+def in_words(proof: Proof) -> str:
+    """Return the result in a sentence."""
+    found = proof.figures
+    if proof.differences:
+        count = len(proof.differences)
+        word = "difference" if count == 1 else "differences"
+        return f"NOT proved: {count:,} {word} between the events that were published and the store."
+    outcomes = (("written", "written"), ("filtered", "filtered"), ("dead_lettered", "dead-lettered"), ("held", "held"))
+    parts = ", ".join(f"{found[name]:,} {word}" for name, word in outcomes if found.get(name))
+    return (
+        f"Proved: each of {found['published']:,} events is accounted for exactly once ({parts}), in"
+        f" {found['seconds']:g} s; the rows equal a recount."
+    )
+
+
+def prove(finished: Finished, store: Path, record: Path, recounted: Recount = recount) -> Proof:
+    """Recount the store against the record, and compare the app's own books with both."""
+    books = finished.books
+    published = _published(finished)
+    differences = recounted(store, record)
+    if books.accounted != published:
+        differences.append(f"status: {books.accounted} events accounted for, {published} published")
+    if not books.balanced:
+        differences.append("status: the app reports that its ledger is not balanced")
+    letters = count_letters(store)
+    waiting = sum(letters[status] for status in OPEN)
+    if waiting:
+        differences.append(f"letters: {waiting} are still waiting")
+    gaps = count_gaps(store)
+    differences += _unproven(finished, gaps)
+    balanced = books.balanced and not any(one.startswith(("ledger", "checkpoint")) for one in differences)
+    figures: dict[str, object] = {
+        "published": published,
+        "accounted": books.accounted,
+        "written": books.written,
+        "filtered": books.filtered,
+        "dead_lettered": books.dead_lettered,
+        "letters": {"resolved": letters["resolved"], "exhausted": letters["exhausted"], "waiting": waiting},
+        "gaps": {"healed": gaps["healed"], "absent": gaps["absent"]},
+        "redelivered_dropped": redelivered(finished.logs),
+        "ledger_balanced": balanced,
+        "seconds": round(finished.seconds, 2),
+        "events_per_second": round(published / finished.seconds),
+    }
+    figures |= struck_figures(finished.struck, finished.logs)
+    if finished.workers:
+        figures["workers"] = finished.workers
+    if finished.was_dangerous:
+        survived = count_survived(store)
+        differences += recount_properties(store)
+        differences += [f"chaos: none of {name}" for name, count in survived.items() if not count]
+        figures |= survived
+    return Proof(figures, differences)
+
+
+def _unproven(finished: Finished, gaps: Counter[str]) -> Iterator[str]:
+    """Report a chaos in which the host lost no batch, or the app healed no gap: it proves nothing."""
+    if not finished.struck["skip"]:
+        return
+    if not skipped_batches(finished.logs):
+        yield "chaos: the host lost no batch"
+    if not gaps["healed"]:
+        yield "chaos: no gap was healed"
+
+
+def redelivered(logs: Iterable[Path]) -> int:
+    """Count the redelivered events that ingest dropped, by its log lines; a killed host may leave half a line."""
+    return sum(_redelivered(line) for log in logs if log.exists() for line in log.read_text().splitlines())
+
+
+def _redelivered(line: str) -> int:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return 0
+    return int(entry.get("redelivered", 0)) if entry.get("action") == "ingest" else 0
+
+
+def _published(finished: Finished) -> int:
+    """Return the number of published events; where an answer was lost, only the hub knows it."""
+    published, in_hub = finished.published, finished.books.in_hub
+    if published.at_least == published.at_most or in_hub is None:
+        return published.at_least
+    return min(max(published.at_least, in_hub), published.at_most)

@@ -1,0 +1,92 @@
+"""The folders of local runs: one that stays for `run`, a new one for each `demo`; a lock marks those in use."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from local.stack.processes import APP
+
+LOCAL_RUN = APP / ".local-run"
+_LOCK = "lock"
+_FRESH = "run-"  # what the names of fresh folders begin with
+
+
+class FolderRefused(Exception):
+    """A folder cannot hold the files of a local run; the message says why, and what to do."""
+
+
+class FolderInUse(FolderRefused):
+    """A different run uses the folder."""
+
+
+@contextmanager
+def kept_folder(folder: Path) -> Iterator[Path]:
+    """Lock a folder whose content stays; FolderRefused when it cannot be written, or a different run uses it."""
+    with _refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _LOCK).touch(mode=0o600)
+    lock = _lock(folder)
+    if lock is None:
+        raise FolderInUse(f"another run uses {folder}: end that one first")
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def fresh_folder(parent: Path) -> Iterator[Path]:
+    """Make and lock a new folder under a parent; remove the folders of ended runs, but not those in use."""
+    with _refusing(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        for old in parent.glob(f"{_FRESH}*"):
+            _remove_unused(old)
+        made = Path(tempfile.mkdtemp(prefix=_FRESH, dir=parent.resolve()))
+    with kept_folder(made) as folder:
+        yield folder
+
+
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    """Raise FolderRefused, which is one line, where the block cannot write below a folder."""
+    try:
+        yield
+    except OSError as error:
+        raise FolderRefused(
+            f"{folder} cannot be written ({error.strerror}): choose a different folder, or change its rights"
+        ) from error
+
+
+def is_in_use(folder: Path) -> bool:
+    """Return whether a run uses the folder now."""
+    if not (folder / _LOCK).exists():
+        return False
+    lock = _lock(folder)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
+def _remove_unused(folder: Path) -> None:
+    lock = _lock(folder)
+    if lock is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder; None when it is in use. The kernel releases the lock when the process ends."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # not a folder, or a different demo removed it just now
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
