@@ -162,7 +162,7 @@ UNNAMED = {  # by their sentences in docs/api.md
         every("task", f"reason = 'none', requested_by = 'me', requested_at = {LATER}, status = 'failed'"),
         every("task", "task_key = task_id, asked = '{}', total = 7, pieces = 7, per_second = 7, fault = 'none'"),
         every("task", f"next_piece_at = {LATER}, started_at = {LATER}, ended_at = {LATER}, updated_at = {LATER}"),
-        every("task", "history = 'none', transform_version = 'none'"),
+        every("task", "history = 'none', transform_version = 'none', request_digest = 'none'"),
         unnamed(
             PARTITION, update("task", "kind = 'audit', is_dry_run = 1, stream_id = 7", f"WHERE task_id {NO_LETTERS}")
         ),
