@@ -46,9 +46,9 @@ class Tasks:
             try:
                 self._database.run(script)
             except _NotAdded:
+                self._refuse(request)
                 if self.find_ordered(request.order.task_id, request.order.digest):
-                    return
-                self._refuse(request)  # otherwise that task has just ended
+                    return  # otherwise the task that kept it out has just ended
             else:
                 return
 
@@ -113,6 +113,8 @@ class Tasks:
         chosen = {name: value for name, value in _values(request).items() if name in _STANDING}
         if standing := self._database.ask("find_standing", **chosen):
             task_id, kind = standing[0]
+            if UUID(task_id) == request.order.task_id:
+                return
             raise TaskOverlap(kind, UUID(task_id)) from None
         ((count,),) = self._database.ask("count_open_tasks", stream_id=request.order.stream_id, kind=request.kind)
         if count >= request.most_open:

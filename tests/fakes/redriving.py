@@ -1,7 +1,7 @@
 """Redrives over any store, on a fake clock whose rests pass at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -26,13 +26,16 @@ ALL = LetterFilter()
 def request_redrive(
     wanted: LetterOrder, means: RedriveKind, by: str = "somebody", why: str = "because"
 ) -> Redrive | CountDiffers:
-    """Open the redrive that somebody orders."""
-    stream_id = means.chosen.find_stream()
+    """Open the redrive that somebody orders. A refused one takes no id: the ids of a seeded world stay as they are."""
+    now, stream_id = means.clock.now(), means.chosen.find_stream()
     if stream_id is None:
         return CountDiffers(0)
-    order = TaskOrder(means.clock.new_id(), stream_id, by, why, means.clock.now())
+    order = TaskOrder(UUID(int=0), stream_id, by, why, now)
     found = redrive_task(order, wanted, means.chosen)
-    return found if isinstance(found, CountDiffers) else redrive_of(open_task(found, means.tasks))
+    if isinstance(found, CountDiffers):
+        return found
+    named = replace(found, order=replace(order, task_id=means.clock.new_id()))
+    return redrive_of(open_task(named, means.tasks))
 
 
 @dataclass

@@ -44,10 +44,12 @@ def order(
 def request_replay(
     asked: ReplayOrder, means: ReplayKind, most: int, why: str = "the transform was mended"
 ) -> ReplayJob:
-    """Open the replay that somebody orders."""
-    stream_id = means.store.open_stream(means.stream)
-    order = TaskOrder(means.clock.new_id(), stream_id, "somebody", why, means.clock.now())
-    return replay_of(open_task(replay_task(order, asked, means, most), means.tasks))
+    """Open the replay that somebody orders. A refused one takes no id: the ids of a seeded world stay as they are."""
+    refused = TaskOrder(UUID(int=0), 0, "somebody", why, EPOCH)
+    made = replay_task(refused, asked, means, most)
+    task_id, stream_id = means.clock.new_id(), means.store.open_stream(means.stream)
+    order = replace(refused, task_id=task_id, stream_id=stream_id, at=means.clock.now())
+    return replay_of(open_task(replace(made, order=order, key=str(task_id)), means.tasks))
 
 
 def replay_asked(
