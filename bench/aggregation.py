@@ -33,7 +33,10 @@ AT = datetime(2026, 2, 10, tzinfo=UTC)
 RUNS = {"that open windows": 0, "that add to windows": 1}
 _MARK = "UPDATE event_hub_checkpoint SET commit_number = commit_number + 1"
 _CHECKPOINT = (
-    "INSERT INTO event_hub_checkpoint VALUES (1, '0', 1, '0', 'at', 0, 'id', 'at', 0, 0, 0, 0, 0, 0, 0, 0, 0, '{}')"
+    "INSERT INTO event_hub_checkpoint"
+    " (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,"
+    " first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters)"
+    " VALUES (1, '0', 1, '0', 'at', 0, 'id', 'at', 0, 0, 0, 0, 0, 0, 0, 0)"
 )
 _STREAM = (
     "INSERT INTO event_stream (stream_id, event_hub, consumer_group, incarnation, anchored_at)"

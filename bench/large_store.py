@@ -39,10 +39,10 @@ SELECT 1, :partition_id, i + 1, 'batch', i * {EVENTS}, i * {EVENTS} + {EVENTS - 
 _CHECKPOINT = f"""
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
-        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters, verified_commit)
+        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters)
 SELECT 1, :partition_id, :ranges * {EVENTS} - 1, 'o', '2026-01-01T00:00:00.000000Z', :ranges,
        '00000000-0000-0000-0000-000000000001', '2026-01-01T00:00:00.000000Z',
-       0, :ranges, :ranges * {EVENTS} - :letters, 0, :letters, 0, 0, :letters, 0
+       0, :ranges, :ranges * {EVENTS} - :letters, 0, :letters, 0, 0, :letters
 """
 _LETTERS = f"""
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :letters - 1)

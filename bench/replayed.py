@@ -39,7 +39,9 @@ SELECT 1, partition_id, commit_number, 'batch', MIN(sequence_number), MAX(sequen
 """
 _CHECKPOINT = """
 INSERT INTO event_hub_checkpoint
-SELECT 1, partition_id, MAX(last_sequence_number), '0', 'at', MAX(commit_number), 'id', 'at', 0, 0, 0, 0, 0, 0, 0, 0, 0
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
+        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters)
+SELECT 1, partition_id, MAX(last_sequence_number), '0', 'at', MAX(commit_number), 'id', 'at', 0, 0, 0, 0, 0, 0, 0, 0
   FROM batch_ledger GROUP BY partition_id
 """
 _WINDOWS = """

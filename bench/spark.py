@@ -31,9 +31,14 @@ STREAM = (
 )
 _LEDGER = (
     "INSERT INTO batch_ledger VALUES"
-    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0, 0, 0, 0, 0, 0, 0, NULL)"
+    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0, 0, 0, 0, 0)"
 )
-_CHECKPOINT = "INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
+_CHECKPOINT = (
+    "INSERT OR REPLACE INTO event_hub_checkpoint"
+    " (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,"
+    " first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0)"
+)
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

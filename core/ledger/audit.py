@@ -19,12 +19,11 @@ CHECKPOINTS, LEDGER, ONLY_ANCHORED = "event_hub_checkpoint", "batch_ledger", ("p
 
 @dataclass(frozen=True, slots=True)
 class AuditedPartition:
-    """The ledger of a partition up to commit `until`, and its faults. The ranges after commit `since` were read; those
-    before had been verified. An audit whose time is over is not `complete`: nothing was compared but these ranges."""
+    """The ledger of a partition up to commit `until`, and its faults. An audit whose time is over is not `complete`:
+    nothing was compared but these ranges."""
 
     ledger: PartitionLedger
     faults: tuple[LedgerFault, ...]
-    since: int = 0
     until: int = 0
     complete: bool = True
 
@@ -71,16 +70,16 @@ def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: 
     ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))
     ends = store.read_ledger_ends(id)
     ranges.read(ends.last_commit)
-    ledger, since, until = ends.ledger(ranges.summed), ranges.since, ranges.summed
+    ledger, until = ends.ledger(ranges.summed), ranges.summed.commit_number
     if not {CHECKPOINTS, LEDGER} & set(tables):
         text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
         return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
     faults = [*ranges.faults, *_purge_faults(store, id, ranges.purged)]
-    complete = until.commit_number == ends.last_commit
+    complete = until == ends.last_commit
     if complete:
         faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
         faults += _faults(store, ledger, ranges.faults, reading)
-    return AuditedPartition(ledger, tuple(faults), since.commit_number, until.commit_number, complete)
+    return AuditedPartition(ledger, tuple(faults), until, complete)
 
 
 def _purge_faults(store: AuditStore, id: PartitionId, purged: RangeSum) -> Iterator[LedgerFault]:

@@ -20,11 +20,9 @@ STREAM = "stream"  # the part for what belongs to no single partition
 
 @dataclass(frozen=True, slots=True)
 class AuditAsked:
-    """The request of an audit: one partition, or all; the ranges since the verified commit, or the `whole` ledger; a
-    recount of the rows of the numbers from `first` to `last`."""
+    """The request of an audit: one partition, or all, and a recount of its `rows` from `first` to `last`."""
 
     partition_id: PartitionId | None = None
-    whole: bool = False
     rows: bool = False
     first: SequenceNumber | None = None
     last: SequenceNumber | None = None

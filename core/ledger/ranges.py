@@ -1,4 +1,4 @@
-"""The walk of an audit over the ranges of a partition, piece by piece, from the last commit that an audit verified."""
+"""The walk of an audit over the ranges of a partition, piece by piece."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,19 +14,14 @@ PIECE = 50_000  # commits that one statement reads
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The ranges that an audit reads: those after the verified commit, or all of them (`whole`).
+    """The limits of an audit: one statement reads `piece` commits, and between two pieces the audit ends if its time
+    is over."""
 
-    One statement reads `piece` commits. Between two pieces the audit ends if its time is over. An audit that `notes`
-    stores the commit up to which it found no fault. The audit of a GET writes nothing.
-    """
-
-    whole: bool
-    is_over: Callable[[], bool]
+    is_over: Callable[[], bool] = lambda: False
     piece: int = PIECE
-    notes: bool = True
 
 
-WHOLE = Reading(whole=True, is_over=lambda: False)
+WHOLE = Reading()
 FindFaults = Callable[[Commits, RangeSum, RangeSum], Iterator[LedgerFault]]
 
 
@@ -58,48 +53,36 @@ def pieces(
 class RangeAudit:
     """The audit of the ranges of one partition.
 
-    It begins after the ranges that were purged, or after the verified commit. `find_faults` names the faults of a
-    piece; it gets the sum before the piece, and the sum of the piece. The totals of the checkpoint are read before the
-    caller reads the end of the ledger. So totals of a commit after that end are a fault, even while others add ranges.
+    It begins after the ranges that were purged. `find_faults` names the faults of a piece. It gets the sum before the
+    piece, and the sum of the piece. The totals of the checkpoint are read before the caller reads the end of the
+    ledger. So totals of a commit after that end are a fault, even while others add ranges.
     """
 
     def __init__(self, store: AuditStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
         self._totals = store.read_totals(id)
-        self._verified_commit = self._totals.verified_commit if self._totals else 0
-        self._clean = True
         self._by_kind: Counter[str] = Counter()
         self.purged = self._totals.purged if self._totals else NOTHING
-        self.since = self.summed = self.purged
+        self.summed = self.purged
         self.faults: list[LedgerFault] = []
 
     def read(self, last: int) -> None:
-        """Read the ranges up to a commit, or until the time is over. A piece without a fault is verified."""
+        """Read the ranges up to a commit, or until the time is over."""
         counted = self._totals.counted if self._totals else None
-        verified = self._totals.verified if self._totals else None
-        if verified and not self._reading.whole and self.since.commit_number <= verified.commit_number <= last:
-            self.since = self.summed = verified
         cut = Pieces(self._reading.piece, (counted.commit_number,) if counted else ())
-        for after, end in pieces(self._store, self._id, self.since.commit_number, last, cut):
+        for after, end in pieces(self._store, self._id, self.purged.commit_number, last, cut):
             if counted and counted.commit_number <= after:
                 self._compare(counted)
                 counted = None
             if self._reading.is_over():
                 return
-            self._read(Commits(after, end, self.summed.last))
+            commits, before = Commits(after, end, self.summed.last), self.summed
+            piece = self._store.sum_ranges(self._id, commits)
+            self.summed = before.plus(piece)
+            for fault in self._find_faults(commits, before, piece):
+                self._add(fault)
         if counted:
             self._compare(counted)
-
-    def _read(self, commits: Commits) -> None:
-        before = self.summed
-        piece = self._store.sum_ranges(self._id, commits)
-        self.summed = before.plus(piece)
-        for fault in self._find_faults(commits, before, piece):
-            self._add(fault)
-            self._end_clean(before.commit_number)
-        if self._clean and self._reading.notes and self._verified_commit < commits.last:
-            self._store.move_verified_commit(self._id, commits.last, self._verified_commit)
-            self._verified_commit = commits.last
 
     def _compare(self, counted: RangeSum) -> None:
         """Compare the totals of the checkpoint with the sum of the same ranges."""
@@ -107,17 +90,6 @@ class RangeAudit:
             text = f"the checkpoint counts {counted.accounted} numbers in {counted.commits} ranges up to commit"
             text = f"{text} {counted.commit_number}, but the ranges have a different sum"
             self._add(LedgerFault(self._id, "totals", counted.first, counted.last, text))
-
-    def _end_clean(self, verified: int) -> None:
-        """Note the first fault: this audit verifies no commit after it, and the next one begins before it.
-
-        A different audit may have moved the verified commit meanwhile, so it is read again.
-        """
-        if not self._clean or not self._reading.notes:
-            return
-        self._clean = False
-        while (totals := self._store.read_totals(self._id)) and totals.verified_commit > verified:
-            self._store.move_verified_commit(self._id, verified, totals.verified_commit)
 
     def _add(self, fault: LedgerFault) -> None:
         self._by_kind[fault.kind] += 1

@@ -42,12 +42,9 @@ NOTHING = RangeSum()
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTotals:
-    """The totals that a checkpoint carries, and those of the commit up to which an audit found no fault. `verified` is
-    None where the ledger has no row of that commit. `purged` are those before the first commit that is not purged."""
+    """The totals that a checkpoint carries, and those before the first commit that is not purged."""
 
     counted: RangeSum
-    verified_commit: int
-    verified: RangeSum | None
     purged: RangeSum = NOTHING
 
 

@@ -1,4 +1,4 @@
-"""Audit the ledger: the ranges after the verified ones at once. All ranges and the rows as a task."""
+"""Audit the ledger: the ranges at once, and with their rows as a task."""
 
 import threading
 from datetime import timedelta
@@ -22,7 +22,7 @@ _auditing = threading.Lock()
 
 
 @operation(
-    "The ranges that no task has verified tile the log and match the letters",
+    "The ranges tile the log and match the letters",
     "ledger",
     problems=(NOT_FOUND, BUSY),
 )
@@ -45,7 +45,7 @@ def request(own: App, order: TaskOrder, body: AuditShape) -> TaskRequest:
     partitions = audited_partitions(own, id)
     if not partitions:
         raise not_found("partition_id", "there is no commit" if id is None else f"partition {id} has no commit")
-    return audit_request(order, AuditAsked(id, body.whole, body.rows, first, last), partitions)
+    return audit_request(order, AuditAsked(id, body.rows, first, last), partitions)
 
 
 def kind(own: App) -> AuditKind:
@@ -56,7 +56,7 @@ def kind(own: App) -> AuditKind:
 def _audited(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
     id = None if call.query.partition_id is None else PartitionId(call.query.partition_id)
     until = CLOCK.now() + AT_MOST
-    done = audit(app().audits, id, Reading(False, lambda: CLOCK.now() >= until, notes=False))
+    done = audit(app().audits, id, Reading(lambda: CLOCK.now() >= until))
     if id is not None and not done.partitions:
         raise not_found("partition_id", f"partition {id} has no commit")
     return AuditAnswer(

@@ -32,7 +32,7 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
     """Return two functions: one audits a partition until a time, the other the stream."""
 
     def of_partition(asked: AuditAsked, id: PartitionId, until: datetime) -> str:
-        return _written(_of_partition(own, asked, id, Reading(asked.whole, lambda: own.clock.now() >= until)))
+        return _written(_of_partition(own, asked, id, Reading(lambda: own.clock.now() >= until)))
 
     def of_stream() -> str:
         return _written(Finding([fault_answer(one) for one in stream_faults(own.audits)]))
@@ -43,9 +43,9 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
 def verified(own: App) -> Verify:
     """Return the function with which a purge audits a partition until a time."""
 
-    def verify(id: PartitionId, until: datetime) -> int | None:
-        done = audit(own.audits, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))
-        return len(done.faults) if done.faults or done.complete else None
+    def verify(id: PartitionId, until: datetime) -> tuple[int, int]:
+        done = audit(own.audits, id, Reading(lambda: own.clock.now() >= until))
+        return len(done.faults), done.partitions[0].until if done.partitions else 0
 
     return verify
 
@@ -107,7 +107,6 @@ def partition_answer(one: AuditedPartition, rows: RowRecount | None = None) -> A
         accounted=ledger.accounted,
         dead_lettered=ledger.dead_lettered,
         letters=ledger.letters,
-        since=str(one.since),
         until=str(one.until),
         complete=one.complete,
         balanced=not one.faults and not (rows and rows.faults),

@@ -18,12 +18,10 @@ class AuditQuery(Shape):
 
 
 class AuditShape(TaskShape, tag="audit"):
-    """A request for an audit as a task: one partition, or all. `whole` reads every range, also those that an earlier
-    task verified. `rows` also recounts the rows: the numbers from `first` to `last` of one partition, or the newest
-    numbers of each."""
+    """A request for an audit as a task: one partition, or all. `rows` also recounts the rows: the numbers from `first`
+    to `last` of one partition, or the newest numbers of each."""
 
     partition_id: PartitionText | None = None
-    whole: bool = False
     rows: bool = False
     first: NumberText | None = None
     last: NumberText | None = None
@@ -48,9 +46,8 @@ class RowRecountAnswer(Answered):
 
 
 class AuditedAnswer(Answered):
-    """A partition up to commit `until`. A task had verified the ranges up to commit `since`. The ranges after it were
-    read. If it is not `complete`, the time was over before the newest commit, and nothing but these ranges was
-    compared. `rows` is null unless it was requested and exists."""
+    """A partition up to commit `until`. If it is not `complete`, the time was over before the newest commit, and
+    nothing but these ranges was compared. `rows` is null unless it was requested and exists."""
 
     partition_id: str
     first: str
@@ -60,7 +57,6 @@ class AuditedAnswer(Answered):
     accounted: int
     dead_lettered: int
     letters: int
-    since: str
     until: str
     complete: bool
     balanced: bool
@@ -68,8 +64,7 @@ class AuditedAnswer(Answered):
 
 
 class AuditAnswer(Answered):
-    """The audit of the ranges that no task has verified. It writes nothing. If it is not `complete`, the time was over:
-    request an audit as a task."""
+    """The audit of the ranges. If it is not `complete`, the time was over: request an audit as a task."""
 
     at: datetime
     balanced: bool

@@ -124,14 +124,13 @@ function letters(status, burning) {
 
 function auditing() {
   const found = el("div", { "aria-live": "polite" });
-  const boxes = Object.fromEntries(["whole", "rows"].map((name) => [name, el("input", { type: "checkbox" })]));
+  const rows = el("input", { type: "checkbox" });
   const tell = (text) => found.replaceChildren(el("p", { class: "quiet" }, text));
   const start = button("Audit the ledger", async () => {
     start.disabled = true;
     tell("Reading the ranges…");
-    const asked = Object.fromEntries(Object.entries(boxes).filter(([, box]) => box.checked).map(([name]) => [name, true]));
     try {
-      if (Object.keys(asked).length) location.hash = taskAt(await open("audit", asked));
+      if (rows.checked) location.hash = taskAt(await open("audit", { rows: true }));
       else found.replaceChildren(audited(await get("ledger/audit")));
     } catch (problem) {
       found.replaceChildren(fault(problem));
@@ -139,9 +138,8 @@ function auditing() {
     start.disabled = false;
   });
   return card("Audit", el("p", { class: "quiet", id: "audit-words" },
-    "The audit checks what no task has verified. Tick a box to check more, which runs as a task."),
-  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "all ranges again"),
-    el("label", { class: "inline" }, boxes.rows, "the rows too")), found);
+    "The audit checks the ranges and the letters. With the rows it runs as a task."),
+  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too")), found);
 }
 
 function verdict(done) {
@@ -155,9 +153,7 @@ function audited(done) {
     ["Numbers", numbersOf], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
     el("p", { class: done.balanced && done.complete ? "good" : "bad" }, verdict(done)),
-    done.complete ? null : el("p", {}, "The time was over before all ranges were read. Tick “all ranges again”: a task has no such limit."),
-    done.partitions.some((one) => one.since !== "0")
-      ? el("p", { class: "quiet" }, "Ranges that a task had verified were not read again.") : null,
+    done.complete ? null : el("p", {}, "The time was over before all ranges were read. Tick “the rows too”: a task has more time."),
     facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
     done.faults.length ? table("Faults", columns, done.faults) : null);
 }

@@ -130,7 +130,7 @@ const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
 
 const qualityCell = (found) => (found === null ? "–"
   : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { href: "#/" }, "Audit the ledger"),
-    ` with "all ranges again" and "the rows too". `, el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
+    ` with "the rows too". `, el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
     target: "_blank", rel: "noopener" }, "Runbook")] : `${count(found.rows_late)} late`);
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],

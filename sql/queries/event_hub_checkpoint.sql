@@ -34,9 +34,9 @@ SELECT c.partition_id, (
 SET @commit_number = 1;  -- sqlserver only
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
-        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters, verified_commit)
+        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters)
 SELECT :stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, 1, :commit_id, :updated_at,
-       :first_sequence_number, 1, :written, :filtered, :dead_lettered, :held, :absent, :dead_lettered + :held, 0
+       :first_sequence_number, 1, :written, :filtered, :dead_lettered, :held, :absent, :dead_lettered + :held
  WHERE NOT EXISTS (
        SELECT 1 FROM event_hub_checkpoint AS c  -- sqlserver only
         WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id)  -- sqlserver only
@@ -111,18 +111,12 @@ UPDATE event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: read_totals
--- Read the totals of a partition's batches: those of its checkpoint, those of the commit up to which an audit found no
--- fault (NULL if the ledger has no row of it), and those before the first commit that is not purged.
+-- Read the totals of a partition's batches: those of its checkpoint, and those before the first commit that is not purged.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.commit_number, c.first_sequence_number,
        c.first_sequence_number + c.written + c.filtered + c.dead_lettered + c.held + c.absent - 1 AS last_sequence_number,
-       c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, 0 AS holes, 0 AS rows_read, c.verified_commit,
-       l.commit_number AS verified_to,
-       c.first_sequence_number AS verified_first,
-       c.first_sequence_number + l.total_written + l.total_filtered + l.total_dead_lettered + l.total_held
-       + l.total_absent - 1 AS verified_last,
-       l.total_commits, l.total_written, l.total_filtered, l.total_dead_lettered, l.total_held, l.total_absent,
-       0 AS verified_holes, 0 AS verified_rows, c.purged_commit, c.first_sequence_number AS purged_first, c.purged_to,
+       c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, 0 AS holes, 0 AS rows_read,
+       c.purged_commit, c.first_sequence_number AS purged_first, c.purged_to,
        COALESCE(p.total_commits - CASE WHEN p.kind = 'batch' THEN 1 ELSE 0 END, 0) AS purged_commits,
        COALESCE(p.total_written - CASE WHEN p.kind = 'batch' THEN p.written ELSE 0 END, 0) AS purged_written,
        COALESCE(p.total_filtered - CASE WHEN p.kind = 'batch' THEN p.filtered ELSE 0 END, 0) AS purged_filtered,
@@ -132,16 +126,7 @@ SELECT c.commit_number, c.first_sequence_number,
        COALESCE(p.total_absent - CASE WHEN p.kind = 'batch' THEN p.absent ELSE 0 END, 0) AS purged_absent,
        0 AS purged_holes, 0 AS purged_rows
   FROM event_hub_checkpoint AS c
-  LEFT JOIN batch_ledger AS l
-    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = c.verified_commit
   LEFT JOIN batch_ledger AS p
     ON p.stream_id = c.stream_id AND p.partition_id = c.partition_id AND p.commit_number = c.purged_commit + 1
    AND c.purged_commit > 0
  WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
-
--- name: move_verified_commit
--- Compare and set: touches no row when another audit moved it.
--- params: stream_id int, partition_id varchar(8000), verified_commit bigint, expected bigint
-UPDATE event_hub_checkpoint
-   SET verified_commit = :verified_commit
- WHERE stream_id = :stream_id AND partition_id = :partition_id AND verified_commit = :expected;

@@ -1,9 +1,8 @@
 -- name: read_purge_reach
--- Read the limits of a purge of a partition's ledger: its checkpoint, the commit up to which an audit found no fault, the
+-- Read the limits of a purge of a partition's ledger: its checkpoint, the
 -- first number and the first request of its open replays, and the open audits of the stream.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number AS committed_to,
-       c.verified_commit AS verified_to,
        (SELECT MIN(p.first_sequence_number)
           FROM task AS t
          INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id

@@ -142,10 +142,10 @@ class PurgeWorld(ReplayWorld):
             self.met["a worker died"] += cast(ProcessDatabase, process).is_dead
 
     def _purging(self, desk: OperatorStores) -> PurgeKind:
-        def verify(id: PartitionId, until: Any) -> int | None:
-            done = audit(desk.audits, id, Reading(whole=False, is_over=lambda: self.clock.now() >= until))
+        def verify(id: PartitionId, until: Any) -> tuple[int, int]:
+            done = audit(desk.audits, id, Reading(lambda: self.clock.now() >= until, piece=3))
             assert not done.faults, done.faults
-            return 0 if done.complete else None
+            return 0, done.partitions[0].until
 
         pieces = {"rows_of_piece": self.chance.randint(1, 4), "letters_of_piece": self.chance.randint(1, 3)}
         return PurgeKind(desk.purges, verify, (JOB,), self._own, **pieces)

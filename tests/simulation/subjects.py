@@ -24,7 +24,6 @@ from core.ledger.next_incarnation import (
     StateDiffers,
     next_incarnation,
 )
-from core.ledger.ranges import Reading
 from core.ledger.retention.purge import purge_request
 from core.ledger.retention.work import PurgeKind
 from core.ledger.store.audit import AuditStore
@@ -189,10 +188,9 @@ def _of_a_person(bench: Bench) -> TaskOrder:
 
 def _purge(process: Process) -> None:
     bench, audits = process.bench, AuditStore(OneStream(process.database, STREAM), FIRST.row_classes)
-    reading = Reading(whole=False, is_over=lambda: False)
     kind = PurgeKind(
         Purges(OneStream(process.database, STREAM)),
-        lambda id, _: len(audit(audits, id, reading).faults),
+        lambda id, _: (len(audit(audits, id).faults), audit(audits, id).partitions[0].until),
         (),
         bench.own,
         rows_of_piece=2,

@@ -11,7 +11,6 @@ import pytest
 from core.ledger.audit import audit
 from core.ledger.balance import read_books
 from core.ledger.explain import explain
-from core.ledger.ranges import WHOLE
 from core.ledger.recount import recount_rows
 from core.ledger.retention.purge import purge_of
 from core.model.events import PartitionId
@@ -40,7 +39,7 @@ def test_a_purged_world_balances_and_every_purged_number_says_so(seed: int, tmp_
 
 
 def assert_balanced(world: PurgeWorld) -> None:
-    done = audit(world.desk.audits, None, WHOLE)
+    done = audit(world.desk.audits, None)
     assert done.faults == ()
     for one in done.partitions:
         whole = Span(SequenceNumber(0), one.ledger.checkpoint)

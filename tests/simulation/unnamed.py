@@ -124,9 +124,6 @@ UNNAMED = {  # by their sentences in docs/api.md
         every("event_hub_checkpoint", "commit_id = '00000000-0000-0000-0000-000000000000', unknown_fields = '[]'"),
         every("event_hub_checkpoint", f"purged_at = {LATER}"),
     ),
-    "the verified commit of a checkpoint is changed": (
-        every("event_hub_checkpoint", "verified_commit = verified_commit + 1"),
-    ),
     "every row of a partition is deleted, or the event hub or the consumer group of a stream is changed": (
         unnamed(PARTITION, *everything_of(*TABLES, *RECORDS)),
         every("event_stream", "event_hub = 'other'"),

@@ -72,7 +72,7 @@ def retract(world: World, number: int) -> None:
     )
     sql(
         "INSERT INTO batch_ledger VALUES (1, '0', ?, 'replay', ?, ?, 0, 0, 0, 0, 0, 0, 0, 't', 'i',"
-        " '2026-01-01T00:00:00Z', 0, 0, 0, 0, 0, 0, 0, 0, NULL)",
+        " '2026-01-01T00:00:00Z', 0, 0, 0, 0, 0, 0)",
         *(commit_number, number, number),
     )
 

@@ -153,8 +153,8 @@ class World:
             values = [row.home_id, row.sensor_id, row.kind, row.state, row.ppm, _text(row.observed_at)]  # type: ignore[attr-defined]
             sql("INSERT INTO sensor_reading VALUES (1, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)", of, at, number, *values)
         sql(
-            "INSERT INTO batch_ledger VALUES (1, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, 'test/1', 'by hand', ?, 0, 0,"
-            " 0, 0, 0, 0, 0, 0, NULL)",
+            "INSERT INTO batch_ledger VALUES (1, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, 'test/1', 'by hand', ?,"
+            " 0, 0, 0, 0, 0, 0)",
             *(of, number, kind, *span, *[len(rows)] * 3, _text(EPOCH)),
         )
         return int(number)

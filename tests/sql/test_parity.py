@@ -157,15 +157,15 @@ def test_a_state_gives_way_under_the_same_condition_in_both_dialects() -> None:
             of, table = of_rows(verb, row_class), row_table(row_class).name
             here = rows_text(of).rsplit(" WHERE ", 1)[1].replace(f"{table}.", "t.")
             here = re.sub(r"excluded\.(stream_id|partition_id)", r"@\1", here).replace("excluded.", "r.")
-            here = here.replace("?", "r.taken")  # the last of the values
+            here = here.replace("?", "r.hubledger_taken")  # the last of the values
             there = rows_query(of).text.split("\n WHERE ", 1)[1].split("\nOPTION ")[0]
             assert there == here, of
         copied = rows_query(of_rows("retract_states", row_class)).text
         if not row_table(row_class).newest_by:
             assert there in copied
             continue
-        own, _, given_way = there.partition(" AND t.sequence_number = r.taken OR ")
-        assert f" WHERE {own} AND (t.sequence_number = r.taken OR {given_way})\n" in copied
+        own, _, given_way = there.partition(" AND t.sequence_number = r.hubledger_taken OR ")
+        assert f" WHERE {own} AND (t.sequence_number = r.hubledger_taken OR {given_way})\n" in copied
     assert sum(bool(row_table(row_class).newest_by) for row_class in STATES) == 1
 
 

@@ -25,13 +25,12 @@ class SettledLetter:
 class PurgeReach:
     """The limits of a purge of one partition's ledger.
 
-    How far it is purged, the commit of its newest batch, the commit up to which an audit has verified the
-    ledger, the commit at which the oldest open replay begins, the time of its request, and whether an audit is open.
+    How far it is purged, the commit of its newest batch, the commit at which the oldest open replay begins, the time of
+    its request, and whether an audit is open.
     """
 
     purged: Purged
     newest_batch: int
-    verified_to: int
     replay_from: int | None
     replay_at: datetime | None
     audit_is_open: bool

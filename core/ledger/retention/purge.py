@@ -9,7 +9,7 @@ from core.model.events import PartitionId
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskRequest, report_of, report_text
 
 PurgedTable = Literal[
-    "event_hub_checkpoint",  # nothing goes from it: an audit moves its verified commit before the ledger is purged
+    "event_hub_checkpoint",  # nothing goes from it: its part is the audit before the ledger is purged
     "batch_ledger",
     "event_hub_dead_letter",
     "retracted_row",
@@ -61,7 +61,8 @@ def target_of(name: str) -> PurgeTarget:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The figures of a table: the rows that were purged, or that a dry run counted, with an estimate of their bytes.
-    `notes` say what keeps old rows; `is_left` means that nothing more of the partition is purged."""
+    `notes` say what keeps old rows. `is_left` means that nothing more of the partition is purged. An audit read its
+    ledger up to commit `audited_to`."""
 
     rows: int = 0
     bytes: int = 0
@@ -69,6 +70,7 @@ class Found:
     newest: datetime | None = None
     notes: tuple[str, ...] = ()
     is_left: bool = False
+    audited_to: int = 0
 
     def plus(self, other: "Found") -> "Found":
         """Return these figures and others of the same table."""
@@ -81,6 +83,7 @@ class Found:
             max(ends, default=None),
             tuple(notes)[:MOST_NOTES],
             self.is_left or other.is_left,
+            max(self.audited_to, other.audited_to),
         )
 
 
@@ -100,8 +103,14 @@ class Purge:
 
     def has_left(self, id: PartitionId) -> bool:
         """Return True if an earlier piece decided not to purge a partition."""
-        own = [one for one in self.task.parts if target_of(one.name).partition_id == id]
-        return any(report_of(one.report, Found).is_left for one in own)
+        return any(one.is_left for one in self._found_in(id))
+
+    def audited_to(self, id: PartitionId) -> int:
+        """Return the last commit of a partition that its audit has read."""
+        return max(one.audited_to for one in self._found_in(id))
+
+    def _found_in(self, id: PartitionId) -> list[Found]:
+        return [report_of(one.report, Found) for one in self.task.parts if target_of(one.name).partition_id == id]
 
     @property
     def found(self) -> Mapping[str, Found]:

@@ -29,7 +29,7 @@ ROW_BYTES = {  # the last three are assumed
     "aggregation_failure": 3_000,
 }
 
-Verify = Callable[[PartitionId, datetime], int | None]  # the faults of an audit; None: its time was over
+Verify = Callable[[PartitionId, datetime], tuple[int, int]]  # the number of faults, and the last commit that was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class _PieceOfPurge:
 
     def verify(self, id: PartitionId) -> Done:
         """Audit a partition. If it has faults, nothing of it is purged, so that their cause can still be found."""
-        faults = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
+        faults, until = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
         if not faults:
-            return self._note(NOTHING_FOUND, is_last=faults is not None)
+            return self._note(Found(audited_to=until))
         return self._leave(f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none")
 
     def purge_ledger(self, id: PartitionId) -> Done:
         """Purge the next old ledger rows that nothing needs any more."""
         store, reach = self.kind.store, self.kind.store.read_reach(id)
-        last, why = ledger_limit(reach, store.read_cuts(id), self.kind.jobs)
+        last, why = self._limit(id, reach)
         before, after = self._old_before(reach), reach.purged.commit_number
         if self._is_dry_run or reach.audit_is_open or last <= after:
             found = store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
@@ -163,10 +163,14 @@ class _PieceOfPurge:
         self.kind.store.stream.database.run(Script(f"purge {ending.task_id}", steps))
         return Done(1, 0)
 
+    def _limit(self, id: PartitionId, reach: PurgeReach) -> tuple[int, str]:
+        cuts = self.kind.store.read_cuts(id)
+        return ledger_limit(reach, self.purge.audited_to(id), cuts, self.kind.jobs)
+
     def _reached(self, id: PartitionId, reach: PurgeReach) -> Purged:
         """Return how far a purge of the ledger would reach."""
         store, after = self.kind.store, reach.purged.commit_number
-        last, _ = ledger_limit(reach, store.read_cuts(id), self.kind.jobs)
+        last, _ = self._limit(id, reach)
         return store.count_ledger(id, after, last, self._old_before(reach))[1] if last > after else reach.purged
 
     def _old_before(self, reach: PurgeReach) -> datetime:
@@ -191,11 +195,11 @@ def _old_rows(rows: tuple[LedgerRange, ...], last: int, before: datetime) -> tup
     return tuple(old)
 
 
-def ledger_limit(reach: PurgeReach, cuts: Mapping[str, int], jobs: tuple[str, ...]) -> tuple[int, str]:
+def ledger_limit(reach: PurgeReach, audited_to: int, cuts: Mapping[str, int], jobs: tuple[str, ...]) -> tuple[int, str]:
     """Return the last commit of a partition whose ledger row may go, and the reason why none after it may."""
     limits = [
         (reach.newest_batch - 1, "its newest batch stays"),
-        (reach.verified_to, f"an audit has verified the ledger up to commit {reach.verified_to}"),
+        (audited_to, f"its audit read the ledger up to commit {audited_to}"),
         *((cuts.get(job, 0), f"{job} has passed commit {cuts.get(job, 0)}") for job in {**dict.fromkeys(jobs), **cuts}),
     ]
     if reach.replay_from is not None:

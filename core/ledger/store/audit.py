@@ -87,10 +87,6 @@ class AuditStore:
         found = self._stream.ask("sum_absent_gaps", partition_id=partition_id, last_sequence_number=last)
         return int(found[0][0]) if found else 0
 
-    def move_verified_commit(self, partition_id: PartitionId, commit_number: int, expected: int) -> None:
-        """Store the commit up to which there is no fault, unless a different audit has moved the expected one."""
-        self._stream.write("move_verified_commit", partition_id, verified_commit=commit_number, expected=expected)
-
     def find_faults(self, statement: str, partition_id: PartitionId, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that finds faults of a partition: the first ones, at most FAULT_LIMIT."""
         return self._stream.ask(statement, partition_id=partition_id, **{"most": FAULT_LIMIT, **values})

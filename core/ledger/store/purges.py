@@ -41,12 +41,11 @@ class Purges:
         purged = read_purged(self._stream, partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
-            return PurgeReach(purged, 0, 0, None, None, audit_is_open=False)
-        checkpoint, verified_to, replay_first, replay_at, open_audits = found[0]
+            return PurgeReach(purged, 0, None, None, audit_is_open=False)
+        checkpoint, replay_first, replay_at, open_audits = found[0]
         return PurgeReach(
             purged,
             self._commit_of(partition_id, checkpoint) or 0,
-            verified_to,
             None if replay_first is None else self._commit_of(partition_id, replay_first) or 0,
             instant_or_none(replay_at),
             bool(open_audits),

@@ -21,7 +21,6 @@ _Key = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="A partition key or subject. The app logs who asked.")
 ]
 _Limit = Annotated[int, typer.Option(min=1, max=500, help="Places of a page.")]
-_Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that a task verified before.")]
 _Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
 _First = Annotated[str | None, typer.Option(metavar="NUMBER", help="The first number of a recount.")]
 _Last = Annotated[str | None, typer.Option(metavar="NUMBER", help="The last number of a recount.")]
@@ -115,24 +114,23 @@ def _place(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
 def audit(
     at: At,
     partition: _Partition = None,
-    whole: _Whole = False,
     rows: _Rows = False,
     first: _First = None,
     last: _Last = None,
     no_wait: _NoWait = False,
 ) -> int:
-    """Audit the part of the ledger that no task has verified. --whole and --rows run as a task.
+    """Audit the ledger. With --rows it runs as a task.
 
     Ends with 1 when the audit has found a fault. It changes no data.
 
-    Example: bin/hubledger ledger audit --whole --rows
+    Example: bin/hubledger ledger audit --rows
     """
     if (first or last) and not rows:
         raise UsageFault("--first and --last are for a recount: give --rows")
-    if not (whole or rows):
+    if not rows:
         return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
     ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
-    order = {"partition_id": partition, "whole": whole, "rows": rows, **ends}
+    order = {"partition_id": partition, "rows": rows, **ends}
     accepted = at.app.open_task("audit", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")[0]
 
@@ -144,5 +142,5 @@ def _audited(at: At, found: AppAnswer) -> int:
     else:
         out.show(out.facts(audit_facts(out, value)), *tables_of(out, value, AUDIT))
         if not value["complete"]:
-            out.say("It is not complete, because its time was over: run it with --whole, as a task.")
+            out.say("It is not complete, because its time was over: run it with --rows, as a task.")
     return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY

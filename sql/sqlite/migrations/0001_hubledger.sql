@@ -33,7 +33,6 @@ CREATE TABLE event_hub_checkpoint (
     held                  INTEGER NOT NULL,
     absent                INTEGER NOT NULL,
     letters               INTEGER NOT NULL,  -- that batches and replays made
-    verified_commit       INTEGER NOT NULL,  -- an audit found no fault in the ledger up to this commit
     purged_commit         INTEGER NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_commit DEFAULT 0,  -- the ledger rows up to this commit are purged
     purged_to             INTEGER NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_to DEFAULT -1,  -- the last sequence number of these
     purged_at             TEXT,

@@ -34,7 +34,6 @@ CREATE TABLE hubledger.event_hub_checkpoint (
     held                  bigint NOT NULL,
     absent                bigint NOT NULL,
     letters               bigint NOT NULL,  -- that batches and replays made
-    verified_commit       bigint NOT NULL,  -- an audit found no fault in the ledger up to this commit
     purged_commit         bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_commit DEFAULT 0,  -- the ledger rows up to this commit are purged
     purged_to             bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_to DEFAULT -1,  -- the last sequence number of these
     purged_at             datetime2(7),

@@ -75,7 +75,7 @@ def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
     redeliver_everything(app)
     replay = ended(app, app.open_task("replay", dry_run=False, reason="everything again"))
     assert (replay["status"], replay["fault"]) == ("done", None)
-    audit = ended(app, app.open_task("audit", whole=True, rows=True))
+    audit = ended(app, app.open_task("audit", rows=True))
     assert (audit["status"], audit["balanced"], audit["faults"]) == ("done", True, [])
     assert of_home(app, GONE) == []
     stays = Counter(one.partition_id for one in of_home(app, STAYS))

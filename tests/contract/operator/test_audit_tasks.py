@@ -84,7 +84,7 @@ def reports(task: Task) -> dict[str, str]:
 class TestOpening:
     def test_a_task_is_stored_with_all_that_was_requested(self, desks: tuple[Office, Office]) -> None:
         ends = {"first": SequenceNumber(2**62), "last": SequenceNumber(2**63 - 1)}
-        asked = AuditAsked(IDS[1], whole=True, rows=True, **ends)
+        asked = AuditAsked(IDS[1], rows=True, **ends)
         task = open_task(
             replace(request(desks[0]), asked=request(desks[0], **_fields(asked)).asked), desks[0].desk.tasks
         )

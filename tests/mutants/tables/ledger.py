@@ -71,16 +71,11 @@ MUTANTS = (
     ),
     *in_file(
         "core/ledger/ranges.py",
-        "tests/contract/operator/test_verified_commits.py",
+        "tests/contract/operator/test_audits_in_pieces.py",
         (
             "totals of a checkpoint that are wrong pass the audit",
             "        if not counted.equals(",
             "        if counted.equals(",
-        ),
-        (
-            "ranges with a fault count as verified",
-            "            self._add(fault)\n            self._end_clean(before.commit_number)",
-            "            self._add(fault)",
         ),
     ),
     *in_file(
@@ -114,15 +109,6 @@ MUTANTS = (
         "sql/queries/event_hub_checkpoint.sql",
         "tests/contract/operator/test_books.py",
         ("a batch adds no outcome to the totals", "written = written + :written,", "written = :written,"),
-    ),
-    *in_file(
-        "sql/queries/event_hub_checkpoint.sql",
-        "tests/contract/operator/test_verified_commits.py",
-        (
-            "an audit that comes late moves the verified commit back",
-            " AND verified_commit = :expected;",
-            " AND :expected = :expected;",
-        ),
     ),
     *in_file(
         "sql/queries/purge.sql",

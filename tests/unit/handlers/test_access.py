@@ -100,10 +100,10 @@ def test_no_route_that_counts_or_reads_quotes_an_event(filled: Running) -> None:
 
 @pytest.mark.parametrize("engine", ["none", "local"])
 def test_no_route_that_reads_changes_any_table(filled: Running, engine: str) -> None:
-    """The store has an open audit whose time is over, and a faulty range after a verified one."""
+    """The store has an open audit whose time is over, and a faulty ledger."""
     filled.restart(SPARK_ENGINE=engine, RESIDENT_LINK_SECRET=SECRET)
     filled.drive(filled.put("audit", {}).body["task_id"])
-    filled.put("audit", {"whole": True})
+    filled.put("audit", {})
     filled.sqlite.sql("UPDATE task SET requested_at = '2020-01-01T00:00:00.000000Z' WHERE status = 'planned'")
     filled.sqlite.sql("DELETE FROM batch_ledger")
     tables = [name for (name,) in filled.sqlite.sql("SELECT name FROM sqlite_schema WHERE type = 'table'")]

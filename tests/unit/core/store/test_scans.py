@@ -16,7 +16,6 @@ import pytest
 from bench.large_store import STREAM, Size, fill, start_worker
 from core.ledger.audit import audit
 from core.ledger.explain import explain
-from core.ledger.ranges import WHOLE, Reading
 from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
 from core.model.events import PartitionId
 from core.model.room import DEFAULT_TRANSFORM
@@ -31,7 +30,6 @@ pytestmark = pytest.mark.slow
 FEW, MANY = Size(ranges=8_000, letters=160), Size(ranges=64_000, letters=160)
 MORE = MANY.ranges / FEW.ranges
 P, NUMBER, NOW = PartitionId("7"), SequenceNumber(70), datetime(2026, 6, 1, tzinfo=UTC)
-FRESH = Reading(whole=False, is_over=lambda: False)
 
 
 @dataclass
@@ -63,13 +61,13 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Measured, Measured]]:
-    """A store with few ranges and one with many, whose ranges are verified."""
+    """A store with few ranges and one with many."""
     folder = tmp_path_factory.mktemp("scans")
     made = []
     for name, size in (("few", FEW), ("many", MANY)):
         fill(folder / name, size)
         made.append(Measured(folder / name))
-        assert audit(made[-1].desk.audits, None, FRESH).balanced
+        assert audit(made[-1].desk.audits, None).balanced
     few, many = made
     with closing(few.database), closing(many.database):
         yield few, many
@@ -89,8 +87,6 @@ ASKED: dict[str, Callable[[Measured], object]] = {
     "a page of letters": lambda of: of.desk.letters.list_letters(LetterFilter(), FIRST_PAGE, 50),
     "letters by cause": lambda of: of.desk.letters.group_letters(LetterFilter(), 50),
     "the explanation of a number": lambda of: explain(P, NUMBER, of.desk.explanations),
-    "audit of one partition": lambda of: audit(of.desk.audits, P, FRESH),
-    "audit of all partitions": lambda of: audit(of.desk.audits, None, FRESH),
     "the open tasks": lambda of: of.desk.tasks.read_open(1),
 }
 
@@ -102,5 +98,5 @@ def test_the_work_does_not_grow_with_the_ranges(stores: tuple[Measured, Measured
 
 
 def test_a_scan_would_be_seen(stores: tuple[Measured, Measured]) -> None:
-    few, many = (one.steps_of(lambda of: audit(of.desk.audits, P, WHOLE)) for one in stores)
+    few, many = (one.steps_of(lambda of: audit(of.desk.audits, P)) for one in stores)
     assert many > MORE / 2 * few

@@ -28,7 +28,7 @@ COMMANDS = {
     "tasks cancel": f"{ID} --reason why --yes",
     "replay start": "--partition 3 --from 40 --to 2026-11-23T03:00:00Z --reason why --for-real --yes",
     "ledger explain": "3 41 --revealed", "ledger find": "--since 2026-11-23T03:00:00Z",
-    "ledger audit": "--whole --rows",
+    "ledger audit": "--rows",
     "streams show": "--revealed", "streams next-incarnation": "--reason why --for-real --yes",
     "runs list": "--job home_activity", "runs step": "--yes",
     "runs show": RUN, "runs pause": "--reason why --yes",
