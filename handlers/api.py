@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 OWN = (
     Route("GET", "status", COUNTING, "status.status"),
     Route("GET", "status/history", COUNTING, "history.status_history"),
-    Route("GET", "retention", COUNTING, "retention.show_retention"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger", READING, "ledger.find_commits"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),

@@ -68,7 +68,7 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.ra
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of open letters take a while
 WAITING_LIMIT = LONGEST_INVOCATION
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
-BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.1)  # it calls the hub for each partition
+BURN_DOWN = Lifetime(fresh=30.0, limit=120.0)  # it calls the hub for each partition
 Made = TypeVar("Made")
 
 
@@ -212,7 +212,7 @@ def _open_app() -> App:
         purges=Purges(stream),
         find_stream=stream.find,
         letter_counts=Remembered(lambda: LetterCount(read_open_letters(ledger), datetime.now(UTC)), LETTER_COUNTS),
-        burn_down=_burn_down(BurnDowns(stream)),
+        burn_down=Remembered(lambda: read_losses(datetime.now(UTC)), BURN_DOWN),
         close=closing.close,
     )
 
@@ -258,13 +258,11 @@ def _verification(hub: HubReader) -> HubVerification:
     return HubVerification(hub, time.monotonic, threading.RLock())
 
 
-def _burn_down(store: BurnDowns) -> Remembered[BurnDown]:
-    def look() -> BurnDown:
-        own = app()
-        means = BurnDownMeans(own.settings.stream, store, own.stream_hub, own.settings.hub_retention)
-        return read_burn_down(means, datetime.now(UTC))
-
-    return Remembered(look, BURN_DOWN)
+def read_losses(now: datetime) -> BurnDown:
+    """Return what the hub will forget."""
+    own = app()
+    means = BurnDownMeans(own.settings.stream, BurnDowns(own.purges.stream), own.stream_hub, own.settings.hub_retention)
+    return read_burn_down(means, now)
 
 
 def _open_aggregation() -> Aggregation | None:

@@ -49,6 +49,7 @@ def watching(own: "App") -> "Watching":
     """Return the sources of the watch."""
     from core.ledger.balance import read_letter_books
     from core.ledger.watch import Pipeline, Watching, no_pipeline
+    from handlers.app import read_losses
 
     def letters() -> "LetterBooks":
         return read_letter_books(own.ledger)  # each of them, so that a lost one is an alarm
@@ -65,4 +66,4 @@ def watching(own: "App") -> "Watching":
     aggregates = own.settings.spark.engine != "none"
     sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
     pipelines = pipeline if aggregates else no_pipeline
-    return Watching(*sources, pipelines, lambda now: own.burn_down.get(), own.batch_log.faults)
+    return Watching(*sources, pipelines, read_losses, own.batch_log.faults)

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 
 from core.ledger.books import Books, LetterBooks, PartitionBooks, lag_time
 from core.ledger.minutes import Minute
-from core.ledger.retention.burn_down import HOUR, ONLY_IN_HUB, BurnDown
-from core.ledger.retention.open_counts import LETTERS, Kind
+from core.ledger.retention.burn_down import BurnDown
 from core.ledger.store.ledger import Ledger
 from core.letters.listing import LetterKey
 from core.measured import measured
@@ -42,7 +41,7 @@ def no_pipeline(since: datetime) -> Pipeline:
 
 def nothing_open(now: datetime) -> BurnDown:
     """Return the burn-down of a stream without open letters and gaps."""
-    return BurnDown(now, None, (), ())
+    return BurnDown(now, None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,9 @@ class Observation:
             "tasks_held_up": self.tasks_held_up,
             "letters_open": self.books.letters.open,
             "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, self.at),
-            "letters_expiring_hours": _hours(burning, LETTERS),
-            "loss_hours": _hours(burning, ONLY_IN_HUB),
-            "events_lost": burning.share(ONLY_IN_HUB).gone,
+            "letters_expiring_hours": burning.letters_expiring_hours,
+            "loss_hours": burning.loss_hours,
+            "events_lost": burning.events_lost,
             "absent_new": self.absent,
             "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, self.at),
             "aggregation_failures": self.pipeline.failures,
@@ -205,15 +204,6 @@ def _since(own: Watching, books: PartitionBooks | None, partition: Partition, no
         return books.enqueued_at
     event = own.hub.first_at(partition, _following(own, partition.partition_id, books))
     return None if event is None else event.enqueued_at
-
-
-def _hours(found: BurnDown, kinds: Sequence[Kind]) -> float:
-    """Return the hours until the hub forgets the first of these events, its whole retention when there is none, and -1
-    where the retention is not known."""
-    if found.retention is None:
-        return -1.0
-    left = found.hours_left(found.share(kinds))
-    return found.retention / HOUR if left is None else left
 
 
 def _age(moment: datetime, now: datetime) -> float:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from core.api.operation import Answered, Call, Nothing, operation
+from core.api.shown import written
 from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
 from core.letters.listing import OPEN, LetterKey
@@ -58,6 +59,16 @@ class LettersByStatus(Answered):
     counted_at: datetime
 
 
+class HubForgets(Answered):
+    """What the hub will forget, as in the facts of the watch: the hours until it no longer holds the first event of an
+    open letter, and of those that nothing else has stored (its whole retention where there is none, -1 where it is not
+    known). It no longer holds `events_lost`."""
+
+    letters_expiring_hours: float
+    loss_hours: float
+    events_lost: int
+
+
 class OldestLetter(Answered):
     """The open letter that failed first."""
 
@@ -109,6 +120,7 @@ class StatusAnswer(Answered):
     standing: list[StandingAnswer]
     letters: LettersByStatus
     oldest_open_letter: OldestLetter | None
+    hub_forgets: HubForgets
     unknown_fields: list[UnknownField]
     room_pages: list[RoomPage]
     partitions: list[PartitionBooksAnswer]
@@ -143,6 +155,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         standing=[one for one in standing_answers() if one.partition_id in waiting],
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
+        hub_forgets=written(HubForgets, own.burn_down.get()),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
         room_pages=[RoomPage(**one._asdict()) for one in own_room().pages],
         partitions=partitions,

@@ -44,7 +44,7 @@ export const erasure = {
   [["Staged events", count(found.staged)], ["Rows that replays had removed", count(found.retracted)],
     ["Events in dry runs", count(found.diffs)]]],
   notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
-  actions: (found) => (found.status === "done" && found.task_id === counted.task ? el("a", { href: "#/retention" }, "Erase what was counted") : null),
+  actions: (found) => (found.status === "done" && found.task_id === counted.task ? el("a", { href: "#/tasks" }, "Erase what was counted") : null),
   more: (found) => {
     const tables = Object.entries(found.tables);
     return [tables.length ? card("By table", table("Tables of the erasure", [

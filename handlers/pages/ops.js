@@ -5,7 +5,6 @@ import { fault, keepTime, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { nameStream, overview } from "./overview.js";
-import { retention } from "./retention.js";
 import { runs } from "./runs.js";
 import { task, tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";
@@ -17,7 +16,6 @@ const PLACES = [
   [/^#\/tasks(?:\?(.*))?$/, tasks, "tasks"],
   [/^#\/tasks\/([^/?]+)$/, task, "tasks"],
   [/^#\/runs(?:\/([^/?]+))?$/, runs, "runs"],
-  [/^#\/retention$/, retention, "retention"],
   [/^#\/ledger$/, ledger, "ledger"],
   [/^#\/ledger\/([^/?]+)\/([^/?]+)$/, ledger, "ledger"],
 ];

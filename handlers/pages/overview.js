@@ -1,12 +1,11 @@
 // The first screen: what needs an operator, the balance of the ledger with the numbers that prove it, lag and rate, the partitions.
 
 import { get, open, repeat } from "./api.js";
-import { ago, badge, button, card, count, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
+import { ago, badge, button, card, count, duration, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
   table, taskAt, wordOf } from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
 import { faulty, needs, stops } from "./needs.js";
 import { byPartition } from "./partitions.js";
-import { burnDown, burnDownOfApp } from "./retention.js";
 import { runsOfApp } from "./runs.js";
 
 const EVERY_MS = 2000;
@@ -19,17 +18,16 @@ export async function overview(place, left) {
   const partitions = el("div", {});
   const trouble = el("div", {});
   const minutes = minutesOfApp();
-  const expiring = burnDownOfApp();
   const summed = runsOfApp();
   place.append(el("h1", {}, "Overview"), trouble, lead, stopped, top, charts, partitions, auditing());
   await repeat(left, EVERY_MS, trouble, async () => {
-    const [read, found, burning, newest] = await Promise.all([get("status"), minutes(), expiring(), summed()]);
+    const [read, found, newest] = await Promise.all([get("status"), minutes(), summed()]);
     const status = await withDetails(read);
     if (left.aborted) return;
     trouble.replaceChildren();
     needs(lead, status, newest);
     renew(stopped, stops(status));
-    renew(top, balance(status, newest), letters(status, burning));
+    renew(top, balance(status, newest), letters(status));
     renew(charts, ...overTime(found, status.lag));
     renew(partitions, byPartition(status));
     nameStream(status);
@@ -108,7 +106,7 @@ function shares(status) {
     el("li", {}, el("i", { class: name }), `${count(status[name])} ${wordOf(name)}`)))];
 }
 
-function letters(status, burning) {
+function letters(status) {
   const found = status.letters;
   const oldest = status.oldest_open_letter;
   return card("Dead letters",
@@ -118,8 +116,16 @@ function letters(status, burning) {
       el("li", {}, `${count(found[word])} ${word === "exhausted" && found[word] !== 1 ? "need you" : wordOf(word)}`))),
     el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: letterAt(oldest) }, positionOf(oldest))] : null), // a later one moves no focus
-    burnDown(burning),
+    forgets(status),
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
+}
+
+/** Say when the hub forgets the first event of an open letter, and which events are lost. */
+function forgets({ letters: found, hub_forgets: hub }) {
+  const expires = found.open > 0 && hub.letters_expiring_hours >= 0;
+  return el("p", { id: "hub-forgets", class: hub.events_lost ? "bad" : "", hidden: !expires && !hub.events_lost },
+    expires ? `The hub holds the events of all open letters for ${duration(3600 * hub.letters_expiring_hours)}. ` : "",
+    hub.events_lost ? `It no longer holds ${plural(hub.events_lost, "event")} that nothing else has stored.` : "");
 }
 
 function auditing() {

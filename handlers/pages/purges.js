@@ -1,33 +1,21 @@
-// Purges: the last one, and a dry run, which counts the old rows of each table.
+// Purges: a dry run, which counts the old rows of each table.
 
-import { get, open, tried } from "./api.js";
-import { badge, button, card, count, dated, el, plural, table, taskAt } from "./dom.js";
-
-// The rows of a table that a purge knows, in plain words.
-const ROWS = { batch_ledger: "Ledger rows", event_hub_dead_letter: "Settled letters", staged_event: "Events staged out of Capture",
-  replay_diff: "Changes that dry runs found", task: "Ended tasks", aggregation_failure: "Failures of runs" };
+import { open, tried } from "./api.js";
+import { button, card, count, dated, el, plural, table, taskAt } from "./dom.js";
 
 const mono = (text) => el("span", { class: "mono" }, text);
 
-/** Show after how many days rows are old, and the last purge; offer a dry run. */
-export async function purgesCard({ older_than_days: days, purge_daily: isDaily }) {
-  const [last] = (await get("tasks", { kind: "purge", limit: 1 })).tasks;
+/** Offer a dry run. */
+export function purgesCard() {
   const trouble = el("div", {});
   const start = button("Count old rows", async () => {
     start.disabled = true;
     const counts = async () => { location.hash = taskAt(await open("purge", { reason: "a dry run from the operator's page" })); };
     start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
-  return card("Purges", el("p", { class: "quiet" },
-    isDaily ? ["A purge deletes old rows each day (", mono("PURGE_DAILY"), " is true)."]
-    : ["No purge begins by itself (", mono("PURGE_DAILY"), " is false). ", mono("bin/hubledger purge start"), " begins one."]),
-  table("Days", [["Rows", ([name]) => [`${ROWS[name] ?? name} `, el("span", { class: "mono quiet" }, name)], "bare"],
-    ["Purged after", ([, number]) => el("span", { class: "whole" }, plural(number, "day")), "wide"]], Object.entries(days)),
-  el("p", { class: "quiet" }, mono("PURGE_DAYS"), " changes these days. A dry run counts the old rows, and deletes nothing."),
-  el("div", { class: "row actions" }, start), trouble,
-  last ? el("p", { id: "purge" }, "The last one: ", badge(last.status),
-    el("a", { href: taskAt(last) }, purge.done(last)), ", ", dated(last.requested_at))
-    : el("p", { id: "purge" }, "No purge has been requested yet."));
+  return card("Purges", el("p", { class: "quiet" }, "A dry run counts the rows that are older than ", mono("PURGE_DAYS"),
+    " says, and deletes nothing. ", mono("bin/hubledger purge start"), " deletes them, and each day ", mono("PURGE_DAILY"), "."),
+  el("div", { class: "row actions" }, start), trouble);
 }
 
 export const purge = {

@@ -4,8 +4,8 @@ import { get, post, Problem, tried } from "./api.js";
 import { audit } from "./audits.js";
 import { confirm } from "./confirm.js";
 import { ago, badge, button, capital, card, choice, count, dated, el, facts, fault, field, pager, renew, table, taskAt } from "./dom.js";
-import { erasure } from "./erasures.js";
-import { purge } from "./purges.js";
+import { erasure, erasuresCard } from "./erasures.js";
+import { purge, purgesCard } from "./purges.js";
 import { redrive } from "./redrives.js";
 import { newReplay, replay } from "./replays.js";
 
@@ -50,7 +50,7 @@ export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
   const found = el("div", {});
-  place.append(el("h1", {}, "Tasks"), newReplay(given), found);
+  place.append(el("h1", {}, "Tasks"), newReplay(given), found, purgesCard(), erasuresCard());
   const show = (cursor, before) => tried(found, async () => {
     const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
     if (!left.aborted) found.replaceChildren(list(page, cursor, before, show, chosen));

@@ -78,8 +78,14 @@ var alerts = [
   {
     name: 'events-expiring'
     severity: 1
-    description: 'Soon the hub forgets an event that nothing else has stored: that of an open letter without a body, or of an open gap. GET /api/retention names the partition and the time. Retry the letters, or find out why the gap does not heal, before that.'
+    description: 'Soon the hub forgets an event that nothing else has stored: that of an open letter without a body, or of an open gap. GET /api/status has the hours in hub_forgets. Retry the letters, or find out why the gap does not heal, before that.'
     query: replace(loadTextContent('../alerts/events-expiring.kql'), '{loss_hours}', string(limits.lossHours))
+  }
+  {
+    name: 'events-lost'
+    severity: 1
+    description: 'The hub no longer holds an event that nothing else has stored: that of an open letter without a body, or of an open gap. Replay it from Capture, or discard the letter.'
+    query: loadTextContent('../alerts/events-lost.kql')
   }
   {
     name: 'aggregation-lag'

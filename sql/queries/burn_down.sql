@@ -1,16 +1,9 @@
 -- name: count_open_letters
--- Count the open letters of a partition, with or without a body: those before the number at which the hub begins, and of
--- the others the first time and how many were enqueued up to each cut. The index alone answers.
--- params: stream_id int, partition_id varchar(8000), body_kept bit, beginning bigint, first_cut datetime2(7), second_cut datetime2(7), third_cut datetime2(7)
-SELECT COUNT(*) AS open_letters,
-       COALESCE(SUM(CASE WHEN d.sequence_number < :beginning THEN 1 ELSE 0 END), 0) AS gone,
-       CONVERT(varchar(33), MIN(CASE WHEN d.sequence_number >= :beginning THEN d.enqueued_at END), 126) AS first_at,
-       COALESCE(SUM(CASE WHEN d.sequence_number >= :beginning AND d.enqueued_at <= :first_cut THEN 1 ELSE 0 END), 0)
-           AS by_first_cut,
-       COALESCE(SUM(CASE WHEN d.sequence_number >= :beginning AND d.enqueued_at <= :second_cut THEN 1 ELSE 0 END), 0)
-           AS by_second_cut,
-       COALESCE(SUM(CASE WHEN d.sequence_number >= :beginning AND d.enqueued_at <= :third_cut THEN 1 ELSE 0 END), 0)
-           AS by_third_cut
+-- Of the open letters of a partition, with or without a body, count those before the number at which the hub begins, and
+-- find the first time of the others. The index alone answers.
+-- params: stream_id int, partition_id varchar(8000), body_kept bit, beginning bigint
+SELECT COALESCE(SUM(CASE WHEN d.sequence_number < :beginning THEN 1 ELSE 0 END), 0) AS gone,
+       CONVERT(varchar(33), MIN(CASE WHEN d.sequence_number >= :beginning THEN d.enqueued_at END), 126) AS first_at
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_open
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
    AND d.status IN ('waiting', 'retrying', 'held', 'exhausted') AND d.body_kept = :body_kept;

@@ -85,7 +85,7 @@ def test_the_page_of_an_app_without_homes_has_no_link_to_them(run: Run, open_pag
     page.reload()
     page.wait_for_selector("#verdict")
     assert page.locator("nav a:visible").all_inner_texts() == [
-        "Overview", "Letters", "Tasks", "Ledger", "Aggregation", "Retention",
+        "Overview", "Letters", "Tasks", "Ledger", "Aggregation",
     ]  # fmt: skip
 
 

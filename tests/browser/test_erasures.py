@@ -18,7 +18,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     before = run.status()["accounted"]
     run.publish("15", registration(NUMBER), *(reading(NUMBER, at) for at in range(5)))  # each is an alert too
     run.until(lambda status: status["accounted"] == before + 6)
-    show(page, "#/retention")
+    show(page, "#/tasks")
     erase = page.locator("#erasure-erase")
     assert erase.is_disabled()
     page.fill("textarea[name=subjects]", SUBJECT)
@@ -41,6 +41,6 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     with urlopen(f"{run.address}/api/homes?prefix={SUBJECT}", timeout=allowed(30)) as answer:
         assert json.loads(answer.read())["homes"] == []
     assert run.status()["ledger_balanced"]
-    show(page, "#/retention")
+    show(page, "#/tasks")
     page.wait_for_selector("#erasure-erase:disabled")
     assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"

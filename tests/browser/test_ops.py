@@ -23,7 +23,6 @@ LAST = {  # the heading of each part that comes last
     "#/letters/3/41": "History",
     "#/tasks": "Tasks",
     "#/ledger": "Find a time",
-    "#/retention": "Events in the hub",
     "#/ledger/3/41": "Letter",
     "#/runs": "Runs",
     "#/homes": "Find a home",

@@ -65,6 +65,7 @@ ALERTS = {
     "aggregation-quality",
     "events-absent",
     "events-expiring",
+    "events-lost",
     "lag",
     "ledger-unbalanced",
     "letter-old",

@@ -1,4 +1,4 @@
-"""The burn-down: how long the hub still holds the events of open letters and open gaps, and which are only there.
+"""How long the hub still holds the events of open letters and open gaps, and which it has forgotten.
 
 The beginning of a partition in the hub shows exactly which events the hub no longer holds. The rest is a forecast: the
 hub forgets an event when it is as old as the hub's retention, or a little later.
@@ -6,21 +6,17 @@ hub forgets an event when it is as old as the hub's retention, or a little later
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from core.errors import HubRefused, HubUnreachable, StreamIncarnationChanged
-from core.ledger.retention.open_counts import Kind, OpenCount, OpenGap
-from core.ledger.store.burn_down import BurnDowns
+from core.ledger.store.burn_down import LETTERS, BurnDowns, Kind, OpenCount, OpenGap
 from core.model.events import PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
 
-KINDS: tuple[Kind, ...] = ("kept", "unkept", "gap")
 ONLY_IN_HUB: tuple[Kind, ...] = ("unkept", "gap")  # their events are lost when the hub forgets them
-WITHIN = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
 HOUR = timedelta(hours=1)
-NEVER = datetime(1, 1, 1, tzinfo=UTC)  # no event was enqueued before
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,47 +31,37 @@ class BurnDownMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A part of the burn-down: its open letters or gaps, those whose events are gone, the time at which the hub forgets
-    the first of the others (None: there is none, or no forecast), and the number forgotten within each of WITHIN."""
-
-    open: int
-    gone: int
-    first_lost_at: datetime | None
-    within: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class BurnDown:
-    """The open letters and gaps at one moment. With `hub_fault` the hub did not answer, or is another one. Then none is
-    known to be gone."""
+    """The open letters and gaps at one moment. A hub that does not answer, or is another one, is known to have
+    forgotten none of their events."""
 
     at: datetime
     retention: timedelta | None
-    partition_ids: tuple[PartitionId, ...]
     counts: tuple[OpenCount, ...]
-    hub_fault: str | None = None
 
-    def share(self, kinds: Sequence[Kind] = KINDS, partition_id: PartitionId | None = None) -> Share:
-        """Return the part of these kinds, of one partition or of all."""
-        found = [one for one in self.counts if one.kind in kinds and partition_id in (None, one.partition_id)]
-        first_at = min((one.first_at for one in found if one.first_at is not None), default=None)
-        return Share(
-            open=sum(one.open for one in found),
-            gone=sum(one.gone for one in found),
-            first_lost_at=self._lost_at(first_at),
-            within=tuple(sum(one.by_cut[place] for one in found) for place in range(len(WITHIN))),
-        )
+    @property
+    def letters_expiring_hours(self) -> float:
+        """The hours until the hub forgets the first event of an open letter."""
+        return self._hours(LETTERS)
 
-    def hours_left(self, share: Share) -> float | None:
-        """Return the hours until the hub forgets the first event of a share; None when it has none, or no forecast."""
-        return None if share.first_lost_at is None else round((share.first_lost_at - self.at) / HOUR, 3)
+    @property
+    def loss_hours(self) -> float:
+        """The hours until the hub forgets the first event that is only there."""
+        return self._hours(ONLY_IN_HUB)
 
-    def _lost_at(self, enqueued_at: datetime | None) -> datetime | None:
-        """Forecast the loss of an event that the hub still holds: it is never in the past."""
-        if enqueued_at is None or self.retention is None:
-            return None
-        return max(self.at, enqueued_at + self.retention)
+    @property
+    def events_lost(self) -> int:
+        """The open letters without a body, and the open gaps, whose event the hub no longer holds."""
+        return sum(one.gone for one in self.counts if one.kind in ONLY_IN_HUB)
+
+    def _hours(self, kinds: Sequence[Kind]) -> float:
+        """Return the hours until the hub forgets the first of these events: never less than 0, its whole retention when
+        there is none, and -1 where the retention is not known."""
+        if self.retention is None:
+            return -1.0
+        enqueued_at = [one.first_at for one in self.counts if one.kind in kinds and one.first_at is not None]
+        left = min(enqueued_at, default=self.at) + self.retention - self.at
+        return round(max(timedelta(), left) / HOUR, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +70,16 @@ class _Held:
 
     beginnings: Mapping[PartitionId, SequenceNumber]
     gaps_at: Mapping[PartitionId, datetime]
-    fault: str | None = None
 
 
 def read_burn_down(own: BurnDownMeans, now: datetime) -> BurnDown:
-    """READ the burn-down of this moment. A hub that does not answer is part of it; raises only the store's faults."""
+    """READ the burn-down of this moment. Raises only the store's faults."""
     gaps = own.store.read_open_gaps()
     ids = tuple(dict.fromkeys((*own.store.read_partition_ids(), *(gap.partition_id for gap in gaps))))
     held = _held(own, ids, gaps)
-    cuts = [NEVER if own.retention is None else now + hours - own.retention for hours in WITHIN]
-    counts = [one for id in ids for one in own.store.count_open_letters(id, held.beginnings[id], cuts)]
-    counts += [_count_gaps(list(each), held, cuts) for _, each in groupby(gaps, lambda gap: gap.partition_id)]
-    return BurnDown(now, own.retention, ids, tuple(counts), held.fault)
+    counts = [one for id in ids for one in own.store.count_open_letters(id, held.beginnings[id])]
+    counts += [_count_gaps(list(each), held) for _, each in groupby(gaps, lambda gap: gap.partition_id)]
+    return BurnDown(now, own.retention, tuple(counts))
 
 
 def _held(own: BurnDownMeans, ids: Sequence[PartitionId], gaps: Sequence[OpenGap]) -> _Held:
@@ -105,16 +89,13 @@ def _held(own: BurnDownMeans, ids: Sequence[PartitionId], gaps: Sequence[OpenGap
         beginnings = {id: own.hub.extent(own.stream.partition(id)).beginning for id in ids}
         first = {gap.partition_id: gap for gap in reversed(gaps) if gap.first >= beginnings[gap.partition_id]}
         found = {id: own.hub.first_at(own.stream.partition(id), gap.first) for id, gap in first.items()}
-    except (HubRefused, HubUnreachable, StreamIncarnationChanged) as fault:
-        return _Held(dict.fromkeys(ids, SequenceNumber(0)), after, str(fault))
+    except (HubRefused, HubUnreachable, StreamIncarnationChanged):
+        return _Held(dict.fromkeys(ids, SequenceNumber(0)), after)
     return _Held(beginnings, after | {id: event.enqueued_at for id, event in found.items() if event is not None})
 
 
-def _count_gaps(gaps: Sequence[OpenGap], held: _Held, cuts: Sequence[datetime]) -> OpenCount:
+def _count_gaps(gaps: Sequence[OpenGap], held: _Held) -> OpenCount:
     """Count the gaps of a partition; each that the hub holds counts as old as the first of them."""
     id = gaps[0].partition_id
     gone = sum(gap.first < held.beginnings[id] for gap in gaps)
-    there, first_at = len(gaps) - gone, held.gaps_at[id]
-    return OpenCount(
-        id, "gap", len(gaps), gone, first_at if there else None, tuple(there * (first_at <= cut) for cut in cuts)
-    )
+    return OpenCount(id, "gap", gone, held.gaps_at[id] if gone < len(gaps) else None)

@@ -28,7 +28,6 @@ SINGLE: dict[str, Work] = {
     "doctor": doctor.doctor,
     "open": doctor.open_page,
     "logs": doctor.logs,
-    "retention": retention.retention,
 }
 GROUPS: dict[str, _Group] = {
     "letters": (

@@ -114,6 +114,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         else Text("unknown: the hub does not answer", style=WARNING),
         "letters open": f"{text_of(letters['open'])}{f' ({counts})' if counts else ''}",
         "oldest": where,
+        "held by the hub": _held(value["hub_forgets"], letters["open"]),
         "gaps open": Text(text_of(value["open_gaps"]), style=WARNING if value["open_gaps"] else ""),
         "stops": yes_or_no(not value["stops"], "none", text_of(value["stops"])),
         "unknown fields": ", ".join(
@@ -121,6 +122,14 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         ),
         "hub fault": value["hub_fault"] and Text(text_of(value["hub_fault"]), style=WARNING),
     }
+
+
+def _held(hub: Mapping[str, Any], letters: int) -> object:
+    """Say how long the hub holds the events of open letters, and how many events are lost."""
+    left = seconds(hub["letters_expiring_hours"] * 3600) if letters and hub["letters_expiring_hours"] >= 0 else None
+    if hub["events_lost"]:
+        return Text(f"{counted(hub['events_lost'], 'event')} lost{f', the others {left}' if left else ''}", style=BAD)
+    return left and f"{left} more"
 
 
 def _row(one: Mapping[str, Any], stands: bool) -> list[object]:

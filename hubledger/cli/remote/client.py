@@ -17,7 +17,7 @@ from hubledger.cli.remote.problems import Refusal, needs, refusal_of
 
 CONNECT, READ = 5.0, 60.0  # seconds
 MOST = 64 * 2**20  # octets of an answer: no answer of an app is nearly as large
-_COUNTING = ("status", "status/history", "health/ledger", "retention")
+_COUNTING = ("status", "status/history", "health/ledger")
 # The app says when to come back (Retry-After), or a gateway had no answer. A repeated change changes nothing more: it
 # has the id of its task or order, or asks for a state that is reached.
 _RETRY = Retry(

@@ -27,7 +27,6 @@ class Check:
 CHECKS = (
     Check("status", holds=("event_hub", "ledger_balanced", "accounted", "partitions")),
     Check("status/history", holds=("minutes",)),
-    Check("retention", holds=("letters", "gaps", "partitions")),
     Check("health/live"),
     Check("health/ready"),
     Check("health/ledger"),

@@ -74,7 +74,7 @@ def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events(
     day.clock.behind = timedelta(0)
     day.until_it_fires("events-expiring")
     day.end_the_cause("retry")
-    looked = day.follow("events-expiring", "causes", "retry", "retention", **cause("KeyError"))
+    looked = day.follow("events-expiring", "causes", "retry", "status", **cause("KeyError"))
     assert [ran.code for ran in looked] == [0] * 4, looked
     day.until_healthy()
     assert statuses(day) == ["resolved"]

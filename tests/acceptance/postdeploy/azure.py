@@ -18,7 +18,6 @@ SENDER = "/providers/Microsoft.Authorization/roleDefinitions/2b629674-e913-4c01-
 KEYED = {
     "status": "status",
     "status/history": "status_history",
-    "retention": "show_retention",
     "health/ledger": "health_ledger",
 }
 KEY_PATH = re.compile(r"/subscriptions/.*/functions/(\w+)/keys/(\w+)\?api-version=[\d-]+")

@@ -1,9 +1,9 @@
-"""Promises of every store about the burn-down: open letters by kind, by the hub's beginning and by time; open gaps."""
+"""Promises of every store about the burn-down: open letters by kind and by the hub's beginning; open gaps."""
 
 from dataclasses import replace
 from datetime import timedelta
 
-from core.ledger.retention.open_counts import OpenCount, OpenGap
+from core.ledger.store.burn_down import OpenCount, OpenGap
 from core.model.commits import DeadLetter, LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
@@ -11,7 +11,6 @@ from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, event, letter, partition
 
 P0 = PartitionId("0")
-CUTS = [EPOCH + timedelta(hours=hours, microseconds=-1) for hours in (1, 2, 10)]
 
 
 def failed(number: int, hour: float, status: LetterStatus = "waiting", is_kept: bool = True) -> DeadLetter:
@@ -21,7 +20,7 @@ def failed(number: int, hour: float, status: LetterStatus = "waiting", is_kept: 
 
 
 def counted(office: Office, beginning: int = 0, id: PartitionId = P0) -> dict[str, OpenCount]:
-    found = office.desk.burn_downs.count_open_letters(id, SequenceNumber(beginning), CUTS)
+    found = office.desk.burn_downs.count_open_letters(id, SequenceNumber(beginning))
     return {one.kind: one for one in found}
 
 
@@ -30,25 +29,16 @@ def test_open_letters_are_counted_with_and_without_a_body_and_settled_ones_are_n
     office.letters(*(failed(number, 1, status) for number, status in enumerate(statuses)))
     office.letters(failed(6, 1, is_kept=False), failed(7, 5, "resolved", is_kept=False))
     office.letters(failed(3, 1), of=partition("1"))
-    found = counted(office)
-    assert {kind: one.open for kind, one in found.items()} == {"kept": 4, "unkept": 1}
+    assert {kind: one.gone for kind, one in counted(office, 99).items()} == {"kept": 4, "unkept": 1}
     assert office.desk.burn_downs.read_partition_ids() == ("0", "1")
     assert counted(office, id=PartitionId("2")) == {}
 
 
-def test_letters_before_the_beginning_are_gone_and_the_others_are_counted_up_to_each_cut(office: Office) -> None:
+def test_letters_before_the_beginning_are_gone_and_the_first_of_the_others_has_the_time(office: Office) -> None:
     office.letters(*(failed(number, hour) for number, hour in ((0, 0), (2, 0.5), (3, 1), (5, 3), (6, 10))))
-    assert counted(office)["kept"] == OpenCount(P0, "kept", 5, 0, EPOCH, (2, 3, 4))
-    at = EPOCH + timedelta(hours=1)
-    assert counted(office, 3)["kept"] == OpenCount(P0, "kept", 5, 2, at, (0, 1, 2))
-    assert counted(office, 7)["kept"] == OpenCount(P0, "kept", 5, 5, None, (0, 0, 0))
-
-
-def test_a_cut_takes_the_letter_of_its_own_moment(office: Office) -> None:
-    office.letters(failed(0, 1))
-    cuts = [EPOCH + timedelta(hours=1, microseconds=step) for step in (-1, 0, 1)]
-    (found,) = office.desk.burn_downs.count_open_letters(P0, SequenceNumber(0), cuts)
-    assert found.by_cut == (0, 1, 1)
+    assert counted(office)["kept"] == OpenCount(P0, "kept", 0, EPOCH)
+    assert counted(office, 3)["kept"] == OpenCount(P0, "kept", 2, EPOCH + timedelta(hours=1))
+    assert counted(office, 7)["kept"] == OpenCount(P0, "kept", 5, None)
 
 
 def test_an_open_gap_is_not_older_than_the_event_at_the_checkpoint(office: Office) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from core.errors import StoreUnavailable
 from core.ledger.minutes import Minute
-from core.ledger.retention.burn_down import BurnDown
 from core.model.events import PartitionId
-from handlers.app import BURN_DOWN, HUB_ENDS, app
+from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
 from tests.unit.handlers.running import HOME, MOTION, Running, functions
 
@@ -18,14 +17,13 @@ from tests.unit.handlers.running import HOME, MOTION, Running, functions
 def give_ends(ends: Mapping[str, int]) -> None:
     """Let the hub answer with these last numbers."""
     found = {PartitionId(id): end for id, end in ends.items()}
-    burn_down = BurnDown(datetime.now(UTC), timedelta(hours=5), (), ())
     app.value = replace(app(), hub_ends=Remembered(lambda: found, HUB_ENDS))
-    app.value = replace(app.value, burn_down=Remembered(lambda: burn_down, BURN_DOWN))
 
 
 @pytest.fixture
 def watched(running: Running) -> Iterator[Running]:
     """Three numbers of partition 1 are accounted for; the hub has two more there."""
+    running.restart(HUB_RETENTION_HOURS="5")
     running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
     give_ends({"1": 4, "3": -1})
     running.sqlite.sql("UPDATE event_hub_checkpoint SET enqueued_at = ?", f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z")

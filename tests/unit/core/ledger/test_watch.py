@@ -9,7 +9,7 @@ import pytest
 from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
 from core.ledger.retention.burn_down import BurnDown
-from core.ledger.retention.open_counts import OpenCount
+from core.ledger.store.burn_down import OpenCount
 from core.ledger.store.ledger import Ledger
 from core.ledger.watch import (
     ABSENT_WITHIN,
@@ -237,16 +237,16 @@ def test_a_hub_that_does_not_answer_fails_the_tick() -> None:
 def burning(*counts: OpenCount, retention: timedelta | None = timedelta(hours=24)) -> dict:
     """Return the facts of a burn-down."""
     sources = (STREAM, Books((books(14, timedelta()),)), hub_of(timedelta()), lambda: CALM, lambda key: None)
-    found = BurnDown(NOW, retention, (P0,), counts)
+    found = BurnDown(NOW, retention, counts)
     own = Watching(*sources, lambda: {P0: 14}, burn_down=lambda now: found)
     facts = observe(own, NOW).facts()
     return {name: facts[name] for name in ("letters_expiring_hours", "loss_hours", "events_lost")}
 
 
 def test_the_hours_are_those_of_the_first_event_and_a_letter_with_a_body_is_no_loss() -> None:
-    kept = OpenCount(P0, "kept", 3, 1, NOW - timedelta(hours=22), (0, 1, 1))
-    bare = OpenCount(P0, "unkept", 5, 2, NOW - timedelta(hours=14), (0, 0, 3))
-    gap = OpenCount(P0, "gap", 1, 1, None, (0, 0, 0))
+    kept = OpenCount(P0, "kept", 1, NOW - timedelta(hours=22))
+    bare = OpenCount(P0, "unkept", 2, NOW - timedelta(hours=14))
+    gap = OpenCount(P0, "gap", 1, None)
     assert burning(kept) == {"letters_expiring_hours": 2.0, "loss_hours": 24.0, "events_lost": 0}
     assert burning(kept, bare, gap) == {"letters_expiring_hours": 2.0, "loss_hours": 10.0, "events_lost": 3}
 

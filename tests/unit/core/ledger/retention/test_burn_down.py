@@ -1,12 +1,10 @@
 """core/ledger/retention/burn_down.py: the events that are gone by the hub, the forecast, and what is lost."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from core.ledger.retention.burn_down import ONLY_IN_HUB, BurnDown, BurnDownMeans, read_burn_down
-from core.ledger.retention.open_counts import LETTERS, Kind, OpenCount, OpenGap
-from core.ledger.store.burn_down import BurnDowns
+from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.store.burn_down import BurnDowns, Kind, OpenCount, OpenGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
@@ -31,16 +29,11 @@ class Open(BurnDowns):
     def read_partition_ids(self) -> tuple[PartitionId, ...]:
         return (P0,)
 
-    def count_open_letters(
-        self, partition_id: PartitionId, beginning: SequenceNumber, cuts: Sequence[datetime]
-    ) -> tuple[OpenCount, ...]:
+    def count_open_letters(self, partition_id: PartitionId, beginning: SequenceNumber) -> tuple[OpenCount, ...]:
         found = []
         for kind, numbers in self.letters.items():
             held = [hours(one) for one in numbers if one >= beginning]
-            by_cut = tuple(sum(at <= cut for at in held) for cut in cuts)
-            found.append(
-                OpenCount(partition_id, kind, len(numbers), len(numbers) - len(held), min(held, default=None), by_cut)
-            )
+            found.append(OpenCount(partition_id, kind, len(numbers) - len(held), min(held, default=None)))
         return tuple(found) if partition_id == P0 else ()
 
     def read_open_gaps(self) -> tuple[OpenGap, ...]:
@@ -58,76 +51,56 @@ def read(store: Open, hub: MemoryHub, now: datetime, retention: timedelta | None
     return read_burn_down(BurnDownMeans(STREAM, store, hub, retention), now)
 
 
+def facts(found: BurnDown) -> tuple[float, float, int]:
+    return found.letters_expiring_hours, found.loss_hours, found.events_lost
+
+
 def gap(first: int, after: float, partition_id: PartitionId = P0) -> OpenGap:
     return OpenGap(partition_id, SequenceNumber(first), hours(after))
 
 
 def test_a_letter_loses_its_event_when_that_is_as_old_as_the_retention() -> None:
-    found = read(Open({"kept": [10, 12, 30]}), hub_from(), hours(32))
-    share = found.share()
-    assert (share.open, share.gone, share.first_lost_at) == (3, 0, hours(34))
-    assert (found.hours_left(share), share.within) == (2.0, (0, 2, 3))
-
-
-def test_the_last_moment_of_an_hour_is_within_it() -> None:
-    for minute, within in ((1, (0, 1, 1)), (0, (1, 1, 1))):
-        found = read(Open({"kept": [10]}), hub_from(), hours(33) - timedelta(minutes=minute))
-        assert found.share().within == within
+    assert facts(read(Open({"kept": [10, 12, 30]}), hub_from(), hours(32))) == (2.0, 24.0, 0)
 
 
 def test_an_event_before_the_beginning_of_the_hub_is_gone_whatever_the_retention_says() -> None:
-    share = read(Open({"kept": [3, 9, 10]}), hub_from(10), hours(11), timedelta(days=90)).share()
-    assert (share.open, share.gone, share.first_lost_at) == (3, 2, hours(10) + timedelta(days=90))
+    found = read(Open({"unkept": [3, 9, 10]}), hub_from(10), hours(11), timedelta(days=90))
+    assert facts(found) == (90 * 24 - 1, 90 * 24 - 1, 2)
 
 
 def test_an_event_that_the_hub_holds_longer_than_its_retention_is_lost_now_and_not_in_the_past() -> None:
-    found = read(Open({"kept": [3]}), hub_from(), hours(60))
-    share = found.share()
-    assert (share.gone, found.hours_left(share), share.within) == (0, 0.0, (1, 1, 1))
+    assert facts(read(Open({"unkept": [3]}), hub_from(), hours(60))) == (0.0, 0.0, 0)
 
 
 def test_without_a_retention_there_is_no_forecast_but_the_events_that_are_gone() -> None:
-    found = read(Open({"kept": [3, 20]}), hub_from(10), hours(99), None)
-    share = found.share()
-    assert (share.open, share.gone, share.first_lost_at, share.within) == (2, 1, None, (0, 0, 0))
-    assert found.hours_left(share) is None
+    assert facts(read(Open({"unkept": [3, 20]}), hub_from(10), hours(99), None)) == (-1.0, -1.0, 1)
 
 
 def test_letters_with_a_body_are_no_loss_and_those_without_and_gaps_are() -> None:
     found = read(Open({"kept": [5], "unkept": [8, 9]}, (gap(20, 19),)), hub_from(), hours(24))
-    assert [found.share([kind]).open for kind in ("kept", "unkept", "gap")] == [1, 2, 1]
-    assert (found.share(LETTERS).first_lost_at, found.share(ONLY_IN_HUB).first_lost_at) == (hours(29), hours(32))
+    assert facts(found) == (5.0, 8.0, 0)
+    assert facts(read(Open({"kept": [5]}), hub_from(10), hours(24))) == (24.0, 24.0, 0)
 
 
 def test_a_gap_is_as_old_as_its_first_event_in_the_hub_and_not_as_the_event_before_it() -> None:
-    found = read(Open({}, (gap(20, 2), gap(25, 2))), hub_from(), hours(40))
-    share = found.share()
-    assert (share.open, share.gone, share.first_lost_at, share.within) == (2, 0, hours(44), (0, 2, 2))
+    assert facts(read(Open({}, (gap(20, 2), gap(25, 2))), hub_from(), hours(40))) == (24.0, 4.0, 0)
 
 
 def test_a_gap_whose_first_event_left_the_hub_is_gone_and_the_next_one_counts() -> None:
-    share = read(Open({}, (gap(5, 2), gap(25, 2))), hub_from(10), hours(30)).share()
-    assert (share.open, share.gone, share.first_lost_at, share.within) == (2, 1, hours(49), (0, 0, 1))
-    assert read(Open({}, (gap(5, 2),)), hub_from(10), hours(30)).share().first_lost_at is None
+    assert facts(read(Open({}, (gap(5, 2), gap(25, 2))), hub_from(10), hours(30))) == (24.0, 19.0, 1)
+    assert facts(read(Open({}, (gap(5, 2),)), hub_from(10), hours(30))) == (24.0, 24.0, 1)
 
 
 def test_a_gap_of_a_partition_without_a_checkpoint_counts_too() -> None:
-    found = read(Open({}, (gap(0, 1, P1),)), hub_from(), hours(2))
-    assert found.partition_ids == (P0, P1)
-    assert (found.share(partition_id=P1).open, found.share(partition_id=P0).open) == (1, 0)
-    assert found.share(partition_id=P1).first_lost_at == hours(25)
+    assert facts(read(Open({}, (gap(0, 1, P1),)), hub_from(), hours(2))) == (24.0, 23.0, 0)
 
 
 def test_a_hub_that_does_not_answer_leaves_the_forecast_and_shows_nothing_as_gone() -> None:
     hub = hub_from(10)
     hub.fails = lambda: True
-    found = read(Open({"unkept": [3]}, (gap(20, 19),)), hub, hours(20))
-    share = found.share()
-    assert (share.open, share.gone, share.first_lost_at) == (2, 0, hours(27))
-    assert found.share(["gap"]).first_lost_at == hours(43)
-    assert found.hub_fault
+    assert facts(read(Open({"unkept": [3]}, (gap(20, 19),)), hub, hours(20))) == (7.0, 7.0, 0)
+    assert facts(read(Open({}, (gap(20, 19),)), hub, hours(20))) == (24.0, 23.0, 0)
 
 
-def test_nothing_open_has_no_hours() -> None:
-    found = read(Open({}), hub_from(), hours(1))
-    assert (found.share().open, found.hours_left(found.share()), found.hub_fault) == (0, None, None)
+def test_nothing_open_has_the_whole_retention() -> None:
+    assert facts(read(Open({}), hub_from(), hours(1))) == (24.0, 24.0, 0)
