@@ -6,7 +6,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 GAUGES = (  # the facts of the watch that an alert reads
     *("ledger_balanced", "stops_recorded", "absent_new", "partitions_stopped", "lag_seconds", "letters_open"),
-    *("oldest_letter_seconds", "loss_hours", "aggregation_lag_seconds", "aggregation_failures", "aggregation_faults"),
+    *("oldest_letter_seconds", "loss_hours", "events_lost"),
+    *("aggregation_lag_seconds", "aggregation_failures", "aggregation_faults"),
 )
 Given = ParamSpec("Given")
 Report = TypeVar("Report")

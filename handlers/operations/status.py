@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from core.api.operation import Answered, Call, Nothing, operation
-from core.api.shown import written
 from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
 from core.letters.listing import OPEN, LetterKey
@@ -133,6 +132,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     counted = own.letter_counts.get()
     books = Books(own.ledger.read_books(), counted.letters)
     (ends, age), fault = _hub_ends(own)
+    forgets = own.burn_down.get()
     stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
     partitions = _partitions(BookSources(books, ends, stops), call.at)
     waiting = {one.partition_id for one in partitions if one.lag}
@@ -155,7 +155,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         standing=[one for one in standing_answers() if one.partition_id in waiting],
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
-        hub_forgets=written(HubForgets, own.burn_down.get()),
+        hub_forgets=HubForgets(**{name: getattr(forgets, name) for name in HubForgets.__struct_fields__}),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
         room_pages=[RoomPage(**one._asdict()) for one in own_room().pages],
         partitions=partitions,

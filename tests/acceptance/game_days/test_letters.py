@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.acceptance.game_days.day import Day
+from tests.acceptance.gaps.apps import HUB
 
 pytestmark = pytest.mark.slow
 
@@ -78,3 +79,16 @@ def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events(
     assert [ran.code for ran in looked] == [0] * 4, looked
     day.until_healthy()
     assert statuses(day) == ["resolved"]
+
+
+def test_a_letter_whose_event_is_lost_is_discarded(day: Day) -> None:
+    day.start(KEEP_BODIES="false", HUB_RETENTION_HOURS="24")
+    day.publish("0", b"reading home", b"bug", b"reading home")
+    day.until(lambda: statuses(day) == ["exhausted"], "the letter")
+    day.app.emulator.expire_before(HUB, "0", 3)
+    day.until_it_fires("events-lost")
+    looked = day.follow("events-lost", "status", "causes", "discard", **cause("KeyError"))
+    assert [ran.code for ran in looked] == [0] * 3, looked
+    day.lost = {"0": {1}}
+    day.until_healthy()
+    assert statuses(day) == ["discarded"]

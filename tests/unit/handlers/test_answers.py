@@ -173,7 +173,7 @@ def publish() -> None:
 
 def of_nothing(to: Recorder) -> None:
     """Ask before there is a stream."""
-    for name in ("status", "status_history", "show_retention", "list_letters", "group_letters", "list_tasks"):
+    for name in ("status", "status_history", "list_letters", "group_letters", "list_tasks"):
         to.get(name)
     for name in ("health_live", "health_ready", "health_ledger", "openapi", "ops"):
         to.get(name)
@@ -208,7 +208,7 @@ def of_ledger(to: Recorder) -> None:
     to.get("reveal_places", key="home-1", limit="3", cursor=page["next"])
     for asked in ({"key": "k"}, {"key": "nobody", "partition_id": "10"}, {}, {"key": "nobody", "cursor": page["next"]}):
         to.get("reveal_places", **asked)
-    for name in ("status", "show_retention", "reveal_stops", "health_ledger", "audit_ledger", "status_history"):
+    for name in ("status", "reveal_stops", "health_ledger", "audit_ledger", "status_history"):
         to.get(name)
     functions()["watch"](None)
     to.get("status_history")

@@ -40,6 +40,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
         "stops": 0,
         "standing": [],
         "oldest_open_letter": None,
+        "hub_forgets": {"letters_expiring_hours": -1.0, "loss_hours": -1.0, "events_lost": 0},
         "unknown_fields": [],
         "room_pages": [{"name": "homes", "title": "Homes", "file": "homes.js"}],
         "partitions": [],

@@ -20,7 +20,7 @@ from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 RUN = "0123456789abcdef"
 COMMANDS = {
-    "status": "", "health": "", "retention": "", "doctor": "", "open": "",
+    "status": "", "health": "", "doctor": "", "open": "",
     "letters list": "--status waiting --all", "letters causes": "", "letters show": "3 41 --body text",
     "letters retry": "--cause aaaa --reason why --yes", "letters discard": "3/41 --reason why --yes",
     "tasks list": "--all", "tasks show": ID, "tasks diff": f"{ID} --all",
