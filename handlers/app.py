@@ -148,7 +148,7 @@ class App:
     @property
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
-        return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, self.clock)
+        return IncarnationMeans(self.settings.stream, self.incarnations, self.hub, self.clock)
 
     @property
     def keeper(self) -> Keeper:

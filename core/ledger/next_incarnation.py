@@ -10,10 +10,7 @@ from datetime import datetime
 from core.errors import CommitOutcomeUnknown, HubledgerError, HubUnreachable
 from core.ingest.anchor import Anchoring, choose_anchor
 from core.ingest.incarnation import contradiction, created_differently
-from core.ledger.balance import read_books
-from core.ledger.books import Books
 from core.ledger.store.incarnations import Incarnations, Opening
-from core.ledger.store.ledger import Ledger
 from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Incarnation, Partition, PartitionId, Stream
@@ -56,14 +53,13 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class IncarnationReport:
-    """The report of an opening or of its dry run: the closed incarnation, its books, and the beginnings of the next."""
+    """The report of an opening or of its dry run: the closed incarnation, and the beginnings of the next."""
 
     closed: Incarnation
     hub_created_at: datetime
     is_opened: bool
     evidence: str | None
     beginnings: tuple[Beginning, ...]
-    books: Books
 
 
 class StateDiffers(HubledgerError):
@@ -94,7 +90,6 @@ class IncarnationMeans:
 
     stream: Stream
     store: Incarnations
-    books: Ledger
     hub: HubReader
     clock: Clock
 
@@ -114,10 +109,9 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
         raise HubFits(found)
     if means.hub.created_at() != created_at:
         raise HubUnreachable("the hub was recreated while it was read: repeat the dry run")
-    books = read_books(means.books)
     if not order.is_dry_run:
         _open(_opening(order, found, created_at, beginnings, means), means.store)
-    return IncarnationReport(found, created_at, not order.is_dry_run, evidence, beginnings, books)
+    return IncarnationReport(found, created_at, not order.is_dry_run, evidence, beginnings)
 
 
 def _beginning(partition: Partition, anchoring: Anchoring, means: IncarnationMeans) -> Beginning:

@@ -14,11 +14,9 @@ from core.ledger.next_incarnation import (
     Beginning,
     HubFits,
     IncarnationOrder,
-    IncarnationReport,
     StateDiffers,
     next_incarnation,
 )
-from core.letters.listing import OPEN
 from handlers.app import app
 
 log = logging.getLogger("hubledger.api")
@@ -50,29 +48,6 @@ class BeginningAnswer(Answered):
     evidence: str | None
 
 
-class OldPartitionAnswer(Answered):
-    """The books of a partition in the closed incarnation."""
-
-    partition_id: str
-    first: str
-    checkpoint: str
-    accounted: int
-    balanced: bool
-
-
-class OldBooksAnswer(Answered):
-    """The books of the closed incarnation, which stay as they are. Open letters in them are not retried."""
-
-    incarnation: int
-    hub_created_at: datetime | None
-    numbers: int
-    accounted: int
-    balanced: bool
-    letters_open: int
-    letters_by_status: dict[str, int]
-    partitions: list[OldPartitionAnswer]
-
-
 class IncarnationAnswer(Answered):
     """The next incarnation, opened or only planned. `evidence` says how its hub differs; null when it was forced."""
 
@@ -82,7 +57,6 @@ class IncarnationAnswer(Answered):
     evidence: str | None
     numbers: int
     partitions: list[BeginningAnswer]
-    old_books: OldBooksAnswer
 
 
 @operation(
@@ -90,9 +64,14 @@ class IncarnationAnswer(Answered):
 )
 def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> IncarnationAnswer:
     """Close the books of the former hub, and begin those of the present one."""
-    own, body = app(), call.body
+    return open_incarnation(call.body, call.who)
+
+
+def open_incarnation(body: IncarnationShape, who: str) -> IncarnationAnswer:
+    """Do what the request says, and record it under a name. Raises Problem and the faults of hub and store."""
+    own = app()
     try:
-        report = next_incarnation(_order(call), own.succession)
+        report = next_incarnation(_order(body, who), own.succession)
     except StateDiffers as differs:
         found = {"incarnation": differs.incarnation, "hub_created_at": differs.hub_created_at}
         raise Problem(STATE_DIFFERS, str(differs), more=found) from differs
@@ -100,17 +79,24 @@ def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> Inc
         raise Problem(CONFLICT, str(refusal)) from refusal
     if report.is_opened:
         own.letter_counts.forget()
-        facts = {"who": call.who, "why": clipped(body.reason), "incarnation": report.closed.number + 1}
+        facts = {"who": who, "why": clipped(body.reason), "incarnation": report.closed.number + 1}
         log.warning("next incarnation opened", extra={"action": "next_incarnation", **facts})
-    return answer_of(report)
+    return IncarnationAnswer(
+        outcome="opened" if report.is_opened else "dry_run",
+        incarnation=report.closed.number + 1,
+        hub_created_at=report.hub_created_at,
+        evidence=report.evidence,
+        numbers=sum(one.numbers for one in report.beginnings),
+        partitions=[_beginning(one) for one in report.beginnings],
+    )
 
 
-def _order(call: Call[Nothing, Nothing, IncarnationShape]) -> IncarnationOrder:
-    body, expected = call.body, call.body.expected_hub_created_at
+def _order(body: IncarnationShape, who: str) -> IncarnationOrder:
+    expected = body.expected_hub_created_at
     if not body.dry_run and expected is None:
         raise invalid("expected_hub_created_at", "give the hub_created_at of the dry run, to open the incarnation")
     return IncarnationOrder(
-        requested_by=call.who,
+        requested_by=who,
         reason=body.reason,
         expected_incarnation=body.expected_incarnation,
         expected_created_at=None if expected is None else utc(expected, "expected_hub_created_at"),
@@ -128,19 +114,6 @@ def _anchoring(text: str) -> Anchoring:
         raise invalid("anchor", f"{text!r} is {wanted}") from None
 
 
-def answer_of(report: IncarnationReport) -> IncarnationAnswer:
-    """Return the report in the form of the answer."""
-    return IncarnationAnswer(
-        outcome="opened" if report.is_opened else "dry_run",
-        incarnation=report.closed.number + 1,
-        hub_created_at=report.hub_created_at,
-        evidence=report.evidence,
-        numbers=sum(one.numbers for one in report.beginnings),
-        partitions=[_beginning(one) for one in report.beginnings],
-        old_books=_old_books(report),
-    )
-
-
 def _beginning(one: Beginning) -> BeginningAnswer:
     return BeginningAnswer(
         partition_id=one.partition_id,
@@ -149,28 +122,4 @@ def _beginning(one: Beginning) -> BeginningAnswer:
         hub_end=str(one.end),
         numbers=one.numbers,
         evidence=one.evidence,
-    )
-
-
-def _old_books(report: IncarnationReport) -> OldBooksAnswer:
-    books = report.books
-    partitions = [
-        OldPartitionAnswer(
-            partition_id=one.partition_id,
-            first=str(one.first),
-            checkpoint=str(one.checkpoint),
-            accounted=one.accounted,
-            balanced=one.balanced,
-        )
-        for one in books.partitions
-    ]
-    return OldBooksAnswer(
-        incarnation=report.closed.number,
-        hub_created_at=report.closed.hub_created_at,
-        numbers=books.numbers,
-        accounted=books.accounted,
-        balanced=books.balanced,
-        letters_open=books.letters.open,
-        letters_by_status={status: books.letters.counts.get(status, 0) for status in OPEN},
-        partitions=partitions,
     )

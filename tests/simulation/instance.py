@@ -15,7 +15,6 @@ from core.ingest.silence import SilenceCheck
 from core.ingest.trigger import HostCheckpoints
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.store.incarnations import Incarnations
-from core.ledger.store.ledger import Ledger
 from core.letters.keeper import Keeper
 from core.model.clock import Clock
 from core.model.events import Event
@@ -26,7 +25,6 @@ from core.replay.run import ReplayKind
 from core.settle.settle import EventKilled
 from core.store.clock import store_clock
 from core.store.database import Database, Waiting
-from core.store.stream import OneStream
 from core.transforms.flight import Flight
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.faulty_database import Killed
@@ -98,9 +96,7 @@ class Instance:
     @property
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
-        ledger = Ledger(OneStream(self.process, STREAM, self._site.clock.monotonic))
-        store = Incarnations(self.process)
-        return IncarnationMeans(STREAM, store, ledger, self._site.hub, self.clock)
+        return IncarnationMeans(STREAM, Incarnations(self.process), self._site.hub, self.clock)
 
     def _dies(self, event: Event, is_letter: bool) -> bool:
         self.process.is_dead = self._site.dies(event, is_letter)

@@ -256,8 +256,7 @@ def _recreated(bench: Bench) -> None:
 
 def _succeed(process: Process) -> None:
     database, bench = process.database, process.bench
-    ledger = Ledger(OneStream(database, STREAM))
-    means = IncarnationMeans(STREAM, Incarnations(database), ledger, bench.hub, bench.own)
+    means = IncarnationMeans(STREAM, Incarnations(database), bench.hub, bench.own)
     with suppress(StateDiffers, HubFits):
         next_incarnation(IncarnationOrder("somebody", "the hub was recreated", 1, is_dry_run=False), means)
 

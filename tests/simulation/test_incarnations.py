@@ -19,9 +19,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
 from core.ledger.store.incarnations import Incarnations
-from core.ledger.store.ledger import Ledger
 from core.model.events import Event
-from core.store.stream import OneStream
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
@@ -106,9 +104,8 @@ class World:
     def open_next(self) -> None:
         found = self.base.read_incarnation(STREAM)
         order = IncarnationOrder("ada", "recreated", found.number, self.hub.made_at, is_dry_run=False)
-        books = Ledger(OneStream(self.base.database, STREAM, self.clock.monotonic))
         store = Incarnations(self.base.database)
-        next_incarnation(order, IncarnationMeans(STREAM, store, books, self.hub, stamps(5, self.clock)))
+        next_incarnation(order, IncarnationMeans(STREAM, store, self.hub, stamps(5, self.clock)))
 
     def settle(self) -> None:
         """Open the incarnation of the present hub, and check until everything is committed."""

@@ -3,13 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.letters import Revealed
 from hubledger.cli.operate.status import stop_line
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import BAD, yes_or_no
+from hubledger.cli.views.output import yes_or_no
 from hubledger.cli.views.texts import text_of
 
 _Anchor = Annotated[str, typer.Option(metavar="PLACE", help="Where each partition begins: first, latest, or a time.")]
@@ -66,16 +65,13 @@ def _show(at: At, found: AppAnswer) -> None:
     value, out = found.value, at.out
     if out.as_json:
         return out.json(found.text)
-    old, is_dry = value["old_books"], value["outcome"] == "dry_run"
-    letters = Text(text_of(old["letters_open"]), style=BAD if old["letters_open"] else "")
+    is_dry = value["outcome"] == "dry_run"
     facts = {
         "outcome": "dry run: nothing was changed" if is_dry else "opened",
         "incarnation": value["incarnation"],
         "hub created": out.ago(value["hub_created_at"]),
         "evidence": value["evidence"] or "none: the hub is still the one of the stream",
         "events to read": value["numbers"],
-        "old letters open": letters,
-        "old books": yes_or_no(old["balanced"], "balanced", "NOT BALANCED"),
     }
     shown = (
         "partition=partition_id, begins at=anchor#, hub from=hub_beginning#~, hub to=hub_end#~, to read=numbers#,"

@@ -11,11 +11,9 @@ from azure.eventhub import EventData
 
 from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
 from core.ledger.store.incarnations import Incarnations
-from core.ledger.store.ledger import Ledger
 from core.model.clock import Clock
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
-from core.store.stream import OneStream
 from examples.home_security.transform import SensorReading
 from tests.acceptance.worker.started import HUB, PARTITIONS, STREAM, Workplace, settings_of
 from tests.fakes.builders import ids
@@ -33,8 +31,7 @@ def open_next(work: Workplace) -> None:
     clock = Clock(now=lambda: datetime.now(UTC), new_id=lambda: next(made))
     with closing(SdkHubReader(settings)) as hub:
         store = Incarnations(work.store.database)
-        books = Ledger(OneStream(work.store.database, STREAM.stream))
-        means = IncarnationMeans(STREAM.stream, store, books, hub, clock)
+        means = IncarnationMeans(STREAM.stream, store, hub, clock)
         order = IncarnationOrder("ada", "recreated", 1, hub.created_at(), is_dry_run=False)
         next_incarnation(order, means)
 
