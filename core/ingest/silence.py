@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
-from core.ingest.trigger import Carrying, HostCheckpoints, Suspect, brought_to, carrying_of, lift, no_suspect
+from core.ingest.trigger import Carrying, HostCheckpoints, Suspect, lift, no_suspect
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
-from core.model.spans import SequenceNumber, Span
+from core.model.spans import SequenceNumber, Span, span
 
 NOT_RUNNING = datetime.min.replace(tzinfo=UTC)  # the end of a run before the first one
 TURN = timedelta(seconds=10)  # of one partition, when others wait too; the commit in hand ends it
@@ -226,7 +226,8 @@ class SilenceCheck:
             carrying = replace(carrying, cause=self._cause(partition, carrying))
         self.standing[partition] = replace(seen, carrying=carrying)
         if carrying.stands(now):
-            self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since)
+            carried = span(carrying.stands_at + 1, state.next_number - 1)
+            self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since, carried)
         if carrying.words != seen.carrying.words:
             yield PartitionStanding(partition, carrying.sentence(state))
 
@@ -251,11 +252,15 @@ class SilenceCheck:
 
 
 def _remembered(state: PartitionState) -> Standstill | None:
-    """Return the standstill that a different process recorded, if its trigger stands."""
+    """Return the standstill that a different process recorded, if its trigger stands.
+
+    A partition that is further has a trigger that moves again; the record is at most one check old.
+    """
     stop = state.stop_for("trigger")
-    if stop is None:
+    if stop is None or stop.carried is None:
         return None
-    return Standstill(brought_to(stop), stop.stopped_at, carrying_of(stop))
+    carrying = Carrying(stop.carried.first - 1, stop.stopped_at, stop.stopped_at)
+    return Standstill(SequenceNumber(stop.carried.last + 1), stop.stopped_at, carrying)
 
 
 @dataclass(frozen=True, slots=True)

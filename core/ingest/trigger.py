@@ -4,7 +4,6 @@ The host keeps a checkpoint of its own for each partition. A reader of the host 
 read opens again where this checkpoint is; a healthy one writes over it within a second.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,13 +11,12 @@ from typing import Protocol
 
 from core.errors import InfrastructureFault
 from core.ingest.incarnation import Verification
-from core.model.commits import Checkpoint, PartitionState, PartitionStop
+from core.model.commits import Checkpoint, PartitionState
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST
 from core.model.spans import SequenceNumber
 from core.settle.store.partitions import Partitions
 
-_STANDS_AT, _WENT_BY = "stands at", "went by the app's own reader"
 # After its checkpoint was lifted: a dead reader opens again within 30 seconds. The second check of the timer finds it,
 # which may come a little less than two minutes later.
 MOVES_WITHIN = timedelta(seconds=110)
@@ -126,31 +124,8 @@ class Carrying:
     def sentence(self, state: PartitionState) -> str:
         """Return how the trigger stands, for people."""
         count = state.next_number - 1 - self.stands_at
-        number = f"{_STANDS_AT} {self.stands_at:,}" if self.stands_at >= 0 else "stands before its first event"
+        number = f"stands at {self.stands_at:,}" if self.stands_at >= 0 else "stands before its first event"
         where = f"the trigger of partition {state.partition.partition_id} {number}"
-        went = f"{count:,} event{'s' * (count != 1)} {_WENT_BY}"
+        went = f"{count:,} event{'s' * (count != 1)} went by the app's own reader"
         parts = [f"{where} since {self.since:%H:%M} UTC", went, self.words, *filter(None, [self.cause])]
         return "; ".join(parts)
-
-
-def carrying_of(stop: PartitionStop) -> Carrying:
-    """Return the carrying that a different process recorded in words, for a process that goes on with it."""
-    return Carrying(_stands_at(stop), stop.stopped_at, stop.stopped_at)
-
-
-def brought_to(stop: PartitionStop) -> SequenceNumber:
-    """Return the number up to which the own reader had brought the partition, as a different process recorded it.
-
-    A partition that is further has a trigger that moves again; the words are at most one check old.
-    """
-    return SequenceNumber(_stands_at(stop) + 1 + (_number(rf"([\d,]+) events? {_WENT_BY}", stop) or 0))
-
-
-def _stands_at(stop: PartitionStop) -> int:
-    found = _number(rf"{_STANDS_AT} ([\d,]+)", stop)
-    return -1 if found is None else found
-
-
-def _number(pattern: str, stop: PartitionStop) -> int | None:
-    found = re.search(pattern, stop.detail)
-    return int(found[1].replace(",", "")) if found else None

@@ -10,7 +10,7 @@ from core.errors import StopReason, StreamIncarnationChanged
 from core.model.bodies import NONE_UNKNOWN, plus_unknown_fields
 from core.model.events import Event, Partition, Position, order_key
 from core.model.rows import PlacedRow, row_table
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 
 HISTORY, RARE = 100, 0.01  # events that show how a partition was before, and the share of failures that is nearly none
 ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
@@ -33,12 +33,14 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStop:
-    """The record of a stop of a partition, on purpose or by the database: since when, and how often it was met."""
+    """The record of a stop of a partition, on purpose or by the database: since when, and how often it was met. While
+    the trigger stands, the numbers of `carried` went by the app's own reader."""
 
     reason: StopReason
     detail: str
     attempts: int
     stopped_at: datetime
+    carried: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

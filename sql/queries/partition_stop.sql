@@ -1,7 +1,7 @@
 -- name: read_stops
 -- Read the stops of a partition.
 -- params: stream_id int, partition_id varchar(8000)
-SELECT s.reason, s.detail, s.attempts, s.stopped_at
+SELECT s.reason, s.detail, s.attempts, s.stopped_at, s.carried_from, s.carried_to
   FROM partition_stop AS s
  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
  ORDER BY s.reason;
@@ -9,33 +9,36 @@ SELECT s.reason, s.detail, s.attempts, s.stopped_at
 -- name: read_stream_stops
 -- Read the stops of all partitions of a stream.
 -- params: stream_id int
-SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
+SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at, s.carried_from, s.carried_to
   FROM partition_stop AS s
  WHERE s.stream_id = :stream_id
  ORDER BY LEN(s.partition_id), s.partition_id, s.reason;
 
 -- name: note_stop
 -- Store a stop; count one more attempt when it is stored already.
--- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
-INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
-VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at)
+-- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7), carried_from bigint, carried_to bigint
+INSERT INTO partition_stop
+       (stream_id, partition_id, reason, detail, attempts, stopped_at, carried_from, carried_to)
+VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at, :carried_from, :carried_to)
 ON CONFLICT (stream_id, partition_id, reason) DO UPDATE
-   SET detail = excluded.detail, attempts = attempts + 1;
+   SET detail = excluded.detail, attempts = attempts + 1, carried_from = excluded.carried_from,
+       carried_to = excluded.carried_to;
 -- sqlserver:
 BEGIN TRY
     UPDATE hubledger.partition_stop
-       SET detail = @detail, attempts = attempts + 1
+       SET detail = @detail, attempts = attempts + 1, carried_from = @carried_from, carried_to = @carried_to
      WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
     IF @@ROWCOUNT = 0
-        INSERT INTO hubledger.partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
-        SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at
+        INSERT INTO hubledger.partition_stop
+               (stream_id, partition_id, reason, detail, attempts, stopped_at, carried_from, carried_to)
+        SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at, @carried_from, @carried_to
           FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
          WHERE e.stream_id = @stream_id;
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment: that row counts this
     UPDATE hubledger.partition_stop
-       SET detail = @detail, attempts = attempts + 1
+       SET detail = @detail, attempts = attempts + 1, carried_from = @carried_from, carried_to = @carried_to
      WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
 END CATCH;
 

@@ -151,16 +151,19 @@ class Partitions(HeldLetters):
         values = {"stream_id": self.open_stream(partition.stream), "partition_id": partition.partition_id}
         write(self._database, str(partition), "close_gaps", **values)
 
-    def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
+    def note_stop(
+        self, state: PartitionState, reason: StopReason, detail: str, at: datetime, carried: Span | None = None
+    ) -> None:
         """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
-        self._change_stops("note_stop", state, reason=reason, **values)
+        first, last = (carried.first, carried.last) if carried else (None, None)
+        self._change_stops("note_stop", state, reason=reason, carried_from=first, carried_to=last, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
         """Delete stops; the next read of the state no longer shows them."""
         self._change_stops("clear_stops", state, reasons=texts_json(reasons))
 
-    def _change_stops(self, statement: str, state: PartitionState, **values: str) -> None:
+    def _change_stops(self, statement: str, state: PartitionState, **values: str | int | None) -> None:
         try:
             write(self._database, str(state.partition), statement, **place_of(state), **values)
         finally:

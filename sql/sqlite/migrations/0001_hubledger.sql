@@ -134,6 +134,8 @@ CREATE TABLE partition_stop (
     detail       TEXT NOT NULL,
     attempts     INTEGER NOT NULL,
     stopped_at   TEXT NOT NULL,
+    carried_from INTEGER,  -- the first sequence number that went by the app's own reader, while the trigger stands
+    carried_to   INTEGER,  -- the last one of them
     CONSTRAINT pk_partition_stop PRIMARY KEY (stream_id, partition_id, reason),
     CONSTRAINT fk_partition_stop_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
     CONSTRAINT ck_partition_stop_reason CHECK (reason IN ('incarnation', 'outage', 'held', 'store', 'trigger'))

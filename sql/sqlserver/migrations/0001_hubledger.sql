@@ -136,6 +136,8 @@ CREATE TABLE hubledger.partition_stop (
     detail       nvarchar(2000) NOT NULL,
     attempts     int NOT NULL,
     stopped_at   datetime2(7) NOT NULL,
+    carried_from bigint,  -- the first sequence number that went by the app's own reader, while the trigger stands
+    carried_to   bigint,  -- the last one of them
     CONSTRAINT pk_partition_stop PRIMARY KEY (stream_id, partition_id, reason),
     CONSTRAINT fk_partition_stop_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
     CONSTRAINT ck_partition_stop_reason CHECK (reason IN ('incarnation', 'outage', 'held', 'store', 'trigger'))

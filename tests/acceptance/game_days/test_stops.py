@@ -6,6 +6,7 @@ import pytest
 
 from core.ingest.trigger import Carrying
 from core.model.events import PartitionId
+from core.model.spans import span
 from core.store.sqlite.database import SqliteDatabase
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA
 from local.feed.dangers import section
@@ -110,7 +111,8 @@ def record_a_trigger_that_stood_for_ten_minutes(day: Day) -> None:
     """Record the stop in the store, as the check of a process does that has ended since."""
     store, since = Store(SqliteDatabase(day.app.engine.path)), datetime.now(UTC) - timedelta(minutes=10)
     state = store.read_partition(STREAM.partition(PartitionId("0")))
-    store.note_stop(state, "trigger", Carrying(19, since, since).sentence(state), since)
+    carried = span(20, state.next_number - 1)
+    store.note_stop(state, "trigger", Carrying(19, since, since).sentence(state), since, carried)
     store.close()
 
 

@@ -13,7 +13,7 @@ from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, Looked, PartitionStanding, SilenceCheck, Unhealed
-from core.ingest.trigger import HostCheckpoint, HostStorageUnreachable, carrying_of
+from core.ingest.trigger import HostCheckpoint, HostStorageUnreachable
 from core.model.commits import Checkpoint, PartitionStop
 from core.model.events import Partition
 from tests.fakes.builders import NOON, FakeClock, batch, event, events, partition, stamps
@@ -194,7 +194,6 @@ class TestTheWords:
         world.look(after=60)
         (words,) = world.said(after=120)[1:]
         assert words.startswith("the trigger of partition 1 stands before its first event since 00:01 UTC; 5 events")
-        assert carrying_of(PartitionStop("trigger", words, 1, NOON)).stands_at == -1
 
     def test_are_said_too_when_the_hub_does_not_name_the_event(self) -> None:
         world = World()
