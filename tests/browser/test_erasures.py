@@ -22,7 +22,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     erase = page.locator("#erasure-erase")
     assert erase.is_disabled()
     page.fill("textarea[name=subjects]", SUBJECT)
-    page.fill("input[name=reason]", "she asked for it")
+    page.fill("form:has(textarea[name=subjects]) input[name=reason]", "she asked for it")
     assert erase.is_disabled()
     page.click("#erasure-count")
     page.wait_for_selector("#task-status .badge:text-is('done')")

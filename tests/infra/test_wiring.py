@@ -105,5 +105,5 @@ def test_the_page_says_for_how_long_a_refusal_that_passes_is_tried_again() -> No
 
 
 def test_the_page_counts_the_alerts() -> None:
-    assert len(ALERTS) == 13
-    assert "with [thirteen alerts](alerts.md)" in PAGE
+    assert len(ALERTS) == 14
+    assert "with [fourteen alerts](alerts.md)" in PAGE

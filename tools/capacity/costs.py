@@ -10,7 +10,7 @@ from tools.capacity.prices import EUROPE, HOURS, MILLION, MONTH, SECONDS
 from tools.capacity.sizing import Load, Sizing, size, stored_bytes_per_day
 from tools.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, total, volume
 
-RULES = 13  # the alerts of infra/app/alerts.bicep
+RULES = 14  # the alerts of infra/app/alerts.bicep
 ENDPOINTS, ZONES = 7, 6  # of infra/app/network.bicep
 IDLE_OPERATIONS = 5.0  # a second, assumed: leases, ownership, timers, queues of Durable
 REPLICA_CORES, REPLICA_GB = 1, 2  # of infra/app/worker.bicep

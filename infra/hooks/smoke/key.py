@@ -12,7 +12,6 @@ from infra.hooks.rest import ARM, Rest, made_for_now
 FUNCTIONS = (
     "explain_number",
     "health_ledger",
-    "show_retention",
     "status",
     "status_history",
 )  # those of a monitor, and the one that explains a number
