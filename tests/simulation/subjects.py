@@ -29,7 +29,6 @@ from core.ledger.retention.work import PurgeKind
 from core.ledger.store.audit import AuditStore
 from core.ledger.store.erasures import Erasures
 from core.ledger.store.incarnations import Incarnations
-from core.ledger.store.ledger import Ledger
 from core.ledger.store.purges import Purges
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
