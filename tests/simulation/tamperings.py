@@ -162,7 +162,7 @@ ROWS = {
     ),
     "a retracted state deleted": retracted("replays", "retracted rows exist", "table_name = 'home'"),
     "a row written for a number whose letter is open": Tampering(
-        "letters rows rows_added",
+        "letters rows_added",
         "letter {number} is exhausted",
         EXHAUSTED,
         (copied_row(":number", 0, "WHERE partition_id = :partition_id LIMIT 1"),),
@@ -193,7 +193,9 @@ LEDGER = {
         COMMIT.format("kind = 'batch'"),
         "rows_appended = rows_appended + 1",
     ),
-    "the first range deleted": commit("commits hole rows totals", "commit {c}", COMMIT.format("kind = 'batch'")),
+    "the first range deleted": commit(
+        "commits hole letters_outside rows totals", "commit {c}", COMMIT.format("kind = 'batch'")
+    ),
     "a range in the middle deleted": commit(
         "hole commits totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4")
     ),
