@@ -2,8 +2,8 @@
 
 import azure.functions as func
 
-from handlers import aggregation, api, dead_letters, gaps, ingest, lake, tasks, watch
+from handlers import api, dead_letters, ingest, tasks, timers
 
 app = func.FunctionApp()
-for module in (ingest, gaps, watch, dead_letters, tasks, aggregation, lake, api):
+for module in (ingest, timers, dead_letters, tasks, api):
     app.register_functions(module.bp)

@@ -17,13 +17,13 @@ from zlib import crc32
 from bench.figures import Figure
 from bench.samples import ROOMS
 from bench.writer import second_writer
-from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import commit_run
 from core.model.aggregates import SLICES, Aggregate
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.aggregates import find_aggregate
+from core.transforms.loading import find_aggregate
 from hubledger.cli.ddl.aggregates import tables_text
 
 WINDOWS = int(os.environ.get("BENCH_WINDOWS", "1000000"))

@@ -91,7 +91,7 @@ def _audit_as_a_task(partition_id: PartitionId | None = None) -> None:
 
 
 def _forgetting_health(ask: Callable[..., Any]) -> None:
-    from handlers.operations import health
+    from handlers.operations import status as health
 
     health.BOOKS.forget()
     ask("health_ledger")
@@ -102,7 +102,7 @@ def _watch() -> None:
     minute."""
     from core.ledger.watch import observe
     from handlers.app import app
-    from handlers.watch import watching
+    from handlers.timers import watching
 
     own = replace(watching(app()), ends=lambda: {id: end - 6 for id, end in _ends().items()})
     seen = observe(own, datetime.now(UTC))

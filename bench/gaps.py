@@ -13,13 +13,12 @@ from bench.ingest import STAMPS
 from bench.samples import ROOMS, reading
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.model.events import EventBatch, Partition, PartitionId
+from core.model.events import EventBatch, Partition, PartitionId, SequenceNumber
 from core.model.rows import Row
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
-from core.settle.store.partitions import Partitions
+from core.settle.partition_store import Partitions
 from core.store.connect import open_database
 from core.store.memory import Memory
 from core.store.sqlite.schema import migrate_sqlite

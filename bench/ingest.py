@@ -12,23 +12,21 @@ from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import ROOMS, SIZE, batch, decoded, reading
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import StoredJournal
-from core.ingest.store import Attempts
-from core.model.clock import Clock
 from core.model.events import Event
+from core.model.ports import Clock
 from core.model.rows import LINEAGE, References, Row
-from core.model.transform import Transform
-from core.settle.store.partitions import Partitions
+from core.model.transforms import Transform
+from core.settle.attempts import Attempts, Flight, StoredJournal
+from core.settle.partition_store import Partitions
+from core.settle.watchdog import Watchdog
 from core.store.columns import compiled_values, instant_texts
 from core.store.memory import Memory
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite, open_database
-from core.transforms.flight import Flight
-from core.transforms.watchdog import Watchdog
+from core.store.sqlite.statements import rows_text
 from examples.home_security.transform import SensorReading
-from handlers.adapters import to_batch
+from handlers.event_batches import to_batch
 
 ROUNDS = 120
 STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.samples import ROOMS
-from core.letters.store.letters import Letters
+from core.letters.store import Letters
 from core.model.events import PartitionId, Stream
 from core.store.database import Database
 from core.store.memory import Memory

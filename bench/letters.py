@@ -14,15 +14,13 @@ from bench.counting import CountingDatabase
 from bench.figures import Figure
 from bench.samples import ROOMS, START
 from bench.usage import READABLE, resident_of
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, next_due_at, retry_chunk
-from core.letters.store.letters import Letters
-from core.model.clock import Clock
+from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.letters.store import Letters
 from core.model.commits import BatchCommit, DeadLetter, Settled
-from core.model.events import Event, Partition, PartitionId, Stream
+from core.model.events import Event, Partition, PartitionId, SequenceNumber, Stream
+from core.model.ports import Clock
 from core.model.rows import PlacedRow
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite

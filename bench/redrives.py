@@ -62,8 +62,7 @@ def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -
 
 
 def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
-    from core.letters.redrive import CountDiffers, redrive_of
-    from core.letters.redrive_run import redrive_task
+    from core.letters.redrive import CountDiffers, redrive_of, redrive_task
     from core.model.letters import MOVES
     from core.tasks.run import open_task, work_on
     from core.tasks.task import TaskOrder

@@ -11,19 +11,17 @@ from time import perf_counter
 from bench.figures import Figure
 from bench.samples import PARTITION, ROOMS, SIZE, START
 from core.ingest.ingest import Means, ingest_batch
-from core.model.clock import Clock
-from core.model.events import Event, EventBatch, Partition
-from core.model.hub import Extent, Place
-from core.model.spans import SequenceNumber
-from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, replay_task
-from core.replay.store.replays import Replays
-from core.settle.store.partitions import Partitions
+from core.model.events import Event, EventBatch, Partition, SequenceNumber
+from core.model.ports import Clock, Extent, Place
+from core.replay.request import ReplayOrder
+from core.replay.store import Replays
+from core.replay.task import ReplayKind, replay_task
+from core.settle.partition_store import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import TaskOrder
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 
 EVENTS, HOMES = 30_000, 1_000
 TARGET = 5_000  # events a second

@@ -102,9 +102,9 @@ def measure() -> Iterator[Figure]:
 def _fill(path: Path, readings: int) -> None:
     """Make a store with a number of readings, all of them aggregated."""
     from core.aggregation.runs import cut_of
-    from core.aggregation.store.levels import levels_text
+    from core.aggregation.store import levels_text
     from core.store.sqlite.schema import migrate_sqlite
-    from core.transforms.aggregates import find_aggregate
+    from core.transforms.loading import find_aggregate
 
     migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -8,9 +8,8 @@ from typing import Any
 from azure.functions import EventHubEvent, meta
 from azure.functions.eventhub import EventHubTriggerConverter
 
-from core.model.events import Event, EventBatch, Partition, PartitionId
-from core.model.spans import SequenceNumber
-from core.transforms.rooms import rooms_of
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.transforms.loading import rooms_of
 from examples.home_security.transform import SensorReading
 
 SIZE = 500

@@ -94,7 +94,7 @@ def _from_parquet(spark: Any, folder: Path) -> Iterator[Figure]:
     """Measure the job's transform from Parquet to a written result, and against a bare read of the same rows."""
     from pyspark.sql import functions as F
 
-    from core.transforms.aggregates import find_aggregate
+    from core.transforms.loading import find_aggregate
     from jobs.transforms import partial_sums, schema_of, source_columns
 
     of = find_aggregate(HOME_ACTIVITY)
@@ -161,9 +161,9 @@ def _increment(spark: Any, path: Path, times: int) -> float:
 
 def timed_run(spark: Any, path: Path) -> float:
     """Aggregate the commits that no run has yet; return the seconds of the job and of the run's commit."""
-    from core.aggregation.commit import commit_run
     from core.aggregation.runs import planned_run
-    from core.aggregation.store.commits import Aggregations
+    from core.aggregation.store import Aggregations
+    from core.aggregation.tick import commit_run
     from core.store.sqlite.database import SqliteDatabase
     from jobs.aggregate import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables

@@ -15,16 +15,14 @@ from bench.figures import Figure
 from bench.samples import PARTITION, ROOMS, START, reading
 from bench.wire_process import SeparateWire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import LINEAGE
-from core.model.spans import SequenceNumber
 from core.settle.cause import cause_of
-from core.settle.store.partitions import Partitions, batch_script
+from core.settle.partition_store import Partitions, batch_script
+from core.store.sqlserver.connections import Session, connect, load_driver
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.json import without_zone
-from core.store.sqlserver.odbc import Session, connect, load_driver
-from core.store.sqlserver.rows import rows_values
 from core.store.sqlserver.schema import migrate_server
+from core.store.sqlserver.statements import rows_values, without_zone
 from examples.home_security.transform import SensorReading
 
 SIZES, LETTERS, ROUNDS = (100, 500, 2_000), 5, 12

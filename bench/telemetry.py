@@ -16,8 +16,8 @@ from bench.samples import ROOMS, SIZE, batch
 from core.ingest.ingest import Means, ingest_batch
 from core.measured import Recorder, measured, record_with
 from core.model.events import EventBatch
-from core.model.transform import Transform
-from core.settle.store.partitions import Partitions
+from core.model.transforms import Transform
+from core.settle.partition_store import Partitions
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite

@@ -12,11 +12,11 @@
     ├── ReplayRefused              the requested range cannot be replayed
     ├── TaskOverlap                an open task keeps the new one out
     ├── AggregationConflict        the aggregation is not in the state that an order needs
-    ├── OffsetRefused              the hub does not accept an offset             (in core/model/hub.py)
+    ├── OffsetRefused              the hub does not accept an offset             (in core/model/ports.py)
     ├── TaskDiffers                a different request has opened a task with this id
     ├── TooManyTasks               as many tasks of a kind are open as the limit allows
-    ├── StateDiffers               the stream or hub changed since the dry run   (in core/ledger/next_incarnation.py)
-    ├── HubFits                    the hub is still the one that was read        (in core/ledger/next_incarnation.py)
+    ├── StateDiffers               the stream or hub changed since the dry run  (in core/incarnations)
+    ├── HubFits                    the hub is still the one that was read  (in core/incarnations)
     └── InfrastructureFault        always leaves the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete, or of a different hub; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
@@ -27,13 +27,13 @@
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         ├── VersionChanged         the task was opened with a different version of the transform
-        ├── ErasureKeyMissing      subjects were erased with a different key   (in core/settle/erased.py)
+        ├── ErasureKeyMissing      subjects were erased with a different key  (in core/settle/erased_subjects.py)
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
         │   └── ChildNotFree           none is free in time, or the events are tried already (in core/settle/settle.py)
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
-        │   └── NotFound               the Spark engine does not know the job     (in core/remote/spark/http.py)
-        ├── HostStorageUnreachable  the host's storage is not set, or refuses us     (in core/ingest/trigger.py)
+        │   └── NotFound               the Spark engine does not know the job  (in core/remote/spark/http.py)
+        ├── HostStorageUnreachable  the host's storage is not set, or refuses us  (in core/ingest/stalled_partitions.py)
         ├── LakeUnreachable        the lake did not answer, or holds a table that this app did not make
         └── StoreFault
             ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
@@ -200,7 +200,7 @@ class StreamIncarnationChanged(PartitionStopped):
         super().__init__(
             f"{partition}: {evidence}, so the hub was recreated, restored or failed over; nothing was dropped or"
             " written. To continue, open the next incarnation of the stream (docs/operator.md, python -m"
-            " handlers.next_incarnation)"
+            " handlers.commands)"
         )
         self.partition = partition
         self.evidence = evidence

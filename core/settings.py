@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from core.aggregation.addresses import address_fault, dialect_at
+from core import DEFAULT_TRANSFORM
 from core.errors import SettingsRefused
-from core.ingest.anchor import Anchoring, anchoring_of
-from core.ingest.fuse import Fuse
-from core.model.access import AccessPolicy, secret_faults
-from core.model.backoff import Backoff
-from core.model.connection import read_store_connection
 from core.model.events import Stream, stream_of
-from core.model.letters import LetterPolicy, OrderPolicy
-from core.model.retention import PurgePolicy, policy_of
-from core.model.room import DEFAULT_TRANSFORM
-from core.model.transform import ROWS_LIMIT
-from core.settle.erased import SubjectKey
+from core.model.letters import Backoff, LetterPolicy, OrderPolicy
+from core.model.policies import (
+    AccessPolicy,
+    Anchoring,
+    Fuse,
+    PurgePolicy,
+    SubjectKey,
+    address_fault,
+    anchoring_of,
+    dialect_at,
+    policy_of,
+    read_store_connection,
+    secret_faults,
+)
+from core.model.transforms import ROWS_LIMIT
 
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow
 OWN_LINES = 20  # of batches, a minute and process: the others are summed

@@ -10,8 +10,8 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.api.route import CHANGING, COUNTING, OPEN, READING, REVEALING, Route
-from core.model.tasks import OPEN as OPEN_TASKS
-from handlers.room import own_room, with_room
+from core.tasks.statuses import OPEN as OPEN_TASKS
+from handlers.room_routes import own_room, with_room
 from handlers.tasks import drive
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OWN = (
     Route("GET", "status", COUNTING, "status.status"),
-    Route("GET", "status/history", COUNTING, "history.status_history"),
+    Route("GET", "status/history", COUNTING, "status.status_history"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger", READING, "ledger.find_commits"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
@@ -34,26 +34,26 @@ OWN = (
     Route("POST", "tasks/{task_id}/pause", CHANGING, "tasks.pause_task"),
     Route("POST", "tasks/{task_id}/resume", CHANGING, "tasks.resume_task", drives=True),
     Route("POST", "tasks/{task_id}/cancel", CHANGING, "tasks.cancel_task"),
-    Route("POST", "streams/next-incarnation", CHANGING, "streams.open_next_incarnation"),
+    Route("POST", "streams/next-incarnation", CHANGING, "incarnations.open_next_incarnation"),
     Route("POST", "aggregations", CHANGING, "aggregations.start_aggregation"),
     Route("GET", "aggregations", READING, "aggregations.list_aggregations"),
-    Route("GET", "aggregations/runs/{run_id}", READING, "aggregation_orders.show_aggregation"),
-    Route("POST", "aggregations/pause", CHANGING, "aggregation_orders.pause_aggregation"),
-    Route("POST", "aggregations/resume", CHANGING, "aggregation_orders.resume_aggregation"),
-    Route("POST", "aggregations/repair", CHANGING, "aggregation_orders.repair_aggregation"),
-    Route("POST", "aggregations/backfill", CHANGING, "aggregation_orders.backfill_aggregation"),
-    Route("POST", "aggregations/withdraw", CHANGING, "aggregation_orders.withdraw_aggregation"),
-    Route("POST", "aggregations/runs/{run_id}/cancel", CHANGING, "aggregation_orders.cancel_aggregation"),
-    Route("POST", "aggregations/runs/{run_id}/discard", CHANGING, "aggregation_orders.discard_aggregation"),
+    Route("GET", "aggregations/runs/{run_id}", READING, "aggregations.show_aggregation"),
+    Route("POST", "aggregations/pause", CHANGING, "aggregations.pause_aggregation"),
+    Route("POST", "aggregations/resume", CHANGING, "aggregations.resume_aggregation"),
+    Route("POST", "aggregations/repair", CHANGING, "aggregations.repair_aggregation"),
+    Route("POST", "aggregations/backfill", CHANGING, "aggregations.backfill_aggregation"),
+    Route("POST", "aggregations/withdraw", CHANGING, "aggregations.withdraw_aggregation"),
+    Route("POST", "aggregations/runs/{run_id}/cancel", CHANGING, "aggregations.cancel_aggregation"),
+    Route("POST", "aggregations/runs/{run_id}/discard", CHANGING, "aggregations.discard_aggregation"),
     Route("GET", "revealed/dead-letters", REVEALING, "revealed.reveal_letters"),
     Route("GET", "revealed/dead-letters/groups", REVEALING, "revealed.reveal_groups"),
     Route("GET", "revealed/dead-letters/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_letter"),
     Route("GET", "revealed/ledger/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_number"),
     Route("GET", "revealed/ledger", REVEALING, "revealed.reveal_places"),
     Route("GET", "revealed/stops", REVEALING, "revealed.reveal_stops"),
-    Route("GET", "health/live", OPEN, "health.health_live"),
-    Route("GET", "health/ready", OPEN, "health.health_ready"),
-    Route("GET", "health/ledger", COUNTING, "health.health_ledger"),
+    Route("GET", "health/live", OPEN, "status.health_live"),
+    Route("GET", "health/ready", OPEN, "status.health_ready"),
+    Route("GET", "health/ledger", COUNTING, "status.health_ledger"),
     Route("GET", "openapi.json", OPEN, "description.openapi"),
     Route("GET", "ops", OPEN, "description.ops"),
     Route("GET", "ops/{file}", OPEN, "description.ops_file"),
@@ -128,7 +128,7 @@ for _route in ROUTES:
 @bp.route(route="api/{*path}", auth_level=_ANYBODY)
 def zz_no_such_route(req: func.HttpRequest) -> func.HttpResponse:
     """Answer a request that no route takes: 405 with the methods of the address, else 404."""
-    from handlers.web.unrouted import answer_unrouted
+    from handlers.web.answering import answer_unrouted
 
     return answer_unrouted(req, ROUTES)
 

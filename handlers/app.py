@@ -12,55 +12,47 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
+from core.aggregation.lake_tables import lake_rows
+from core.aggregation.orders import Pipelines
 from core.aggregation.runs import RunLimits
-from core.aggregation.silver import lake_rows
-from core.aggregation.store.commits import Aggregations
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.store import Aggregations
 from core.aggregation.tick import Aggregation
-from core.api.links import Signer
-from core.api.room_store import RoomMeans, RoomStore
+from core.api.room_operations import RoomMeans, RoomStore, Signer
+from core.app import open_journal, prepare_interpreter
+from core.audit.store import AuditStore
 from core.errors import StoreUnavailable
+from core.incarnations.hub_check import HubVerification, VerifiedHub
+from core.incarnations.next_incarnation import IncarnationMeans, Incarnations
+from core.ingest.batch_log import BatchLines
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means
-from core.ingest.interpreter import prepare_interpreter
-from core.ingest.lines import BatchLines
-from core.ingest.silence import SilenceCheck
-from core.ledger.balance import read_open_letters
-from core.ledger.books import LetterBooks
-from core.ledger.next_incarnation import IncarnationMeans
-from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
-from core.ledger.store.audit import AuditStore
-from core.ledger.store.burn_down import BurnDowns
-from core.ledger.store.incarnations import Incarnations
-from core.ledger.store.ledger import Explanations, Ledger
-from core.ledger.store.purges import Purges
-from core.letters.keeper import Keeper
-from core.letters.store.letters import Letters
-from core.letters.store.listing import LetterListing
-from core.letters.store.redrives import Redrives
-from core.model.clock import Clock
+from core.ingest.stalled_partitions import SilenceCheck
+from core.ledger.burn_down_store import BurnDowns
+from core.ledger.explain import Explanations
+from core.ledger.store import Ledger, read_open_letters
+from core.ledger.totals import LetterBooks
+from core.ledger.watch import BurnDown, BurnDownMeans, read_burn_down
+from core.letters.listing import LetterListing
+from core.letters.redrive import Redrives
+from core.letters.retry import Keeper
+from core.letters.store import Letters
 from core.model.events import PartitionId
-from core.model.hub import HubReader
-from core.model.transform import Transform
-from core.remote.hub.ends import KEEP, read_ends
+from core.model.ports import Clock, HubReader
+from core.model.transforms import Transform
+from core.purge.store import Purges
 from core.remote.hub.host_values import to_host_event
-from core.remote.hub.reader import SdkHubReader
+from core.remote.hub.reader import KEEP, SdkHubReader, read_ends
 from core.remote.telemetry.opening import open_telemetry
-from core.remote.trigger.blobs import BlobCheckpoints
-from core.replay.store.replays import Replays
+from core.remote.trigger_blobs import BlobCheckpoints
+from core.replay.store import Replays
 from core.settings import Settings, read_settings
-from core.settle.store.partitions import Partitions
-from core.store.clock import store_clock
+from core.settle.partition_store import Partitions
+from core.settle.watchdog import Watchdog
 from core.store.connect import briefly_patient, open_database
-from core.store.database import LONGEST_INVOCATION, Database, PatientDatabase, invocation
+from core.store.database import LONGEST_INVOCATION, Database, OneStream, PatientDatabase, invocation, store_clock
 from core.store.memory import Memory
-from core.store.stream import OneStream
 from core.tasks.store import Tasks
-from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
-from core.transforms.watchdog import Watchdog
-from core.worker.journal import open_journal
+from core.transforms.loading import load_aggregates, load_transform
 from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 

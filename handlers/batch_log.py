@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from core.errors import InfrastructureFault
-from core.ingest.ingest import IngestReport
-from core.ingest.lines import BatchLine, BatchLines
-from core.ingest.recurrence import recurrence_facts
+from core.ingest.batch_log import BatchLine, BatchLines
+from core.ingest.ingest import IngestReport, recurrence_facts
 from core.model.events import EventBatch, PartitionId
 
 log = logging.getLogger("hubledger.ingest")

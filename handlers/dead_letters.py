@@ -15,7 +15,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import InfrastructureFault
-from handlers.orchestrations import PAUSE, SILENT, SLICE, STALLED_AFTER, is_silent, outlive, refuse_foreign, sleep
+from handlers.tasks import PAUSE, SILENT, SLICE, STALLED_AFTER, is_silent, outlive, refuse_foreign, sleep
 
 log = logging.getLogger("hubledger.dead_letters")
 bp = df.Blueprint()

@@ -35,8 +35,8 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     if not events:  # the host may call with no events
         return
     from core.ingest.ingest import ingest_batch
-    from handlers.adapters import to_batch
     from handlers.app import app, in_time
+    from handlers.event_batches import to_batch
 
     own = app()
     retries = context.retry_context.retry_count if context.retry_context else 0

@@ -6,9 +6,9 @@ A new kind is a line here.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Union
 
-from core.model.tasks import TaskKind
 from core.tasks.run import Kind
-from core.tasks.task import Task, TaskOrder, TaskRequest
+from core.tasks.statuses import TaskKind
+from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest
 from handlers.app import App
 from handlers.operations import audit, audit_findings, erasures, purges, redrives, replays
 from handlers.operations.audit_shapes import AuditJobAnswer, AuditShape
@@ -16,7 +16,7 @@ from handlers.operations.erasure_shapes import ErasureAnswer, ErasureShape
 from handlers.operations.purge_shapes import PurgeAnswer, PurgeShape
 from handlers.operations.redrive_shapes import RedriveAnswer, RedriveShape
 from handlers.operations.replay_shapes import ReplayAnswer, ReplayShape
-from handlers.operations.task_shapes import TaskAnswer, TaskShape
+from handlers.operations.task_shapes import TaskShape
 
 
 class KindOfApp(NamedTuple):

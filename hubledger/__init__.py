@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from core.errors import MissingReference, PoisonEvent
-    from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
-    from core.model.bodies import body_decoder, fault_of_body
+    from core.model.aggregates import (
+        Aggregate,
+        Count,
+        CountOf,
+        Kept,
+        Key,
+        Least,
+        Most,
+        Sum,
+        aggregate_of,
+        aggregate_table,
+    )
     from core.model.events import Event
-    from core.model.measures import Count, CountOf, Key, Least, Most, Sum
-    from core.model.rollups import Kept
     from core.model.rows import ReferenceKey, References, Row, Text, appended_to, state_of
+    from core.model.transforms import body_decoder, fault_of_body
 
 __all__ = (
     "Aggregate",
@@ -40,15 +49,7 @@ __all__ = (
     "state_of",
 )
 
-_PLACES = (
-    "errors",
-    "model.rows",
-    "model.measures",
-    "model.rollups",
-    "model.aggregates",
-    "model.events",
-    "model.bodies",
-)
+_PLACES = ("errors", "model.rows", "model.aggregates", "model.events", "model.transforms")
 
 
 def loader(face: str, names: Collection[str], places: Iterable[str]) -> Callable[[str], object]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from hubledger import loader
 
 if TYPE_CHECKING:
-    from core.api.cursors import key_of, page_of, query_of
-    from core.api.links import Signer
-    from core.api.operation import Answer, Answered, Call, Cursor, Instant, Nothing, Shape, operation, utc
+    from core.api.operation import Answer, Call, key_of, operation, page_of, query_of, utc
     from core.api.pages import page
     from core.api.problems import CONFLICT, NOT_FOUND, Problem, invalid, not_found
-    from core.api.room_store import RoomMeans, RoomStore, Windows
+    from core.api.room_operations import RoomMeans, RoomStore, Signer, Windows
     from core.api.route import LINKING, OPEN, READING, REVEALING, Link, OperatorPage, Route, linked
+    from core.model.shapes import Answered, Cursor, Instant, Nothing, Shape
 
 __all__ = (
     "CONFLICT",
@@ -48,7 +47,7 @@ __all__ = (
     "query_of",
     "utc",
 )
-_PLACES = ("api.route", "api.operation", "api.problems", "api.pages", "api.cursors", "api.links", "api.room_store")
+_PLACES = ("api.route", "model.shapes", "api.operation", "api.problems", "api.pages", "api.room_operations")
 
 if not TYPE_CHECKING:  # for a type checker a name that is not above is a fault
     __getattr__ = loader(__name__, __all__, _PLACES)

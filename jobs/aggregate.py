@@ -15,10 +15,9 @@ from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
 
-from core.aggregation.silver import is_rows_job
-from core.model.room import DEFAULT_TRANSFORM
-from core.transforms import import_transform
-from core.transforms.aggregates import find_aggregate
+from core import DEFAULT_TRANSFORM
+from core.aggregation.lake_tables import is_rows_job
+from core.transforms.loading import find_aggregate, import_transform
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
 from jobs.history import open_history, repaired

@@ -14,18 +14,17 @@ from itertools import islice
 from typing import Any
 
 from core.errors import ProcessDied
-from core.model.clock import parse_instant
 from core.model.commits import Settled
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
+from core.model.ports import parse_instant
+from core.model.property_values import encode_properties
 from core.model.rows import ReferenceKey, References, Row, row_table
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.model.values import encode_properties
-from core.settle.children import Children
+from core.model.transforms import Transform
+from core.settle.child_process import Children
 from core.settle.isolate import nothing_new
 from core.settle.settle import EventKilled, dead_letter, settle
-from core.transforms import load_transform
-from core.transforms.watchdog import Watchdog
+from core.settle.watchdog import Watchdog
+from core.transforms.loading import load_transform
 from jobs.row_texts import row_of, texts_of
 
 SETTLED, SELECTED = 2_000, 200  # events at a time: to settle, and to select with their bodies

@@ -16,7 +16,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from core.aggregation.kinds import Days
+from core.aggregation.runs import Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
 from core.model.rows import OURS
 from jobs.tables import Run

@@ -1,6 +1,7 @@
 """The facts about a staged result by level and slice: the number of its windows, and a hash of their rows.
 
-A commit compares them with the rows that the staging holds: `core/store/windows.py` has the same arithmetic in SQL.
+A commit compares them with the rows that the staging holds. `core/store/window_statements.py` has the same
+arithmetic in SQL.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,8 +6,8 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.kinds import ALL_DAYS, Days
-from core.aggregation.silver import lake_rows
+from core.aggregation.lake_tables import lake_rows
+from core.aggregation.runs import ALL_DAYS, Days
 from core.model.aggregates import EPOCH, Aggregate
 from jobs.lake_files import OpenLake, open_lake
 from jobs.lake_rows import reaches, rows_as_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake import MANIFEST, TableChange, TableState, gold_table, manifest_json
+from core.aggregation.lake_tables import MANIFEST, TableChange, TableState, gold_table, manifest_json
 from core.model.aggregates import WINDOW_START, Aggregate
 from jobs.lake_files import Layout, change_of, files_of, is_current, open_lake, read_files, write_files, write_text
 from jobs.tables import Run, Tables

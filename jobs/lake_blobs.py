@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from core.aggregation.lake import LakeFile, file_of, range_end
-from core.remote.spark.lakes import open_container
+from core.aggregation.lake_tables import LakeFile, file_of, range_end
+from core.remote.spark.lake_storage import open_container
 
 Arrow = Callable[[Iterable[Any]], Iterator[Any]]
 

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake import LakeFile, TableChange, TableState, state_of
+from core.aggregation.lake_tables import LakeFile, TableChange, TableState, state_of
 from jobs import lake_blobs
 from jobs.transforms import schema_of
 

@@ -12,11 +12,20 @@ from datetime import UTC, date, datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake import LakeFile, TableChange, TableState
-from core.aggregation.silver import EVENT_DATE, LINEAGE, REMOVED_AT, LakeRows, lake_rows, rows_of_job
+from core.aggregation.lake_tables import (
+    EVENT_DATE,
+    LINEAGE,
+    REMOVED_AT,
+    LakeFile,
+    LakeRows,
+    TableChange,
+    TableState,
+    lake_rows,
+    rows_of_job,
+)
 from core.model.aggregates import Aggregate
 from core.model.rows import OURS
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates
 from jobs.lake import Target, Written, finish
 from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, open_lake, read_files, write_files
 from jobs.ranges import CommitSpan, slices_of, spans_between

@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from core.model.connection import EMBEDDED
-from core.remote.spark.jdbc import jdbc_address
+from core.model.policies import EMBEDDED
+from core.remote.spark.job_package import jdbc_address
 from jobs.jdbc_tables import JdbcTables
 from jobs.sign_in import sign_in_of
 from jobs.sqlite_tables import SqliteTables

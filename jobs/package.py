@@ -14,8 +14,8 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from core.remote.spark import package
-from core.remote.spark.package import ARCHIVE, PACKAGES, package_version, packages_wheel, requirements, wheel
+from core.remote.spark import job_package as package
+from core.remote.spark.job_package import ARCHIVE, PACKAGES, package_version, packages_wheel, requirements, wheel
 
 APP = package.APP
 PROGRAMS = ("aggregate.py", "rebuild_aggregate.py", "replay_capture.py")

@@ -1,7 +1,7 @@
 """The quality of a run: the number of the rows that it adds up, beside what the ledger says.
 
 It comes from the windows of the rows, so no row is read twice. The app stores it with the run as JSON, and
-`core/aggregation/quality.py` reads it.
+`core/aggregation/runs.py` reads it.
 """
 
 import json
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate
 from core.model.rows import row_table
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from jobs.ranges import CommitSpan, Place, Slice, WrittenCount
 from jobs.tables import Tables
 

@@ -17,11 +17,10 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from core.aggregation.kinds import ALL_DAYS, Days
+from core import DEFAULT_TRANSFORM
+from core.aggregation.runs import ALL_DAYS, Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
-from core.model.room import DEFAULT_TRANSFORM
-from core.transforms import import_transform
-from core.transforms.aggregates import find_aggregate
+from core.transforms.loading import find_aggregate, import_transform
 from jobs.comparison import (
     DIFFERING,
     MOVED,
@@ -204,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--since", type=date.fromisoformat, help="the first day, in UTC; default: all before")
     parser.add_argument("--until", type=date.fromisoformat, help="the last day, in UTC; default: all after")
     parser.add_argument("--lake", help="a folder or an address; default: the rows are read from SQL")
-    parser.add_argument("--lake-state", help="as `python -m handlers.lake` prints it")
+    parser.add_argument("--lake-state", help="as `python -m handlers.timers` prints it")
     given = parser.parse_args(arguments)
     import_transform(given.transform)
     spark: SparkSession = open_session(f"rebuild-{given.name}")

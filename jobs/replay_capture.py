@@ -16,9 +16,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.room import DEFAULT_TRANSFORM
+from core import DEFAULT_TRANSFORM
 from core.model.rows import row_table
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
 from jobs.opening import open_tables
 from jobs.ranges import CommitSpan, Slice

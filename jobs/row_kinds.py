@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Any, get_args, get_type_hints
 
-from core.aggregation.silver import LINEAGE
+from core.aggregation.lake_tables import LINEAGE
 from core.model.rows import row_table
 
 _KINDS: dict[Any, str] = {

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
-from core.model.clock import parse_instant, utc_text
+from core.model.ports import parse_instant, utc_text
 from core.model.rows import Row, row_table
 
 

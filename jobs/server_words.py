@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from core.model.aggregates import EPOCH
-from core.model.clock import utc_text
+from core.model.ports import utc_text
 from core.model.rows import OURS
 from jobs.ranges import CommitSpan
 from jobs.tables import quoted

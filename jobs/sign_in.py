@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from core.remote.spark.jdbc import JdbcAddress
+from core.remote.spark.job_package import JdbcAddress
 
 RESOURCE = "https://database.windows.net/"
 SignIn = Callable[[], Mapping[str, str]]

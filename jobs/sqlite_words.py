@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.model.clock import utc_text
+from core.model.ports import utc_text
 from jobs.ranges import CommitSpan
 from jobs.tables import quoted
 

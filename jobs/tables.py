@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from core.aggregation.kinds import ALL_DAYS, Days, RunKind
+from core.aggregation.runs import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from jobs.facts import SliceFacts

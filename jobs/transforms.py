@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from core.aggregation.kinds import overflow_text
+from core.aggregation.runs import overflow_text
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
 from core.model.rows import OURS
 from jobs.row_kinds import kind_of, row_kinds

@@ -15,28 +15,25 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from core import DEFAULT_TRANSFORM
 from core.aggregation.runs import NO_CUT, AggregationRun, Part, Portion, Staged
-from core.aggregation.store.commits import close_script, portion_script
+from core.aggregation.store import close_script, portion_script
 from core.errors import HubledgerError
-from core.letters.store.letters import claim_script, retry_script
+from core.letters.store import claim_script, retry_script
 from core.model.aggregates import SLICES
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
-from core.model.events import Event, Partition, PartitionId
+from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span
 from core.model.letters import LetterClaim, LetterOutcome, RetryCommit
-from core.model.room import DEFAULT_TRANSFORM
 from core.model.rows import row_table
-from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, PartitionRange
-from core.replay.pieces import Piece, ReplayCommit
-from core.replay.store.scripts import commit_script
-from core.settle.store.partitions import batch_script
+from core.replay.pieces import PartitionProgress, PartitionRange, Piece, ReplayCommit
+from core.replay.store import commit_script
+from core.settle.partition_store import batch_script
 from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import run_text, step_text
-from core.store.sqlserver.rows import rows_query
-from core.store.windows import WINDOW_VERBS
-from core.transforms import load_transform
-from core.transforms.aggregates import find_aggregate, load_aggregates
+from core.store.sqlserver.statements import rows_query
+from core.store.window_statements import WINDOW_VERBS
+from core.transforms.loading import find_aggregate, load_aggregates, load_transform
 
 _REMARKS_AND_TEXTS = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _TABLE = re.compile(r"\bhubledger\.(?P<table>\w+)(?: AS (?P<alias>\w+))?")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core.errors import HubledgerError
 from core.settings import read_settings
-from core.transforms.contract.whole import check_transform
+from core.transforms.loading import check_transform
 from local.feed.businesses import sample_of
 from local.feed.options import add_domain, choose_domain, choose_senders, port, rate, seed
 from local.programs import Interrupted, Interruption, Parser, asked_as

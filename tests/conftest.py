@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 import examples.flight_info.aggregates.flight_punctuality
 import examples.home_security.aggregates.home_activity  # noqa: F401
 from core.errors import StoreMisconfigured
-from core.store.sqlserver.odbc import load_driver
+from core.store.sqlserver.connections import load_driver
 from local.stack.sql_server import MISSING, microsoft_driver
 from tests.afterwards import close_all
 from tests.fakes.engines import ENGINES, SqliteEngine

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.peers.run import OURS, Consumer
-from core.model.connection import embedded_path
+from core.model.policies import embedded_path
 from local.recount.recount import recounting
 from local.stack.app_totals import reading
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.readings import COLUMNS
-from core.model.connection import embedded_path
+from core.model.policies import embedded_path
 from core.store.sqlite.schema import open_database
 
 BUSY_TIMEOUT = 5.0  # seconds, as of SqliteDatabase
@@ -121,7 +121,7 @@ def drop_tables(store: str) -> None:
 
 
 def open_server(connection: str) -> Any:
-    from core.store.sqlserver.odbc import load_driver
+    from core.store.sqlserver.connections import load_driver
 
     return load_driver().connect(connection, autocommit=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import usage
 from bench.peers.run import OURS, Consumer
 from bench.peers.table import open_server
-from core.model.connection import embedded_path
+from core.model.policies import embedded_path
 from local.stack.app_totals import reading
 from local.stack.processes import Child
 

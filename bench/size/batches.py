@@ -10,10 +10,9 @@ from bench.ingest import STAMPS
 from bench.samples import PARTITION, SIZE, START, batch, reading
 from bench.size.publisher import Order
 from core.ingest.ingest import Means
-from core.model.events import Event, EventBatch, Partition, PartitionId
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.settle.store.partitions import Partitions
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.transforms import Transform
+from core.settle.partition_store import Partitions
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from local.feed.homes import Script, home_minutes

@@ -17,16 +17,14 @@ from bench.samples import ROOMS, SIZE
 from bench.size.batches import EVERY, story_batches
 from bench.size.features import FEATURES, Feature, Without
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import StoredJournal
-from core.ingest.store import Attempts
 from core.model.events import EventBatch
+from core.settle.attempts import Attempts, Flight, StoredJournal
 from core.settle.isolate import NOT_JOURNALED
-from core.settle.store.partitions import Partitions
+from core.settle.partition_store import Partitions
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms import load_transform
-from core.transforms.flight import Flight
+from core.transforms.loading import load_transform
 from local.feed.businesses import HOMES
 
 BATCHES = int(os.environ.get("BENCH_BATCHES", "400"))

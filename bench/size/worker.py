@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from core.ingest.interpreter import prepare_interpreter
+from core.app import prepare_interpreter
 from core.measured import Report, record_with
 from core.model.events import Event, EventBatch, Partition
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
+from core.settle.watchdog import Watchdog
 from core.store.connect import open_database
-from core.transforms import load_transform
-from core.transforms.watchdog import Watchdog
+from core.transforms.loading import load_transform
 from core.worker.__main__ import JsonLines, until_signal
 from core.worker.work import Sources, Terms, check_and_work
 from local.stack.stack import BALANCE_EVERY

@@ -1,6 +1,6 @@
 """The SDK alone, in a process: `python -m bench.way.receiving CONNECTION HUB GROUP EVENTS [shortcuts]`.
 
-It receives and keeps nothing, as the SDK is or with the shortcuts of `core.remote.hub.shortcuts`, and prints the
+It receives and keeps nothing, as the SDK is or with the shortcuts of `core.remote.hub.sdk_patches`, and prints the
 processor's microseconds of this process per event, from its first link on.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from azure.eventhub.aio import EventHubConsumerClient
 
-from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
-from core.remote.hub.shortcuts import take_shortcuts
+from core.remote.hub.client import BATCH_SIZE, PREFETCH
+from core.remote.hub.sdk_patches import take_shortcuts
 from local.stack.stack import BALANCE_EVERY
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp.aio import _receiver_async as receiver
 
-from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
-from core.remote.hub.wire import keep_values_encoded
+from core.remote.hub.client import BATCH_SIZE, PREFETCH
+from core.remote.hub.sdk_patches import keep_values_encoded
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,25 +19,23 @@ from azure.functions.eventhub import EventHubTriggerConverter
 
 from bench.ingest import here
 from bench.way.recorded import Recorded
+from core.ingest.batch_log import BatchLines
 from core.ingest.ingest import IngestReport, Means, ingest_batch, plan_commit, read, refer
-from core.ingest.journal import StoredJournal
-from core.ingest.lines import BatchLines
-from core.ingest.store import Attempts
-from core.letters.store.letters import Letters
-from core.model.clock import Clock
+from core.letters.store import Letters
 from core.model.events import EventBatch
-from core.remote.hub.consumer import batches_of
-from core.settle.store.partitions import batch_script
+from core.model.ports import Clock
+from core.remote.hub.client import batches_of
+from core.settle.attempts import Attempts, Flight, StoredJournal
+from core.settle.partition_store import batch_script
+from core.settle.watchdog import Watchdog
 from core.store.database import Database
 from core.store.memory import Memory
 from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.rows import many_values
-from core.transforms import load_transform
-from core.transforms.flight import Flight
-from core.transforms.watchdog import Watchdog
+from core.store.sqlite.statements import many_values
+from core.transforms.loading import load_transform
 from core.worker.__main__ import JsonLines
-from handlers.adapters import to_batch
+from handlers.event_batches import to_batch
 from handlers.timestamps import read_times_fast
 from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
 from local.functions_host.event_source import HubAddress

@@ -1,16 +1,80 @@
-"""Aggregation runs: the commits between two cuts, the progress of a run, and the next step of an open one."""
+"""The runs of an aggregate: plan the next one, take it one step further, and do the orders for repairs and backfills.
+
+An increment adds the commits after the cut. A repair replaces the windows of some days at the cut. A backfill begins an
+aggregate at a later cut, so that its increments begin there.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import Enum, auto
 from typing import Literal, NewType
 
-from core.aggregation.kinds import ALL_DAYS, Days, RowsFrom, RunKind, RunOrder
-from core.aggregation.spark import JobState
+import msgspec
+
+from core.aggregation.spark_engine import JobState
 from core.errors import StagingRefused
+
+HELD = "another tick was first, or a person has paused the job"
+
+RunKind = Literal["increment", "repair", "backfill"]
+OrderedKind = Literal["repair", "backfill"]
+Move = Literal["pause", "resume", "cancel", "discard_run", "discard_result", "repair", "backfill", "withdraw"]
+RowsFrom = Literal["sql", "lake"]  # the place from which a job reads the rows of a repair or a backfill
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Days of event time in UTC, from `since` to `until`, both included; None is no end."""
+
+    since: date | None = None
+    until: date | None = None
+
+    def __str__(self) -> str:
+        if self.since is None and self.until is None:
+            return "all days"
+        return f"{self.since or 'the first day'} to {self.until or 'the last day'}"
+
+    @property
+    def is_sound(self) -> bool:
+        """The days are in order."""
+        return self.since is None or self.until is None or self.since <= self.until
+
+
+ALL_DAYS = Days()
+
+
+def overflow_text(level: str, measure: str, begin: str) -> str:
+    """Return the fault of a window with a value that no column holds. Its key can name a person, so it is left out."""
+    return f"{measure} of a window of {level} that begins at {begin} is beyond 64 bits"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """A person's order of a repair or a backfill, which waits for its run."""
+
+    kind: OrderedKind
+    days: Days
+    at: datetime
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order about a job, or about one of its runs, with its author and reason. The client makes the id;
+    an order of the app has none."""
+
+    job: str
+    move: Move
+    who: str
+    reason: str
+    at: datetime
+    run_id: str | None = None
+    order_id: str = ""
+
 
 RunStatus = Literal["submitting", "submitted", "committed", "failed"]
 
@@ -41,7 +105,7 @@ class AggregationRun:
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
     run is closed. `rows_limit` bounded the rows of the run when it was planned, and the ledger counts `rows_planned` in
     its commits. The slices of its windows before `committed_slices` are committed. `quality` is JSON:
-    `core/aggregation/quality.py` reads it. A repair or a backfill stages the windows of its `days` whole, from the rows
+    `core/aggregation/runs.py` reads it. A repair or a backfill stages the windows of its `days` whole, from the rows
     that its job finds at `rows_from`.
     """
 
@@ -300,3 +364,97 @@ class Portion:
     first: int
     last: int
     parts: tuple[Part, ...]
+
+
+HOLD = timedelta(hours=2)  # the longest time that a repair which waits for rows keeps increments from moving the cut
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """The place from which jobs read the rows of a repair or a backfill, and the cut up to which it has them."""
+
+    name: RowsFrom
+    cut: Cut
+
+    def __str__(self) -> str:
+        return "the lake" if self.name == "lake" else "the database"
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """The reason why an order has no run. `ends`: it never gets one. `holds`: no increment begins before its run."""
+
+    why: str
+    ends: bool = False
+    holds: bool = False
+
+
+def covers(cut: Cut, other: Cut) -> bool:
+    """Return True when a cut has every commit of a different one."""
+    numbers: Mapping[str, int] = json.loads(cut)
+    return all(number <= numbers.get(name, 0) for name, number in json.loads(other).items())
+
+
+def fitting(cut: Cut) -> OrderedKind:
+    """Return the kind of order that a job at a cut takes."""
+    return "backfill" if cut == NO_CUT else "repair"
+
+
+def ordered_run(
+    job: str, standing: Standing, source: RowSource, engine: str, now: datetime
+) -> AggregationRun | NotYet | None:
+    """Return the run of the order that waits, or the reason why it has none; None without an order."""
+    order = standing.order
+    if order is None:
+        return None
+    if order.kind != fitting(standing.cut):
+        return NotYet(f"the {order.kind} was dropped: {misfit(job, order.kind)}", ends=True)
+    if order.kind == "repair" and not covers(source.cut, standing.cut):
+        why = f"the repair waits until the rows in {source} reach the cut"
+        return NotYet(why, holds=now - order.at < HOLD)
+    cut_to = standing.cut if order.kind == "repair" else source.cut
+    if cut_to == NO_CUT:
+        return NotYet(f"the backfill waits until {source} has rows", holds=True)
+    run = next_run(job, standing, cut_to, engine, now)
+    return replace(run, kind=order.kind, days=order.days, rows_from=source.name)
+
+
+def misfit(job: str, kind: OrderedKind) -> str:
+    """Return the reason why a job does not take an order of a kind."""
+    if kind == "backfill":
+        return f"{job} already has commits: order a repair, which replaces the windows of its days"
+    return f"{job} has no commit yet: order a backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRows:
+    """A partition in which the tables have a different number of rows than the ledger counts."""
+
+    partition: str
+    ledger: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """The rows that a run added up.
+
+    `rows_ledger`: the appended rows that the ledger counts for the commits of the run; None when some were
+    purged. `rows_read`: those that the run read; `rows_removed`: those of its table that a replay removed since;
+    `rows_elsewhere`: those of other tables. `fault` says in words that they differ. `rows_late` were read long after
+    the end of their window.
+    """
+
+    fault: str | None
+    rows_ledger: int | None
+    rows_read: int
+    rows_removed: int
+    rows_elsewhere: int
+    rows_difference: int | None
+    rows_late: int
+    partitions: tuple[PartitionRows, ...]
+
+
+def quality_from(text: str | None) -> Quality | None:
+    """Return the quality in the JSON of a run; None for a run that has none."""
+    return None if text is None else msgspec.json.decode(text, type=Quality)

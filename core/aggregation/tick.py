@@ -1,4 +1,11 @@
-"""Aggregate the commits since the last run, one step of a run in each tick. Spark computes, this module commits.
+"""One step of an aggregate's run: plan, submit, look, commit, or delete old windows.
+
+Each portion of slices is one short transaction with its mark, the number of slices that the run has committed. So a
+tick that dies, or whose time is over, leaves whole slices, and the next tick continues after them. The slices of a run
+may come from results of different attempts, because every complete result has the same right to be committed. The cut
+moves when all slices are in.
+
+A run leaves such windows out too, by the time of its plan. So a late event opens no window that lacks its other events.
 
 A run covers exactly the commits between two cuts, so late events, resolved letters and replays belong to the run of
 their commit. The run's row, with the intent to submit, is committed before the engine is called, and the name of the
@@ -6,33 +13,198 @@ job follows from the row: a later tick finds the job by its name or submits it a
 complete results, of which one is committed. So a tick may be lost, run twice or be interrupted at any point.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import groupby
 
-from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
-from core.aggregation.commit import commit_run
-from core.aggregation.lake import Lake
-from core.aggregation.ordered import NotYet, RowSource, ordered_run
-from core.aggregation.publish import commit_rows, hand_over, publish
-from core.aggregation.quality import Quality, quality_from
-from core.aggregation.retention import remove_old_windows
+from core.aggregation.lake_publication import commit_rows, hand_over, publish
+from core.aggregation.lake_tables import Lake, is_rows_job, rows_job
 from core.aggregation.runs import (
+    HELD,
     AggregationRun,
     EngineAnswer,
     Failure,
+    NotYet,
+    Part,
+    Portion,
+    Quality,
+    RowSource,
     RunLimits,
     RunStep,
     Staged,
+    StagedSlice,
     Standing,
     next_step,
+    ordered_run,
     planned_run,
+    quality_from,
 )
-from core.aggregation.silver import is_rows_job, rows_job
-from core.aggregation.spark import JobRequest, SparkEngine
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState, SparkEngine
+from core.aggregation.store import Aggregations
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
 from core.measured import measured
+from core.model.aggregates import SLICES
+from core.model.commits import ROWS_AT_ONCE
+from core.transforms.loading import find_aggregate
+
+_WHY = {
+    JobState.RUNNING: "its job ran longer than AGGREGATION_DEADLINE_SECONDS",
+    JobState.SUCCEEDED: "its job ended well, but staged no result",
+    JobState.FAILED: "its job failed",
+    JobState.LOST: "the engine does not know its job",
+}
+
+
+def ask(engine: SparkEngine, run: AggregationRun) -> EngineAnswer:
+    """Return the engine's answer about the current attempt. A refusal is an answer without a job or a state."""
+    if run.engine != engine.name:
+        fault = f"the job was submitted to the engine {run.engine}, and SPARK_ENGINE is now {engine.name}"
+        return EngineAnswer(None, JobState.LOST, fault=fault)
+    try:
+        if run.engine_job_id is None:
+            return EngineAnswer(engine.find(run.job_name), None)
+        return EngineAnswer(run.engine_job_id, engine.state(run.engine_job_id))
+    except (EngineUnreachable, EngineRefused) as fault:
+        return EngineAnswer(None, None, answered=False, fault=str(fault))
+
+
+def end_job(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer) -> None:
+    """Ask the engine to end the job of an attempt, if it may still run. A fault leaves the job to its own end.
+
+    A job that runs on is harmless: its result counts only while its run is open.
+    """
+    if run.engine_job_id is not None and answer.state in (JobState.RUNNING, None):
+        with suppress(EngineUnreachable, EngineRefused):
+            engine.cancel(run.engine_job_id)
+
+
+def failure_of(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer, at: datetime) -> Failure:
+    """Return the failure of the current attempt, with the engine's reason, the end of its log and a link."""
+    report = _report(engine, run, answer)
+    return Failure(
+        run.run_id,
+        run.submits,
+        run.attempt,
+        at,
+        run.engine_job_id,
+        _why(run, answer),
+        answer.fault or report.reason,
+        report.log,
+        report.link,
+    )
+
+
+def refusal_of(run: AggregationRun, why: str, reason: str, at: datetime) -> Failure:
+    """Return the failure of an attempt that something else than its job ended."""
+    return Failure(run.run_id, run.submits, run.attempt, at, run.engine_job_id, why, reason)
+
+
+def _why(run: AggregationRun, answer: EngineAnswer) -> str:
+    if answer.state is not None:
+        return _WHY[answer.state]
+    if not answer.answered:
+        return "the engine gave no answer about it"
+    return "its submit started no job" if run.engine_job_id is None else "its job ended"
+
+
+def _report(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer) -> JobReport:
+    if run.engine_job_id is None or run.engine != engine.name or not answer.answered:
+        return JobReport()
+    try:
+        return engine.report(run.engine_job_id)
+    except (EngineUnreachable, EngineRefused) as fault:
+        return JobReport(f"the engine did not explain it: {fault}")
+
+
+PORTION = ROWS_AT_ONCE  # windows of a transaction at most, unless its only slice has more
+LEAST = 500  # windows, on the slowest disk
+SLOW = timedelta(milliseconds=150)  # a transaction that took longer is followed by one of half as many windows
+FAST = SLOW / 3  # a transaction that took less is followed by one of twice as many
+
+
+def commit_run(
+    store: Aggregations, run: AggregationRun, staged: Staged, now: Callable[[], datetime], until: datetime
+) -> str:
+    """Commit the slices of a run that are not in yet, as far as the time goes, and close it after the last.
+
+    Returns the result in words; raises StagingRefused for a result that is not what its job staged.
+    """
+    slices = store.read_slices(staged)
+    _check(run, staged, slices)
+    size, at = PORTION, now()
+    while portion := next_portion(slices, run.committed_slices, size):
+        if at >= until:
+            return f"committed {run.committed_slices} of {SLICES} slices"
+        if not store.commit_portion(run, staged, portion):
+            return HELD
+        run, begun, at = replace(run, committed_slices=portion.last + 1), at, now()
+        size = size_after(size, at - begun)
+    return "committed" if store.close_run(run, staged, now()) else HELD
+
+
+def size_after(size: int, taken: timedelta) -> int:
+    """Return the number of windows of the next transaction, so that no writer waits long; the last one took `taken`."""
+    wanted = size // 2 if taken > SLOW else 2 * size if taken < FAST else size
+    return min(PORTION, max(LEAST, wanted))
+
+
+def _check(run: AggregationRun, staged: Staged, slices: Sequence[StagedSlice]) -> None:
+    """Refuse a result of a job that knew different levels, and one whose facts are incomplete."""
+    declared = {one.name for one in find_aggregate(run.job).levels}
+    if declared != staged.levels.keys():
+        raise staged.refusal(f"it has the levels {_names(staged.levels)} and not {_names(declared)}")
+    counted: Counter[str] = Counter()
+    for one in slices:
+        counted[one.level] += one.windows
+    if +counted != +Counter(staged.levels) or any(one.number >= SLICES for one in slices):
+        raise staged.refusal("the facts of some slices are missing or changed")
+
+
+def _names(levels: Iterable[str]) -> str:
+    return ", ".join(sorted(levels)) or "none"
+
+
+def next_portion(slices: Sequence[StagedSlice], first: int, size: int) -> Portion | None:
+    """Return the next portion of ordered slices, which begins at the number `first`; None when no slice is left.
+
+    A portion has at most `size` windows, unless its only slice has more. The last portion ends with the last slice.
+    """
+    windows, members = 0, list[StagedSlice]()
+    left = (one for one in slices if one.number >= first)
+    for _, levels in groupby(left, key=lambda one: one.number):
+        of_slice = list(levels)
+        windows += sum(one.windows for one in of_slice)
+        if members and windows > size:
+            return Portion(first, members[-1].number, _parts(members))
+        members += of_slice
+    return Portion(first, SLICES - 1, _parts(members)) if members else None
+
+
+def _parts(members: Sequence[StagedSlice]) -> tuple[Part, ...]:
+    levels: dict[str, list[StagedSlice]] = {}
+    for one in members:
+        levels.setdefault(one.level, []).append(one)
+    return tuple(Part(name, len(each), any(one.whole_windows for one in each)) for name, each in levels.items())
+
+
+TIME = timedelta(minutes=1)  # of one tick; the next one continues
+
+
+def remove_old_windows(store: Aggregations, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
+    """Remove the windows before the horizon of each level; return the number of each level that lost some."""
+    began, removed = now(), Counter[str]()
+    for level in find_aggregate(job).levels:
+        horizon = level.horizon(began)
+        while horizon is not None and now() - began < TIME:
+            count = store.remove_windows(level.of, horizon, ROWS_AT_ONCE)
+            removed[level.name] += count
+            if count < ROWS_AT_ONCE:
+                break
+    return +removed
+
 
 PROGRAM = "aggregate.py"
 NOT_ASKED = EngineAnswer(None, None)

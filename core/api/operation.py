@@ -1,54 +1,86 @@
-"""An operation of the API: one declaration that validates requests, writes answers, and describes both."""
+"""Operations of the API: a request parsed by its shapes, the answer, and the cursor of a list's next page.
 
-from collections.abc import Callable, Mapping
+A cursor is not secret, and anybody may write one. So its key has typed fields with limits, and is verified like every
+other value of a request.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from core.api.problems import ProblemType, invalid
-from core.api.room_store import RoomMeans
+from core.api.room_operations import RoomMeans
 from core.api.route import Route
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
+from core.model.shapes import (
+    Answered,
+    Shape,
+)
+
+Entry = TypeVar("Entry")
+Key = TypeVar("Key", bound=tuple[object, ...])
+_MARK = 12  # characters of the query's hash
+_DAMAGED = "this is not the `next` of any page"
+
+# The fields of keys.
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Bound(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    mark: str
+    key: msgspec.Raw
+
+
+def page_of(
+    found: Sequence[Entry], limit: int, query: object, key: Callable[[Entry], Sequence[object]]
+) -> tuple[Sequence[Entry], str | None]:
+    """Return a page, and the cursor of the next one; None at the end. `found` has one entry more if there is one."""
+    page = found[:limit]
+    return page, cursor_of(query, key(page[-1])) if len(found) > limit else None
+
+
+def query_of(given: msgspec.Struct) -> msgspec.Struct:
+    """Return the part of a query that a cursor is bound to: all but the length of a page, which may change."""
+    return msgspec.structs.replace(given, cursor=None, limit=1)
+
+
+def cursor_of(query: object, key: Sequence[object]) -> str:
+    """Return the cursor of a page of `query` whose last entry has this key."""
+    text = msgspec.json.encode(_Bound(_mark(query), msgspec.Raw(msgspec.json.encode(list(key)))))
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def key_of(query: object, cursor: str, key: type[Key]) -> Key:
+    """Return the key in a cursor; raise a problem for a damaged one or one of a different query.
+
+    `key` is a type of tuples whose fields have limits. All its instants are in UTC, as in the cursors that we make.
+    """
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        found = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=_Bound)
+        read = msgspec.json.decode(found.key, type=key)
+    except (binascii.Error, ValueError, RecursionError, msgspec.DecodeError):
+        raise invalid("cursor", _DAMAGED) from None
+    if any(one.utcoffset() != timedelta() for one in read if isinstance(one, datetime)):
+        raise invalid("cursor", _DAMAGED)
+    if found.mark != _mark(query):
+        raise invalid("cursor", "it belongs to a different query: start without a cursor when the filter changes")
+    return read
+
+
+def _mark(query: object) -> str:
+    return sha256(msgspec.json.encode(query)).hexdigest()[:_MARK]
+
 
 LARGEST_NUMBER = 2**63 - 1
 JSON = "application/json"
-VISIBLE = r"\S[\s\S]*\Z"  # a text with something to read in it
-
-# The texts of requests, each with its limit. Sequence numbers are strings: they have 64 bits, and JavaScript's numbers
-# have 53. Patterns end in \Z, because $ also matches before a newline at the end.
-ID, DIGITS = r"^[0-9A-Za-z_.$-]{1,40}\Z", r"^[0-9]{1,19}\Z"
-PartitionText = Annotated[str, msgspec.Meta(pattern=ID, description="The id of a partition.")]
-NumberText = Annotated[str, msgspec.Meta(pattern=DIGITS, description="A sequence number, in digits.")]
-Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
-Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
-Reason = Annotated[
-    str, msgspec.Meta(min_length=3, max_length=400, pattern=VISIBLE, description="The reason, which is stored.")
-]
-
-# What a text that is refused should have been, by its pattern; for the others, the description of the API has the form.
-MEANT = {
-    ID: "the id of a partition has 1 to 40 letters, digits and _ . $ -, such as 0 or 12",
-    DIGITS: "a sequence number has 1 to 19 digits and nothing else, such as 4711",
-    VISIBLE: "this text has nothing to read in it",
-}
-
-
-class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The shape of a part of a request; fields that it does not name are refused. A request must set exactly one of the
-    fields in ONE_OF."""
-
-    ONE_OF: ClassVar[tuple[str, ...]] = ()
-
-
-class Answered(msgspec.Struct, kw_only=True):
-    """The shape of an answer."""
-
-
-class Nothing(Shape):
-    """No path values, no parameters, or no body."""
-
 
 Path = TypeVar("Path", bound=Shape)
 Query = TypeVar("Query", bound=Shape)

@@ -1,11 +1,105 @@
-"""Pages: files that change only with the app, served with a policy that lets them load nothing from elsewhere."""
+"""The pages of the app and its rooms: files, and the guides that show the documentation in the app."""
 
+import re
+from collections.abc import Collection, Iterable
 from functools import cache
 from hashlib import sha256
+from html import escape
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from core.api.guides import guide
 from core.api.operation import Answer
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>{title} · Hubledger</title>
+  <link rel="icon" href="icon.svg" type="image/svg+xml">
+  <link rel="stylesheet" href="ops.css">
+  <script type="module" src="theme.js"></script>
+</head>
+<body>
+  <header>
+    <a class="brand" href="../ops"><img src="icon.svg" alt="" width="26" height="26"><span>Hubledger</span></a>
+    <nav aria-label="Guides"><a href="../ops">← Overview</a>{nav}</nav>
+  </header>
+  <main id="main">{contents}<article class="card guide-text">
+{text}</article></main>
+</body>
+</html>
+"""
+
+
+def guide(path: Path, names: Collection[str]) -> str:
+    """Return a page of Markdown as HTML; `names` are those of all guides, without their suffix.
+
+    A link to another guide leads to it, one to an address of the web leads there, and any other is its text alone.
+    """
+    from markdown_it import MarkdownIt  # takes 30 ms, and no other request needs it
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(path.read_text(encoding="utf-8"))
+    sections = []
+    for heading, line in pairwise(tokens):
+        if heading.type == "heading_open":
+            heading.attrSet("id", slug(line.content))
+        if (heading.type, heading.tag) == ("heading_open", "h2"):
+            sections.append(f'<li><a href="#{slug(line.content)}">{escape(line.content.replace("`", ""))}</a></li>')
+    for token in tokens:
+        if token.children:
+            token.children = list(_linked(token.children, names))
+    nav = "".join(
+        f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(name)}</a>' for name in names
+    )
+    title = next((one.content for one in tokens if one.type == "inline"), path.stem)
+    text = parser.renderer.render(tokens, parser.options, {})
+    contents = (
+        f'<nav class="card guide-text" aria-label="Sections"><ul>{"".join(sections)}</ul></nav>\n  ' if sections else ""
+    )
+    return _PAGE.format(title=escape(title), nav=nav, contents=contents, text=text)
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _linked(tokens: Iterable["Token"], names: Collection[str]) -> Iterable["Token"]:
+    """Give the parts of a line with links that work; a picture is its words."""
+    is_open: list[bool] = []
+    for token in tokens:
+        if token.type == "link_open":
+            href = _href(str(token.attrs.get("href", "")), names)
+            is_open.append(href is not None)
+            if href is not None:
+                token.attrs = {"href": href, **({"rel": "noopener"} if href.startswith("http") else {})}
+                yield token
+        elif token.type == "link_close":
+            if is_open.pop():
+                yield token
+        elif token.type == "image":
+            yield from token.children or ()
+        else:
+            yield token
+
+
+def _href(target: str, names: Collection[str]) -> str | None:
+    if target.startswith(("https://", "http://", "#")):
+        return target
+    file, _, anchor = target.partition("#")
+    name = file.removesuffix(".md")
+    if name == file or name not in names:
+        return None
+    return f"{name}.html" + (f"#{anchor}" if anchor else "")
+
 
 MEDIA = {
     ".html": "text/html",

@@ -10,29 +10,12 @@ once, because the letters that are accepted then end that.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from core.errors import OutageSuspected
 from core.model.commits import BatchCommit, DeadLetter, ErrorClass, Past
+from core.model.policies import Fuse
 
 SUSPECT: tuple[ErrorClass, ...] = ("unknown", "reference", "refused", "poison")  # not a crash: one event is to blame
-
-
-@dataclass(frozen=True, slots=True)
-class Fuse:
-    """Suspects an outage when `floor` events or more of an invocation fail with one class, and at least this `share`.
-
-    While a batch is held, one failure is enough for the floor. `patience` is the number of attempts; 0: no fuse. The
-    share is that of the events that were tried; letters that are held after a failure count for the floor. A crash
-    never counts: its event is alone to blame.
-    """
-
-    share: float = 0.5
-    floor: int = 20
-    patience: int = 10
-
-
-NO_FUSE = Fuse(patience=0)
 
 
 def check_fuse(fuse: Fuse, commits: Sequence[BatchCommit], past: Callable[[], Past] = Past) -> bool:

@@ -8,11 +8,10 @@ from heapq import merge
 from itertools import groupby, islice
 
 from core.errors import GapNotHealed, HubUnreachable
-from core.ingest.anchor import Anchoring
 from core.model.commits import PartitionState, SequenceGap
-from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, number_of
-from core.model.hub import Extent, HubReader, Place
-from core.model.spans import SequenceNumber, Span
+from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, SequenceNumber, Span, number_of
+from core.model.policies import Anchoring
+from core.model.ports import Extent, HubReader, Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from core.model.commits import PartitionState
-from core.model.events import Event, EventBatch, number_of
-from core.model.spans import SequenceNumber, Span
+from core.model.events import Event, EventBatch, SequenceNumber, Span, number_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,114 @@
-"""Ingest a batch: read the partition, decide, write once. docs/one-event.md walks through it."""
+"""Ingest a batch: read the partition, decide, write once. docs/one-event.md walks through it.
+
+A partition may be held for ever by a fault that is taken for a passing one: a lock that nobody releases, a statement
+that never ends in time, an error that the store does not know; or by a commit that is refused even without the rows of
+its events. The host passes a batch after some retries, and begins to count anew with the next one: so the store counts,
+and a person must see it.
+"""
 
 from bisect import bisect_left
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
-from core.ingest.anchor import choose_anchor
-from core.ingest.fuse import NO_FUSE, Fuse, check_fuse
+from core.errors import (
+    CheckpointConflict,
+    CommitOutcomeUnknown,
+    DataRefused,
+    HeldLettersFull,
+    InfrastructureFault,
+    PartitionStopped,
+    StoreFault,
+    StoreUnreachable,
+)
+from core.incarnations.hub_check import NOT_VERIFIED, Verification, choose_anchor
+from core.ingest.fuse import check_fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
-from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
-from core.ingest.incarnation import NOT_VERIFIED, Verification
-from core.ingest.recurrence import noting_recurrence
 from core.measured import measured
-from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Event, EventBatch, Partition, number_of
+from core.model.events import Event, EventBatch, Partition, Span, number_of, order_key
 from core.model.letters import LetterPolicy
+from core.model.policies import NO_FUSE, Fuse
+from core.model.ports import Clock
 from core.model.rows import References
-from core.model.spans import Span
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
-from core.settle.order import KeyOrder
-from core.settle.settle import reference_keys, scheduled, settle
-from core.settle.store.partitions import Partitions
+from core.settle.partition_store import Partitions
+from core.settle.settle import KeyOrder, OpenLetter, reference_keys, scheduled, settle
+
+OpenLetters = Mapping[str, OpenLetter]  # by partition key, the last one of each
+
+
+def read_open_letters(
+    state: PartitionState, run: Sequence[Event], store: Partitions, policy: LetterPolicy
+) -> tuple[PartitionState, OpenLetters | None]:
+    """READ the open letters that the events of a run have to wait for; None where no event waits.
+
+    Calls the store only for keys that may have an open letter; the returned state remembers the keys that have none.
+    """
+    if policy.order != "hold_key" or not run:
+        return state, None
+    state = store.read_open_keys(state)
+    asked = state.open_keys.among(map(order_key, run)) if state.open_keys else frozenset()
+    if not asked:
+        return state, {}
+    found = store.find_open_letters(state, asked, run[0].sequence_number)
+    known = state.open_keys.minus(asked - found.keys()) if state.open_keys else None
+    return replace(state, open_keys=known), found
+
+
+def events_that_fit(commit: BatchCommit, run: Sequence[Event], store: Partitions, policy: LetterPolicy) -> int:
+    """Return how many events of a run can be committed without holding too many letters.
+
+    Raises HeldLettersFull when not even the first one can.
+    """
+    held = [letter.event.sequence_number for letter in commit.settled.letters if letter.status == "held"]
+    if not held:
+        return len(run)
+    room = max(0, policy.held_limit - store.count_held(commit.state))
+    if len(held) <= room:
+        return len(run)
+    fitting = sum(event.sequence_number < held[room] for event in run)
+    if fitting == 0:
+        raise HeldLettersFull(commit.partition, held[room], policy.held_limit)
+    return fitting
+
+
+RECURRENT = 5  # failures of a batch in a row; the pauses of the host between them grow to half a minute
+
+
+@contextmanager
+def noting_recurrence(batch: EventBatch, store: Partitions, clock: Clock) -> Iterator[None]:
+    """Record a fault that failed the batch too often as the stop `store`, and count each one after it, also of other
+    batches; if this fails too, the next retry does it."""
+    try:
+        yield
+    except StoreFault as fault:
+        with suppress(StoreFault):
+            _note(batch, fault, store, clock)
+        raise
+
+
+def _note(batch: EventBatch, fault: StoreFault, store: Partitions, clock: Clock) -> None:
+    is_recurrent = batch.retries + 1 >= RECURRENT
+    if isinstance(fault, StoreUnreachable) and not is_recurrent:
+        return  # the count could not be read either, and the batch would wait twice as long
+    state = store.read_partition(batch.partition)
+    stop = state.stop_for("store")
+    if is_recurrent or stop is not None:
+        count = batch.retries + 1 if stop is None else stop.attempts + RECURRENT
+        detail = f"the partition failed {count} times in a row, last on the database; nothing was dropped: {fault}"
+        store.note_stop(state, "store", detail, clock.now())
+
+
+def recurrence_facts(batch: EventBatch, fault: InfrastructureFault) -> dict[str, object]:
+    """Return the fields of the log line of a fault that repeated on a batch."""
+    error = f"{type(fault).__name__}: {fault}"
+    facts: dict[str, object] = {"action": "fault_repeated", "partition": str(batch.partition), "error": error}
+    return {**facts, "count": batch.retries + 1, "invocation_id": batch.invocation_id}
+
 
 CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed
 REFUSAL_LIMIT = 200  # refusals in one invocation; the host's retry continues after the events that were committed

@@ -1,13 +1,103 @@
-"""Explain the outcome of one sequence number from everything that the store knows about it."""
+"""Explain where a sequence number went, and find the numbers of a time or a key.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+No index has the key, so the numbers of each partition are read downwards, some at a time.
+"""
 
-from core.ledger.store.ledger import Explanations
-from core.ledger.whereabouts import LedgerRange, Purged, Whereabouts
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from core.ledger.store import STATUSES, read_purged
+from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Purged, Whereabouts, WrittenRow
+from core.letters.listing import LetterFilter, LetterListing, filter_values
+from core.model.events import PartitionId, SequenceNumber, Span, span
+from core.model.rows import row_table
+from core.store.columns import decoded, row_reader, span_values, subjects_json
+from core.store.database import OneStream
+from core.store.script import of_rows
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """A number that carries the key: the tables that have rows of it, and whether it has a letter."""
+
+    partition_id: PartitionId
+    sequence_number: SequenceNumber
+    letter: bool
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeySearch:
+    """The numbers of each partition to search. A page has at most `most` places, and ends when `is_over` is true."""
+
+    spans: Mapping[PartitionId, Span]
+    most: int
+    is_over: Callable[[], bool]
+
+
+Before = tuple[PartitionId, int]  # where a page ends: the next one begins before this number
+ReadPlaces = Callable[[PartitionId, Span], tuple[Sequence[KeyPlace], int]]  # the last places, and where they begin
+
+
+def find_places(search: KeySearch, after: Before | None, read: ReadPlaces) -> tuple[list[KeyPlace], Before | None]:
+    """Return the places of a page, the newest of each partition first, and where the next page begins, if any."""
+    found: list[KeyPlace] = []
+    for id, reach in _left(search, after):
+        while reach.length > 0:
+            places, begins = read(id, reach)
+            found += places
+            if len(found) >= search.most:
+                return found[: search.most], (id, found[search.most - 1].sequence_number)
+            if search.is_over():
+                return found, (id, begins)
+            reach = span(reach.first, begins - 1)
+    return found, None
+
+
+def _left(search: KeySearch, after: Before | None) -> Iterator[tuple[PartitionId, Span]]:
+    """Yield the numbers of each partition that no earlier page has read."""
+    for id in sorted(search.spans):
+        if after is None or id > after[0]:
+            yield id, search.spans[id]
+        elif id == after[0]:
+            yield id, span(search.spans[id].first, min(search.spans[id].last, after[1] - 1))
+
+
+def sentence_of(row_classes: Sequence[type]) -> str:
+    """Say in words where a search looks, and what it cannot find."""
+    tables = [row_table(one) for one in row_classes]
+    declared = [f"{one.name}.{one.subject}" for one in tables if one.subject]
+    others = ", ".join(one.name for one in tables if not one.subject)
+    looked = " and in ".join(["the partition keys of letters", *([", ".join(declared)] if declared else [])])
+    hidden = ["an event that was filtered", "a letter whose event was sent with a different partition key or none"]
+    if any(one.key for one in tables):
+        hidden.append("an event whose state a newer event has replaced")
+    if others:
+        hidden.append(f"a row of {others}, because no subject is declared there")
+    return f"Searched in {looked}. Such a search cannot find {', or '.join(hidden)}."
+
+
+ReadNext = Callable[[int], LedgerRange | None]  # the next row of a partition's ledger after a commit
+
+
+def first_commit_since(at: datetime, last_commit: int, read_next: ReadNext) -> LedgerRange | None:
+    """Return the first commit at or after a time, or None: there is none. It takes a seek for each halving of the
+    commits. Commits of two hosts may be out of order by the moment between their time and their end."""
+    before, last = 0, last_commit
+    found: LedgerRange | None = None
+    while before < last:
+        middle = (before + last) // 2
+        row = read_next(middle)
+        if row is None or row.commit_number > last:
+            last = middle
+        elif row.committed_at >= at:
+            found, last = row, middle
+        else:
+            before = row.commit_number
+    return found
+
 
 ERASED_LETTER = "erased"  # in place of the type of the error
 Outcome = Literal[
@@ -34,6 +124,72 @@ class Explanation:
     outcome: Outcome
     sentence: str
     found: Whereabouts
+
+
+class Explanations:
+    """Reads everything that is known about one sequence number of a stream."""
+
+    def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
+        self._stream = stream
+        self._row_classes = row_classes
+        self._letters = LetterListing(stream)
+
+    def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
+        """Return the facts about a number; None for a partition without a commit.
+
+        States have no index by number, so whole tables are read.
+        """
+        checkpoint = self._stream.ask("read_checkpoint", partition_id=partition_id)
+        if not checkpoint:
+            return None
+        position = {"partition_id": partition_id, "sequence_number": number}
+        found = decoded(LedgerRange, self._stream.ask("find_range", **position))
+        return Whereabouts(
+            checkpoint=checkpoint[0][0],
+            range=found[0] if found else None,
+            changes=decoded(LedgerRange, self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
+            gap=self._gap(position),
+            letter=self._letters.read_letter(partition_id, number),
+            rows=self._rows(partition_id, number),
+            states_declared=any(row_table(row_class).key for row_class in self._row_classes),
+            purged=read_purged(self._stream, partition_id),
+            erased=self._stream.ask("count_erased", **position)[0][0],
+        )
+
+    def find_places(self, key: str, partition_id: PartitionId, reach: Span) -> tuple[tuple[KeyPlace, ...], int]:
+        """Return the places of a key among the last numbers of a range, newest first, and where these numbers begin.
+
+        It reads what an erasure of this subject reads, by the same index, and not the bodies of letters.
+        """
+        place, begins = {"partition_id": partition_id}, max(reach.first, reach.last - LOOKED_AT + 1)
+        wanted = filter_values(LetterFilter(partition_id=partition_id, partition_key=key))
+        walk = {"walked_to": reach.last + 1, "first_sequence_number": begins, "most": LETTERS_LOOKED_AT}
+        walked = self._stream.ask("walk_down", **wanted, **walk, sources=f",{','.join(STATUSES)},")
+        if len(walked) == LETTERS_LOOKED_AT:
+            begins = walked[-1][0]
+        letters = {SequenceNumber(number) for number, is_chosen in walked if is_chosen}
+        tables: dict[SequenceNumber, dict[str, None]] = {}
+        asked = {**place, **span_values(span(begins, reach.last)), "subjects": subjects_json([key])}
+        for row_class in self._row_classes:
+            if row_table(row_class).subject:
+                for _, number, *_ in self._stream.ask(of_rows("select_subject", row_class), **asked):
+                    tables.setdefault(number, {})[row_table(row_class).name] = None
+        numbers = sorted(letters | tables.keys(), reverse=True)
+        return tuple(KeyPlace(partition_id, one, one in letters, tuple(tables.get(one, ()))) for one in numbers), begins
+
+    def _gap(self, position: dict[str, Any]) -> NotedGap | None:
+        """Return the gap that includes the number, or None."""
+        gaps = decoded(NotedGap, self._stream.ask("find_gap", **position))
+        return next((gap for gap in gaps if gap.last >= position["sequence_number"]), None)
+
+    def _rows(self, partition_id: PartitionId, number: SequenceNumber) -> tuple[WrittenRow, ...]:
+        written = []
+        for row_class in self._row_classes:
+            position = {"partition_id": partition_id, "sequence_number": number}
+            for ordinal, commit_number, *columns in self._stream.ask(of_rows("select_placed", row_class), **position):
+                row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
+                written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
+        return tuple(written)
 
 
 def explain(partition_id: PartitionId, number: SequenceNumber, store: Explanations) -> Explanation | None:
@@ -177,3 +333,7 @@ _SENTENCES: Mapping[Outcome, str] = {
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+LOOKED_AT = 10_000  # numbers that one piece of a search reads
+LETTERS_LOOKED_AT = 1_000

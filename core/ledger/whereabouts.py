@@ -7,7 +7,7 @@ from typing import Literal
 
 from core.letters.listing import WholeLetter
 from core.model.commits import GapStatus
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 
 MOST_CHANGES = 100
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import ProcessDied
-from core.model.clock import Clock
 from core.model.commits import DeadLetter, error_type
 from core.model.letters import (
     AFTER_FAILURE,
@@ -16,8 +15,9 @@ from core.model.letters import (
     LetterPolicy,
     RetryCommit,
 )
+from core.model.ports import Clock
 from core.model.rows import References
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.settle import settle
 
 GONE = "the event left the hub, and its body was not stored"

@@ -1,4 +1,4 @@
-"""Redrives: jobs that retry or discard the letters of a filter or a selection, of any number, piece by piece.
+"""A redrive: an operator's order to try letters again, its pieces, and its report.
 
 A job moves only letters that had failed when it was requested. It walks through each partition by sequence number, a
 retry upwards and a discard downwards: so a letter is looked at once, also when it fails again, and no letter is freed
@@ -6,18 +6,26 @@ that the same job discards. Each piece is one transaction that also counts the p
 moved once, however many workers drive the job, and a job that is not `running` does not proceed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from json import dumps
 from typing import Literal
+from uuid import UUID
 
-from core.letters.listing import LetterFilter, ListedLetter
-from core.model.events import PartitionId
-from core.model.letters import TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
-from core.model.spans import SequenceNumber, Span
-from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
+from core.letters.listing import LetterFilter, LetterListing, ListedLetter, RedriveCause, RedriveRange, filter_values
+from core.letters.store import move_steps
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId, SequenceNumber, Span, Stream
+from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
+from core.model.ports import Clock
+from core.settle.partition_store import Partitions
+from core.store.columns import decoded, span_values
+from core.store.script import Script
+from core.tasks.run import Done, Kind, Rest
+from core.tasks.store import Ending, Tasks, advance_steps
+from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
 RedriveResult = Literal["not_tried", "helped", "helped_in_part", "did_not_help", "unknown"]
 MOST_OPEN = 10  # planned, running and paused jobs of a stream
@@ -38,16 +46,6 @@ class CountDiffers:
     """The number of letters that this move may take differs from the expected one; nothing was moved."""
 
     found: int
-
-
-@dataclass(frozen=True, slots=True)
-class RedriveRange:
-    """The letters of one partition at the request; the `numbers` of a selection, or None for a filter."""
-
-    partition_id: PartitionId
-    span: Span
-    letters: int
-    numbers: tuple[SequenceNumber, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +215,6 @@ class RedriveOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class RedriveCause:
-    """The letters of one cause that a job would move; `sample` is one letter of the cause."""
-
-    fingerprint: str
-    letters: int
-    sample: ListedLetter
-
-
-@dataclass(frozen=True, slots=True)
 class RedrivePreview:
     """The letters that a job would move: their number, the largest causes, and the letters that failed first."""
 
@@ -264,3 +253,189 @@ def piece_limit(per_second: int | None) -> int:
 def next_piece_at(begun_at: datetime, letters: int, per_second: int | None) -> datetime:
     """Return the time before which no further piece may begin."""
     return begun_at if per_second is None else begun_at + timedelta(seconds=letters / per_second)
+
+
+LOOKED_AT = 1_000  # letters that one statement of a walk reads
+
+
+class Redrives(Partitions):
+    """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
+
+    def outcome(self, redrive_id: UUID, most: int) -> RedriveOutcome:
+        """Return what became of the letters that a job retried, at most this number."""
+        (found,) = decoded(RedriveOutcome, self._database.ask("count_redriven", task_id=str(redrive_id), most=most))
+        return found
+
+    def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
+        """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;
+        None when no letter of it is left. A page of many others may be short, or empty."""
+        wanted, progress = job.wanted, job.open_progress
+        if progress is None or wanted is None:
+            return None
+        assert progress.part.span is not None  # each part of a redrive has a range
+        values = {
+            **filter_values(until_request(wanted, job.task.requested_at)),
+            **span_values(progress.part.span),
+            "stream_id": job.task.stream_id,
+            "partition_id": progress.part.name,
+            "walked_to": progress.part.position,
+            "sources": f",{','.join(statuses)},",
+            "most": LOOKED_AT,
+        }
+        looked_at = self._database.ask("walk_up" if job.asked.walks_up else "walk_down", **values)
+        numbers = tuple(SequenceNumber(number) for number, is_chosen in looked_at if is_chosen)[:most]
+        if not numbers and len(looked_at) < LOOKED_AT:
+            return None
+        return Walked(numbers, numbers[-1] if len(numbers) == most else SequenceNumber(looked_at[-1][0]))
+
+    def commit_piece(self, piece: RedrivePiece) -> None:
+        """Move the letters whose status allows it, add an attempt to each, and count the piece, in one transaction.
+
+        A discard locks the partition and frees the next held letter of the key of each. Raises TaskConflict (another
+        driver was first, the job does not run, or it is not yet time), with nothing written. Raises
+        CommitOutcomeUnknown when the answer was lost.
+        """
+        self._database.run(piece_script(piece))
+
+    def close_partition(self, job: Redrive, at: datetime) -> None:
+        """Close the open partition of a job; the last one ends the job. Raises as commit_piece does."""
+        self._database.run(close_script(job, at))
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of the same database."""
+        return Tasks(self._database)
+
+
+def piece_script(piece: RedrivePiece) -> Script:
+    """Return the transaction of a piece: the move of its letters, then the job and its progress.
+
+    It need not be durable: a loss of power takes back the move together with its progress.
+    """
+    task, move = piece.job.task, piece.move
+    part, looked_at = piece.progress.part, {"looked_at": len(move.sequence_numbers)}
+    ahead = Advance(part.name, part.step, piece.walked_to, report_text(piece.progress.report), counts=looked_at)
+    return Script(
+        f"{move.partition}: redrive {task.task_id}",
+        (
+            *move_steps(move, task.stream_id, counts="moved"),
+            *advance_steps(_ending(piece.job, move.moved_at, piece.next_piece_at), ahead, "advance_redrive"),
+        ),
+        durable=False,
+    )
+
+
+def close_script(job: Redrive, at: datetime) -> Script:
+    """Return the transaction that closes the open partition of a job; with the last one, it ends the job.
+
+    A requested letter that was not moved counts as `unmoved`: it had changed before the job came to it.
+    """
+    progress = job.open_progress
+    assert progress is not None  # a job that runs has one
+    part, unmoved = progress.part, max(0, progress.asked.letters - progress.report.moved)
+    report = report_text(replace(progress.report, unmoved=unmoved))
+    ahead = Advance(part.name, part.step, part.position, report, is_last=True)
+    return Script(f"redrive {job.task.task_id}", tuple(advance_steps(_ending(job, at), ahead)))
+
+
+def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -> Ending:
+    return Ending(job.task.task_id, "redrive", at, next_piece_at)
+
+
+SAMPLED, CAUSES = 5, 100
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveKind(Kind):
+    """The redrives of one stream, and their means; `sleep` sleeps for a time."""
+
+    stream: Stream
+    store: Redrives
+    chosen: LetterListing
+    clock: Clock
+    sleep: Rest
+
+    name = "redrive"
+
+    @property
+    def tasks(self) -> Tasks:
+        return self.store.tasks
+
+    def rest(self, pause: timedelta) -> None:
+        """Sleep until the rate allows the next piece."""
+        self.sleep(pause)
+
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """READ the next letters, DECIDE, and write them as one piece; when none is left, close the partition."""
+        job = redrive_of(task)
+        progress = progress_of(part)
+        walked = _walk(job, progress, self.store)
+        if walked is None:
+            self.store.close_partition(job, self.clock.now())
+            return Done(1, 0)
+        self.store.commit_piece(plan_piece(job, progress, walked, self.clock.now()))
+        return Done(1, len(walked.numbers))
+
+
+def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: LetterListing) -> RedrivePreview:
+    """Return the letters that a job would move now, by cause and with a sample; nothing changes."""
+    statuses = MOVES[move].sources
+    causes = chosen.cause_matching(wanted, statuses, CAUSES)
+    sample = chosen.sample_matching(wanted, statuses, SAMPLED)
+    return RedrivePreview(chosen.count_matching(wanted, statuses), causes, sample)
+
+
+def redrive_task(order: TaskOrder, wanted: LetterOrder, chosen: LetterListing) -> TaskRequest | CountDiffers:
+    """Return the task of a redrive, if the number of letters is as expected."""
+    ranges = _ranges(wanted, chosen, order.at)
+    total = sum(one.letters for one in ranges)
+    if total != wanted.expected_count or not total:
+        return CountDiffers(total)
+    given = given_fields(wanted.chosen) if isinstance(wanted.chosen, LetterFilter) else None
+    return redrive_request(order, RedriveAsked(wanted.move, given), ranges, wanted.per_second)
+
+
+def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[RedriveRange, ...]:
+    statuses = MOVES[order.move].sources
+    if isinstance(order.chosen, LetterFilter):
+        return chosen.range_matching(until_request(order.chosen, now), statuses)
+    return _selected(chosen.find_selected(order.chosen, statuses))
+
+
+def _selected(positions: Selection) -> tuple[RedriveRange, ...]:
+    numbers: dict[PartitionId, list[SequenceNumber]] = {}
+    for one in positions:
+        numbers.setdefault(one.partition_id, []).append(one.sequence_number)
+    return tuple(
+        RedriveRange(id, Span(min(own), max(own)), len(own), tuple(sorted(own))) for id, own in sorted(numbers.items())
+    )
+
+
+def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | None:
+    """Return the letters of the next piece; None when none is left."""
+    most = piece_limit(job.task.per_second)
+    selected = progress.asked.numbers
+    if selected is None:
+        return store.walk(job, MOVES[job.asked.move].sources, most)
+    if job.asked.walks_up:
+        left = [number for number in selected if number > progress.part.position][:most]
+    else:
+        left = [number for number in reversed(selected) if number < progress.part.position][:most]
+    return Walked(tuple(left), left[-1]) if left else None
+
+
+def plan_piece(job: Redrive, progress: RedriveProgress, walked: Walked, at: datetime) -> RedrivePiece:
+    """Return the piece of these letters: their move, and the time before which no further piece begins."""
+    task = job.task
+    move = LetterMove(
+        move=job.asked.move,
+        partition=task.stream.partition(PartitionId(progress.part.name)),
+        sequence_numbers=tuple(sorted(walked.numbers)),
+        move_id=str(task.task_id),
+        moved_at=at,
+        due_at=at,
+        by=task.requested_by,
+        why=task.reason,
+    )
+    due = next_piece_at(at, len(walked.numbers), task.per_second)
+    return RedrivePiece(job, progress, move, walked.walked_to, due)

@@ -22,33 +22,81 @@ from core.errors import (
     StoreFault,
     StreamIncarnationChanged,
 )
-from core.letters.keeper import Keeper
-from core.letters.moves import release
-from core.letters.plan import is_to_run, plan_retry
+from core.letters.plan import RetryRules, is_to_run, plan_retry
+from core.letters.store import Letters
 from core.measured import measured
-from core.model.events import Event, Partition, is_same_instant, number_of
+from core.model.commits import ROWS_AT_ONCE, PartitionState
+from core.model.events import Event, Partition, SequenceNumber, Span, Stream, is_same_instant, number_of
 from core.model.letters import (
+    TRANSACTION_LIMIT,
     ClaimedLetter,
+    EventFinder,
     LetterChunk,
     LetterClaim,
     LetterHold,
+    LetterMove,
     LetterOutcome,
+    LetterPolicy,
     RetryCommit,
     RetryReport,
     chunks_of,
 )
-from core.model.locks import ROWS_AT_ONCE
+from core.model.policies import SubjectKey
+from core.model.ports import Clock
 from core.model.rows import References
-from core.model.spans import SequenceNumber, Span
-from core.model.transform import Transform
-from core.settle.erased import Erased
-from core.settle.isolate import AttemptRequest, Isolation, RunChanged
+from core.model.transforms import Transform
+from core.settle.erased_subjects import Erased
+from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
 from core.settle.settle import reference_keys
+
+Claimed = tuple[ClaimedLetter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """The means to retry and move the letters of one stream."""
+
+    stream: Stream
+    store: Letters
+    transform: Transform
+    find_event: EventFinder
+    clock: Clock
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    journal: Journal = NOT_JOURNALED
+    erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
+
+    def read_erased(self, state: PartitionState) -> Erased:
+        """Return the subjects that were erased in a partition: a retry makes nothing of their events."""
+        return self.store.read_erased(state, self.erasure)
+
+    @property
+    def rules(self) -> RetryRules:
+        """The part that decides the outcome of a retry."""
+        return RetryRules(self.transform, self.clock, self.letters)
+
+
+def release(chunk: LetterChunk, keeper: Keeper) -> int:
+    """Give back the letters of a chunk that its claim still holds and that were not settled; return their number.
+
+    No attempt is counted. These letters are due after a short pause, so that the fault may pass.
+    """
+    numbers, clock = tuple(sorted(set(chunk.sequence_numbers))), keeper.clock
+    now, pause = clock.now(), keeper.letters.backoff.pause(1, clock.chance())
+    place, claim = keeper.stream.partition(chunk.partition_id), chunk.claimed_by
+    move = LetterMove("release", place, (), str(clock.new_id()), now, now + pause, "keeper", "it was not tried", claim)
+    moved = 0
+    for start in range(0, len(numbers), TRANSACTION_LIMIT):
+        part = replace(move, sequence_numbers=numbers[start : start + TRANSACTION_LIMIT])
+        try:
+            found = keeper.store.move_letters(part)
+        except CommitOutcomeUnknown:  # the second time only reports
+            found = keeper.store.move_letters(part)
+        moved += sum(letter.touched_by == move.move_id for letter in found)
+    return moved
+
 
 LONGEST_CHAIN = timedelta(seconds=14)  # for the letters that a chunk frees or fetches; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
-
-Letters = tuple[ClaimedLetter, ...]
 
 
 def next_due_at(keeper: Keeper) -> datetime | None:
@@ -113,7 +161,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     return retry.report
 
 
-def _begin(chunk: LetterChunk, run: str, keeper: Keeper) -> tuple[LetterHold, Letters]:
+def _begin(chunk: LetterChunk, run: str, keeper: Keeper) -> tuple[LetterHold, Claimed]:
     """Begin a chunk, and return its letters and the run's hold on them.
 
     A remembered state may be of an incarnation that is closed. The claim then holds no letter of its stream, so the
@@ -153,7 +201,7 @@ class _ChunkRetry:
         policy = self.keeper.letters  # one process may have to try all chunks of a claim before its lease ends
         self.until = self.keeper.clock.now() + min(policy.lease / (2 * policy.fan_out), LONGEST_CHAIN)
 
-    def run(self, letters: Letters) -> None:
+    def run(self, letters: Claimed) -> None:
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
         self._settle_all(letters)
         while self.freed:
@@ -163,7 +211,7 @@ class _ChunkRetry:
     def count(self, **more: int) -> None:
         self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
-    def _settle_all(self, letters: Letters) -> None:
+    def _settle_all(self, letters: Claimed) -> None:
         for part in _parts(self._made_whole(letters)):
             while part:
                 run = self.isolation.next_run(part)
@@ -186,7 +234,7 @@ class _ChunkRetry:
                     self.left.append(letter.sequence_number)
         return whole
 
-    def _settle(self, run: Letters) -> Letters:
+    def _settle(self, run: Claimed) -> Claimed:
         """Settle a run in one transaction; return the letters that have to be tried again."""
         asked = self._request(run)
         try:
@@ -202,7 +250,7 @@ class _ChunkRetry:
         self._take_freed(run, commit)
         return ()
 
-    def _take_freed(self, run: Letters, commit: RetryCommit) -> None:
+    def _take_freed(self, run: Claimed, commit: RetryCommit) -> None:
         """Claim the letters that this commit has freed, so that a key with many held letters needs only one round."""
         keeper = self.keeper
         resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
@@ -212,7 +260,7 @@ class _ChunkRetry:
             self.freed += freed
             self.taken += [letter.sequence_number for letter in freed]
 
-    def _request(self, run: Letters) -> AttemptRequest:
+    def _request(self, run: Claimed) -> AttemptRequest:
         """Return the attempt that a run needs. A letter that lost a claim may kill."""
 
         def begin_lone_try() -> None:
@@ -229,7 +277,7 @@ class _ChunkRetry:
             look_again=begin_lone_try,
         )
 
-    def _plan(self, run: Letters, transform: Transform) -> RetryCommit:
+    def _plan(self, run: Claimed, transform: Transform) -> RetryCommit:
         """READ the references of the events, and DECIDE."""
         keeper = replace(self.keeper, transform=self.isolation.around(transform))
         keys = reference_keys(
@@ -238,14 +286,14 @@ class _ChunkRetry:
         references = References(keeper.store.read_references(keys) if keys else {})
         return plan_retry(self.hold, run, references, keeper.rules, self.invocation_id)
 
-    def _note_commit(self, run: Letters, commit: RetryCommit, outcomes: Sequence[LetterOutcome]) -> None:
+    def _note_commit(self, run: Claimed, commit: RetryCommit, outcomes: Sequence[LetterOutcome]) -> None:
         self.idle_turns = 0
         self.isolation.note_commit(run)
         self.count(commits=1, rows_written=commit.settled.rows_written)
         for outcome in outcomes:
             self.count(**{outcome.status: 1})
 
-    def _after_fault(self, run: Letters, commit: RetryCommit, fault: StoreFault) -> Letters:
+    def _after_fault(self, run: Claimed, commit: RetryCommit, fault: StoreFault) -> Claimed:
         """Report the letters that the claim lost, and return the letters that it holds. After a lost answer, letters
         that the commit touched count as settled."""
         found = {letter.sequence_number: letter for letter in self.keeper.store.find_letters(self._held(run))}
@@ -258,7 +306,7 @@ class _ChunkRetry:
         again = tuple(letter for letter in run if letter.sequence_number in held)
         return self._after_idle_turn(run, fault) if len(again) == len(run) else again
 
-    def _after_idle_turn(self, run: Letters, fault: StoreFault) -> Letters:
+    def _after_idle_turn(self, run: Claimed, fault: StoreFault) -> Claimed:
         """Return the letters to try again after a turn that settled none, while the claim holds all of them."""
         if isinstance(fault, DataRefused):
             return self._after_refusal(run, fault)
@@ -267,7 +315,7 @@ class _ChunkRetry:
             raise fault
         return run
 
-    def _after_refusal(self, run: Letters, fault: DataRefused) -> Letters:
+    def _after_refusal(self, run: Claimed, fault: DataRefused) -> Claimed:
         try:
             self.isolation.note_refusal(run, fault)
         except DataRefused:  # the database refuses this letter even without rows
@@ -275,11 +323,11 @@ class _ChunkRetry:
             return ()
         return run
 
-    def _held(self, run: Letters) -> LetterHold:
+    def _held(self, run: Claimed) -> LetterHold:
         return replace(self.hold, sequence_numbers=tuple(letter.sequence_number for letter in run))
 
 
-def _parts(letters: Sequence[ClaimedLetter]) -> list[Letters]:
+def _parts(letters: Sequence[ClaimedLetter]) -> list[Claimed]:
     """Return the letters that never lost a claim as one part, followed by each other letter as a separate part."""
     ordinary = tuple(letter for letter in letters if not letter.lost_claims)
     return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]

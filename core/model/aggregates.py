@@ -1,6 +1,6 @@
 """Aggregates: classes that name their measures once; the tables, the statements and the job's columns follow from them.
 
-    @aggregate_of(OrderLine, "shop_sales", at="placed_at", window=timedelta(minutes=15))
+@aggregate_of(OrderLine, "shop_sales", at="placed_at", window=timedelta(minutes=15))
     @dataclass(frozen=True, slots=True)
     class ShopSales:
         shop_id: Annotated[str, Key(32)]
@@ -11,29 +11,208 @@
 `docs/your-own-aggregate.md` leads through all steps.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from core.errors import InvalidTransform
-from core.model.measures import (
-    WINDOW_START,
-    Count,
-    CountOf,
-    Key,
-    KeyColumn,
-    Least,
-    Measure,
-    Most,
-    Sum,
-    columns_of,
-    key_column,
-    means_of,
-    measure_of,
-)
-from core.model.rollups import DAY, Length, check_levels, keep_of, window_of
-from core.model.rows import KEY_BYTES, Text, bytes_in_key
+from core.model.rows import KEY_BYTES, Text, bytes_in_key, is_row_class, row_table
+
+WINDOW_START = "window_start"
+MOST_TIMES = 1_000_000  # so that a product of a sum fits the 38 digits in which Spark computes it
+MeasureKind = Literal["count", "sum", "least", "most"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column of the key, with the name of a column of the source; `length` and `ascii` describe a text."""
+
+    length: int = 40
+    ascii: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of rows. Each aggregate has exactly one; a window without a row does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountOf:
+    """The number of rows of which a column has a value."""
+
+    column: str
+    value: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of a column of integers, `times` a factor; None where no row has a value."""
+
+    column: str
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """The least value of a column of integers, `times` a factor, or of instants."""
+
+    column: str
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """The greatest value of a column of integers, `times` a factor, or of instants."""
+
+    column: str
+    times: int = 1
+
+
+Means = Key | Count | CountOf | Sum | Least | Most
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """A column of the key. The beginning of the window is one of them, without a length."""
+
+    name: str
+    kind: type
+    length: int = 0
+    ascii: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None."""
+
+    name: str
+    kind: MeasureKind
+    holds: type
+    column: str | None
+    value: str | int | None
+    times: int
+    is_optional: bool
+
+
+def columns_of(source: type, declared: type) -> dict[str, tuple[type, ...]]:
+    """Return the types of each column of a class of appended rows."""
+    if not is_row_class(source) or row_table(source).key:
+        raise InvalidTransform(f"{declared.__name__}: {source.__name__} is no class of appended rows")
+    hints = get_type_hints(source)
+    return {name: get_args(hints[name]) or (hints[name],) for name in row_table(source).columns}
+
+
+def means_of(declared: type, name: str, hint: Any) -> tuple[tuple[type, ...], Means | None]:
+    """Return the types of a field, and the key or the measure with which it is annotated."""
+    if get_origin(hint) is not Annotated:
+        if name == WINDOW_START and hint is datetime:
+            return (datetime,), None
+        raise InvalidTransform(
+            f"{declared.__name__}.{name}: annotate it with Key or a measure, or name it {WINDOW_START}: datetime"
+        )
+    base, *means = get_args(hint)
+    found = [one for one in means if isinstance(one, Means)]
+    if len(found) != 1:
+        raise InvalidTransform(f"{declared.__name__}.{name}: annotate it with one Key or one measure")
+    return get_args(base) or (base,), found[0]
+
+
+def key_column(
+    declared: type, name: str, hint: tuple[type, ...], means: Key | None, columns: dict[str, tuple[type, ...]]
+) -> KeyColumn:
+    """Return the column of the key of a field; `means` is None for the beginning of the window."""
+    if means is None:
+        return KeyColumn(name, datetime)
+    if columns.get(name) != hint or hint not in ((str,), (int,)):
+        raise InvalidTransform(f"{declared.__name__}.{name}: a key is a column of the source, of type str or int")
+    return KeyColumn(name, hint[0], means.length if hint == (str,) else 0, means.ascii)
+
+
+def measure_of(
+    declared: type, name: str, hint: tuple[type, ...], means: Means, columns: dict[str, tuple[type, ...]]
+) -> Measure:
+    """Return the measure of a field."""
+    column, value = getattr(means, "column", None), getattr(means, "value", None)
+    if column is not None and column not in columns:
+        raise InvalidTransform(f"{declared.__name__}.{name}: the source has no column {column}")
+    is_optional, kind = type(None) in hint, next(one for one in hint if one is not type(None))
+    if isinstance(means, Count | CountOf):
+        wanted: tuple[type, ...] = (int,)
+        reason = "because it counts rows"
+    else:
+        of_source = columns[str(column)]
+        sound = (datetime,) if datetime in of_source and not isinstance(means, Sum) else (int,)
+        wanted = (*sound, type(None)) if type(None) in of_source else sound
+        reason = f"because that is the type of {column}"
+        if sound[0] not in of_source:
+            raise InvalidTransform(f"{declared.__name__}.{name}: {column} holds no integers: remove the measure")
+    if set(hint) != set(wanted):
+        names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
+        raise InvalidTransform(f"{declared.__name__}.{name}: write {names} as its type, {reason}")
+    kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
+    times = getattr(means, "times", 1)
+    if type(times) is not int or not 0 < abs(times) <= MOST_TIMES:
+        raise InvalidTransform(f"{declared.__name__}.{name}: times is a whole number up to {MOST_TIMES}, and not 0")
+    return Measure(name, kinds[type(means)], kind, column, value, times, is_optional)
+
+
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TAKEN = ("staged", "staging")  # the ends of the names of staging tables
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A length of windows, and how long they are stored after their end; a plain length keeps them for ever."""
+
+    window: timedelta
+    keep: timedelta
+
+
+Length = timedelta | Kept
+
+
+def window_of(length: Length) -> timedelta:
+    """Return the length of windows."""
+    return length.window if isinstance(length, Kept) else length
+
+
+def keep_of(length: Length) -> timedelta | None:
+    """Return how long windows are stored; None: for ever."""
+    return length.keep if isinstance(length, Kept) else None
+
+
+def check_levels(who: str, finest: Length, rollups: Mapping[str, Length]) -> None:
+    """Raise InvalidTransform unless each level is built from the windows of the level before it."""
+    window = window_of(finest)
+    if window <= timedelta() or DAY % window:
+        raise InvalidTransform(f"{who}: a day is no whole number of windows of {window}")
+    _check_keep(f"{who}: window", finest)
+    finer = finest
+    for name, length in rollups.items():
+        _check_rollup(f"{who}: rollup {name}", name, finer, length)
+        finer = length
+
+
+def _check_rollup(what: str, name: str, finer: Length, length: Length) -> None:
+    window, below = window_of(length), window_of(finer)
+    if not _NAME.fullmatch(name) or name in _TAKEN:
+        raise InvalidTransform(f"{what}: a name has lower-case letters, digits and _, and is not {' or '.join(_TAKEN)}")
+    if window <= below or window % below or DAY % window or window % SECOND:
+        raise InvalidTransform(f"{what}: {window} is no whole number of windows of {below}, or no whole part of a day")
+    _check_keep(what, length)
+    kept, kept_below = keep_of(length), keep_of(finer)
+    if kept is not None and (kept_below is None or kept < kept_below):
+        raise InvalidTransform(f"{what}: it is kept for a shorter time than the windows that it is built from")
+
+
+def _check_keep(what: str, length: Length) -> None:
+    keep = keep_of(length)
+    if keep is not None and keep < DAY:
+        raise InvalidTransform(f"{what}: it is kept for a day at least, not for {keep}")
+
 
 __all__ = (  # all that a reader of declarations needs
     "EPOCH",

@@ -1,4 +1,4 @@
-"""Dead letters: their statuses, the policy of each class of error, and the values of a retry.
+"""Dead letters: their states, the moves between them, and the backoff of their attempts.
 
 A letter is `waiting` until it is due. A keeper then claims it for a limited time, the lease, and it is `retrying`. The
 outcome of the retry makes it `resolved`, `waiting` again or `exhausted`. Every change of status is one of MOVES and
@@ -16,10 +16,50 @@ from typing import Literal
 
 import msgspec
 
-from core.model.backoff import Backoff
 from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
-from core.model.events import Event, Partition, PartitionId, Stream
-from core.model.spans import SequenceNumber
+from core.model.events import Event, Partition, PartitionId, SequenceNumber, Stream
+
+SETTLED: tuple[LetterStatus, ...] = ("resolved", "discarded")
+OPEN: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted")
+
+
+@dataclass(frozen=True, slots=True)
+class LetterKey:
+    """The place of a letter in the order of pages: by the time of its failure, then by position."""
+
+    failed_at: datetime
+    partition_id: PartitionId
+    sequence_number: SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The terms of the pauses. The longest pause is `base` after the first attempt, and `factor` times as long after
+    each further attempt, up to `ceiling`. `attempts` is the number of attempts in all."""
+
+    base: timedelta = timedelta(seconds=30)
+    ceiling: timedelta = timedelta(hours=1)
+    attempts: int = 8
+    factor: float = 2.0
+
+    def longest(self, attempts: int) -> timedelta:
+        """Return the longest pause after so many attempts; fewer than one count as one."""
+        if not self.base:
+            return self.base
+        try:
+            growth = self.factor ** (max(attempts, 1) - 1)
+        except OverflowError:
+            return self.ceiling
+        seconds = self.base.total_seconds() * growth
+        return timedelta(seconds=seconds) if seconds < self.ceiling.total_seconds() else self.ceiling
+
+    def pause(self, attempts: int, chance: float) -> timedelta:
+        """Return a pause: the longest times `chance` (0 to 1), so that letters are not all retried at once."""
+        return self.longest(attempts) * chance
+
+    def is_spent(self, attempts: int) -> bool:
+        return attempts >= self.attempts
+
 
 OrderPolicy = Literal["none", "hold_key"]
 OrderedMove = Literal["requeue", "discard"]

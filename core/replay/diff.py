@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime
 from itertools import zip_longest
 from typing import Any
 
+from core.model.events import SequenceNumber
+from core.model.property_values import readable
 from core.model.rows import ReferenceKey, Row, row_table
-from core.model.spans import SequenceNumber
-from core.model.values import readable
 from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, RetractedRow, StandingState
 
 SHOWN = 1_000  # events of a partition whose diff is stored; the counts cover all events

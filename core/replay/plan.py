@@ -16,17 +16,14 @@ from typing import cast
 from uuid import UUID
 
 from core.errors import ProcessDied
-from core.model.clock import Clock
 from core.model.commits import PartitionState
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.letters import LetterPolicy
+from core.model.ports import Clock
 from core.model.rows import ReferenceKey, References, Row, RowType, row_table
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.replay.job import PartitionProgress
-from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
-from core.settle.order import KeyOrder, OpenLetter
-from core.settle.settle import scheduled, settle
+from core.model.transforms import Transform
+from core.replay.pieces import CarriedState, PartitionProgress, Piece, ReplayCommit, StandingState
+from core.settle.settle import KeyOrder, OpenLetter, scheduled, settle
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,9 @@ from typing import Literal, Protocol, TypeVar
 
 from core.errors import DataRefused, InfrastructureFault, ProcessDied, RowsRefused
 from core.model.commits import PartitionState
-from core.model.events import Event, number_of
+from core.model.events import Event, SequenceNumber, Span, number_of
 from core.model.rows import ReferenceKey, References, Row
-from core.model.spans import SequenceNumber, Span
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.settle import EventKilled
 
 LONGEST = 240.0  # seconds: the host ends an invocation after ten minutes

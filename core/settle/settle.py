@@ -1,12 +1,13 @@
 """Settle each event: its rows, nothing, or a dead letter. The only place that catches the errors of a transform."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
 from core.errors import (
+    EarlierLetterOpen,
     InfrastructureFault,
     MissingReference,
     PoisonEvent,
@@ -14,16 +15,64 @@ from core.errors import (
     RowsRefused,
     TooManyRows,
 )
-from core.model.bodies import counting_unknown_fields
-from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled, error_type
-from core.model.events import Event, Partition
+from core.model.events import Event, Partition, SequenceNumber, order_key
 from core.model.letters import AFTER_FAILURE, LetterPolicy
+from core.model.ports import Clock
 from core.model.rows import PlacedRow, ReferenceKey, References, refuse_key, refuse_unranked, row_table
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.model.transforms import Transform, counting_unknown_fields
 from core.settle.cause import fingerprint_of, raised_in
-from core.settle.order import KeyOrder
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLetter:
+    """An open letter that later events of its partition key wait for."""
+
+    sequence_number: SequenceNumber
+    error_class: ErrorClass
+
+
+class KeyOrder:
+    """The last open letter of each partition key, while a run is settled event by event.
+
+    `discarded` events stay discarded when they fail again, so no event waits for them.
+    """
+
+    __slots__ = ("_discarded", "last")
+
+    def __init__(self, last: Mapping[str, OpenLetter], discarded: AbstractSet[SequenceNumber] = frozenset()) -> None:
+        self.last = dict(last)
+        self._discarded = discarded
+
+    def hold(self, event: Event) -> DeadLetter | None:
+        """Return the held letter of an event whose key has an open letter, or None: the event can be tried."""
+        key = order_key(event)
+        earlier = None if key is None else self.last.get(key)
+        if earlier is None:
+            return None
+        held = _held_letter(event, earlier)
+        self.note(held)
+        return held
+
+    def note(self, letter: DeadLetter) -> None:
+        """Let the later events of its key wait for this letter."""
+        key, number = order_key(letter.event), letter.event.sequence_number
+        if key is not None and number not in self._discarded:
+            self.last[key] = OpenLetter(number, letter.error_class)
+
+
+def _held_letter(event: Event, earlier: OpenLetter) -> DeadLetter:
+    number = earlier.sequence_number
+    return DeadLetter(
+        event=event,
+        error_class=earlier.error_class,
+        error_type=error_type(EarlierLetterOpen),
+        error=f"event {number} of the same partition key is an open letter: this event is tried after it",
+        fingerprint="held",
+        status="held",
+        held_behind=number,
+    )
+
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 

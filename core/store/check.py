@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from core import DEFAULT_TRANSFORM
 from core.errors import HubledgerError, InvalidTransform
-from core.model.connection import EMBEDDED, read_store_connection
-from core.model.room import DEFAULT_TRANSFORM
+from core.model.policies import EMBEDDED, read_store_connection
 from core.store.connect import open_database
-from core.transforms import load_transform
-from core.transforms.contract.whole import check_transform
+from core.transforms.loading import check_transform, load_transform
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from core.model.connection import embedded_path
+from core.model.policies import embedded_path
 from core.store.database import Database, PatientDatabase
 
 OPERATORS_PATIENCE = timedelta(seconds=3)  # shorter than the first pause after a lost connection

@@ -6,11 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from core.errors import StoreUnavailable, StoreUnreachable
+from core.model.events import PartitionId, Stream
+from core.model.ports import Clock
+from core.store.columns import instant_of, names_of
+from core.store.memory import Memory
 from core.store.script import Named, Outcome, Script, Step
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds
@@ -120,3 +124,82 @@ def _rest(fault: StoreUnavailable, pause: float, chance: float) -> float:
 def write(database: Database, subject: str, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
     """Run one statement that may be repeated, and return its rows."""
     return database.run(Script(subject, (Step(statement, values, answers=True),), may_repeat=True)).rows
+
+
+OF_BATCHES = timedelta(minutes=1)  # the greatest age of a reading: a batch pays nothing for it
+OF_LETTERS = timedelta(seconds=1)  # processes that disagree take letters from each other, so they must not for long
+
+
+def read_time(database: Database) -> datetime:
+    """Return the time by the clock of the database."""
+    return instant_of(database.ask("read_time")[0][0])
+
+
+def store_clock(
+    database: Database, own: Clock, age: timedelta = OF_BATCHES, monotonic: Callable[[], float] = time.monotonic
+) -> Clock:
+    """Return a clock that tells the time of the database, with the ids and the chance of `own`.
+
+    It reads the time when its last reading is older than `age`, and adds the seconds since then by a clock that never
+    goes back. `now` may raise StoreFault.
+    """
+    return replace(own, now=_Readings(lambda: read_time(database), age.total_seconds(), monotonic).now)
+
+
+@dataclass(slots=True)
+class _Readings:
+    """The last reading: the time, and the seconds of this process between its request and its answer."""
+
+    read: Callable[[], datetime]
+    age: float
+    monotonic: Callable[[], float]
+    last: tuple[datetime, float] | None = None
+
+    def now(self) -> datetime:
+        last, seconds = self.last, self.monotonic()
+        if last is None or seconds - last[1] >= self.age:
+            last = self.read(), (seconds + self.monotonic()) / 2
+            self.last, seconds = last, self.monotonic()
+        return last[0] + timedelta(seconds=seconds - last[1])
+
+
+class StreamClosed(Exception):
+    """Nothing was written: the stream is closed."""
+
+
+class OneStream:
+    """One stream of a database, in its newest incarnation; its id is remembered for a few seconds.
+
+    `monotonic` gives seconds.
+    """
+
+    def __init__(self, database: Database, stream: Stream, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.database = database
+        self.stream = stream
+        self.monotonic = monotonic
+        self._memory = Memory(timedelta(), monotonic)
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement about this stream; none while there is no such stream."""
+        stream_id = self.find()
+        return [] if stream_id is None else self.database.ask(statement, stream_id=stream_id, **values)
+
+    def write(self, statement: str, partition_id: PartitionId, **values: Any) -> None:
+        """Run a statement that writes to this stream; do nothing while there is no such stream."""
+        stream_id = self.find()
+        if stream_id is not None:
+            place = {"stream_id": stream_id, "partition_id": partition_id}
+            write(self.database, str(self.stream), statement, **place, **values)
+
+    def find(self) -> int | None:
+        """Return the stream's id; None while the stream is not in the database."""
+        known = self._memory.stream_id_of(self.stream)
+        if known is not None:
+            return known
+        row = self.database.ask("find_stream", **names_of(self.stream))
+        return self._memory.remember_stream(self.stream, int(row[0][0])) if row else None
+
+
+def lock_step(stream_id: int, otherwise: Callable[[], Exception]) -> Step:
+    """Return the step that locks a stream until its transaction ends; `otherwise`: the error of a closed one."""
+    return Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=otherwise, keeps="locked_stream")

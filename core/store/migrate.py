@@ -7,12 +7,11 @@ import argparse
 import os
 import sys
 
+from core import DEFAULT_TRANSFORM
 from core.errors import HubledgerError
-from core.model.connection import EMBEDDED, embedded_path, read_store_connection
-from core.model.room import DEFAULT_TRANSFORM
+from core.model.policies import EMBEDDED, embedded_path, read_store_connection
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms import load_transform
-from core.transforms.rooms import Room, rooms_of
+from core.transforms.loading import Room, load_transform, rooms_of
 
 
 def main(arguments: list[str] | None = None) -> int:

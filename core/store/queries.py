@@ -1,14 +1,189 @@
-"""Named SQL: the statements of `sql/queries/`, read and made for an engine once, each with its parameters."""
+"""Named statements: read `sql/queries`, and compile each for one of the two engines.
+
+A body is T-SQL with `:name`, `||`, LIMIT, RETURNING and `UPDATE t AS x`, and its tables have no schema. Each engine
+gets it without the hints of the other. SQLite's are `INDEXED BY` and `+` before a column. SQL Server's are `COLLATE`,
+`CONVERT`, `WITH (UPDLOCK)`, `N''`, and `@kept =` for a number that the script keeps. A line may end with
+`-- sqlite only` or `-- sqlserver only`. Two marks read JSON: `rows(:p) AS n (a int, b int)` reads an array of arrays,
+`list(:p) AS n (a int)` an array of values. A third, `exact(x = :p)`, compares two texts with their blanks. A DELETE or
+an UPDATE of at most so many rows ends with `LIMIT :most BY` and the key of its table.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from core.store.dialects import server_text, sqlite_text
+BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"  # of ids; a text from JSON or from a query has the database's
+DUPLICATE = (2601, 2627)  # SQL Server's errors for a key that exists
+_NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))"  # a character, or brackets with brackets in them
+_JSON = rf"\b(?P<mark>rows|list)\(:(?P<param>\w+)\) AS (?P<alias>\w+) \((?P<columns>{_NESTED}+)\)"
+_WRONG = r"\b(?:rows|list|exact)\(.*|-- \w+ only$|^-- \w+:.*|LIMIT \S+ BY.*"
+_FIRST = (
+    r"\A(?P<verb>DELETE FROM|UPDATE) (?P<table>\w+)(?P<changes>\n(?s:.*?)|)\n WHERE (?P<condition>(?s:.*?))"
+    r"\s+(?P<limit>(?:ORDER BY [\w, ]+ )?LIMIT (?P<most>:\w+)) BY (?P<key>[\w, \[\]]+);$"
+)
+_ALIASED = r"^UPDATE (\S+) AS (\w+)\n((?s:.*?))(?=^ WHERE )"
+
+Rules = tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]
+
+
+def _unconverted(value: str, alias: str | None) -> str:
+    """Return a value as it is: SQLite stores times, days and ids as the texts that are read."""
+    return value if alias in (None, value.partition(".")[2]) else f"{value} AS {alias}"
+
+
+_SQLITE: Rules = (
+    (r"^.*-- sqlserver only(?:\n|$)", ""),
+    (r"  -- sqlite only$", ""),
+    (r" WITH \([A-Z, ]+\)", ""),
+    (f" {BY_CODE_POINT}", ""),
+    (" N'", " '"),
+    (r"@\w+ = ", ""),
+    (
+        rf"CONVERT\(\w+(?:\(\w+\))?, ({_NESTED}+?)(?:, \d+)?\)(?: AS (\w+))?",
+        lambda found: _unconverted(*found.groups()),
+    ),
+    (r"exact\((\S+ = \S+)\)", r"\1"),
+    (r"DATALENGTH\(", "LENGTH("),
+    (r"LEN\(", "LENGTH("),
+    (r"SUBSTRING\(", "SUBSTR("),
+    (r"SYSUTCDATETIME\(", "store_time("),
+    (r"CHARINDEX\((.*?), (:\w+)\)", r"INSTR(\2, \1)"),
+    (r"JSON_VALUE\((\S+), '\$\.(\w+)'\)", r"\1 ->> '\2'"),
+)
+_SQLSERVER: Rules = (
+    (r"^.*-- sqlite only(?:\n|$)", ""),
+    (r"  -- sqlserver only$", ""),
+    (r" INDEXED BY \w+", ""),
+    (r"\s*-- \+:.*", ""),  # the reason of a `+`
+    (r"^DELETE FROM (\w+) AS (\w+)$", r"DELETE \2 FROM \1 AS \2"),
+    (r"(?<=[\s(])\+(?=\w)", ""),
+    (r"exact\((\S+) = (\S+)\)", rf"\1 + N'.' = \2 + N'.' {BY_CODE_POINT}"),
+    (r" \|\| ", " + "),
+)
+
+
+def sqlite_text(body: str) -> str:
+    """Return the text for SQLite; ValueError for a mark that is wrong."""
+    return _checked(_json_each(re.sub(_FIRST, _first_by_key, _ruled(body, _SQLITE))))
+
+
+def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
+    """Return the text for SQL Server with parameters of these types; ValueError for a mark that is wrong.
+
+    With `race`, a duplicate is no fault, for that reason.
+    """
+    text = re.sub(_FIRST, _first_by_top, _ruled(body, _SQLSERVER))
+    text = _top(_checked(re.sub(_JSON, _openjson, text)))
+    text = _output(re.sub(_ALIASED, r"UPDATE \2\n\3  FROM \1 AS \2\n", _in_schema(text), flags=re.M))
+    text = re.sub(r"NULLIF\(:(\w+), ''\)", lambda found: _unless_empty(found, types), text)
+    text = re.sub(r"(?<!\w):(?=[a-z])", "@", text)
+    return _caught(text, race) if race else text
+
+
+def server_part(text: str) -> str:
+    """Return a part of a statement, such as a condition, for a text of SQL Server's own."""
+    return re.sub(r"(?<!\w):(?=[a-z])", "@", _in_schema(text))
+
+
+def _ruled(body: str, rules: Rules) -> str:
+    for pattern, replacement in rules:
+        body = re.sub(pattern, replacement, body, flags=re.M)
+    text, last = body.rstrip(), body.rstrip().rpartition("\n")[2]
+    if last.partition("--")[0].rstrip().endswith(";"):
+        return text
+    return f"{text}\n;" if "--" in last else f"{text};"  # the line that ends it is of the other engine
+
+
+def _checked(text: str) -> str:
+    if wrong := re.search(_WRONG, text, re.M):
+        raise ValueError(f"{wrong[0]} is not a mark")
+    return text
+
+
+def _first_by_key(found: re.Match[str]) -> str:
+    """Let SQLite find the rows in a query of their keys, because it has no limit there."""
+    key, inner = found["key"], found["condition"].replace("\n", "\n       ")
+    first = f"SELECT {key} FROM {found['table']}\n        WHERE {inner}\n        {found['limit']}"
+    return f"{found['verb']} {found['table']}{found['changes']}\n WHERE ({key}) IN (\n       {first});"
+
+
+def _first_by_top(found: re.Match[str]) -> str:
+    verb = found["verb"].replace(" FROM", "")
+    of = f"FROM {found['table']}" if found["verb"] != verb else f"hubledger.{found['table']}"
+    return f"{verb} TOP ({found['most']}) {of}{found['changes']}\n WHERE {found['condition']};"
+
+
+def _json_each(text: str) -> str:
+    """Read each column of a mark by its place in the JSON."""
+    places = {
+        f"{found['alias']}.{name}": f"{found['alias']}.value" + ("" if place is None else f" ->> {place}")
+        for found in re.finditer(_JSON, text)
+        for name, _, place in _columns(found)
+    }
+    text = re.sub(_JSON, r"json_each(:\g<param>) AS \g<alias>", text)
+    return re.sub(r"\b\w+\.\w+\b", lambda column: places.get(column[0], column[0]), text) if places else text
+
+
+def _openjson(found: re.Match[str]) -> str:
+    columns = (f"{name} {of} '${'' if place is None else f'[{place}]'}'" for name, of, place in _columns(found))
+    return f"OPENJSON(:{found['param']}) WITH ({', '.join(columns)}) AS {found['alias']}"
+
+
+def _columns(found: re.Match[str]) -> Iterator[tuple[str, str, int | None]]:
+    """Return name, type and place of the columns of a mark; a list has one column, without a place."""
+    is_list = found["mark"] == "list"
+    for place, column in enumerate(found["columns"].split(",")):
+        parts = re.fullmatch(r"(\w+) (\w+(?:\(\w+\))?)", column.strip())
+        if parts is None or (is_list and place):
+            raise ValueError(f"{found[0]} is not a mark")
+        yield parts[1], parts[2], None if is_list else place
+
+
+def _top(text: str) -> str:
+    """Move each limit to its SELECT: the last one before it, apart from those in brackets that are closed."""
+    while limit := re.search(r"\s+LIMIT (:\w+|\d+)", text):
+        at, closed = limit.start(), 0
+        while closed or not text.startswith("SELECT ", at):
+            at -= 1
+            closed += (text[at] == ")") - (text[at] == "(")
+            if at < 0 or closed < 0:
+                raise ValueError(f"{limit[0].strip()} has no SELECT")
+        text = f"{text[:at]}SELECT TOP ({limit[1]}) {text[at + 7 : limit.start()]}{text[limit.end() :]}"
+    return text
+
+
+def _output(text: str) -> str:
+    """Move RETURNING to the place before the condition."""
+    if not (returning := re.search(r"\s+RETURNING ([\w, ]+);$", text)):
+        return text
+    table = "deleted" if text.startswith("DELETE") else "inserted"
+    columns = ", ".join(f"{table}.{column}" for column in returning[1].split(", "))
+    return re.sub(
+        "^ {1,2}(?:FROM|WHERE) ", rf"OUTPUT {columns}\n\g<0>", f"{text[: returning.start()]};", count=1, flags=re.M
+    )
+
+
+def _in_schema(text: str) -> str:
+    """Give every table its schema; a name that WITH makes has none."""
+    made = "|".join([*re.findall(r"(\w+) AS \(", text), "TOP"])
+    return re.sub(rf"\b(FROM|JOIN|INTO|UPDATE) (?!(?:{made})\b)(?=\w+\b(?!\())", r"\1 hubledger.", text)
+
+
+def _unless_empty(found: re.Match[str], types: Mapping[str, str]) -> str:
+    """Return NULL for an empty text. SQL Server takes blanks for empty, and the texts of people may be blank."""
+    may_be_blank = types.get(found[1], "").startswith("nvarchar")
+    return f"CASE WHEN DATALENGTH(:{found[1]}) > 0 THEN :{found[1]} END" if may_be_blank else found[0]
+
+
+def _caught(text: str, race: str) -> str:
+    inner, numbers = text.replace("\n", "\n    "), ", ".join(map(str, DUPLICATE))
+    caught = f"IF ERROR_NUMBER() NOT IN ({numbers}) THROW;  -- {race}"
+    return f"BEGIN TRY\n    {inner}\nEND TRY\nBEGIN CATCH\n    {caught}\nEND CATCH;"
+
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
 ROOMS = ("examples", "apps")

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict, VersionChanged
 from core.measured import measured
-from core.model.clock import Clock
-from core.model.tasks import OPEN, TaskKind, TaskMove, TaskVerb
+from core.model.ports import Clock
+from core.tasks.statuses import OPEN, TaskKind, TaskMove, TaskVerb
 from core.tasks.store import Tasks
 from core.tasks.task import LONGEST_REST, Task, TaskPart, TaskRequest
 

@@ -2,27 +2,38 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
-from core.model.tasks import TASK_MOVES, TaskKind, TaskMove, TaskStatus
-from core.store.columns import cut, instant_of, instant_text
-from core.store.database import Database, write
-from core.store.decoding import decoded, decoder
-from core.store.script import Script, Step
-from core.store.stream import StreamClosed, lock_step
-from core.tasks.task import (
-    LONGEST_REST,
-    Advance,
-    PartRequest,
-    Task,
-    TaskFacts,
-    TaskPart,
-    TaskRequest,
+from core.errors import StoreUnavailable, TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
+from core.model.commits import ROWS_AT_ONCE
+from core.store.columns import (
+    cut,
+    decoded,
+    decoder,
+    instant_of,
+    instant_text,
 )
+from core.store.database import Database, StreamClosed, lock_step, write
+from core.store.script import Script, Step
+from core.tasks.statuses import TASK_MOVES, TaskKind, TaskMove, TaskStatus
+from core.tasks.task import LONGEST_REST, Advance, PartRequest, Task, TaskFacts, TaskPart, TaskRequest
+
+
+def forget_states(database: Database) -> None:
+    """Delete the states that jobs carried which are over, a part in a transaction, because a job may carry many.
+
+    They are rubbish from the job's end on, so a fault leaves them to the end of the next job.
+    """
+    step = Step("forget_states", {"most": ROWS_AT_ONCE}, counts="forgotten")
+    script = Script("states of replays", (step,), may_repeat=True, gives_way=True)
+    with suppress(StoreUnavailable):
+        while database.run(script).kept["forgotten"] == ROWS_AT_ONCE:
+            pass
+
 
 PERSON_LENGTH, REASON_LENGTH, FAULT_LENGTH = 200, 1_000, 2_000  # characters that are stored
 LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every task

@@ -7,14 +7,14 @@ set: so a piece is done once, however many workers drive the task, and a task th
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
-from core.model.events import Stream
-from core.model.spans import Span
-from core.model.tasks import TaskKind, TaskStatus
+from core.model.events import Span, Stream
+from core.model.shapes import Answered
+from core.tasks.statuses import TaskKind, TaskStatus
 
 LONGEST_REST = timedelta(seconds=2)  # between two pieces: a second of the cap, and one between the clocks of two hosts
 Report = TypeVar("Report")
@@ -142,3 +142,55 @@ def report_text(report: object) -> str:
 def report_of(text: str, kind: type[Report]) -> Report:
     """Return the value of a stored JSON."""
     return msgspec.json.decode(text, type=kind)
+
+
+class MoveAnswer(Answered):
+    """A change of a task's status: its author, time and reason."""
+
+    at: datetime
+    move: str
+    by: str
+    why: str
+
+
+class TaskAnswer(Answered):
+    """A task: `done` of `total` numbers, letters or parts. `fault` is the fault that holds it up now, or that ended it.
+    An open task fails at `deadline_at`, if it has one. `history` is the last of these fields: the pages and the command
+    line show those after it as the kind's own."""
+
+    task_id: str
+    status: TaskStatus
+    dry_run: bool
+    done: int
+    total: int
+    per_second: int | None
+    requested_by: str
+    reason: str
+    requested_at: datetime
+    deadline_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+    fault: str | None
+    history: list[MoveAnswer]
+
+
+def of_every_kind(task: Task, done: int, total: int, deadline_at: datetime | None = None) -> dict[str, Any]:
+    """Return the fields that the answer of every kind has."""
+    return {
+        "task_id": str(task.task_id),
+        "status": task.status,
+        "dry_run": task.is_dry_run,
+        "done": done,
+        "total": total,
+        "per_second": task.per_second,
+        "requested_by": task.requested_by,
+        "reason": task.reason,
+        "requested_at": task.requested_at,
+        "deadline_at": deadline_at,
+        "started_at": task.started_at,
+        "ended_at": task.ended_at,
+        "updated_at": task.updated_at,
+        "fault": task.fault,
+        "history": [msgspec.json.decode(line, type=MoveAnswer) for line in task.history.splitlines()],
+    }

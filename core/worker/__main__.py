@@ -12,17 +12,42 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from core.app import prepare_interpreter
 from core.errors import HubledgerError
-from core.ingest.interpreter import prepare_interpreter
 from core.worker.health import parts
-from core.worker.signals import ignore_signals, stop_at_signal
 from core.worker.work import Terms, work
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def stop_at_signal(stop: Callable[[], None]) -> None:
+    """Call `stop` on the running loop at the first signal, and ignore those that follow; for the main thread.
+
+    A handler of the loop ends with the loop, and one of Python with the interpreter: then a signal would kill the
+    process. A signal that is ignored stays ignored.
+    """
+    loop = asyncio.get_running_loop()
+
+    def take(*_: object) -> None:
+        ignore_signals()
+        loop.call_soon_threadsafe(stop)
+
+    for number in SIGNALS:
+        signal.signal(number, take)
+
+
+def ignore_signals() -> None:
+    """Ignore SIGTERM and Ctrl-C from now on; call it before the loop ends."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
 
 log = logging.getLogger("hubledger.worker")
 LONGEST_SPAN = 3600  # seconds: the limit of --interval, --expiry and --grace

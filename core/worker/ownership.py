@@ -19,12 +19,10 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
-from core.model.events import Partition, PartitionId, Stream, stream_of
-from core.model.spans import SequenceNumber
-from core.settle.store.partitions import Partitions
-from core.store.clock import read_time
+from core.model.events import Partition, PartitionId, SequenceNumber, Stream, stream_of
+from core.settle.partition_store import Partitions
 from core.store.columns import instant_of, instant_text
-from core.store.database import write
+from core.store.database import read_time, write
 
 Claim = dict[str, Any]
 

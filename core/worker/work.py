@@ -13,32 +13,29 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from core.app import open_journal
 from core.errors import BatchRefused, InfrastructureFault
+from core.incarnations.hub_check import HubVerification, VerifiedHub
+from core.ingest.batch_log import BatchLine, BatchLines
 from core.ingest.gaps import Healing, gap_facts
-from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.lines import BatchLine, BatchLines
-from core.ingest.silence import Healed, SilenceCheck, Unhealed
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk, wait_for_due
-from core.letters.store.letters import Letters
-from core.model.clock import Clock
+from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
+from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
+from core.letters.store import Letters
 from core.model.events import EventBatch
-from core.model.transform import Transform
-from core.remote.hub.client import check_access
-from core.remote.hub.consumer import Sharing, open_consumer, receive
+from core.model.ports import Clock
+from core.model.transforms import Transform
+from core.remote.hub.client import Sharing, check_access, open_consumer, receive
 from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.remote.telemetry.opening import open_telemetry
 from core.settings import OWN_LINES, Settings, read_settings
-from core.settle.store.partitions import Partitions
-from core.store.clock import store_clock
+from core.settle.partition_store import Partitions
+from core.settle.watchdog import Watchdog
 from core.store.connect import open_database
-from core.store.database import Database, PatientDatabase
+from core.store.database import Database, PatientDatabase, store_clock
 from core.store.memory import Memory
-from core.transforms import load_transform
-from core.transforms.watchdog import Watchdog
+from core.transforms.loading import load_transform
 from core.worker.health import Pulse, answering
-from core.worker.journal import open_journal
 
 log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)

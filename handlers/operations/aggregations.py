@@ -1,29 +1,400 @@
 """Advance the aggregation on request, and list its runs."""
 
 import json
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.aggregation.runs import Pause
-from core.api.cursors import Number, key_of, page_of, query_of
-from core.api.operation import Answer, Call, Nothing, operation
-from core.api.problems import CONFLICT, Problem
-from core.api.shown import written
-from handlers.aggregation import take_step
-from handlers.app import aggregation, app
-from handlers.operations.aggregation_shapes import (
-    AggregationBody,
-    AggregationsAnswer,
-    AggregationsQuery,
-    OrderAnswer,
-    PausedAnswer,
-    StepAnswer,
-    job_of,
-    run_answer,
-    waiting_answer,
+from core.aggregation import orders
+from core.aggregation.runs import (
+    AggregationRun,
+    Days,
+    Failure,
+    Move,
+    Order,
+    OrderedKind,
+    PartitionRows,
+    Pause,
+    Quality,
+    RunOrder,
 )
+from core.aggregation.spark_engine import SparkEngine
+from core.api.operation import Answer, Call, Number, key_of, operation, page_of, query_of
+from core.api.problems import CONFLICT, NOT_FOUND, Problem, invalid, not_found
+from core.errors import AggregationConflict
+from core.model.shapes import Answered, Cursor, Nothing, Reason, Shape, shape_of, written
+from handlers.app import aggregation, app
+from handlers.operations.task_shapes import UUID_FORM
+from handlers.timers import take_step
+
+MOST_RUNS = 100
+JobName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(rows\.)?[a-z][a-z0-9_]{0,39}\Z",
+        description="An aggregate of the app's transform, or `rows.` and the table whose rows the lake keeps.",
+    ),
+]
+RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z", description="A run's id.")]
+
+OrderText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="An id that the client makes for the order.")]
+
+
+class AggregationBody(Shape):
+    """The job to advance by one step; by default the first by name."""
+
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
+
+
+class AggregationsQuery(Shape):
+    """A page of the runs of a job, by default the first by name; the newest first."""
+
+    job: JobName | None = None
+    cursor: Cursor | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)] = 20
+
+
+class PauseShape(Shape):
+    """The job to pause or resume, and the reason."""
+
+    order_id: OrderText
+    reason: Reason
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
+
+
+class DaysShape(Shape):
+    """The job, the first and the last day of event time in UTC (by default there is no end), and the reason."""
+
+    order_id: OrderText
+    reason: Reason
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
+    since_day: date | None = None
+    until_day: date | None = None
+
+
+class RunPath(Shape):
+    """A run."""
+
+    run_id: RunText
+
+
+class CancelShape(Shape):
+    """The reason to cancel the job of a run."""
+
+    order_id: OrderText
+    reason: Reason
+
+
+class DiscardShape(Shape):
+    """The reason to discard a run, or only its staged result."""
+
+    order_id: OrderText
+    reason: Reason
+    what: Literal["run", "result"]
+
+
+_PartitionRows: Any = shape_of(PartitionRows)
+
+
+class PartitionRowsAnswer(_PartitionRows):
+    """A partition in which the tables have a different number of rows than the ledger counts."""
+
+
+_Quality: Any = shape_of(Quality, partitions=list[PartitionRowsAnswer])
+
+
+class QualityAnswer(_Quality):
+    """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ. New
+    figures may be added."""
+
+
+class RunAnswer(Answered):
+    """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
+    counts between them, and `rows_limit` is the number after which the run was ended. A repair or a backfill has the
+    windows from `since_day` to `until_day`, of the rows at `rows_from`. New statuses and kinds may be added."""
+
+    run_id: str
+    job: str
+    number: int
+    cut_from: dict[str, int]
+    cut_to: dict[str, int]
+    engine: str
+    attempt: int
+    submits: int
+    status: str
+    planned_at: datetime
+    intent_at: datetime
+    engine_job_id: str | None
+    submitted_at: datetime | None
+    closed_at: datetime | None
+    failure: str | None
+    readings: int | None
+    windows: int | None
+    lake_path: str | None
+    is_snapshot: bool
+    committed_slices: int
+    rows_limit: int | None
+    rows_planned: int | None
+    quality: QualityAnswer | None
+    kind: str
+    since_day: date | None
+    until_day: date | None
+    rows_from: str
+
+
+class StepAnswer(Answered):
+    """The actions of the step, and the newest run; `published` is true if the lake's tables are up to date."""
+
+    did: list[str]
+    published: bool
+    run: RunAnswer | None
+
+
+_Paused: Any = shape_of(Pause)
+
+
+class PausedAnswer(_Paused):
+    """The pause of a job: its time, author and reason."""
+
+
+class WaitingAnswer(Answered):
+    """A repair or a backfill whose run is not planned yet: its days, author, time and reason."""
+
+    kind: str
+    since_day: date | None
+    until_day: date | None
+    at: datetime
+    who: str
+    reason: str
+
+
+class OrderAnswer(Answered):
+    """An order about the job or one of its runs: its author, time, reason and days."""
+
+    at: datetime
+    move: str
+    by: str
+    why: str
+    run_id: str | None
+    days: str | None = None
+
+
+class AggregationsAnswer(Answered):
+    """The committed cut, the checkpoints that are `reached`, and a page of runs. `lag_seconds` is the age of the oldest
+    commit that is not in the aggregate; `waiting` is the order that has no run yet; `history` has the newest first.
+    With the `engine` "none" no step is taken, and nothing is summed."""
+
+    job: str
+    engine: str
+    cut: dict[str, int]
+    reached: dict[str, int]
+    lag_seconds: float
+    paused: PausedAnswer | None
+    waiting: WaitingAnswer | None
+    history: list[OrderAnswer]
+    runs: list[RunAnswer]
+    next: str | None
+
+
+class FailureAnswer(Answered):
+    """A submit of a run that gave no result: what happened, the engine's own reason, the end of its log, and a link."""
+
+    submit: int
+    attempt: int
+    at: datetime
+    why: str
+    engine_job_id: str | None
+    reason: str | None
+    log: str | None
+    link: str | None
+
+
+class RunDetailAnswer(Answered):
+    """A run with its failures, the newest first, and the time at which a result of it was staged."""
+
+    run: RunAnswer
+    staged_at: datetime | None
+    failures: list[FailureAnswer]
+
+
+def run_answer(run: AggregationRun) -> RunAnswer:
+    """Return a run as it is shown."""
+    shown: dict[str, Any] = asdict(run)
+    days = shown.pop("days")
+    cuts = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
+    figures = {"quality": None if run.quality is None else msgspec.json.decode(run.quality, type=QualityAnswer)}
+    return RunAnswer(**shown | cuts | figures, since_day=days["since"], until_day=days["until"])
+
+
+def waiting_answer(order: RunOrder | None) -> WaitingAnswer | None:
+    """Return the order that waits as it is shown."""
+    if order is None:
+        return None
+    since, until = order.days.since, order.days.until
+    return WaitingAnswer(
+        kind=order.kind, since_day=since, until_day=until, at=order.at, who=order.who, reason=order.reason
+    )
+
+
+def job_of(requested: str | msgspec.UnsetType | None) -> str:
+    """Return the requested job, or the first one of the app's transform."""
+    names = app().jobs
+    if names and (requested is None or requested is msgspec.UNSET):
+        return names[0]
+    if isinstance(requested, str) and requested in names:
+        return requested
+    raise invalid("job", f"must be one of {', '.join(names)}" if names else "the app's transform has no aggregate")
+
+
+class PauseAnswer(Answered):
+    """The job, and who paused it; null when it goes on."""
+
+    job: str
+    paused: PausedAnswer | None
+
+
+class PlacedAnswer(Answered):
+    """The job, and the order that waits for its run; null after it was withdrawn."""
+
+    job: str
+    waiting: WaitingAnswer | None
+
+
+@operation("One run of the aggregation with its failures", "aggregations", problems=(NOT_FOUND,))
+def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
+    """Show a run."""
+    return detail_of(found_run(call.path.run_id))
+
+
+@operation("Pause the aggregation", "aggregations", problems=(CONFLICT,))
+def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
+    """Pause the planning, submits and commits of a job until it is resumed; a running Spark job finishes."""
+    body, job = call.body, job_of(call.body.job)
+    order = Order(job, "pause", call.who, body.reason, call.at, order_id=body.order_id)
+    _carry_out(order, lambda: orders.pause(order, app().pipelines))
+    return _pause_answer(job)
+
+
+@operation("Resume the aggregation", "aggregations", problems=(CONFLICT,))
+def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
+    """Go on with the next tick."""
+    job = job_of(call.body.job)
+    order = Order(job, "resume", call.who, call.body.reason, call.at, order_id=call.body.order_id)
+    _carry_out(order, lambda: orders.resume(order, app().pipelines))
+    return _pause_answer(job)
+
+
+@operation("Replace the windows of some days", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
+def repair_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+    """Order a repair: the next step without an open run plans it."""
+    return _place("repair", call)
+
+
+@operation("Begin an aggregate at a later cut", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
+def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+    """Order a backfill of an aggregate that has no commit yet."""
+    return _place("backfill", call)
+
+
+@operation("Withdraw a repair or a backfill that waits", "aggregations", problems=(CONFLICT,))
+def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnswer:
+    """End the order; a run that is planned already can be discarded."""
+    job = job_of(call.body.job)
+    order = Order(job, "withdraw", call.who, call.body.reason, call.at, order_id=call.body.order_id)
+    _carry_out(order, lambda: orders.withdraw(order, app().aggregation_store.read_standing(job), app().pipelines))
+    return _waiting(job)
+
+
+@operation("Cancel the job of an open run; its next attempt follows", "aggregations", problems=(NOT_FOUND, CONFLICT))
+def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAnswer:
+    """Ask the engine to end the job."""
+    run = found_run(call.path.run_id)
+    order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
+    _carry_out(order, lambda: orders.cancel(order, run, app().pipelines, open_spark()))
+    return detail_of(found_run(run.run_id))
+
+
+@operation("Discard an open run, or its staged result", "aggregations", problems=(NOT_FOUND, CONFLICT))
+def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetailAnswer:
+    """Close the run without a result, or take the result away; nothing is lost, because the cut stays."""
+    run = found_run(call.path.run_id)
+    move: Move = "discard_run" if call.body.what == "run" else "discard_result"
+    order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
+    if call.body.what == "run":
+        _carry_out(order, lambda: orders.discard_run(order, run, app().pipelines, open_spark()))
+    else:
+        _carry_out(order, lambda: orders.discard_result(order, run, app().pipelines))
+    return detail_of(found_run(run.run_id))
+
+
+def open_spark() -> SparkEngine | None:
+    """Return the engine that SPARK_ENGINE names; None for `none`."""
+    own = aggregation()
+    return None if own is None else own.engine
+
+
+def _place(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+    body, job = call.body, job_of(call.body.job)
+    wanted = RunOrder(kind, Days(body.since_day, body.until_day), call.at, call.who, body.reason)
+    order = Order(job, kind, call.who, body.reason, call.at, order_id=body.order_id)
+    standing = app().aggregation_store.read_standing(job)
+    _carry_out(order, lambda: orders.place(order, wanted, standing, app().pipelines), wanted.days)
+    return Answer(_waiting(job), 202, {"Location": "/api/aggregations"})
+
+
+def _carry_out(order: Order, act: Callable[[], None], days: Days | None = None) -> None:
+    """Carry an order out, unless it was carried out under its id."""
+    store = app().pipelines
+    try:
+        if not store.is_given(order, days):
+            act()
+    except AggregationConflict as conflict:
+        raise Problem(CONFLICT, str(conflict)) from conflict
+
+
+def _pause_answer(job: str) -> PauseAnswer:
+    pause = app().aggregation_store.read_standing(job).pause
+    return PauseAnswer(job=job, paused=None if pause is None else written(PausedAnswer, pause))
+
+
+def _waiting(job: str) -> PlacedAnswer:
+    return PlacedAnswer(job=job, waiting=waiting_answer(app().aggregation_store.read_standing(job).order))
+
+
+def found_run(run_id: str) -> AggregationRun:
+    """Return a run of any job; raise a problem where there is none."""
+    for job in app().jobs:
+        run = app().pipelines.find_run(job, run_id)
+        if run is not None:
+            return run
+    raise not_found("run_id", f"there is no run {run_id}")
+
+
+def detail_of(run: AggregationRun) -> RunDetailAnswer:
+    """Write a run with its failures as an answer."""
+    store = app().pipelines
+    staged = store.read_staged(run.run_id)
+    failures = [_failure(one) for one in store.read_failures(run.run_id)]
+    return RunDetailAnswer(
+        run=run_answer(run), staged_at=None if staged is None else staged.staged_at, failures=failures
+    )
+
+
+def _failure(one: Failure) -> FailureAnswer:
+    return FailureAnswer(
+        submit=one.submit,
+        attempt=one.attempt,
+        at=one.at,
+        why=one.why,
+        engine_job_id=one.engine_job_id,
+        reason=one.reason,
+        log=one.log,
+        link=one.link,
+    )
+
 
 NEWEST = 2**63 - 1
 SHOWN_ORDERS = 20

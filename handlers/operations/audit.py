@@ -3,14 +3,12 @@
 import threading
 from datetime import timedelta
 
-from core.api.operation import Call, Nothing, number_of, operation
+from core.api.operation import Call, number_of, operation
 from core.api.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
-from core.ledger.audit import audit
-from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
-from core.ledger.ranges import Reading
-from core.ledger.recount import MOST_NUMBERS
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from core.audit.audit import MOST_NUMBERS, Reading, audit
+from core.audit.task import AuditAsked, AuditKind, audit_request
+from core.model.events import PartitionId, SequenceNumber
+from core.model.shapes import Nothing
 from core.tasks.task import TaskOrder, TaskRequest
 from handlers.app import CLOCK, App, app
 from handlers.operations.audit_findings import audit_means, audited_partitions, fault_answer, partition_answer

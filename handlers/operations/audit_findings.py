@@ -3,17 +3,23 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from core.api.shown import written
-from core.ledger.audit import ONLY_ANCHORED, AuditedPartition, audit, stream_faults
-from core.ledger.audit_task import DEADLINE, STREAM, AuditAsked
-from core.ledger.faults import LedgerFault
-from core.ledger.ranges import Reading
-from core.ledger.recount import MOST_NUMBERS, RowRecount, recount_rows, window
-from core.ledger.retention.work import Verify
-from core.ledger.sums import FIRST
-from core.model.events import PartitionId
-from core.model.spans import Span
-from core.tasks.task import Task, report_of, report_text
+from core.audit.audit import (
+    MOST_NUMBERS,
+    ONLY_ANCHORED,
+    AuditedPartition,
+    Reading,
+    RowRecount,
+    audit,
+    recount_rows,
+    stream_faults,
+    window,
+)
+from core.audit.faults import FIRST, LedgerFault
+from core.audit.task import DEADLINE, STREAM, AuditAsked
+from core.model.events import PartitionId, Span
+from core.model.shapes import written
+from core.purge.task import Verify
+from core.tasks.task import Task, of_every_kind, report_of, report_text
 from handlers.app import App
 from handlers.operations.audit_shapes import (
     AuditedAnswer,
@@ -22,7 +28,6 @@ from handlers.operations.audit_shapes import (
     Finding,
     RowRecountAnswer,
 )
-from handlers.operations.task_shapes import of_every_kind
 
 AuditPartition = Callable[[AuditAsked, PartitionId, datetime], str]
 AuditStream = Callable[[], str]

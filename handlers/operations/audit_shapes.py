@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from core.api.operation import Answered, NumberText, PartitionText, Shape
-from core.api.shown import shape_of
-from core.ledger.faults import FaultKind, LedgerFault
-from handlers.operations.task_shapes import TaskAnswer, TaskShape
+from core.audit.faults import FaultKind, LedgerFault
+from core.model.shapes import Answered, NumberText, PartitionText, Shape, shape_of
+from core.tasks.task import TaskAnswer
+from handlers.operations.task_shapes import TaskShape
 
 
 class AuditQuery(Shape):

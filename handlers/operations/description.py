@@ -7,11 +7,12 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import JSON, Answer, Call, Nothing, Operation, Shape, operation
+from core.api.operation import JSON, Answer, Call, Operation, operation
 from core.api.pages import MEDIA, guide_page, page, revalidated
 from core.api.problems import NOT_FOUND, not_found
 from core.api.route import Route
-from handlers.room import own_room
+from core.model.shapes import Nothing, Shape
+from handlers.room_routes import own_room
 from handlers.web.openapi import describe
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import Answered, Reason
-from core.ledger.erasure.erasure import MOST_SUBJECTS
-from handlers.operations.task_shapes import TaskAnswer, TaskShape
+from core.erasure.erasure import MOST_SUBJECTS
+from core.model.shapes import Answered, Reason
+from core.tasks.task import TaskAnswer
+from handlers.operations.task_shapes import TaskShape
 
 Subject = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")

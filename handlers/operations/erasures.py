@@ -3,22 +3,19 @@
 import time
 from collections.abc import Mapping
 
-from core.aggregation.erase import ErasedRows, erase_rows
-from core.aggregation.lake import FILES_KEPT
+from core.aggregation.lake_tables import FILES_KEPT
+from core.aggregation.lake_upkeep import ErasedRows, erase_rows
 from core.api.problems import CONFLICT, Problem, invalid, not_found
-from core.ledger.erasure.erasure import COUNTS, asked_of, erased_by, erasure_request
-from core.ledger.erasure.texts import without_subjects
-from core.ledger.erasure.work import ErasureKind
-from core.ledger.store.erasures import Erasures
-from core.model.events import PartitionId
+from core.erasure.erasure import COUNTS, asked_of, erased_by, erasure_request, without_subjects
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind
+from core.model.events import PartitionId, Span, span
 from core.model.rows import row_table
-from core.model.spans import Span, span
-from core.remote.hub.ends import read_ends
-from core.tasks.task import Task, TaskOrder, TaskRequest
-from core.transforms.aggregates import load_aggregates
+from core.remote.hub.reader import read_ends
+from core.tasks.task import Task, TaskOrder, TaskRequest, of_every_kind
+from core.transforms.loading import load_aggregates
 from handlers.app import App, aggregation
 from handlers.operations.erasure_shapes import ErasedPartitionAnswer, ErasureAnswer, ErasureShape
-from handlers.operations.task_shapes import of_every_kind
 
 
 def request(own: App, order: TaskOrder, body: ErasureShape) -> TaskRequest:

@@ -5,29 +5,23 @@ from typing import Any
 
 import msgspec
 
-from core.api.cursors import Number, cursor_of, key_of, query_of
-from core.api.operation import (
-    Answered,
-    Call,
-    Cursor,
-    Instant,
-    Nothing,
-    NumberText,
-    PartitionText,
-    Shape,
-    number_of,
-    operation,
-    utc,
-)
+from core.api.operation import Call, Number, cursor_of, key_of, number_of, operation, query_of, utc
 from core.api.problems import NOT_FOUND, not_found
-from core.api.shown import shape_of, written
-from core.ledger.at_key import Before, KeyPlace, KeySearch, find_places, sentence_of
-from core.ledger.at_time import first_commit_since
-from core.ledger.explain import Explanation, Outcome, explain
+from core.ledger.explain import (
+    Before,
+    Explanation,
+    KeyPlace,
+    KeySearch,
+    Outcome,
+    explain,
+    find_places,
+    first_commit_since,
+    sentence_of,
+)
 from core.ledger.whereabouts import LedgerRange, NotedGap, Purged, WrittenRow
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span, span
-from core.model.values import readable
+from core.model.events import PartitionId, SequenceNumber, Span, span
+from core.model.property_values import readable
+from core.model.shapes import Answered, Cursor, Instant, Nothing, NumberText, PartitionText, Shape, shape_of, written
 from handlers.app import CLOCK, App, app
 from handlers.operations.letters import (
     AttemptAnswer,

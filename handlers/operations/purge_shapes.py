@@ -5,9 +5,10 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import Answered, Reason
-from core.model.retention import DEFAULT_DAYS, MOST_DAYS
-from handlers.operations.task_shapes import TaskAnswer, TaskShape
+from core.model.policies import DEFAULT_DAYS, MOST_DAYS
+from core.model.shapes import Answered, Reason
+from core.tasks.task import TaskAnswer
+from handlers.operations.task_shapes import TaskShape
 
 Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
 _NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from core.api.problems import invalid
-from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, Found, purge_of, purge_request
-from core.ledger.retention.work import DEADLINE, PurgeKind
-from core.model.retention import DEFAULT_DAYS
-from core.tasks.task import Task, TaskOrder, TaskRequest
+from core.model.policies import DEFAULT_DAYS
+from core.purge.purge import BY_PARTITION, BY_STREAM, Found, purge_of, purge_request
+from core.purge.task import DEADLINE, PurgeKind
+from core.tasks.task import Task, TaskOrder, TaskRequest, of_every_kind
 from handlers.app import App
 from handlers.operations.audit_findings import verified
 from handlers.operations.purge_shapes import PurgeAnswer, PurgedTableAnswer, PurgeShape
-from handlers.operations.task_shapes import of_every_kind
 
 
 def request(own: App, order: TaskOrder, body: PurgeShape) -> TaskRequest:

@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.api.operation import Answered, NumberText, PartitionText, Reason, Shape
-from core.api.shown import shape_of
 from core.letters.redrive import RedriveOutcome, RedriveResult
 from core.model.letters import LetterPosition
+from core.model.shapes import Answered, NumberText, PartitionText, Reason, Shape, shape_of
+from core.tasks.task import TaskAnswer
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
-from handlers.operations.task_shapes import TaskAnswer, TaskShape
+from handlers.operations.task_shapes import TaskShape
 
 MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
 MOST_SHOWN = 100  # selected letters in an answer

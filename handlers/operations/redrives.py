@@ -5,18 +5,17 @@ import time
 from contextlib import suppress
 from datetime import timedelta
 
-from core.api.operation import Call, Nothing, number_of, operation
+from core.api.operation import Call, number_of, operation
 from core.api.problems import COUNT_DIFFERS, Problem
-from core.api.shown import written
 from core.errors import InfrastructureFault
-from core.letters.listing import LetterFilter
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, redrive_of
-from core.letters.redrive_run import RedriveKind, redrive_task
-from core.letters.redrive_run import preview_redrive as preview_of
+from core.letters.listing import LetterFilter, RedriveCause
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveKind, redrive_of, redrive_task
+from core.letters.redrive import preview_redrive as preview_of
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition, OrderedMove, Selection
+from core.model.shapes import Nothing, written
 from core.tasks.run import note_fault, work_on
-from core.tasks.task import Task, TaskOrder, TaskRequest
+from core.tasks.task import Task, TaskOrder, TaskRequest, of_every_kind
 from handlers.app import App, app, in_time
 from handlers.operations.letters import LetterChoice, filter_of, hide_letter, letter_answer
 from handlers.operations.redrive_shapes import (
@@ -33,7 +32,6 @@ from handlers.operations.redrive_shapes import (
     RedriveShape,
     SelectedAnswer,
 )
-from handlers.operations.task_shapes import of_every_kind
 
 log = logging.getLogger("hubledger.api")
 MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}

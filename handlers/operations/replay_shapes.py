@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.api.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
-from core.api.shown import shape_of
-from core.model.spans import Span
-from core.replay.job import MOST_KEYS, LeftOut, ReplayCounts
-from handlers.operations.task_shapes import PAGE, Limit, TaskAnswer, TaskShape
+from core.model.events import Span
+from core.model.shapes import PAGE, Answered, Cursor, Instant, Limit, NumberText, PartitionText, Reason, Shape, shape_of
+from core.replay.pieces import MOST_KEYS, LeftOut, ReplayCounts
+from core.tasks.task import TaskAnswer
+from handlers.operations.task_shapes import TaskShape
 
 OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]

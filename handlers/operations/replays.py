@@ -4,18 +4,16 @@ import json
 
 import msgspec
 
-from core.api.cursors import Number, key_of, page_of
-from core.api.operation import Call, Nothing, PartitionText, number_of, operation, utc
+from core.api.operation import Call, Number, key_of, number_of, operation, page_of, utc
 from core.api.problems import NOT_FOUND, invalid
-from core.api.shown import written
 from core.errors import ReplayRefused
-from core.model.events import PartitionId
-from core.model.hub import Place
-from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, ReplayCounts, replay_of
-from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, replay_task
-from core.tasks.task import Task, TaskOrder, TaskRequest
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.ports import Place
+from core.model.shapes import Nothing, PartitionText, written
+from core.replay.pieces import PartitionProgress, ReplayCounts, replay_of
+from core.replay.request import ReplayOrder
+from core.replay.task import ReplayKind, replay_task
+from core.tasks.task import Task, TaskOrder, TaskRequest, of_every_kind
 from handlers.app import App, app
 from handlers.operations.replay_shapes import (
     CountsAnswer,
@@ -29,7 +27,7 @@ from handlers.operations.replay_shapes import (
     ReplayShape,
     SpanAnswer,
 )
-from handlers.operations.task_shapes import TaskPath, found_task, of_every_kind
+from handlers.operations.task_shapes import TaskPath, found_task
 
 
 def request(own: App, order: TaskOrder, body: ReplayShape) -> TaskRequest:

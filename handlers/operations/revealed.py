@@ -1,10 +1,11 @@
 """Show letters, numbers, stops and runs with the texts that quote events or name people; each answer is logged."""
 
-from core.api.operation import Answered, Call, Nothing, Shape, operation
+from core.api.operation import Call, operation
 from core.api.problems import CONFLICT, NOT_FOUND
 from core.errors import StreamIncarnationChanged
 from core.letters.listing import ListedLetter
 from core.model.events import is_same_instant
+from core.model.shapes import Answered, Nothing, Shape
 from handlers.app import app
 from handlers.operations.ledger import (
     ExplanationAnswer,
@@ -15,6 +16,8 @@ from handlers.operations.ledger import (
     places_of,
 )
 from handlers.operations.letters import (
+    BodyAnswer,
+    BodyForm,
     GroupsAnswer,
     LetterPath,
     LettersAnswer,
@@ -24,10 +27,10 @@ from handlers.operations.letters import (
     found_letter,
     groups_of,
     page_of_letters,
+    shown,
     whole_answer,
 )
-from handlers.operations.stops import StopAnswer, revealed_stops
-from handlers.web.bodies import BodyAnswer, BodyForm, shown
+from handlers.operations.status import StopAnswer, revealed_stops
 
 LARGEST_SHOWN = 256 * 1024  # octets of a body
 

@@ -1,19 +1,213 @@
-"""The state of the books: the end, checkpoint, lag and outcomes of each partition, and whether the books balance."""
+"""The state of the books: the end, checkpoint, lag and outcomes of each partition, and whether the books balance.
 
-from collections.abc import Mapping
+A result is remembered for five seconds, that of the write for thirty.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
 
-from core.api.operation import Answered, Call, Nothing, operation
-from core.errors import HubRefused, HubUnreachable
-from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
-from core.letters.listing import OPEN, LetterKey
+import msgspec
+
+from core import VERSION
+from core.api.operation import Answer, Call, operation
+from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
+from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, rates
+from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
-from core.model.release import VERSION
-from handlers.app import App, LetterCount, app
-from handlers.operations.stops import StandingAnswer, StopAnswer, standing_answers, stop_answers
-from handlers.room import own_room
+from core.model.letters import OPEN, LetterKey
+from core.model.shapes import Answered, Nothing, Shape
+from handlers.app import CLOCK, App, LetterCount, app
+from handlers.remembered import Lifetime, Remembered
+from handlers.room_routes import own_room
+from handlers.timers import watching
+
+QUOTES_NOTHING = frozenset({"incarnation", "held", "trigger"})  # the details of the other reasons have words of errors
+
+
+class StopAnswer(Answered):
+    """A stop of a partition, on purpose or by the database: its reason, its time, and the attempts that met it.
+    `detail` is null where it may quote an event; `GET /api/revealed/stops` shows it."""
+
+    partition_id: str
+    reason: StopReason
+    detail: str | None
+    stopped_at: datetime
+    attempts: int
+
+
+class StandingAnswer(Answered):
+    """A partition that stands: events of it wait, and no batch of it was committed for five minutes, whatever the
+    reason. `fault` is the name of the last error of its batches in this instance, null where this one met none."""
+
+    partition_id: str
+    since: datetime
+    fault: str | None
+
+
+def standing_answers() -> list[StandingAnswer]:
+    """Return the partitions that stand. None where the hub or the database cannot tell."""
+    with suppress(HubledgerError):
+        found, faults = STANDING.get(), app().batch_log.faults
+        return [
+            StandingAnswer(partition_id=id, since=found[id], fault=faults.get(id))
+            for id in sorted(found, key=lambda id: (len(id), id))
+        ]
+    return []
+
+
+def _find_standing() -> Mapping[PartitionId, datetime]:
+    own = app()
+    return find_standing(watching(own), own.clock.now())
+
+
+STANDING = Remembered(_find_standing, Lifetime(fresh=5.0, limit=5.0))
+
+
+def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
+    """Return the stops of a partition without the details that may quote an event."""
+    return [
+        one if one.reason in QUOTES_NOTHING else msgspec.structs.replace(one, detail=None)
+        for one in revealed_stops(id, stops)
+    ]
+
+
+def revealed_stops(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
+    """Return the stops of a partition with every detail."""
+    return [
+        StopAnswer(
+            partition_id=id,
+            reason=stop.reason,
+            detail=stop.detail,
+            stopped_at=stop.stopped_at,
+            attempts=stop.attempts,
+        )
+        for stop in stops
+    ]
+
+
+PATIENCE = 2.0  # seconds for a write
+_writer = ThreadPoolExecutor(1, thread_name_prefix="health")  # one thread: a write that hangs is not doubled
+THIRTY_SECONDS = Lifetime(fresh=30.0, limit=30.0)
+FIVE_SECONDS = Lifetime(fresh=5.0, limit=5.0)  # health is requested often, and by many
+
+
+class HealthAnswer(Answered):
+    """The health, and the name of the fault where there is one."""
+
+    healthy: bool
+    fault: str | None = None
+
+
+class LedgerHealthAnswer(Answered):
+    """The health of the books, with the numbers that prove it, and the partitions that are stopped or stand."""
+
+    healthy: bool
+    numbers: int
+    accounted: int
+    dead_lettered: int
+    replayed: int
+    letters_open: int
+    stops: list[StopAnswer]
+    standing: list[StandingAnswer]
+
+
+@operation("The process lives", "health")
+def health_live(call: Call[Nothing, Nothing, Nothing]) -> HealthAnswer:
+    """Answer: the process lives."""
+    return HealthAnswer(healthy=True)
+
+
+@operation("The store can be used", "health", {200: HealthAnswer, 503: HealthAnswer})
+def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """Check that settings, database and schema can be used, and that the database takes a write within two seconds. The
+    write leaves no row, and is tried every thirty seconds. A fault is reported by its name only."""
+    fault = READINESS.get()
+    return Answer(HealthAnswer(healthy=fault is None, fault=fault), 200 if fault is None else 503)
+
+
+def _find_fault() -> str | None:
+    try:
+        app().find_stream()
+    except HubledgerError as fault:
+        return type(fault).__name__
+    return WRITABLE.get()
+
+
+def _find_fault_of_writing() -> str | None:
+    try:
+        _writer.submit(app().ledger.try_write, CLOCK.new_id()).result(PATIENCE)
+    except (HubledgerError, TimeoutError) as fault:
+        return StoreUnavailable.__name__ if isinstance(fault, TimeoutError) else type(fault).__name__
+    return None
+
+
+@operation("The books balance and no partition stands", "health", {200: LedgerHealthAnswer, 503: LedgerHealthAnswer})
+def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """Check that the books balance, and that no partition is stopped or stands."""
+    books, stops = BOOKS.get()
+    standing = standing_answers()
+    body = LedgerHealthAnswer(
+        healthy=books.balanced and not stops and not standing,
+        numbers=books.numbers,
+        accounted=books.accounted,
+        dead_lettered=books.letters.dead_lettered,
+        replayed=books.letters.replayed,
+        letters_open=books.letters.open,
+        stops=[answer for id, each in stops.items() for answer in stop_answers(id, each)],
+        standing=standing,
+    )
+    return Answer(body, 200 if body.healthy else 503)
+
+
+def _read_books() -> tuple[Books, Mapping[PartitionId, tuple[PartitionStop, ...]]]:
+    own = app()
+    return Books(own.ledger.read_books(), own.letter_counts.get().letters), own.ledger.read_stops()
+
+
+READINESS, BOOKS = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)
+WRITABLE = Remembered(_find_fault_of_writing, THIRTY_SECONDS)
+
+MOST_MINUTES = KEPT // timedelta(minutes=1)
+
+
+class HistoryQuery(Shape):
+    """The minutes up to now; those of a day are stored."""
+
+    minutes: Annotated[int, msgspec.Meta(ge=1, le=MOST_MINUTES)] = 180
+
+
+class MinuteAnswer(Answered):
+    """One watch: `lag` counts the events after the checkpoints, `accounted` the numbers with an outcome, and `rate` the
+    numbers accounted for per second since the watch before it. Minutes without a watch are missing."""
+
+    at: datetime
+    lag: int
+    accounted: int
+    rate: float | None
+
+
+class HistoryAnswer(Answered):
+    """The minutes, the newest last."""
+
+    minutes: list[MinuteAnswer]
+
+
+@operation("Lag and rate by minute, of at most one day", "ledger")
+def status_history(call: Call[Nothing, HistoryQuery, Nothing]) -> HistoryAnswer:
+    """Return the minutes that the watch has stored."""
+    found = app().ledger.read_minutes(call.at - timedelta(minutes=call.query.minutes))
+    return HistoryAnswer(
+        minutes=[
+            MinuteAnswer(at=one.at, lag=one.lag, accounted=one.accounted, rate=rate)
+            for one, rate in zip(found, rates(found), strict=True)
+        ]
+    )
+
 
 OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
 

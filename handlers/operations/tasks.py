@@ -6,25 +6,17 @@ from uuid import UUID
 
 import msgspec
 
-from core.api.cursors import Moment, key_of, page_of, query_of
-from core.api.operation import Answer, Answered, Call, Nothing, operation
+from core.api.operation import Answer, Call, Moment, key_of, operation, page_of, query_of
 from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped, not_found
 from core.errors import TaskDiffers, TaskOverlap, TooManyTasks
-from core.model.tasks import OPEN, TASK_MOVES, TaskKind, TaskMove, TaskVerb
-from core.store.stream import StreamClosed
+from core.model.shapes import Answered, Nothing
+from core.store.database import StreamClosed
 from core.tasks.run import open_task
-from core.tasks.task import Task, TaskOrder
+from core.tasks.statuses import OPEN, TASK_MOVES, TaskKind, TaskMove, TaskVerb
+from core.tasks.task import Task, TaskAnswer, TaskOrder
 from handlers.app import App, app
 from handlers.kinds import ANY_REQUEST, ANY_TASK, KINDS, kind_named
-from handlers.operations.task_shapes import (
-    MoveShape,
-    ResumeShape,
-    TaskAnswer,
-    TaskPath,
-    TaskShape,
-    TasksQuery,
-    found_task,
-)
+from handlers.operations.task_shapes import MoveShape, ResumeShape, TaskPath, TaskShape, TasksQuery, found_task
 
 log = logging.getLogger("hubledger.api")
 

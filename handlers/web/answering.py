@@ -6,25 +6,70 @@ Each change, and each answer that reveals something, is logged.
 import gzip
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import azure.functions as func
 import msgspec
 
-from core.api.links import refuse_without_link
-from core.api.operation import Answer, Answered, Call, Operation, Shape
-from core.api.problems import SAFE, Problem, clipped, of_fault, unexpected
+from core.api.operation import Answer, Call, Operation
+from core.api.problems import METHOD, NO_ROUTE, SAFE, Problem, clipped, of_fault, unexpected
+from core.api.room_operations import refuse_without_link
 from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
 from core.errors import HubledgerError
-from core.model.access import AccessPolicy
+from core.model.policies import AccessPolicy
+from core.model.shapes import Answered, Shape
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
-from handlers.web.problems import problem_response
 from handlers.web.requests import read_body, read_path, read_query
-from handlers.web.slashes import redirect_of
-from handlers.web.tags import is_known
+
+
+def problem_response(problem: Problem) -> func.HttpResponse:
+    """Write a problem as an answer."""
+    kind = problem.kind
+    body = {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": problem.detail, **problem.more}
+    if problem.errors:
+        body["errors"] = list(problem.errors)
+    headers = {**SAFE, **problem.headers}
+    return func.HttpResponse(
+        msgspec.json.encode(body), status_code=kind.status, mimetype="application/problem+json", headers=headers
+    )
+
+
+_KEPT_SLASH = re.compile("%252(?=[Ff])")
+_OF_A_QUERY = "!$&'()*+,-./:;=?@_~%"
+
+
+def redirect_of(req: func.HttpRequest, route: Route) -> func.HttpResponse | None:
+    """Return the redirect to the same address without its last slashes; None where the request needs none.
+
+    `Location` is relative, because a proxy may change the host or the path. The last segment is encoded again, because
+    the host may have decoded the URL; but the host leaves the %2F of a slash as it is.
+    """
+    path, _, query = req.url.partition("?")
+    slashes = len(path) - len(path.rstrip("/"))
+    last = _last_segment(route, req)
+    if not slashes or req.method not in ("GET", "HEAD") or last in ("", ".", ".."):
+        return None
+    segment = _KEPT_SLASH.sub("%2", quote(last, safe=""))
+    location = "../" * slashes + segment + (f"?{quote(query, safe=_OF_A_QUERY)}" if query else "")
+    return func.HttpResponse(status_code=308, headers={**SAFE, "Location": location})
+
+
+def _last_segment(route: Route, req: func.HttpRequest) -> str:
+    segment = route.template.rpartition("/")[2]
+    return req.route_params.get(segment[1:-1]) or "" if segment.startswith("{") else segment
+
+
+_TAG = re.compile(r'(?:W/)?("[!#-~]*")')
+
+
+def is_known(tag: str, if_none_match: str) -> bool:
+    """Return True if the header lists the tag, weak or strong, or is `*`."""
+    return if_none_match.strip() == "*" or tag.removeprefix("W/") in _TAG.findall(if_none_match)
+
 
 log = logging.getLogger("hubledger.api")
 SMALL = 1_000  # octets of an answer that compression would hardly make shorter
@@ -142,3 +187,21 @@ def takes_gzip(accepted: str) -> bool:
     given = [_CODING.fullmatch(part.strip()) for part in accepted.lower().split(",")]
     taken = {one[1]: not re.fullmatch(r"0(\.0*)?", one[2] or "1") for one in given if one}
     return taken.get("gzip", taken.get("*", False))
+
+
+_PLACE = re.compile(r"\\\{\w+\\\}")
+
+
+def answer_unrouted(req: func.HttpRequest, routes: Iterable[Route]) -> func.HttpResponse:
+    """Answer 405 where the address takes other methods, else 404."""
+    path = req.route_params.get("path") or ""
+    allowed = sorted({method for route in routes if _matches(route, path) for method in route.methods})
+    if allowed:
+        said = f"this address takes {' and '.join(allowed)}, not {clipped(req.method)}"
+        return problem_response(Problem(METHOD, said, headers={"Allow": ", ".join(allowed)}))
+    return problem_response(Problem(NO_ROUTE, "the app has no route at this address; /api/openapi.json lists all"))
+
+
+def _matches(route: Route, path: str) -> bool:
+    pattern = _PLACE.sub("[^/]+", re.escape(route.template))
+    return re.fullmatch(pattern, path.strip("/"), re.IGNORECASE) is not None

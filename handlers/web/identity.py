@@ -9,7 +9,7 @@ import msgspec
 
 from core.api.problems import NOT_ALLOWED, Problem
 from core.api.route import CHANGING, Level
-from core.model.access import GUID, AccessPolicy
+from core.model.policies import GUID, AccessPolicy
 
 PRINCIPAL, PRINCIPAL_NAME, FRONT_DOOR = "x-ms-client-principal", "x-ms-client-principal-name", "x-azure-fdid"
 LARGEST_PRINCIPAL = 64 * 1024  # characters of the header; a token with 200 groups has some 20,000

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import azure.functions as func
 import msgspec
 
-from core.api.operation import MEANT, Nothing, Operation, Shape
+from core.api.operation import Operation
 from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
-from core.model.bodies import cut_times, cutting_times
+from core.model.shapes import MEANT, Nothing, Shape
+from core.model.transforms import cut_times, cutting_times
 
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from core.model.room import DEFAULT_TRANSFORM
+from core import DEFAULT_TRANSFORM
 from core.store.migrations import NAME_LIMIT, migrations_of
-from core.transforms import import_transform, load_transform
-from core.transforms.aggregates import load_aggregates
-from core.transforms.rooms import MIGRATIONS, Room, room_of
+from core.transforms.loading import MIGRATIONS, Room, import_transform, load_aggregates, load_transform, room_of
 from hubledger.cli.console import Refused, UsageFault, say, say_faults, show_table
 from hubledger.cli.ddl.diff import NextMigration, next_migration
 from hubledger.cli.try_events import named_transform

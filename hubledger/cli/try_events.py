@@ -14,16 +14,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from core.letters.store.letters import Letters
+from core import DEFAULT_TRANSFORM
+from core.letters.store import Letters
 from core.model.commits import DeadLetter
-from core.model.room import DEFAULT_TRANSFORM
 from core.model.rows import Row, row_table
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.replay.diff import document
-from core.store.decoding import row_of_json
-from core.transforms import import_transform, load_transform
-from core.transforms.contract.whole import check_transform
-from core.transforms.rooms import full_name, room_of
+from core.store.columns import row_of_json
+from core.transforms.loading import check_transform, full_name, import_transform, load_transform, room_of
 from hubledger.cli.console import ROOT, Refused, UsageFault, printable, say, show_table
 from hubledger.cli.lines import EventFile, read_events
 from hubledger.cli.trial.against import Difference, difference

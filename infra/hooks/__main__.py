@@ -143,7 +143,7 @@ def _refuse(step: str, faults: Iterable[str]) -> int:
 
 
 def _database(outputs: Outputs, identity: "Identity") -> "ServerDatabase":
-    from core.store.sqlserver.odbc import TOKEN_SCOPE, Access
+    from core.store.sqlserver.connections import TOKEN_SCOPE, Access
     from infra.hooks import room
     from infra.hooks.database import ServerDatabase
 

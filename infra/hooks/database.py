@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from core.errors import HubledgerError, StoreUnavailable
 from core.store.queries import SQL
-from core.store.sqlserver.odbc import Access, Session, connect
+from core.store.sqlserver.connections import Access, Session, connect
 from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, migrate_server
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock, NotYet, patiently
 from infra.hooks.room import rights_of

@@ -4,16 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from core import DEFAULT_TRANSFORM
 from core.errors import InvalidTransform
-from core.model.events import Event
-from core.model.room import DEFAULT_TRANSFORM
+from core.model.events import Event, SequenceNumber
 from core.model.rows import References
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.settle import settle
-from core.transforms import load_transform
-from core.transforms.contract.whole import check_transform
-from core.transforms.rooms import Room, rooms_of
+from core.transforms.loading import Room, check_transform, load_transform, rooms_of
 from infra.hooks.errors import HookRefused
 from local.feed.event_file import events_in, samples_in
 

@@ -20,13 +20,11 @@ from typing import Any
 
 from core.aggregation.tick import PROGRAM
 from core.model.aggregates import EPOCH, Aggregate
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import References, row_table
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.remote.spark.local import LocalEngine, LocalSpark
-from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
+from core.model.transforms import Transform
+from core.remote.spark.local_engine import LocalEngine, LocalSpark
+from core.transforms.loading import load_aggregates, load_transform
 from local.demo.operator import change, open_task
 from local.feed.businesses import FLIGHTS, HOMES, Domain
 from local.feed.event_file import Sample

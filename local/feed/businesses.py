@@ -7,9 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.model.rows import row_table
-from core.transforms import load_transform
-from core.transforms.contract.whole import check_transform
-from core.transforms.rooms import full_name, module_of
+from core.transforms.loading import check_transform, full_name, load_transform, module_of
 from local.feed import event_file as sample
 from local.feed import flights as flight_rule
 from local.feed import homes as home_rule

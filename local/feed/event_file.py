@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import IO, Any, cast
 
-from core.model.values import is_whole
+from core.model.property_values import is_whole
 from local.feed.planned_events import Minute, PlannedEvent
 
 BOM = b"\xef\xbb\xbf"

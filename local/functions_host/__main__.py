@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from core.worker.signals import ignore_signals, stop_at_signal
+from core.worker.__main__ import ignore_signals, stop_at_signal
 from local.functions_host.errors import HostError
 from local.functions_host.event_hub_inputs import REFUSED, WITH_PARENT, Supervisor, command_of, free_port
 from local.functions_host.host import FunctionsHost, HostOptions

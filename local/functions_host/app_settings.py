@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from azure.eventhub.aio import EventHubConsumerClient
 
-from core.remote.hub.shortcuts import take_shortcuts
+from core.remote.hub.sdk_patches import take_shortcuts
 from local.functions_host.event_source import HubAddress
 from local.functions_host.function import FunctionDescription
 from local.functions_host.marks import mark_messages

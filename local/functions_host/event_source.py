@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from core.remote.hub.amqp_values import NotReadable
-from core.remote.hub.undeliverable import why_unreadable
+from core.remote.hub.host_values import why_unreadable
 from local.event_hubs import sections as of_message
 from local.event_hubs.codec import NULL, DecodeError, Symbol, encode, skip
 from local.event_hubs.sections import items, sections

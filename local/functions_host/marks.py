@@ -10,7 +10,7 @@ from typing import Any
 
 from azure.eventhub import EventData
 
-from core.remote.hub.wire import RECEIVERS, STAMPS, ReadMessage
+from core.remote.hub.sdk_patches import RECEIVERS, STAMPS, ReadMessage
 from local.functions_host.event_source import PARTITION_KEY, Delivery, delivery_of
 
 _DELIVERY = b"delivery"

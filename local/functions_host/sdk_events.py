@@ -11,7 +11,7 @@ from typing import Any
 from azure.eventhub import EventData
 
 from core.remote.hub.events import body_of, text_of
-from core.remote.hub.wire import Encoded
+from core.remote.hub.sdk_patches import Encoded
 from local.event_hubs.codec import DecodeError
 from local.functions_host.event_hub_inputs import NotConverted, json_annotations, json_offset, json_properties
 from local.functions_host.event_source import HubEvent

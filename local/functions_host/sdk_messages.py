@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from core.remote.hub.wire import RECEIVERS, STAMPS, Encoded, ReadMessage, keep_values_encoded
+from core.remote.hub.sdk_patches import RECEIVERS, STAMPS, Encoded, ReadMessage, keep_values_encoded
 from local.event_hubs.sections import MESSAGE_ANNOTATIONS, sections
 
 _STAMPS = frozenset(STAMPS)

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from core.model.aggregates import EPOCH, WINDOW_START, Aggregate
-from core.model.measures import Measure
+from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
 from core.model.rows import row_table
 from local.stack.app_totals import reading
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 from core.errors import MissingReference, PoisonEvent
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, RowType, row_table
-from core.model.transform import Transform
+from core.model.transforms import Transform
 
 Place = tuple[str, int]  # partition and sequence number
 States = Callable[[ReferenceKey], Sequence[Row | None]]  # those that a key may have, None where it may be missing

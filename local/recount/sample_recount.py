@@ -13,8 +13,8 @@ from pathlib import Path
 
 from core.model.events import Event
 from core.model.rows import Row, row_table
-from core.model.transform import Transform
-from core.transforms import load_transform
+from core.model.transforms import Transform
+from core.transforms.loading import load_transform
 from local.feed.businesses import ATTEMPTS, Domain
 from local.feed.event_file import Sample
 from local.recount.expected import Expectation, Outcome, Place

@@ -8,9 +8,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import Row, RowTable, row_table
-from core.model.spans import SequenceNumber
 from local.event_hubs.codec import decode
 from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, sections
 from local.recount.expected import Place

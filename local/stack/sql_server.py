@@ -20,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from core.errors import StoreMisconfigured
-from core.store.sqlserver.odbc import Driver, load_driver
+from core.store.sqlserver.connections import Driver, load_driver
 from local.stack.processes import Pause
 
 MISSING = (

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
-from core.ledger.balance import read_books
-from core.ledger.store.ledger import Ledger
-from core.remote.hub.ends import KEEP, read_ends
-from core.remote.hub.reader import SdkHubReader
+from core.ledger.store import Ledger, read_books
+from core.remote.hub.reader import KEEP, SdkHubReader, read_ends
 from core.settings import read_settings
 from core.store.connect import open_database
-from core.store.stream import OneStream
+from core.store.database import OneStream
 from handlers.remembered import Lifetime, Remembered
 from local.stack.app_totals import Books, BooksUnavailable
 

@@ -15,7 +15,7 @@ from msgspec import inspect
 
 from core.errors import MissingReference, PoisonEvent
 from core.model.rows import Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from local.trials.outcomes import Given, event_of, fault_of_rows, outcome_of, shown, transform_of
 
 Json = st.SearchStrategy[Any]

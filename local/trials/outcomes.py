@@ -12,12 +12,11 @@ from typing import Any, cast
 import msgspec
 
 from core.errors import MissingReference, PoisonEvent
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import LINEAGE, ReferenceKey, References, Row, row_table
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.store.columns import ValuesOf, compiled_values, instant_texts
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 SHOWN = 300  # characters of a body in a message

@@ -16,24 +16,22 @@ from uuid import UUID
 from msgspec import structs
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.store.letters import Letters
-from core.model.clock import Clock
-from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
-from core.model.hub import Extent, Place
+from core.letters.store import Letters
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
+from core.model.ports import Clock, Extent, Place
 from core.model.rows import Row
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, replay_task
-from core.replay.store.replays import Replays
+from core.model.transforms import Transform
+from core.replay.request import ReplayOrder
+from core.replay.store import Replays
+from core.replay.task import ReplayKind, replay_task
+from core.store.columns import row_reader
 from core.store.database import Database
-from core.store.decoding import row_reader
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import TaskOrder
-from core.transforms.rooms import Room, rooms_of
+from core.transforms.loading import Room, rooms_of
 from local.trials.outcomes import BEGINNING, Given, event_of, shown, transform_of
 
 

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-import core.aggregation.commit
+import core.aggregation.tick
 from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, aggregation_of
 from tests.fakes.kept import PersistentEngine
 
@@ -25,4 +25,4 @@ def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each slice be a separate transaction."""
-    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)

@@ -8,8 +8,8 @@ import sys
 from core.errors import CheckpointConflict
 from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.model.clock import Clock
 from core.model.events import EventBatch
+from core.model.ports import Clock
 from tests.contract.separate import opened
 from tests.fakes.builders import PATIENCE, batch, events, stamps
 from tests.fakes.plain_transform import PLAIN

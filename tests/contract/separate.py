@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from core.model.connection import embedded_path
+from core.model.policies import embedded_path
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.kept import PersistentEngine

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from core.model.aggregates import SLICES
-from core.model.locks import ROWS_AT_ONCE
+from core.model.commits import ROWS_AT_ONCE
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.rooms import rooms_of
+from core.transforms.loading import rooms_of
 from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import SensorReading

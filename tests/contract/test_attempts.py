@@ -4,10 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.ingest.journal import NOBODY
-from core.ingest.store import AttemptMark
 from core.model.commits import PartitionState
-from core.model.spans import SequenceNumber, span
+from core.model.events import SequenceNumber, span
+from core.settle.attempts import NOBODY, AttemptMark
 from tests.fakes.builders import EPOCH, commit, partition
 from tests.fakes.store import Store
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from core.model.commits import ROWS_AT_ONCE
 from core.model.events import Event
-from core.model.locks import ROWS_AT_ONCE
 from tests.fakes.builders import (
     LATEST,
     NOON,

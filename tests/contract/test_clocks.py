@@ -9,12 +9,10 @@ from itertools import cycle
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk, wait_for_due
-from core.model.backoff import Backoff
-from core.model.clock import Clock
-from core.model.letters import LetterPolicy
-from core.store.clock import store_clock
+from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
+from core.model.letters import Backoff, LetterPolicy
+from core.model.ports import Clock
+from core.store.database import store_clock
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.kept import Engine

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from core.errors import CheckpointConflict, DataRefused
-from core.model.bodies import unknown_fields_of
 from core.model.rows import Row
+from core.model.transforms import unknown_fields_of
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import EPOCH, alert, commit, event, home, letter, partition, reading, settled
 from tests.fakes.kept import Engine, KeptRow

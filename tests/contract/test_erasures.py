@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from core.erasure.erasure import asked_of, erased_by
 from core.errors import TaskOverlap
 from core.ingest.ingest import ingest_batch
-from core.ledger.erasure.erasure import asked_of, erased_by
-from core.ledger.explain import explain
-from core.ledger.store.ledger import Explanations
+from core.ledger.explain import Explanations, explain
 from core.letters.retry import claim_due, retry_chunk
-from core.model.events import Event, PartitionId
+from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterMove
+from core.model.policies import SubjectKey
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
-from core.replay.ranges import ReplayOrder
-from core.settle.erased import ErasureKeyMissing, SubjectKey
+from core.replay.request import ReplayOrder
+from core.settle.erased_subjects import ErasureKeyMissing
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import batch, partition

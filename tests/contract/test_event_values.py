@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from msgspec import structs
 
-from core.model.spans import SequenceNumber, Span
-from core.model.values import Described, Unread
+from core.model.events import SequenceNumber, Span
+from core.model.property_values import Described, Unread
 from tests.fakes.builders import claim, commit, event, hold, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.errors import CheckpointConflict, DataRefused
-from core.ingest.silence import HubEnd
+from core.ingest.stalled_partitions import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
+from core.model.events import SequenceNumber, Span
 from core.model.letters import LetterOutcome, RetryCommit
-from core.model.spans import SequenceNumber, Span
 from tests.contract.test_incarnations import open_next
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine

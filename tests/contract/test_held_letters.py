@@ -8,15 +8,13 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
 from core.model.commits import DeadLetter
-from core.model.events import Event, PartitionId
+from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import ClaimedLetter, LetterPolicy, LetterPosition, RetryReport
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.settle.order import OpenLetter
+from core.model.transforms import Transform
+from core.settle.settle import OpenLetter
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import (
     NOON,

@@ -9,16 +9,13 @@ import pytest
 
 from core.errors import TaskConflict
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.events import Event, PartitionId
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.replay.job import ReplayCounts, ReplayJob
-from core.replay.pieces import ReplayCommit
-from core.replay.run import ReplayKind
+from core.model.transforms import Transform
+from core.replay.pieces import ReplayCommit, ReplayCounts, ReplayJob
+from core.replay.task import ReplayKind
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import SensorReading
 from tests.contract.test_held_letters import HOLDING, statuses, written

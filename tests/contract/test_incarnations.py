@@ -6,16 +6,13 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict
-from core.ledger.store.incarnations import Incarnations, Opening
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.clock import Clock
-from core.model.events import PartitionId
+from core.incarnations.next_incarnation import Incarnations, Opening
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
-from core.model.spans import SequenceNumber
-from core.store.database import write
+from core.model.ports import Clock
+from core.store.database import OneStream, StreamClosed, write
 from core.store.memory import Memory
-from core.store.stream import OneStream, StreamClosed
 from tests.contract.test_replay_jobs import request
 from tests.fakes.builders import (
     EPOCH,

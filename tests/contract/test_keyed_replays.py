@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from core.audit.audit import audit, recount_rows
 from core.errors import StreamIncarnationChanged, TaskOverlap
-from core.ledger.audit import audit
-from core.ledger.recount import recount_rows
-from core.model.events import Event
+from core.model.events import Event, span
 from core.model.rows import References, Row
-from core.model.spans import span
-from core.replay.job import ReplayJob
+from core.replay.pieces import ReplayJob
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.contract.test_held_letters import HOLDING, statuses
 from tests.fakes.builders import STREAM, event, partition

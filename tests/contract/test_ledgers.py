@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ledger.books import PartitionLedger
+from core.ledger.totals import PartitionLedger
 from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
 

@@ -12,10 +12,9 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
-from core.model.spans import SequenceNumber
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
 from tests.fakes.engines import SqliteEngine

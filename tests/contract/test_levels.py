@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.commit import commit_run
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import commit_run
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity

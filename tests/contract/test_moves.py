@@ -10,8 +10,8 @@ import pytest
 
 from core.errors import LetterConflict
 from core.model.commits import LetterStatus
+from core.model.events import SequenceNumber
 from core.model.letters import MOVES, LetterMove, Move
-from core.model.spans import SequenceNumber
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import LATEST, NOON, STREAM, claim, hold, keep_letters, partition
 from tests.fakes.kept import Engine

@@ -13,8 +13,8 @@ import pytest
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row
-from core.model.transform import Transform
-from core.replay.job import ReplayJob
+from core.model.transforms import Transform
+from core.replay.pieces import ReplayJob
 from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import SensorReading
 from tests.contract.test_retries import resolved, retry

@@ -9,12 +9,11 @@ from uuid import UUID
 import pytest
 
 from core.errors import TaskOverlap, TooManyTasks
-from core.model.events import PartitionId
-from core.model.locks import ROWS_AT_ONCE
-from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TaskMove, TaskVerb
-from core.replay.job import MOST_OPEN, PartitionRange
+from core.model.commits import ROWS_AT_ONCE
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.replay.pieces import MOST_OPEN, PartitionRange
 from core.store.database import write
+from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import TaskRequest
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.replaying import opened, replay_asked

@@ -10,11 +10,21 @@ from datetime import date, timedelta
 
 import pytest
 
-from core.aggregation.commit import commit_run
-from core.aggregation.kinds import ALL_DAYS, Days, Move, Order, OrderedKind, RunOrder
-from core.aggregation.ordered import RowSource, ordered_run
-from core.aggregation.runs import NO_CUT, AggregationRun, Staged
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import (
+    ALL_DAYS,
+    NO_CUT,
+    AggregationRun,
+    Days,
+    Move,
+    Order,
+    OrderedKind,
+    RowSource,
+    RunOrder,
+    Staged,
+    ordered_run,
+)
+from core.aggregation.tick import commit_run
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.contract.test_aggregation import activity
 from tests.fakes.aggregation_engines import (

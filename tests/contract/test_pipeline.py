@@ -8,10 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from core.aggregation.kinds import Move, Order
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Pause, planned_run
-from core.aggregation.store.commits import LOG_LENGTH
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Move, Order, Pause, planned_run
+from core.aggregation.store import LOG_LENGTH
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
@@ -83,7 +82,7 @@ def test_a_run_takes_a_bounded_number_of_commits_of_a_partition(
 ) -> None:
     for _ in range(3):
         ingest(store, [reading()])
-    monkeypatch.setattr("core.aggregation.store.commits.MOST_COMMITS", 2)
+    monkeypatch.setattr("core.aggregation.store.MOST_COMMITS", 2)
     assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=2), 2)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.gaps import Healing
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from core.store.database import write
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.contract.owner_process import handed_over

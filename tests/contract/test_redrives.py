@@ -10,13 +10,10 @@ import pytest
 
 from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterFilter
-from core.letters.redrive import MOST_OPEN, CountDiffers, LetterOrder, RedriveOutcome, Walked
-from core.letters.redrive_run import plan_piece
-from core.letters.store.redrives import LOOKED_AT
-from core.model.events import PartitionId
+from core.letters.redrive import LOOKED_AT, MOST_OPEN, CountDiffers, LetterOrder, RedriveOutcome, Walked, plan_piece
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition, OrderedMove
-from core.model.spans import SequenceNumber
-from core.model.tasks import TASK_MOVES, TaskVerb
+from core.tasks.statuses import TASK_MOVES, TaskVerb
 from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters

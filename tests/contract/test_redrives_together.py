@@ -6,13 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core.ledger.store.incarnations import Incarnations
+from core.incarnations.next_incarnation import Incarnations
 from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
-from core.model.events import PartitionId
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
-from core.model.spans import SequenceNumber
-from core.store.stream import StreamClosed
+from core.store.database import StreamClosed
 from tests.contract.test_held_letters import World, of_key
 from tests.contract.test_held_letters import statuses as statuses_of
 from tests.contract.test_incarnations import opening

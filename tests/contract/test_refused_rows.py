@@ -10,7 +10,7 @@ import pytest
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import batch, event, home, reading, stamps
 from tests.fakes.engines import SqliteEngine

@@ -10,12 +10,22 @@ import pytest
 
 from core.errors import DataRefused, TaskConflict, TaskDiffers, TaskOverlap
 from core.model.commits import PartitionState
-from core.model.events import PartitionId
+from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import ReferenceKey
-from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
-from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayAsked, ReplayJob
-from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
+from core.replay.pieces import (
+    CarriedState,
+    EventDiff,
+    LeftOut,
+    PartitionProgress,
+    PartitionRange,
+    Piece,
+    RehearsedPiece,
+    ReplayAsked,
+    ReplayCommit,
+    ReplayJob,
+    StandingState,
+)
+from core.tasks.statuses import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.tasks.task import TaskRequest
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled

@@ -8,12 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from core.ingest.store import AttemptMark
-from core.model.events import Event, Partition
+from core.model.events import Event, Partition, SequenceNumber, span
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber, span
-from core.model.transform import Transform
+from core.model.transforms import Transform
+from core.settle.attempts import AttemptMark
 from core.tasks.run import work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import NOON, commit, home, letter, partition, settled

@@ -8,9 +8,9 @@ import pytest
 
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.model.commits import Settled
+from core.model.events import SequenceNumber
 from core.model.letters import LetterOutcome, LetterPosition, RetryCommit
 from core.model.rows import ReferenceKey, Row
-from core.model.spans import SequenceNumber
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import (
     EPOCH,

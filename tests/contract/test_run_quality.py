@@ -3,7 +3,7 @@
 import json
 from datetime import timedelta
 
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,

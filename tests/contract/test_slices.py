@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.commit import HELD, PORTION, commit_run, next_portion
+from core.aggregation.runs import HELD, Part, Portion, RunLimits, RunStep, Staged, StagedSlice, next_step
 from core.aggregation.runs import EngineAnswer as Answer
-from core.aggregation.runs import Part, Portion, RunLimits, RunStep, Staged, StagedSlice, next_step
-from core.aggregation.spark import JobState
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.spark_engine import JobState
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import PORTION, commit_run, next_portion
 from core.errors import StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity

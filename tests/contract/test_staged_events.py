@@ -7,13 +7,11 @@ import pytest
 from msgspec import structs
 
 from core.errors import StreamIncarnationChanged, TaskConflict
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber, Span
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TaskMove
-from core.replay.job import PartitionProgress, PartitionRange
-from core.replay.pieces import Piece, ReplayCommit
+from core.replay.pieces import PartitionProgress, PartitionRange, Piece, ReplayCommit
+from core.tasks.statuses import TaskMove
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, event, partition, settled
 from tests.fakes.kept import Engine

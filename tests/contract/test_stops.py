@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from core.errors import StopReason
-from core.ledger.store.ledger import Ledger
+from core.ledger.store import Ledger
 from core.model.commits import PartitionStop
-from core.model.spans import SequenceNumber
-from core.store.stream import OneStream
+from core.model.events import SequenceNumber
+from core.store.database import OneStream
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.aggregation.kinds import Order, overflow_text
-from core.aggregation.runs import Failure
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import Failure, Order, overflow_text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, committed, finish, stage
 from tests.fakes.rollups import with_levels

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
 
-from core.aggregation.commit import commit_run
 from core.aggregation.runs import AggregationRun
 from core.aggregation.runs import Staged as StagedResult
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import commit_run
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate, aggregate_table
 from core.model.rows import Row
 from core.store.columns import instant_text
+from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.json import server_instant_text
-from core.store.sqlserver.odbc import Session
-from core.transforms.aggregates import load_aggregates
+from core.store.sqlserver.statements import server_instant_text
+from core.transforms.loading import load_aggregates
 from tests.fakes.builders import commit, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import PersistentEngine

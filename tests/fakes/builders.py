@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
 from core.model.letters import LetterClaim, LetterHold
+from core.model.ports import Clock
 from core.model.rows import PlacedRow, Row
-from core.model.spans import SequenceNumber
-from core.settle.store.partitions import Partitions
+from core.settle.partition_store import Partitions
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

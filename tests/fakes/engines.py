@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from core.model.connection import EMBEDDED
+from core.model.policies import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from local.trials.replay_identity import memory_connection

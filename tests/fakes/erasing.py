@@ -4,23 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from core.aggregation.erase import ErasedRows
-from core.ledger.audit import audit
-from core.ledger.erasure.erasure import erasure_request
-from core.ledger.erasure.work import ErasureKind
-from core.ledger.faults import LedgerFault
-from core.ledger.recount import recount_rows, window
-from core.ledger.store.audit import AuditStore
-from core.ledger.store.erasures import Erasures
-from core.letters.keeper import Keeper
-from core.model.events import Event, PartitionId
-from core.model.spans import span
-from core.replay.run import ReplayKind
-from core.settle.erased import SubjectKey
-from core.store.stream import OneStream
+from core.aggregation.lake_upkeep import ErasedRows
+from core.audit.audit import audit, recount_rows, window
+from core.audit.faults import LedgerFault
+from core.audit.store import AuditStore
+from core.erasure.erasure import erasure_request
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind
+from core.letters.retry import Keeper
+from core.model.events import Event, PartitionId, span
+from core.model.policies import SubjectKey
+from core.replay.task import ReplayKind
+from core.store.database import OneStream
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import Task, TaskOrder
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates
 from tests.fakes.builders import STREAM, event
 from tests.fakes.plain_transform import ROW_CLASSES
 from tests.fakes.replaying import World

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from core.errors import PoisonEvent
-from core.model.bodies import body_decoder
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
+from core.model.transforms import body_decoder
 from examples.home_security.transform import Home, SensorReading
 
 VERSION = "hostile/1"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from core.model.commits import PartitionState
 from core.model.events import Event
+from core.model.property_values import encode_properties
 from core.model.rows import Row, row_table
-from core.model.values import encode_properties
 from core.store.columns import instant_text
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from core.model.aggregates import Count, Key, Most, aggregate_of, aggregate_table
-from core.model.rollups import Kept
+from core.model.aggregates import Count, Kept, Key, Most, aggregate_of, aggregate_table
 from examples.home_security.transform import SensorReading
 from hubledger.cli.ddl.aggregates import tables_text
 from tests.fakes.engines import SqliteEngine

@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 from deltalake import DeltaTable
 
-from core.aggregation.lake import MANIFEST, LakeFile, TableChange, TableState, manifest_json, state_of
-from core.aggregation.publish import hand_over, publish, tables_of
+from core.aggregation.lake_publication import hand_over, publish, tables_of
+from core.aggregation.lake_tables import MANIFEST, LakeFile, TableChange, TableState, manifest_json, state_of
 from core.aggregation.runs import AggregationRun, planned_run
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
+from core.remote.spark.lake_storage import FolderStorage
 from tests.fakes.aggregation_engines import SqliteAggregation, committed, finish, ingest
 from tests.fakes.builders import FakeClock, reading
 from tests.fakes.engines import SqliteEngine

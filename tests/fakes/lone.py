@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from core.ingest.journal import StoredJournal
-from core.model.clock import Clock
 from core.model.events import Event
+from core.model.ports import Clock
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
+from core.settle.attempts import Flight, StoredJournal
 from core.settle.settle import EventKilled
-from core.transforms.flight import Flight
 from tests.fakes.store import Store
 
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable
-from core.model.events import Event, Partition, PartitionId
-from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
-from core.model.spans import SequenceNumber
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.ports import BEFORE_FIRST, Extent, OffsetRefused, Place
 from tests.fakes.builders import EPOCH, partition
 
 Fails = Callable[[], bool]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from core.settle.attempts import Flight
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
-from core.transforms.flight import Flight
 from tests.fakes.store import Store
 
 

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import cast
 
-from core.letters.keeper import Keeper
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive
-from core.letters.redrive_run import RedriveKind
-from core.letters.store.listing import LetterListing
+from core.letters.listing import LetterListing
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveKind
+from core.letters.retry import Keeper
 from core.model.letters import MOVES, LetterPosition, OrderedMove
 from core.store.columns import numbers_json
-from core.store.stream import OneStream
+from core.store.database import OneStream
 from core.tasks.run import work_on
 from tests.fakes.redriving import request_redrive
 from tests.fakes.store import Store

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from core.model.bodies import NONE_UNKNOWN
+from core.model.transforms import NONE_UNKNOWN
 from core.store.migrations import OURS, load_migrations
 
 DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, row_table
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.settle import settle
 from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
 from tests.fakes.plain_transform import ROW_CLASSES, STANDING

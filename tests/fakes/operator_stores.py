@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from core.ledger.store.audit import AuditStore
-from core.ledger.store.burn_down import BurnDowns
-from core.ledger.store.ledger import Explanations, Ledger
-from core.ledger.store.purges import Purges
-from core.letters.store.listing import LetterListing
+from core.audit.store import AuditStore
+from core.ledger.burn_down_store import BurnDowns
+from core.ledger.explain import Explanations
+from core.ledger.store import Ledger
+from core.letters.listing import LetterListing
 from core.model.events import Stream
-from core.store.database import Database
-from core.store.stream import OneStream
+from core.purge.store import Purges
+from core.store.database import Database, OneStream
 from core.tasks.store import Tasks
 
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.model.transform import Transform
-from core.replay.job import ReplayJob
+from core.model.transforms import Transform
+from core.replay.pieces import ReplayJob
 from examples.flight_info.transform import FlightChange, FlightStatus
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, event

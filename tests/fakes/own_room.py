@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from core.store.migrations import ENGINES
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 
 TEXTS = {"0001_orders.sql": "CREATE TABLE parcel (parcel_id TEXT NOT NULL) STRICT;\n"}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from core.errors import PoisonEvent, RowsRefused
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 VERSION = "plain/1"

@@ -5,17 +5,15 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.letters.listing import LetterFilter
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive, redrive_of
-from core.letters.redrive_run import RedriveKind, redrive_task
-from core.letters.store.listing import LetterListing
-from core.model.clock import Clock
+from core.letters.listing import LetterFilter, LetterListing
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveKind, redrive_of, redrive_task
+from core.model.events import SequenceNumber
 from core.model.letters import OrderedMove, Selection
-from core.model.spans import SequenceNumber
-from core.model.tasks import TaskMove, TaskVerb
+from core.model.ports import Clock
 from core.store.columns import numbers_json
-from core.store.stream import OneStream
+from core.store.database import OneStream
 from core.tasks.run import SliceReport, open_task, work_on
+from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import TaskOrder
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store

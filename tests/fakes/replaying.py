@@ -6,17 +6,15 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.ingest.ingest import Means, ingest_batch
-from core.model.clock import Clock
-from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, Stream
-from core.model.hub import Place
+from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, SequenceNumber, Stream
 from core.model.letters import LetterPolicy
+from core.model.ports import Clock, Place
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.replay.job import LeftOut, PartitionRange, ReplayAsked, ReplayJob, replay_of, replay_request
-from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayKind, replay_task
-from core.replay.store.replays import Replays
+from core.model.transforms import Transform
+from core.replay.pieces import LeftOut, PartitionRange, ReplayAsked, ReplayJob, replay_of
+from core.replay.request import ReplayOrder, replay_request
+from core.replay.store import Replays
+from core.replay.task import ReplayKind, replay_task
 from core.settle.isolate import NOT_JOURNALED, Journal
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import TaskOrder, TaskRequest

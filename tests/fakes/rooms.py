@@ -4,7 +4,7 @@ from pathlib import Path
 
 from core.store.migrations import Migration, load_migrations, migrations_of
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.rooms import Room, room_of
+from core.transforms.loading import Room, room_of
 
 
 def _room(name: str) -> Room:

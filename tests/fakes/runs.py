@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from core.aggregation.runs import AggregationRun, Portion, Staged, StagedSlice, planned_run
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from core.model.aggregates import Aggregate, aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity

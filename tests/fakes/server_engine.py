@@ -9,10 +9,9 @@ from typing import Any
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import declared, row_table
-from core.store.columns import instant_of, quoted
-from core.store.decoding import row_reader
+from core.store.columns import instant_of, quoted, row_reader
+from core.store.sqlserver.connections import LongText, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import LongText, Session, connect
 from tests.fakes.kept import (
     SERVER,
     STAGED,

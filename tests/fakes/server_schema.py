@@ -5,7 +5,7 @@ import re
 import secrets
 from functools import cache
 
-from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.schema import migrate_server
 from tests.fakes.rooms import EXAMPLES, Rooms, all_migrations
 

@@ -7,23 +7,21 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
-from core.aggregation.store.commits import Aggregations
-from core.api.room_store import RoomStore
-from core.ingest.store import Attempts
-from core.ledger.books import PartitionBooks, PartitionLedger
-from core.ledger.ranges import pieces
-from core.ledger.store.audit import AuditStore
-from core.ledger.store.ledger import Ledger
-from core.ledger.sums import NOTHING, Commits
-from core.letters.redrive import Redrive, redrive_of
-from core.letters.store.letters import Letters
-from core.letters.store.redrives import Redrives
+from core.aggregation.store import Aggregations
+from core.api.room_operations import RoomStore
+from core.audit.audit import pieces
+from core.audit.faults import NOTHING, Commits
+from core.audit.store import AuditStore
+from core.ledger.store import Ledger
+from core.ledger.totals import PartitionBooks, PartitionLedger
+from core.letters.redrive import Redrive, Redrives, redrive_of
+from core.letters.store import Letters
 from core.model.events import Stream
-from core.replay.job import ReplayJob, replay_of
-from core.replay.store.replays import Replays
-from core.store.database import Database, PatientDatabase, Waiting
+from core.replay.pieces import ReplayJob, replay_of
+from core.replay.store import Replays
+from core.settle.attempts import Attempts
+from core.store.database import Database, OneStream, PatientDatabase, Waiting
 from core.store.memory import Memory
-from core.store.stream import OneStream
 from core.worker.ownership import Ownerships
 from examples.home_security.homes import Homes
 from tests.fakes.builders import STREAM

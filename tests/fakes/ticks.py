@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from core.aggregation.runs import AggregationRun, RunLimits
-from core.aggregation.spark import JobReport, JobRequest, JobState
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, aggregate
 from core.errors import EngineRefused, EngineUnreachable
 from examples.home_security.aggregates.home_activity import HomeActivity

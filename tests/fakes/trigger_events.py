@@ -13,8 +13,8 @@ from azure.functions.eventhub import EventHubTriggerConverter
 from azure.functions.meta import Datum
 
 from core.model.events import Event
-from core.remote.hub.wire import reader_over
-from handlers.adapters import to_batch
+from core.remote.hub.sdk_patches import reader_over
+from handlers.event_batches import to_batch
 from local.event_hubs.codec import encode
 from local.event_hubs.events import read_publication, stamp
 from local.functions_host.event_hub_inputs import Collection

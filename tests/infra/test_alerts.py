@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from croniter import croniter
 
-from core.ledger.books import Books, LetterBooks
+from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation
 from tests.fakes.builders import EPOCH, STREAM
 from tests.infra.policies import ALERTS
@@ -85,7 +85,7 @@ def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch()
     schedule = croniter(binding("watch", "timerTrigger")["schedule"], EPOCH, second_at_beginning=True)
     first, second = schedule.get_next(datetime), schedule.get_next(datetime)
     assert second - first == timedelta(minutes=1)
-    handler = (ROOT / "handlers" / "watch.py").read_text(encoding="utf-8")
+    handler = (ROOT / "handlers" / "timers.py").read_text(encoding="utf-8")
     assert re.findall(r'"action": "(\w+)"', handler) == ["watch_failed", "minute_failed"]
 
 
@@ -110,7 +110,7 @@ key = "InstrumentationKey=00000000-0000-0000-0000-000000000000"
 configure_azure_monitor(
     connection_string=f"{key};IngestionEndpoint={sys.argv[1]}", logger_name="hubledger", disable_offline_storage=True
 )
-log = logging.getLogger("hubledger.watch")
+log = logging.getLogger("hubledger.timers")
 log.setLevel(logging.INFO)
 log.info("books watched", extra={"action": "watch", "ledger_balanced": False, "lag_seconds": 3.5, "letters_open": 12})
 get_logger_provider().force_flush()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.store.queries import SQL
-from core.store.sqlserver.odbc import Access, token_attribute
-from core.transforms.rooms import Room
+from core.store.sqlserver.connections import Access, token_attribute
+from core.transforms.loading import Room
 from infra.hooks.database import USER, DatabaseUser, ServerDatabase
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import PAUSE

@@ -157,7 +157,7 @@ def test_a_new_transform_wins_over_the_one_that_was_provisioned() -> None:
     [
         ("function_app.py", "import no_such_module\n", "no_such_module"),
         ("function_app.py", "import azure.functions as func\napp = func.FunctionApp()\n", "without a single function"),
-        ("handlers/watch.py", "def broken(:\n", "SyntaxError"),
+        ("handlers/timers.py", "def broken(:\n", "SyntaxError"),
         ("requirements.txt", "azure-functions>=1.26\n", "must name one version"),
         ("requirements.txt", "azure-functions>=2; python_version >= '3.13'\n", "must name one version"),
     ],

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError, ServiceRequestError
 
-from core.aggregation.spark import JobRequest
-from core.remote.spark.livy import LivyJobs
-from core.remote.spark.package import package_version
+from core.aggregation.spark_engine import JobRequest
+from core.remote.spark.http_engines import LivyJobs
+from core.remote.spark.job_package import package_version
 from infra.hooks import lake
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import PAUSE, RIGHTS, NotYet, patiently

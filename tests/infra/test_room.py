@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from infra.hooks import room
 from infra.hooks.errors import HookRefused
 from infra.hooks.room import rights_of, rooms_in, sample_of, transform_in

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.model.rows import References
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Pending, wait_for
 from infra.hooks.rest import Rest, Service

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.model.backoff import Backoff
+from core.model.letters import Backoff
 
 SPANS = st.timedeltas(timedelta(0), timedelta(days=7))
 CHANCES = st.floats(0, 1)

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.errors import PoisonEvent
-from core.model.values import (
+from core.model.property_values import (
     EXACT,
     MOST_NESTED,
     Described,

@@ -1,4 +1,4 @@
-"""core/ingest/journal.py: what kills becomes a letter within few deaths, and nothing else does."""
+"""core/settle/attempts.py: what kills becomes a letter within few deaths, and nothing else does."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import ALONE, CAREFUL, StoredJournal
 from core.model.events import Event, EventBatch, PartitionId
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
+from core.settle.attempts import ALONE, CAREFUL, StoredJournal
 from core.settle.settle import EventKilled
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, events, reading, stamps

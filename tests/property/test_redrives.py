@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from core.errors import StoreFault
 from core.letters.redrive import Redrive
 from core.model.commits import LetterStatus
+from core.model.events import SequenceNumber
 from core.model.letters import LetterMove, OrderedMove
-from core.model.spans import SequenceNumber
 from tests.fakes.builders import keep_letters, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.memory_store import MemoryStore

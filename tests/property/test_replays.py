@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.model.rows import row_table
 from core.replay.diff import document
-from core.replay.job import ReplayJob
+from core.replay.pieces import ReplayJob
 from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.memory_store import MemoryStore

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.model.events import Event
 from core.remote.hub.host_values import to_host_event
-from handlers.adapters import to_batch
+from handlers.event_batches import to_batch
 from local.event_hubs.codec import (
     Described,
     Float,

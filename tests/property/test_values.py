@@ -11,8 +11,8 @@ from msgspec import structs
 
 from core.errors import DataRefused
 from core.model.commits import DeadLetter
+from core.model.property_values import decode_properties
 from core.model.rows import ReferenceKey, Row
-from core.model.values import decode_properties
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled
 from tests.fakes.kept import Engine, PersistentEngine

@@ -34,7 +34,7 @@ SHARED_FIELDS = 6  # of two classes that are one shape
 
 # The figures that the house must keep, by the names of their rows.
 LIMITS = {
-    "rooms in core/": 16,
+    "rooms in core/": 22,
     "floors of core/, by room": 9,
     "store modules named by engine": 0,
     "pass-through methods": 0,
@@ -52,10 +52,10 @@ LIMITS = {
     "hubledger: helpers with one caller, a 1,000 lines": 25,
     "names in two modules": 124,
     "pairs of classes with six fields in common": 43,
-    "walk: event": 10,
-    "walk: letter": 10,
-    "walk: replay": 11,
-    "walk: status": 7,
+    "walk: event": 8,
+    "walk: letter": 8,
+    "walk: replay": 10,
+    "walk: status": 6,
 }
 
 

@@ -9,13 +9,14 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from core.api.operation import Nothing, Operation
+from core.api.operation import Operation
 from core.api.problems import PREFIX, TYPES
 from core.api.route import LEVELS, Route, linked
-from core.ledger.faults import FaultKind
-from core.ledger.recount import MOST_NUMBERS
+from core.audit.audit import MOST_NUMBERS
+from core.audit.faults import FaultKind
 from core.letters.redrive import MOST_OPEN as MOST_REDRIVES
-from core.replay.job import MOST_OPEN
+from core.model.shapes import Nothing
+from core.replay.pieces import MOST_OPEN
 from examples.home_security.routes import LINK
 from handlers.api import OPERATIONS, OWN, ROUTES
 from handlers.operations.revealed import LARGEST_SHOWN

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from core.transforms.contract.whole import check_transform
+from core.transforms.loading import check_transform
 from hubledger.testing import assert_poison, check_any_body, event_of
 from tests.fakes.written_modules import WrittenModules, written_modules
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "bodies.md").read_text(encoding="utf-8")
-BODIES = ROOT / "core" / "model" / "bodies.py"
+BODIES = ROOT / "core" / "model" / "transforms.py"
 GENERATED = ROOT / "tests" / "fixtures" / "order_pb2.py.txt"  # by the command of the page, with protobuf 5.29
 FORMATS = ("gzip", "Avro", "Protobuf", "Lines of CSV", "Several events in one body")
 

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from core.errors import SettingsRefused
-from core.remote.hub import consumer
+from core.remote.hub import client as consumer
 from core.settings import read_settings
 from local.feed.businesses import HOMES
 from local.feed.homes import Script, home_minutes
@@ -63,7 +63,7 @@ def test_every_function_and_class_of_the_walk_is_defined() -> None:
 
 
 def test_the_adapter_reads_every_word_of_the_host() -> None:
-    adapter = (ROOT / "handlers" / "adapters.py").read_text(encoding="utf-8")
+    adapter = (ROOT / "handlers" / "event_batches.py").read_text(encoding="utf-8")
     assert set(CLASSES) >= HOST_WORDS
     assert [word for word in sorted(HOST_WORDS) if f'"{word}"' not in adapter] == []
 
@@ -78,9 +78,7 @@ def test_a_statement_of_the_walk_is_in_the_file_that_it_names() -> None:
 
 def test_every_setting_is_in_the_page_of_settings() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    source = "".join(
-        (ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/connection.py")
-    )
+    source = "".join((ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/policies.py"))
     names = set(re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source))
     assert {"STORE_CONNECTION", "EVENTHUB_NAME", "TRANSFORM"} <= names
     assert {name for name in names if f"`{name}`" not in page} == set()

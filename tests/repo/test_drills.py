@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.model.tasks import TaskKind
+from core.tasks.statuses import TaskKind
 from core.tasks.store import Tasks
 from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.acceptance.api.served import HUB, Served

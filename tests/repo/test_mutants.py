@@ -14,8 +14,8 @@ from tests.repo.product import ROOT, text_of
 
 # The subjects that the product is for, each with the fewest mutants that it must have.
 SUBJECTS = {
-    **dict.fromkeys(("core/ingest", "core/letters", "core/replay", "core/ledger", "core/store", "sql/queries"), 10),
-    **dict.fromkeys(("core/settle", "core/aggregation"), 5),
+    **dict.fromkeys(("core/ingest", "core/letters", "core/replay", "core/store", "sql/queries"), 10),
+    **dict.fromkeys(("core/settle", "core/aggregation", "core/ledger", "core/audit"), 5),
     **dict.fromkeys(("handlers", "local/event_hubs", "local/functions_host"), 3),
 }
 

@@ -2,7 +2,7 @@
 
 import re
 
-from core.model.retention import DEFAULT_DAYS
+from core.model.policies import DEFAULT_DAYS
 from core.store.migrations import load_migrations
 from tests.repo.product import ROOT
 

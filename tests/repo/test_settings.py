@@ -27,9 +27,7 @@ HOST_JSON: dict[str, Any] = json.loads((ROOT / "host.json").read_text(encoding="
 
 def in_code() -> set[str]:
     """Return the settings that core reads, and those that the timers of handlers/ read to be indexed."""
-    source = "".join(
-        (ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/connection.py")
-    )
+    source = "".join((ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/policies.py"))
     timers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "handlers").glob("*.py"))
     schedules = re.findall(r'os\.environ\.get\("(\w+)"\)', timers)
     return {*re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source), *schedules} - BY_THE_PLATFORM

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.model.events import Event
-from core.transforms.rooms import Room, rooms_of
+from core.transforms.loading import Room, rooms_of
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
 from tests.fakes.rooms import Rooms

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from core.model.events import Event
 from core.model.rows import ReferenceKey, Row, row_table
-from core.model.transform import Transform
-from core.transforms import load_transform
-from core.transforms.rooms import TRANSFORM, Room, module_of
+from core.model.transforms import Transform
+from core.transforms.loading import TRANSFORM, Room, load_transform, module_of
 from local.feed.businesses import UnknownDomain, folder_of, transform_named
 from local.feed.event_file import Line, read_sample, samples_in
 from local.trials.outcomes import Outcome, outcome_of

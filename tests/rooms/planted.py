@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
-from core.transforms.rooms import Room
+from core.transforms.loading import Room, load_aggregates, load_transform
 from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.types import ENGINES
 from tests.fakes.written_modules import written_modules

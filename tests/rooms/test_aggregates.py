@@ -10,8 +10,7 @@ import pytest
 
 from core.aggregation.runs import planned_run
 from core.model.aggregates import Aggregate
-from core.transforms.aggregates import load_aggregates
-from core.transforms.rooms import Room
+from core.transforms.loading import Room, load_aggregates
 from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, committed, engines
 from tests.fakes.rollups import rolled, windows_of, with_levels
 from tests.fakes.rooms import Rooms

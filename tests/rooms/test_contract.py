@@ -7,8 +7,8 @@ from core.errors import RowsRefused
 from core.ingest.ingest import ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row
-from core.model.transform import Transform
-from core.transforms.rooms import Room
+from core.model.transforms import Transform
+from core.transforms.loading import Room
 from tests.fakes.builders import batch
 from tests.fakes.kept import Engine
 from tests.fakes.one_pass import assert_equals_one_pass

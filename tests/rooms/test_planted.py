@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InvalidTransform, SchemaMismatch
-from core.transforms.rooms import Room, rooms_of
+from core.transforms.loading import Room, rooms_of
 from tests.fakes.aggregation_engines import engines
 from tests.fakes.memory_store import MemoryStore
 from tests.rooms import test_aggregates as aggregates

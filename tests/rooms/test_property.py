@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.errors import InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from tests.fakes.builders import batch, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.memory_store import MemoryStore

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import MissingReference, PoisonEvent
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from hubledger.testing import check_deterministic, check_replay_identity
 from local.trials.outcomes import fault_of_rows, shown
 from tests.rooms.found import known_after, lines_of, outcomes_of, samples_of, transform_of

@@ -4,19 +4,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from core.ledger.audit import audit
-from core.ledger.recount import recount_rows
-from core.ledger.store.audit import AuditStore
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.events import PartitionId
+from core.audit.audit import audit, recount_rows
+from core.audit.store import AuditStore
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import LetterPosition
 from core.model.rows import Row, row_table
-from core.model.spans import SequenceNumber, Span
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.store.columns import fields_of
-from core.store.stream import OneStream
-from core.transforms.rooms import Room
+from core.store.database import OneStream
+from core.transforms.loading import Room
 from tests.fakes.builders import STREAM
 from tests.fakes.kept import Engine, KeptLetter
 from tests.fakes.moving import requeue

@@ -6,7 +6,7 @@ from dataclasses import replace
 from core.errors import PoisonEvent
 from core.model.events import Event
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.faulty_database import Killed
 from tests.fakes.plain_transform import PLAIN, transform

@@ -8,19 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from core.audit.audit import MOST_NUMBERS, Audit, Reading, audit, recount_rows, window
+from core.audit.faults import LedgerFault
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ledger.audit import Audit, audit
 from core.ledger.explain import Explanation, explain
-from core.ledger.faults import LedgerFault
-from core.ledger.ranges import Reading
-from core.ledger.recount import MOST_NUMBERS, recount_rows, window
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.events import PartitionId
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
-from core.model.spans import SequenceNumber
-from core.replay.run import ReplayKind
+from core.replay.task import ReplayKind
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Literal
 
-from core.ingest.trigger import HostCheckpoint
+from core.ingest.stalled_partitions import HostCheckpoint
 from core.model.commits import Checkpoint
 from core.model.events import Event, Partition
 from tests.simulation.hub import SimulatedHub

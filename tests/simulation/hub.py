@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from core.model.events import Event
-from core.model.spans import SequenceNumber
+from core.model.events import Event, SequenceNumber
 from tests.fakes.builders import EPOCH, FakeClock
 from tests.fakes.memory_hub import Fails, MemoryHub
 

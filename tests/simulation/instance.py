@@ -6,26 +6,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.ingest.fuse import Fuse
+from core.incarnations.hub_check import HubVerification, VerifiedHub
+from core.incarnations.next_incarnation import IncarnationMeans, Incarnations
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means
-from core.ingest.journal import StoredJournal
-from core.ingest.silence import SilenceCheck
-from core.ingest.trigger import HostCheckpoints
-from core.ledger.next_incarnation import IncarnationMeans
-from core.ledger.store.incarnations import Incarnations
-from core.letters.keeper import Keeper
-from core.model.clock import Clock
+from core.ingest.stalled_partitions import HostCheckpoints, SilenceCheck
+from core.letters.retry import Keeper
 from core.model.events import Event
 from core.model.letters import LetterPolicy
+from core.model.policies import Fuse
+from core.model.ports import Clock
 from core.model.rows import References, Row
-from core.model.transform import Transform
-from core.replay.run import ReplayKind
+from core.model.transforms import Transform
+from core.replay.task import ReplayKind
+from core.settle.attempts import Flight, StoredJournal
 from core.settle.settle import EventKilled
-from core.store.clock import store_clock
-from core.store.database import Database, Waiting
-from core.transforms.flight import Flight
+from core.store.database import Database, Waiting, store_clock
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.faulty_database import Killed
 from tests.fakes.store import Store

@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from core.errors import ReplayRefused, StreamIncarnationChanged, TaskOverlap, TooManyTasks, VersionChanged
-from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
-from core.model.events import PartitionId
-from core.model.hub import Place
+from core.incarnations.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
-from core.model.spans import SequenceNumber
-from core.model.tasks import TaskMove, TaskVerb
-from core.store.stream import StreamClosed
+from core.model.ports import Place
+from core.store.database import StreamClosed
 from core.tasks.run import note_fault, open_parts, work_on
+from core.tasks.statuses import TaskMove, TaskVerb
 from tests.fakes.moving import discard, redriving, requeue
 from tests.fakes.replaying import order, request_replay
 from tests.simulation.instance import Instance

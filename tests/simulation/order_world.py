@@ -11,17 +11,14 @@ from uuid import UUID
 from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, ReplayRefused, TaskOverlap
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import SilenceCheck
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, next_due_at, retry_chunk
-from core.model.backoff import Backoff
-from core.model.clock import Clock
-from core.model.events import Event, PartitionId
-from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
+from core.ingest.stalled_partitions import SilenceCheck
+from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.letters import Backoff, LetterChunk, LetterPolicy, LetterPosition
+from core.model.ports import Clock
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
-from core.replay.run import ReplayKind
+from core.model.transforms import Transform
+from core.replay.task import ReplayKind
 from core.store.database import Database
 from core.store.script import Script
 from core.tasks.run import open_parts, work_on

@@ -10,21 +10,18 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
+from core.audit.audit import Reading, audit
 from core.errors import TaskOverlap, TooManyTasks
-from core.ledger.audit import audit
-from core.ledger.ranges import Reading
-from core.ledger.retention.purge import purge_request
-from core.ledger.retention.work import PurgeKind
-from core.letters.listing import LetterFilter
-from core.letters.redrive import LetterOrder
-from core.letters.redrive_run import RedriveKind
-from core.letters.store.listing import LetterListing
+from core.letters.listing import LetterFilter, LetterListing
+from core.letters.redrive import LetterOrder, RedriveKind
 from core.model.events import PartitionId
 from core.model.letters import OrderedMove
-from core.model.retention import DEFAULT_DAYS
-from core.model.tasks import TaskKind, TaskMove
-from core.store.stream import OneStream
+from core.model.policies import DEFAULT_DAYS
+from core.purge.purge import purge_request
+from core.purge.task import PurgeKind
+from core.store.database import OneStream
 from core.tasks.run import open_task, work_on
+from core.tasks.statuses import TaskKind, TaskMove
 from core.tasks.task import TaskOrder
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore

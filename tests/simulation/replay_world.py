@@ -9,13 +9,12 @@ from uuid import UUID
 
 from core.errors import InfrastructureFault, ReplayRefused, TaskOverlap
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
+from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
-from core.model.tasks import TaskMove, TaskVerb
-from core.replay.run import ReplayKind
+from core.replay.task import ReplayKind
 from core.store.script import Script
 from core.tasks.run import open_parts, work_on
+from core.tasks.statuses import TaskMove, TaskVerb
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub

@@ -5,7 +5,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
 

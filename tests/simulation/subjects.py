@@ -6,39 +6,36 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, cast
 
-from core.aggregation.spark import JobReport, JobRequest, JobState
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState
+from core.aggregation.store import Aggregations
 from core.aggregation.tick import Aggregation, aggregate
+from core.audit.audit import audit, stream_faults
+from core.audit.store import AuditStore
+from core.audit.task import AuditAsked, AuditKind, audit_request
+from core.erasure.erasure import erasure_request
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind
 from core.errors import TaskOverlap
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import SilenceCheck
-from core.ledger.audit import audit, stream_faults
-from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
-from core.ledger.erasure.erasure import erasure_request
-from core.ledger.erasure.work import ErasureKind
-from core.ledger.next_incarnation import (
+from core.incarnations.next_incarnation import (
     HubFits,
     IncarnationMeans,
     IncarnationOrder,
+    Incarnations,
     StateDiffers,
     next_incarnation,
 )
-from core.ledger.retention.purge import purge_request
-from core.ledger.retention.work import PurgeKind
-from core.ledger.store.audit import AuditStore
-from core.ledger.store.erasures import Erasures
-from core.ledger.store.incarnations import Incarnations
-from core.ledger.store.purges import Purges
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.backoff import Backoff
-from core.model.events import Event, PartitionId
-from core.model.letters import LetterPolicy, LetterPosition
-from core.model.retention import DEFAULT_DAYS
-from core.model.spans import SequenceNumber, Span
-from core.replay.run import ReplayKind
-from core.store.stream import OneStream
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, ingest_batch
+from core.ingest.stalled_partitions import SilenceCheck
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event, PartitionId, SequenceNumber, Span
+from core.model.letters import Backoff, LetterPolicy, LetterPosition
+from core.model.policies import DEFAULT_DAYS
+from core.purge.purge import purge_request
+from core.purge.store import Purges
+from core.purge.task import PurgeKind
+from core.replay.task import ReplayKind
+from core.store.database import OneStream
 from core.tasks.run import Kind, open_parts, open_task, work_on
 from core.tasks.store import Tasks
 from core.tasks.task import TaskOrder, report_text

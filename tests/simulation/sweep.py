@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from core.errors import InfrastructureFault
-from core.model.clock import Clock
+from core.model.ports import Clock
 from core.store.script import Script
 from tests.fakes.builders import FakeClock, stamps
 from tests.fakes.faulty_database import Killed

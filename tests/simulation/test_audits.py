@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.ledger.balance import read_books
+from core.ledger.store import read_books
 from tests.simulation.histories import History, audit_now, history
 from tests.simulation.seeds import seeds
 

@@ -13,12 +13,11 @@ from datetime import timedelta
 import pytest
 
 from core.errors import HubledgerError, InfrastructureFault
+from core.incarnations.hub_check import HubVerification
+from core.incarnations.next_incarnation import IncarnationMeans, IncarnationOrder, Incarnations, next_incarnation
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import SilenceCheck
-from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
-from core.ledger.store.incarnations import Incarnations
+from core.ingest.stalled_partitions import SilenceCheck
 from core.model.events import Event
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from core.ledger.audit import audit
-from core.ledger.balance import read_books
+from core.audit.audit import audit, recount_rows
 from core.ledger.explain import explain
-from core.ledger.recount import recount_rows
-from core.ledger.retention.purge import purge_of
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
+from core.ledger.store import read_books
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.purge.purge import purge_of
 from tests.fakes.engines import SqliteEngine
 from tests.simulation.purge_world import COPIED, READINGS, UNCHAINED, PurgeWorld
 from tests.simulation.seeds import seeds

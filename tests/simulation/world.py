@@ -17,14 +17,12 @@ from core.errors import (
     PartitionStopped,
     StreamIncarnationChanged,
 )
-from core.ingest.fuse import Fuse
 from core.ingest.ingest import ingest_batch
-from core.ingest.silence import Healed, Unhealed
+from core.ingest.stalled_partitions import Healed, Unhealed
 from core.letters.retry import claim_due, next_due_at, retry_chunk
-from core.model.backoff import Backoff
-from core.model.events import Event
-from core.model.letters import LetterChunk, LetterPolicy
-from core.model.spans import SequenceNumber
+from core.model.events import Event, SequenceNumber
+from core.model.letters import Backoff, LetterChunk, LetterPolicy
+from core.model.policies import Fuse
 from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.sqlite_eyes import SqliteEyes

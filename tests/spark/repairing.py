@@ -4,11 +4,9 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from core.aggregation.kinds import ALL_DAYS, Days, Order, OrderedKind, RunOrder
-from core.aggregation.orders import place
-from core.aggregation.runs import AggregationRun, Portion, Staged
-from core.aggregation.store.commits import Aggregations
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines, place
+from core.aggregation.runs import ALL_DAYS, AggregationRun, Days, Order, OrderedKind, Portion, RunOrder, Staged
+from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY

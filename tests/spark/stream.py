@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 
 from core.errors import MissingReference, PoisonEvent
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
+from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.model.letters import RetryReport
 from core.model.rows import References, Row
-from core.replay.job import ReplayJob
-from core.replay.ranges import ReplayOrder
-from core.transforms import load_transform
+from core.replay.pieces import ReplayJob
+from core.replay.request import ReplayOrder
+from core.transforms.loading import load_transform
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition
 from tests.fakes.erasing import ErasingWorld as Replays

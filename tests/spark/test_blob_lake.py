@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from core.aggregation.lake import NO_TABLE, Mark, TableChange
-from core.aggregation.publish import states_of
+from core.aggregation.lake_publication import states_of
+from core.aggregation.lake_tables import NO_TABLE, Mark, TableChange
 from core.errors import LakeUnreachable
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import BlobStorage
-from core.transforms.aggregates import find_aggregate
+from core.remote.spark.lake_storage import BlobStorage
+from core.transforms.loading import find_aggregate
 from jobs.lake import gold_layout
 from jobs.lake_files import CONNECTION, read_files
 from local.stack import azurite

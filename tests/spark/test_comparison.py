@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from typing import Any
 
-from core.aggregation.kinds import Days
+from core.aggregation.runs import Days
 from core.model.aggregates import EPOCH, SLICES
 from jobs.comparison import DIFFERING, EQUAL, MOVED, RIGHT, STORED, VERDICT, SliceFigures, figures, judged, targets
 from jobs.tables import Run

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from core.aggregation.runs import AggregationRun
-from core.aggregation.spark import SparkEngine
-from core.remote.spark.databricks import DatabricksEngine
-from core.remote.spark.livy import LivyEngine, LivyJobs
-from core.remote.spark.local import LocalEngine, LocalSpark
-from core.remote.spark.package import ARCHIVE, package_version
+from core.aggregation.spark_engine import SparkEngine
+from core.remote.spark.http_engines import DatabricksEngine, LivyEngine, LivyJobs
+from core.remote.spark.job_package import ARCHIVE, package_version
+from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from jobs.package import write_package
 from tests import patience
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed

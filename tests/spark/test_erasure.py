@@ -9,19 +9,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from core.aggregation.erase import ErasedRows, erase_rows
-from core.aggregation.store.pipeline import Pipelines
-from core.ledger.erasure.erasure import erased_by, erasure_request
-from core.ledger.erasure.work import ErasureKind
-from core.ledger.store.erasures import Erasures
-from core.model.events import PartitionId
-from core.model.spans import span
+from core.aggregation.lake_upkeep import ErasedRows, erase_rows
+from core.aggregation.orders import Pipelines
+from core.erasure.erasure import erased_by, erasure_request
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind
+from core.model.events import PartitionId, span
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
-from core.store.stream import OneStream
+from core.remote.spark.lake_storage import FolderStorage
+from core.store.database import OneStream
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import Task, TaskOrder
-from core.transforms.aggregates import find_aggregate
+from core.transforms.loading import find_aggregate
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.builders import STREAM, stamps
 from tests.fakes.erasing import KEY

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.kinds import Days
+from core.aggregation.runs import Days
 from core.model.aggregates import aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import Home, HomeAlert, SensorReading

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-import core.aggregation.commit
-from core.aggregation.commit import next_portion
-from core.aggregation.kinds import Order
-from core.aggregation.store.pipeline import Pipelines
+import core.aggregation.tick
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import Order
+from core.aggregation.tick import next_portion
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
-from core.transforms.aggregates import find_aggregate
+from core.remote.spark.lake_storage import FolderStorage
+from core.transforms.loading import find_aggregate
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.builders import EPOCH
 from tests.spark.readings import NOON, gas, switch
@@ -102,7 +102,7 @@ def test_windows_that_a_replay_empties_or_moves_leave_the_table(world: World, fo
 def test_a_lake_that_was_away_is_written_whole_and_counts_slices_of_a_refused_attempt_once(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)
     homes = [f"home-{number}" for number in range(6)]
     folder.touch()  # a file where the folder has to be
     world.commit([gas(home) for home in homes])

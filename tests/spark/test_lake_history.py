@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from core.aggregation.publish import hand_over_rows
+from core.aggregation.lake_publication import hand_over_rows
 from core.model.aggregates import aggregate_table
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
+from core.remote.spark.lake_storage import FolderStorage
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.history import History, open_history
 from jobs.rebuild_aggregate import rebuild

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from core.aggregation.publish import hand_over
+from core.aggregation.lake_publication import hand_over
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
-from core.transforms.aggregates import find_aggregate
+from core.remote.spark.lake_storage import FolderStorage
+from core.transforms.loading import find_aggregate
 from jobs.lake_files import open_lake
 from jobs.lake_rows import rows_as_of
 from tests.fakes.aggregation_engines import HOME_ACTIVITY

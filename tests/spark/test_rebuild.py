@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.kinds import Days
+from core.aggregation.runs import Days
 from core.aggregation.tick import aggregate
 from core.errors import StoreUnavailable
 from core.model.aggregates import aggregate_table
@@ -67,7 +67,7 @@ def test_slices_of_an_open_run_are_compared_at_its_cut_and_its_others_at_the_one
     world.settle()
     world.commit([gas(home, ppm=9) for home in HOMES])
     world.tick()
-    monkeypatch.setattr("core.aggregation.commit.PORTION", 1)
+    monkeypatch.setattr("core.aggregation.tick.PORTION", 1)
     with pytest.raises(StoreUnavailable):
         aggregate(replace(world.own, store=DyingStore(world.store, 3)), HOME_ACTIVITY)
     still = rebuild(world.tables, OF)

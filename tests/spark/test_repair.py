@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.aggregation.kinds import ALL_DAYS, Days
+from core.aggregation.runs import ALL_DAYS, Days
 from core.aggregation.tick import aggregate
 from core.errors import StoreUnavailable
 from core.model.aggregates import aggregate_table
@@ -52,7 +52,7 @@ def test_a_repair_outlives_its_job_its_tick_and_the_commits_beside_it(
     fill(world)
     world.settle()
     spoil(world)
-    monkeypatch.setattr("core.aggregation.commit.PORTION", 1)
+    monkeypatch.setattr("core.aggregation.tick.PORTION", 1)
     order(world, "repair")
     world.engine.fates = [Fate.KILLED_BEFORE, Fate.KILLED_DURING, Fate.TWICE]
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_a_repair_that_gives_up_halfway_leaves_right_windows_and_increments_go_o
     fill(world)
     world.settle()
     spoil(world)
-    monkeypatch.setattr("core.aggregation.commit.PORTION", 1)
+    monkeypatch.setattr("core.aggregation.tick.PORTION", 1)
     order(world, "repair")
     world.tick()
     with pytest.raises(StoreUnavailable):

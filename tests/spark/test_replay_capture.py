@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
-from core.model.events import Event, EventBatch
-from core.model.spans import SequenceNumber
-from core.replay.job import ReplayJob
-from core.replay.run import ReplayKind
+from core.model.events import Event, EventBatch, SequenceNumber
+from core.replay.pieces import ReplayJob
+from core.replay.task import ReplayKind
 from core.store.sqlite.database import SqliteDatabase
 from core.tasks.run import open_parts, work_on
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.capture import partition_of, read_events
 from jobs.replay_capture import EVER, Replayed, TableDiff, parse, replay

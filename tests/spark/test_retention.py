@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import planned_run
+from core.aggregation.tick import remove_old_windows
 from jobs.aggregate import Execution, aggregate
 from tests.fakes.aggregation_engines import committed
 from tests.fakes.kept_activity import KEEP, KEPT_ACTIVITY, OF, KeptActivity, create_tables

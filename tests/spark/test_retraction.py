@@ -10,11 +10,10 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from core.aggregation import commit
-from core.aggregation.commit import commit_run
+from core.aggregation import tick as commit
 from core.aggregation.runs import AggregationRun, Staged, planned_run
-from core.model.aggregates import SLICES, Aggregate, Count, Key, Sum, aggregate_table
-from core.model.rollups import DAY
+from core.aggregation.tick import commit_run
+from core.model.aggregates import DAY, SLICES, Aggregate, Count, Key, Sum, aggregate_table
 from core.model.rows import Text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from core.aggregation.kinds import Days, Order, overflow_text
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import Days, Order, overflow_text
 from core.model.aggregates import aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.rebuild_aggregate import rebuild

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
+from core.remote.spark.lake_storage import FolderStorage
 from tests.spark.readings import gas
 from tests.spark.world import World
 

@@ -7,9 +7,9 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from core.aggregation.lake import Lake
+from core.aggregation.lake_tables import Lake
 from core.aggregation.runs import RunLimits
-from core.aggregation.spark import JobReport, JobRequest, JobState
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
 from core.model.aggregates import Aggregate, aggregate_table

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench.wire import Wire
+from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Session, connect
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.fakes.store import Store
 

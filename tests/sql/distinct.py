@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import fields as fields_of_struct
 
 from core.aggregation.runs import Cut, Portion
-from core.model.events import Event, Position
+from core.model.events import Event, Position, Span
 from core.model.rows import ReferenceKey, Row
-from core.model.spans import Span
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.sql.statements import STATES, portion_of

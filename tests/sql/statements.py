@@ -10,26 +10,21 @@ from uuid import UUID
 
 from msgspec import structs
 
-from core.aggregation.kinds import ALL_DAYS, Order, RunOrder
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Part, Portion, Staged
-from core.aggregation.store.commits import close_script, ended_script, portion_script, stop_script
-from core.aggregation.store.pipeline import discard_result_script, discard_run_script
-from core.aggregation.store.plans import plan_script
-from core.ledger.audit_task import AuditAsked, audit_request
-from core.ledger.erasure.found import FoundPiece
-from core.ledger.minutes import Minute
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece, SettledLetter
-from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
-from core.ledger.store.erasure_scripts import Erase, closing_script
-from core.ledger.store.erasure_scripts import piece_script as erasure_script
-from core.ledger.store.incarnations import Opening, opening_script
-from core.ledger.store.ledger import minute_script
-from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
+from core.aggregation.orders import discard_result_script, discard_run_script
+from core.aggregation.runs import ALL_DAYS, NO_CUT, AggregationRun, Cut, Failure, Order, Part, Portion, RunOrder, Staged
+from core.aggregation.store import close_script, ended_script, plan_script, portion_script, stop_script
+from core.audit.task import AuditAsked, audit_request
+from core.erasure.erasure import FoundPiece
+from core.erasure.store import Erase, closing_script
+from core.erasure.store import piece_script as erasure_script
+from core.incarnations.next_incarnation import Opening, opening_script
+from core.ledger.store import minute_script
+from core.ledger.totals import Minute
 from core.ledger.whereabouts import LedgerRange
-from core.letters.redrive import RedriveAsked, RedrivePiece, RedriveRange, redrive_of, redrive_request
-from core.letters.store.letters import claim_script, move_script, retry_script, taking_script
-from core.letters.store.redrives import close_script as close_redrive_script
-from core.letters.store.redrives import piece_script
+from core.letters.listing import RedriveRange
+from core.letters.redrive import RedriveAsked, RedrivePiece, piece_script, redrive_of, redrive_request
+from core.letters.redrive import close_script as close_redrive_script
+from core.letters.store import claim_script, move_script, retry_script, taking_script
 from core.model.aggregates import SLICES
 from core.model.commits import (
     BatchCommit,
@@ -41,30 +36,33 @@ from core.model.commits import (
     SequenceGap,
     Settled,
 )
-from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
+from core.model.events import Event, Incarnation, Partition, PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, OrderedMove, RetryCommit
-from core.model.retention import DEFAULT_DAYS
+from core.model.policies import DEFAULT_DAYS, SubjectKey
 from core.model.rows import PlacedRow, ReferenceKey, row_table
-from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, PartitionRange, ReplayAsked, replay_request
-from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.replay.store.scripts import close_script as close_replay_script
-from core.replay.store.scripts import (
-    commit_script,
-    note_script,
-    rehearsal_script,
+from core.purge.purge import BY_STREAM, LedgerPiece, LetterPiece, PurgeTarget, RowPiece, SettledLetter, purge_request
+from core.purge.store import ledger_script, letter_script, retracted_steps, row_script, row_steps
+from core.replay.pieces import (
+    CarriedState,
+    PartitionProgress,
+    PartitionRange,
+    Piece,
+    RehearsedPiece,
+    ReplayAsked,
+    ReplayCommit,
 )
-from core.settle.erased import SubjectKey
-from core.settle.store.gaps import noting_script
-from core.settle.store.partitions import batch_script
+from core.replay.request import replay_request
+from core.replay.store import close_script as close_replay_script
+from core.replay.store import commit_script, note_script, rehearsal_script
+from core.settle.partition_store import batch_script, noting_script
 from core.store.columns import instant_text
 from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
-from core.store.sqlserver.rows import rows_query
+from core.store.sqlserver.statements import rows_query
 from core.tasks.store import Ending, advance_steps, open_script
 from core.tasks.task import Advance, Task, TaskOrder, TaskPart, TaskRequest
-from core.transforms.aggregates import find_aggregate, load_aggregates
+from core.transforms.loading import find_aggregate, load_aggregates
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.rooms import all_migrations
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of

@@ -13,8 +13,8 @@ from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Count, Key, aggregate_of, aggregate_table
 from core.model.rows import KEY_BYTES
 from core.store.columns import instant_text
-from core.store.windows import window_reader
-from core.transforms.aggregates import find_aggregate, load_aggregates
+from core.store.window_statements import window_reader
+from core.transforms.loading import find_aggregate, load_aggregates
 from examples.home_security.transform import SensorReading
 from hubledger.cli.ddl.aggregates import added_text, source_index_text, tables_text
 from hubledger.cli.ddl.types import ENGINES, Engine

@@ -7,7 +7,7 @@ import pytest
 
 from core.model.aggregates import aggregate_table
 from core.store.script import of_rows
-from core.store.sqlserver.rows import rows_query
+from core.store.sqlserver.statements import rows_query
 from examples.home_security.aggregates.home_activity import HomeActivity
 from hubledger.cli.ddl.room import room_text
 from tests.fakes.declared import forgotten, named_by_words

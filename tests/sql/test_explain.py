@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.store.commits import Aggregations
+from core import DEFAULT_TRANSFORM
+from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
-from core.letters.store.letters import Letters
+from core.letters.store import Letters
 from core.model.letters import LetterClaim
-from core.model.room import DEFAULT_TRANSFORM
-from core.replay.store.replays import Replays
-from core.settle.store.partitions import Partitions
+from core.replay.store import Replays
+from core.settle.partition_store import Partitions
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.batch import run_batch, run_text
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from local.explain import TRANSACTIONS, explained, lock_lines, main
 from tests.checkout import ROOT
 from tests.offenders import holds_for

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.kinds import overflow_text
-from core.aggregation.silver import ROWS
-from core.transforms.contract.form import VERSION_LENGTH
-from core.transforms.contract.names import LONGEST, LONGEST_TABLE, fault_of_table
+from core.aggregation.lake_tables import ROWS
+from core.aggregation.runs import overflow_text
+from core.transforms.contract import LONGEST, LONGEST_TABLE, VERSION_LENGTH, fault_of_table
 from hubledger.cli.scaffold.design import LONGEST_ROOM
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.lengths import lengths
 from tests.offenders import holds_for
 
 LONGEST_AGGREGATE = LONGEST_TABLE - len("_staged")
-LEVELS = 14  # a finest of less than a second, one second, and the twelve prime factors of a day: core/model/rollups.py
+LEVELS = (
+    14  # a finest of less than a second, one second, and the twelve prime factors of a day: core/model/aggregates.py
+)
 NAMES = ["a" * LONGEST_AGGREGATE] * LEVELS
 BLOB = f"abfss://{'c' * 63}@{'a' * 24}.dfs.core.windows.net/{'p' * 1024}"  # the longest address of a blob
 LONGEST_TEXTS = {  # the longest text that the checks let a user choose, by the column that holds it

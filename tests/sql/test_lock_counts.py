@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from core.aggregation.commit import PORTION
-from core.ledger.retention.work import PurgeKind
+from core.aggregation.tick import PORTION
+from core.model.commits import ROWS_AT_ONCE
 from core.model.letters import TRANSACTION_LIMIT
-from core.model.locks import ROWS_AT_ONCE
+from core.purge.task import PurgeKind
 from core.store.queries import load_queries
 from core.store.script import RowVerb, of_rows
-from core.store.sqlserver.rows import rows_query
-from core.transforms.aggregates import load_aggregates
+from core.store.sqlserver.statements import rows_query
+from core.transforms.loading import load_aggregates
 from local.explain import uses_of
 from tests.checkout import ROOT
 from tests.offenders import holds_for

@@ -8,7 +8,7 @@ from core.model.aggregates import aggregate_table
 from core.model.rows import row_table
 from core.store.queries import load_queries
 from core.store.sqlserver.batch import step_text
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates
 from local.explain import uses_of
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for

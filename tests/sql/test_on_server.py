@@ -14,13 +14,13 @@ import pytest
 from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
 from core.ingest.ingest import Means, ingest_batch
-from core.model.clock import Clock
+from core.model.ports import Clock
 from core.store.columns import place_of
 from core.store.memory import Memory
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
+from core.store.sqlserver.connections import LongText, Session, connect, load_driver
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import LongText, Session, connect, load_driver
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
 from tests.fakes.plain_transform import PLAIN

@@ -9,8 +9,8 @@ import pytest
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
-from core.model.transform import Transform
-from core.store.sqlserver.odbc import Session
+from core.model.transforms import Transform
+from core.store.sqlserver.connections import Session
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store

@@ -10,8 +10,8 @@ import pytest
 
 from core.model.events import Partition, PartitionId
 from core.model.rows import PlacedRow
+from core.store.sqlserver.connections import Deadlines, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Deadlines, Session, connect
 from examples.home_security.transform import Home
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store

@@ -8,20 +8,17 @@ from datetime import timedelta
 
 import pytest
 
-from core.ledger.retention.pieces import RowPiece
-from core.ledger.retention.purge import PurgeTarget
-from core.ledger.store.purge_scripts import retracted_steps
 from core.letters.listing import LetterFilter
-from core.letters.redrive import Redrive
-from core.letters.redrive_run import plan_piece
-from core.letters.store.redrives import piece_script
-from core.model.locks import ROWS_AT_ONCE
-from core.model.spans import SequenceNumber
+from core.letters.redrive import Redrive, piece_script, plan_piece
+from core.model.commits import ROWS_AT_ONCE
+from core.model.events import SequenceNumber
+from core.purge.purge import PurgeTarget, RowPiece
+from core.purge.store import retracted_steps
 from core.store.columns import numbers_json, place_of
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
+from core.store.sqlserver.connections import Deadlines, LongText, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Deadlines, LongText, Session, connect
 from core.store.sqlserver.schema import in_schema
 from tests.fakes.builders import NOON, claim, commit, event, keep_letters, letter, partition, settled
 from tests.fakes.redriving import Redriving

@@ -14,10 +14,10 @@ import pytest
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, Text, row_table, state_of
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.store.script import of_rows
+from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import PATIENCE, batch, event, partition, stamps
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store

@@ -11,15 +11,15 @@ from uuid import uuid4
 
 import pytest
 
+from core.audit.task import AuditAsked, audit_request
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable
-from core.ledger.audit_task import AuditAsked, audit_request
 from core.model.commits import SequenceGap
-from core.model.spans import SequenceNumber, Span
+from core.model.events import SequenceNumber, Span
 from core.store.columns import instant_text
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
+from core.store.sqlserver.connections import Deadlines, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Deadlines, Session, connect
 from core.store.sqlserver.schema import in_schema, open_session
 from core.tasks.task import TaskOrder
 from tests.contract.test_open_replays import request

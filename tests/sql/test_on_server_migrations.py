@@ -15,10 +15,10 @@ from core.errors import StoreUnavailable
 from core.model.rows import Text
 from core.store.migrations import load_migrations, migrations_of
 from core.store.queries import SQL
+from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.faults import read_trouble
-from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from hubledger.cli.ddl.diff import next_migration
 from tests.fakes.declared import appended, forgotten
 from tests.fakes.own_room import own_room

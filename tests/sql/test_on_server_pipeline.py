@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from core.aggregation.orders import Pipelines
 from core.aggregation.runs import MOST_COMMITS, NO_CUT
-from core.aggregation.store.pipeline import Pipelines
+from core.store.sqlserver.connections import Deadlines, Session
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Deadlines, Session
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, ingest
 from tests.fakes.builders import reading
 from tests.fakes.server_schema import shared_schema

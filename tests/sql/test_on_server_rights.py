@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.schema import in_schema
 from infra.hooks.database import USER
 from local.explain import Use

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.aggregation.commit import PORTION, next_portion
-from core.aggregation.store.commits import portion_script
+from core.aggregation.store import portion_script
+from core.aggregation.tick import PORTION, next_portion
 from core.model.aggregates import SLICES
 from core.store.sqlserver.batch import run_batch
 from examples.home_security.aggregates.home_activity import HomeActivity

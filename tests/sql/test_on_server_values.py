@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
-from core.model.transform import Transform
-from core.store.decoding import row_of_json
+from core.model.transforms import Transform
+from core.store.columns import row_of_json
 from core.store.script import Script, Step, of_rows
+from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store

@@ -26,14 +26,14 @@ from core.errors import (
     StoreUnavailable,
 )
 from core.model.commits import BatchCommit, SequenceGap
+from core.model.events import SequenceNumber, Span
 from core.model.rows import PlacedRow, ReferenceKey
-from core.model.spans import SequenceNumber, Span
 from core.store import migrate
 from core.store.database import write
 from core.store.memory import Memory
 from core.store.migrations import load_migrations, migrations_of
+from core.store.sqlserver.connections import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.schema import migrate_server
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import reading

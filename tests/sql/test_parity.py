@@ -4,11 +4,10 @@ import re
 
 from core.model.rows import row_table
 from core.store.columns import fields_of, types_of
-from core.store.dialects import BY_CODE_POINT
-from core.store.queries import ROWS, SQL, load_queries
+from core.store.queries import BY_CODE_POINT, ROWS, SQL, load_queries
 from core.store.script import RowVerb, of_rows
-from core.store.sqlite.rows import rows_text
-from core.store.sqlserver.rows import rows_query
+from core.store.sqlite.statements import rows_text
+from core.store.sqlserver.statements import rows_query
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.statements import every_script, without_comments

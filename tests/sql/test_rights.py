@@ -7,8 +7,7 @@ from pathlib import Path
 from core.model.rows import row_table
 from core.store.migrations import load_migrations
 from core.store.queries import SQL, load_queries
-from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates, load_transform
 from hubledger.cli.ddl.room import rights_text
 from local.explain import OF_THE_OWNER, Use, rights_of_statements, uses_of
 from tests.offenders import holds_for

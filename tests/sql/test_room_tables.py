@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates, load_transform
 from hubledger.cli.ddl.diff import next_migration
 from hubledger.cli.ddl.room import room_text
 from hubledger.cli.ddl.types import ENGINES

@@ -8,8 +8,8 @@ from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from core.store.queries import load_queries
 from core.store.script import RowVerb, of_rows
-from core.store.sqlserver.rows import rows_query
-from core.transforms.aggregates import load_aggregates
+from core.store.sqlserver.statements import rows_query
+from core.transforms.loading import load_aggregates
 from tests.offenders import holds_for
 from tests.sql.indexes import documented, indexes, sought
 from tests.sql.test_lock_counts import OF_WINDOWS

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.store.sqlserver.odbc import Session
+from core.store.sqlserver.connections import Session
 from tests.fakes.aggregation_engines import ServerAggregation
 from tests.fakes.odbc_driver import FakeDriver
 from tests.fakes.server_engine import SqlServerEngine

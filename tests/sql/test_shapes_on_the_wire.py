@@ -12,14 +12,12 @@ from random import Random
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.listing import FIRST_PAGE, LetterFilter
-from core.letters.store.listing import LetterListing
-from core.model.events import Event, EventBatch, PartitionId
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.letters.listing import FIRST_PAGE, LetterFilter, LetterListing
+from core.model.events import Event, EventBatch, PartitionId, SequenceNumber
+from core.model.transforms import Transform
+from core.store.database import OneStream
 from core.store.memory import Memory
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.stream import OneStream
 from examples.home_security import transform as home_security
 from local.feed.businesses import HOMES
 from local.feed.planned_events import FIRST_INSTANT

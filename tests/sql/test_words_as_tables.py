@@ -16,10 +16,9 @@ from core.model.rows import LINEAGE, Text, row_table
 from core.store.migrations import load_migrations
 from core.store.script import OfRows, RowVerb, of_rows
 from core.store.sqlite.database import STORE_TIME
-from core.store.sqlite.rows import EXACT_FLOAT, rows_text
-from core.store.sqlite.windows import ROWS_HASH
-from core.store.sqlserver.rows import rows_query
-from core.transforms.contract.names import fault_of_column, fault_of_table
+from core.store.sqlite.statements import EXACT_FLOAT, ROWS_HASH, rows_text
+from core.store.sqlserver.statements import rows_query
+from core.transforms.contract import fault_of_column, fault_of_table
 from hubledger.cli.ddl.room import room_text
 from tests.fakes.declared import appended, forgotten, state, windows
 from tests.sql.gates import gates

@@ -19,13 +19,11 @@ from typing import Any
 
 import core
 from core.model.events import Stream
-from core.store.database import Database
+from core.store.database import Database, OneStream
 from core.store.queries import load_queries
 from core.store.script import Named, OfRows, Outcome, Script
 from core.store.sqlite.database import STORE_TIME
-from core.store.sqlite.rows import EXACT_FLOAT, many_values, rows_text
-from core.store.sqlite.windows import ROWS_HASH
-from core.store.stream import OneStream
+from core.store.sqlite.statements import EXACT_FLOAT, ROWS_HASH, many_values, rows_text
 from local.explain import OF_THE_OWNER, uses_of
 from tests.fakes.rooms import all_migrations
 from tests.sql.distinct import Distinct, hints_of
@@ -35,7 +33,17 @@ from tests.sql.values import EPOCH, ID, ROW_CLASSES
 CORE = Path(core.__file__).parent
 STORES = [  # the modules that make scripts or read rows: the engine, and the store of each subject
     one
-    for of in ("store/*.py", "*/store.py", "*/store/*.py", "worker/ownership.py")
+    for of in (
+        "store/*.py",
+        "*/*store.py",
+        "settle/attempts.py",
+        "letters/listing.py",
+        "letters/redrive.py",
+        "ledger/explain.py",
+        "incarnations/next_incarnation.py",
+        "aggregation/orders.py",
+        "worker/ownership.py",
+    )
     for one in sorted(CORE.glob(of))
     if one.name != "__init__.py"
 ]

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from core.model.values import MOST_NESTED, Described
+from core.model.property_values import MOST_NESTED, Described
 
 UNIX, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 NET_LOSS = 4608  # .NET writes the exponent of a decimal with so much too little; it has up to 28 digits after the point

@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from core.errors import BatchRefused
-from core.model.events import Event
-from core.model.spans import SequenceNumber
-from core.model.values import Unread, encode_body, encode_properties
+from core.model.events import Event, SequenceNumber
+from core.model.property_values import Unread, encode_body, encode_properties
 from core.remote.hub.amqp_values import BrokenSymbol, NotReadable, read_value, unmarked
-from core.remote.hub.wire import STAMPS, Encoded
+from core.remote.hub.sdk_patches import STAMPS, Encoded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BINARY_NAME = "System.ArraySegment`1[System.Byte]"  # .NET's name of every binary key

@@ -5,21 +5,30 @@ The trigger's readers hold an epoch in their consumer group, which admits no oth
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from core.errors import HubRefused, HubUnreachable
-from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
-from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
-from core.model.spans import SequenceNumber, Span
+from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, SequenceNumber, Span
+from core.model.ports import BEFORE_FIRST, Extent, HubReader, OffsetRefused, Place
 from core.remote.hub.client import LINK_TIMEOUT, link_fault, open_sync_client
 from core.remote.hub.events import to_event
-from core.remote.hub.links import AmqpLink, open_link
-from core.remote.hub.management import Management, keep_management_open
-from core.remote.hub.undeliverable import why_undeliverable
+from core.remote.hub.host_values import why_undeliverable
+from core.remote.hub.links import AmqpLink, Management, keep_management_open, open_link
 from core.settings import Settings
+
+KEEP = 2.0  # seconds to remember the ends: Event Hubs answers at most 50 such calls a second for a whole namespace
+
+
+def read_ends(hub: HubReader) -> Mapping[PartitionId, int]:
+    """Return the last sequence number of each partition (-1: none yet), or raise HubUnreachable."""
+    try:
+        return {one.partition_id: hub.extent(one).last for one in hub.partitions()}
+    except (HubRefused, HubUnreachable) as error:
+        raise HubUnreachable(f"the hub did not answer: {error}") from error
+
 
 Made = TypeVar("Made")
 QUIET = 1.0  # seconds without an event; then the extent is read again

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from core.aggregation.lake import FILES_KEPT, NO_TABLE, LakeFile, Mark, StandingTable, TableChange, range_end
+from core.aggregation.lake_tables import FILES_KEPT, NO_TABLE, LakeFile, Mark, StandingTable, TableChange, range_end
 from core.errors import LakeUnreachable
 from core.remote.hub.client import first_line
-from core.remote.spark.lakes import Storage
+from core.remote.spark.lake_storage import Storage
 
 _KINDS = {"string": "string", "bigint": "long", "int": "integer", "double": "double", "boolean": "boolean"}
 _KINDS |= {"timestamp": "timestamp", "date": "date"}

@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
-from core.aggregation.spark import SparkEngine
+from core.aggregation.spark_engine import SparkEngine
 from core.errors import SettingsRefused
-from core.model.connection import embedded_path
-from core.remote.spark import tokens
-from core.remote.spark.databricks import DatabricksEngine
+from core.model.policies import embedded_path
+from core.remote.spark import http as tokens
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.http import Token
-from core.remote.spark.jdbc import jdbc_address
-from core.remote.spark.lakes import BlobStorage, FolderStorage
-from core.remote.spark.livy import SMALL, LivyEngine, LivyJobs
-from core.remote.spark.local import LocalEngine, LocalSpark
-from core.remote.spark.package import APP, package_version
+from core.remote.spark.http_engines import SMALL, DatabricksEngine, LivyEngine, LivyJobs
+from core.remote.spark.job_package import APP, jdbc_address, package_version
+from core.remote.spark.lake_storage import BlobStorage, FolderStorage
+from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from core.settings import Settings, SparkSettings
 
 _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}

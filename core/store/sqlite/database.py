@@ -14,10 +14,9 @@ from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.store.columns import instant_text
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
-from core.store.sqlite.rows import EXACT_FLOAT, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
-from core.store.sqlite.windows import ROWS_HASH, rows_hash
-from core.transforms.rooms import rooms_of
+from core.store.sqlite.statements import EXACT_FLOAT, ROWS_HASH, many_values, rows_hash, rows_text
+from core.transforms.loading import rooms_of
 
 NOT_DURABLE = (  # of a connection: no commit waits, and the 16 MB hold a portion of a run, which is then written once
     "PRAGMA synchronous = NORMAL",

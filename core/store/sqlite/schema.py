@@ -1,19 +1,55 @@
-"""The schema of the embedded store: open a database, check its version, apply missing migrations."""
+"""The schema of the embedded store: open a database, check its version, apply missing migrations.
+
+A column has an affinity by its declared type (https://www.sqlite.org/datatype3.html, 3.1): that of numbers makes 7 of
+the text '007', and that of texts makes '7' of the number 7.
+"""
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import declared
 from core.store.columns import instant_text
-from core.store.migrations import Migration, Recorded, demand_current, made_before_hashes, missing_migrations
-from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
+from core.store.migrations import (
+    Migration,
+    Recorded,
+    StoredColumn,
+    demand_current,
+    made_before_hashes,
+    missing_migrations,
+    refuse_missing,
+    tables_json,
+    warn_of_misfits,
+)
 from core.store.queries import load_queries
-from core.store.sqlite.misfits import misfit
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
+
+_TEXT, _NONE, _ROUNDED = ("CHAR", "CLOB", "TEXT"), ("BLOB", "ANY"), ("REAL", "FLOA", "DOUB")
+
+_TYPES: Mapping[type, str] = {str: "TEXT", Decimal: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
+
+
+def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
+    """Return the fault of a column; None for one that stores every value of its type, as each does with an instant."""
+    affinity, wanted = _affinity(column.type.upper()), _TYPES.get(kind)
+    if wanted in (None, affinity) or affinity == "NONE" or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):
+        return None
+    return f"is {column.type}: {wanted} holds every value"
+
+
+def _affinity(declared: str) -> str:
+    if "INT" in declared:
+        return "INTEGER"
+    if any(word in declared for word in _TEXT):
+        return "TEXT"
+    if not declared or any(word in declared for word in _NONE):
+        return "NONE"
+    return "REAL" if any(word in declared for word in _ROUNDED) else "NUMERIC"
+
 
 BUSY_POLL = 0.01  # seconds
 

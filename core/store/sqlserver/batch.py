@@ -8,10 +8,9 @@ from typing import Any, Literal
 from core.errors import DataRefused
 from core.store.queries import ROWS, Param, Query, load_queries
 from core.store.script import Named, Script, Step
+from core.store.sqlserver.connections import LongText
 from core.store.sqlserver.faults import UNMET_WORDS
-from core.store.sqlserver.json import many_json, rows_json, without_zone
-from core.store.sqlserver.odbc import LongText
-from core.store.sqlserver.rows import rows_query, rows_values
+from core.store.sqlserver.statements import many_json, rows_json, rows_query, rows_values, without_zone
 
 UNMET = 51100  # THROW when step 0 touches a different number of rows than expected; step 1 has 51101
 LONG = "nvarchar(max)"

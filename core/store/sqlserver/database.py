@@ -16,11 +16,10 @@ from core.errors import (
 )
 from core.store.script import Named, OfRows, Outcome, Script, Step
 from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
+from core.store.sqlserver.connections import FIRST_RECONNECT, Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
-from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
-from core.store.sqlserver.reconnects import FIRST_RECONNECT
 from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema, open_session
-from core.transforms.rooms import rooms_of
+from core.transforms.loading import rooms_of
 
 log = logging.getLogger("hubledger.store")
 

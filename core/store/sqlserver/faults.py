@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
-from core.store.dialects import DUPLICATE
+from core.store.queries import DUPLICATE
 
 log = logging.getLogger("hubledger.store")
 

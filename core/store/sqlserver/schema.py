@@ -4,20 +4,68 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from core.errors import StoreMisconfigured, StoreUnavailable
 from core.model.rows import declared
-from core.store.migrations import Migration, Recorded, demand_current, made_before_hashes, missing_migrations
-from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
+from core.store.migrations import (
+    Migration,
+    Recorded,
+    StoredColumn,
+    demand_current,
+    made_before_hashes,
+    missing_migrations,
+    refuse_missing,
+    tables_json,
+    warn_of_misfits,
+)
 from core.store.queries import SQL
 from core.store.sqlserver.batch import ask_batch
+from core.store.sqlserver.connections import Access, Deadlines, Session, connect
 from core.store.sqlserver.faults import misses_column, misses_object, read_trouble
-from core.store.sqlserver.json import server_instant_text
-from core.store.sqlserver.misfits import misfit
-from core.store.sqlserver.odbc import Access, Deadlines, Session, connect
-from core.transforms.rooms import Room
+from core.store.sqlserver.statements import PLACES, server_instant_text
+from core.transforms.loading import Room
+
+_HOLDS = {
+    str: "nvarchar", int: "bigint", bool: "bit", float: "float", Decimal: f"decimal(38, {PLACES})",
+    datetime: "datetime2(7)", date: "date",
+}  # fmt: skip
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_EXACT = ("decimal", "numeric")
+_UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
+
+
+def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
+    """Return the fault of a column; None for one that stores or refuses every value of its type."""
+    if not _holds(column, kind):
+        return f"is {_written(column)}: {_HOLDS[kind]} holds every value"
+    if kind is str and is_key and not (column.collation or "").endswith(_BINARY):
+        return f"has the collation {column.collation}: Latin1_General_100_BIN2 tells every two keys apart"
+    return None
+
+
+def _holds(column: StoredColumn, kind: type) -> bool:
+    """Return False for a type that changes values. A number that is too large is refused, so it needs no rule."""
+    if kind is str:
+        return column.type == "nvarchar" or (column.type == "varchar" and _UTF_8 in (column.collation or ""))
+    if kind is int:
+        return column.type in (*_WHOLE, *_EXACT)
+    if kind is bool:
+        return column.type in ("bit", *_WHOLE)
+    if kind is Decimal:
+        return column.type in _EXACT and column.scale >= PLACES
+    if kind is datetime:
+        return column.type == "datetime2" and column.scale >= len("123456")
+    return column.type == ("float" if kind is float else "date")
+
+
+def _written(column: StoredColumn) -> str:
+    if column.type in _EXACT:
+        return f"{column.type}({column.precision}, {column.scale})"
+    return f"{column.type}({column.scale})" if column.type == "datetime2" else column.type
+
 
 SCHEMA = "hubledger"
 LEAST_LEVEL, NEWEST_LEVEL = 130, 160  # of compatibility: OPENJSON is there from the first; the second is of 2022

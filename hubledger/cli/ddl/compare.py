@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from core.store.misfits import StoredColumn
-from core.store.sqlite.misfits import misfit
+from core.store.migrations import StoredColumn
+from core.store.sqlite.schema import misfit
 from hubledger.cli.ddl.copied import copied_text
 from hubledger.cli.ddl.schema import SchemaTable, StandingColumn, WantedColumn, WantedTable
 from hubledger.cli.ddl.types import PREFIX, Engine, named, type_of

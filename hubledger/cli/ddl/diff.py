@@ -9,7 +9,7 @@ from pathlib import Path
 from core.model.aggregates import WINDOW_START, Aggregate
 from core.model.rows import row_table
 from core.store.migrations import BREAKING
-from core.transforms.rooms import room_of
+from core.transforms.loading import room_of
 from hubledger.cli.ddl.aggregates import (
     added_text,
     migration_text,

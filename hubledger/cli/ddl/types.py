@@ -7,7 +7,7 @@ from typing import Literal
 
 from core.model.rows import Text
 from core.store.columns import quoted
-from core.transforms.contract.names import is_plain
+from core.transforms.contract import is_plain
 
 Engine = Literal["sqlite", "sqlserver"]
 ENGINES: tuple[Engine, ...] = ("sqlite", "sqlserver")

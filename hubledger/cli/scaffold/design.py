@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.model.rows import KEY_BYTES
-from core.transforms.contract.names import fault_of_table
+from core.transforms.contract import fault_of_table
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.each import Each

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from core.model.transform import ROWS_LIMIT
+from core.model.transforms import ROWS_LIMIT
 from hubledger.cli.console import Refused
 from hubledger.cli.scaffold.code import literal
 

@@ -10,9 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import mkdtemp
 
-from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
-from core.transforms.contract.whole import check_transform
+from core.transforms.loading import check_transform, load_aggregates, load_transform
 from hubledger.cli.console import ROOT, Refused
 from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.types import ENGINES

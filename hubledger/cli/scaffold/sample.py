@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-from core.model.bodies import cut_times, fault_of_body
+from core.model.transforms import cut_times, fault_of_body
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.each import Each

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from core.model.clock import parse_instant
+from core.model.ports import parse_instant
 from hubledger.cli.scaffold.code import pieces
 from hubledger.cli.scaffold.fields import EPOCHS, Field, Kind
 

@@ -4,10 +4,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.model.transform import Transform
-from core.replay.job import ReplayCounts
-from core.replay.run import ReplayKind
-from core.replay.store.replays import Replays
+from core.model.transforms import Transform
+from core.replay.pieces import ReplayCounts
+from core.replay.store import Replays
+from core.replay.task import ReplayKind
 from core.store.database import Database
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import CLOCK

@@ -10,12 +10,12 @@ from uuid import uuid4
 
 from core.errors import DataRefused
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.letters.store.letters import Letters
-from core.model.clock import Clock
+from core.letters.store import Letters
 from core.model.commits import BatchCommit, DeadLetter
 from core.model.events import EventBatch
+from core.model.ports import Clock
 from core.model.rows import ReferenceKey, Row, row_table
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.store.database import Database
 from hubledger.cli.lines import EventFile
 from local.trials.replay_identity import EVENTS

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from core.model.rows import row_table
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.rooms import rooms_of
+from core.transforms.loading import rooms_of
 from local.trials.replay_identity import migrated
 
 

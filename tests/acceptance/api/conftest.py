@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from tests.acceptance.api.served import HUB, Served
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
 

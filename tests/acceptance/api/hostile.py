@@ -7,13 +7,12 @@ from uuid import UUID
 
 import msgspec
 
-from core.api.cursors import cursor_of, query_of
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionRange
-from core.replay.store.replays import Replays
+from core.api.operation import cursor_of, query_of
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.replay.pieces import PartitionRange
+from core.replay.store import Replays
 from examples.home_security.shapes import HomesQuery
-from handlers.operations.aggregation_shapes import AggregationsQuery
+from handlers.operations.aggregations import AggregationsQuery
 from handlers.operations.letters import LettersQuery, RevealedLettersQuery
 from handlers.operations.task_shapes import TasksQuery
 from tests.acceptance.api.served import HUB

@@ -9,7 +9,7 @@ from shutil import copytree
 
 import pytest
 
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from tests.acceptance.api.served import Served
 from tests.checkout import ROOT, copy_checkout
 from tests.patience import allowed

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from tests.acceptance.api.served import Served
 from tests.fakes.orders_room import ORDERS, write_app
 

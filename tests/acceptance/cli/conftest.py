@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import HUB, Contents, Served
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, settled

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from core.model.clock import Clock
-from core.replay.run import ReplayKind
+from core.model.ports import Clock
+from core.replay.task import ReplayKind
 from examples.home_security.transform import SensorReading
 from tests.acceptance.cli.terminal import hubledger
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working

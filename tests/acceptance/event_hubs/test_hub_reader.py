@@ -13,12 +13,10 @@ from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from core.errors import HubRefused, HubUnreachable
-from core.model.events import Partition, PartitionId
-from core.model.hub import Place
-from core.model.spans import SequenceNumber
-from core.remote.hub.ends import read_ends
+from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.ports import Place
 from core.remote.hub.links import PublicLink
-from core.remote.hub.reader import SdkHubReader
+from core.remote.hub.reader import SdkHubReader, read_ends
 from core.settings import Settings, read_settings
 from local.event_hubs import Emulator
 from tests.acceptance.event_hubs.clients import HUB, join_consumers, publish, reading, wait_until

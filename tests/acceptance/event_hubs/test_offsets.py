@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.model.events import Partition, PartitionId
-from core.model.hub import OffsetRefused
+from core.model.ports import OffsetRefused
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
 from local.event_hubs import Emulator

@@ -13,7 +13,7 @@ from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import EventDataSendError, EventHubError
 
-from core.remote.hub.wire import RECEIVERS
+from core.remote.hub.sdk_patches import RECEIVERS
 from local.event_hubs import Emulator, partition_index
 from tests.acceptance.event_hubs.clients import HUB, producer, reading
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.ingest.incarnation import HubVerification
+from core.incarnations.hub_check import HubVerification
 from core.model.events import Event
 from handlers.app import app
 from tests.fakes.memory_hub import MemoryHub

@@ -14,8 +14,7 @@ from typing import Any
 import aiohttp
 from azure.functions import meta
 
-from core.model.events import Event
-from core.model.spans import SequenceNumber
+from core.model.events import Event, SequenceNumber
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.app_hub import give_the_app_a_hub
 from tests.acceptance.functions_host.runtime_worker import worker_of

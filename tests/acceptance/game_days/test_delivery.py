@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from core.model.events import Event, PartitionId
-from core.model.spans import SequenceNumber
+from core.model.events import Event, PartitionId, SequenceNumber
 from core.store.sqlite.database import SqliteDatabase
 from tests.acceptance.game_days.day import MENDED, Day
 from tests.acceptance.gaps.apps import HUB, STREAM

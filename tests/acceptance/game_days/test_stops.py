@@ -4,9 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.ingest.trigger import Carrying
-from core.model.events import PartitionId
-from core.model.spans import span
+from core.ingest.stalled_partitions import Carrying
+from core.model.events import PartitionId, span
 from core.store.sqlite.database import SqliteDatabase
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA
 from local.feed.dangers import section

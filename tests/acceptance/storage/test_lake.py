@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import ContainerClient
 
-from core.remote.spark.package import ARCHIVE, PACKAGES, package_version, packages_wheel, wheel
+from core.remote.spark.job_package import ARCHIVE, PACKAGES, package_version, packages_wheel, wheel
 from infra.hooks.lake import upload_jobs
 from jobs.package import PROGRAMS
 

@@ -10,16 +10,15 @@ from contextlib import closing
 from datetime import UTC, datetime
 from uuid import UUID
 
+from core.audit.audit import audit
+from core.audit.store import AuditStore
 from core.ingest.ingest import Means, ingest_batch
-from core.ledger.audit import audit
-from core.ledger.store.audit import AuditStore
-from core.letters.store.letters import Letters
-from core.model.clock import Clock
-from core.model.events import Event, EventBatch, PartitionId, Stream
-from core.model.spans import SequenceNumber
+from core.letters.store import Letters
+from core.model.events import Event, EventBatch, PartitionId, SequenceNumber, Stream
+from core.model.ports import Clock
 from core.store.connect import open_database
-from core.store.stream import OneStream
-from core.transforms import load_transform
+from core.store.database import OneStream
+from core.transforms.loading import load_transform
 
 STREAM = Stream("user/events", "hubledger")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from azure.eventhub import EventData
 
-from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
-from core.ledger.store.incarnations import Incarnations
-from core.model.clock import Clock
+from core.incarnations.next_incarnation import IncarnationMeans, IncarnationOrder, Incarnations, next_incarnation
+from core.model.ports import Clock
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
 from examples.home_security.transform import SensorReading

@@ -3,7 +3,7 @@
 import pytest
 from azure.eventhub import EventData
 
-from core.ingest.journal import ALONE
+from core.settle.attempts import ALONE
 from tests.acceptance.killers.supervised import CRASHED, SETTINGS, WAYS, Supervisor, accounted, letters
 from tests.acceptance.worker.started import PARTITIONS, STREAM, Workplace
 

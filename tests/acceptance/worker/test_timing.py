@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
-from core.model.clock import Clock
 from core.model.events import Event
+from core.model.ports import Clock
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.settings import read_settings
 from core.store.sqlite.database import SqliteDatabase

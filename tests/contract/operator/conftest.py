@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.model.events import Partition
-from core.model.spans import SequenceNumber
+from core.model.events import Partition, SequenceNumber
 from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES

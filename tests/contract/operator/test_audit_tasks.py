@@ -9,15 +9,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from core.audit.task import DEADLINE, STREAM, AuditAsked, AuditKind, audit_request
 from core.errors import HubUnreachable, InfrastructureFault, TaskOverlap
-from core.ledger.audit_task import DEADLINE, STREAM, AuditAsked, AuditKind, audit_request
-from core.ledger.store.incarnations import Incarnations, Opening
-from core.model.clock import Clock
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
-from core.model.tasks import TaskMove
-from core.store.stream import StreamClosed
+from core.incarnations.next_incarnation import Incarnations, Opening
+from core.model.events import PartitionId, SequenceNumber
+from core.model.ports import Clock
+from core.store.database import StreamClosed
 from core.tasks.run import SliceReport, note_fault, open_parts, open_task, work_on
+from core.tasks.statuses import TaskMove
 from core.tasks.task import Task, TaskOrder, TaskRequest, report_of
 from tests.contract.operator.conftest import Office
 from tests.fakes import builders

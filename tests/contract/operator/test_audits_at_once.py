@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.ledger.audit import Audit, audit
-from core.ledger.ranges import Reading
+from core.audit.audit import Audit, Reading, audit
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.contract.operator.conftest import Office

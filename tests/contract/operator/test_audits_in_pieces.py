@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.ledger.audit import Audit, AuditedPartition, audit
-from core.ledger.ranges import Reading
+from core.audit.audit import Audit, AuditedPartition, Reading, audit
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, event, letter, reading, settled
 from tests.fakes.engines import SqliteEngine

@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from core.ledger.audit import audit
-from core.ledger.balance import read_books
+from core.audit.audit import LAST_NUMBER, audit
 from core.ledger.explain import explain
-from core.ledger.recount import LAST_NUMBER
-from core.letters.listing import OPEN, LetterKey
+from core.ledger.store import read_books
 from core.model.commits import SequenceGap
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.letters import OPEN, LetterKey
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 

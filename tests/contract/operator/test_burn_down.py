@@ -3,10 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from core.ledger.store.burn_down import OpenCount, OpenGap
+from core.ledger.burn_down_store import OpenCount, OpenGap
 from core.model.commits import DeadLetter, LetterStatus
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
+from core.model.events import PartitionId, SequenceNumber, Span
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, event, letter, partition
 

@@ -3,17 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from core.audit.audit import LAST_NUMBER, audit, recount_rows
 from core.errors import PoisonEvent
-from core.ledger.audit import audit
-from core.ledger.balance import read_books
 from core.ledger.explain import Explanation, explain
-from core.ledger.recount import LAST_NUMBER, recount_rows
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
+from core.ledger.store import read_books
+from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.commits import SequenceGap
-from core.model.events import Event, PartitionId
+from core.model.events import Event, PartitionId, SequenceNumber, Span
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform

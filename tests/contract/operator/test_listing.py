@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.letters.keeper import Keeper
-from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
+from core.letters.listing import FIRST_PAGE, LetterFilter, ListedLetter
+from core.letters.retry import Keeper
 from core.model.commits import DeadLetter
-from core.model.events import Event, PartitionId
-from core.model.letters import LetterPosition
-from core.model.spans import SequenceNumber
-from core.transforms import load_transform
+from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.letters import LetterKey, LetterPosition
+from core.transforms.loading import load_transform
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
 from tests.fakes.moving import discard, requeue

@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from core.ledger.minutes import KEPT, Minute
-from core.ledger.store.ledger import Ledger
-from core.store.database import PatientDatabase
-from core.store.stream import OneStream
+from core.ledger.store import Ledger
+from core.ledger.totals import KEPT, Minute
+from core.store.database import OneStream, PatientDatabase
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, partition
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from core.ledger.store import ledger
-from core.model.events import PartitionId
-from core.model.spans import span
+from core.ledger import explain
+from core.model.events import PartitionId, span
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import event, home, letter, partition, reading, settled
 
@@ -32,9 +31,9 @@ def test_letters_by_partition_key_and_rows_by_subject_the_newest_first(office: O
 
 def test_a_search_reads_a_piece_and_says_where_it_begins(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.letters(*[keyed(number, "h") for number in range(6)])  # type: ignore[arg-type]
-    monkeypatch.setattr(ledger, "LOOKED_AT", 4)
+    monkeypatch.setattr(explain, "LOOKED_AT", 4)
     found, begins = office.desk.explanations.find_places("h", ONE, span(0, 5))
     assert ([one.sequence_number for one in found], begins) == ([5, 4, 3, 2], 2)
-    monkeypatch.setattr(ledger, "LETTERS_LOOKED_AT", 2)
+    monkeypatch.setattr(explain, "LETTERS_LOOKED_AT", 2)
     found, begins = office.desk.explanations.find_places("h", ONE, span(0, 5))
     assert ([one.sequence_number for one in found], begins) == ([5, 4], 4)

@@ -9,24 +9,20 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from core.audit.audit import WHOLE, Audit, Reading, audit, recount_rows
+from core.audit.task import AuditAsked, audit_request
 from core.errors import TaskConflict, TaskOverlap
-from core.ledger.audit import Audit, audit
-from core.ledger.audit_task import AuditAsked, audit_request
-from core.ledger.balance import read_books
 from core.ledger.explain import Outcome, explain
-from core.ledger.ranges import WHOLE, Reading
-from core.ledger.recount import recount_rows
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece
-from core.ledger.retention.purge import Purge, PurgedTable, PurgeTarget, purge_of, purge_request
-from core.ledger.retention.work import PurgeKind
+from core.ledger.store import read_books
 from core.ledger.whereabouts import NOT_PURGED
-from core.model.clock import Clock
-from core.model.events import PartitionId
+from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import LetterMove, Move
-from core.model.retention import DEFAULT_DAYS
-from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TaskMove
+from core.model.policies import DEFAULT_DAYS
+from core.model.ports import Clock
+from core.purge.purge import LedgerPiece, LetterPiece, Purge, PurgedTable, PurgeTarget, purge_of, purge_request
+from core.purge.task import PurgeKind
 from core.tasks.run import SliceReport, move_task, open_task, work_on
+from core.tasks.statuses import TaskMove
 from core.tasks.store import Ending
 from core.tasks.task import Advance, TaskOrder
 from tests.contract.operator.conftest import Office

@@ -7,9 +7,8 @@ from pathlib import Path
 from uuid import UUID
 
 from core.model.commits import SequenceGap
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
-from core.model.tasks import TaskMove, TaskVerb
+from core.model.events import PartitionId, SequenceNumber
+from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled

@@ -6,7 +6,7 @@ HANDLERS, HUB, HOST = "tests/unit/handlers", "tests/unit/local/event_hubs", "tes
 
 MUTANTS = (
     *in_file(
-        "handlers/adapters.py",
+        "handlers/event_batches.py",
         f"{HANDLERS}/test_adapters.py",
         (
             "two events with one number are a batch",
@@ -104,7 +104,7 @@ MUTANTS = (
         ("a forged header is trusted", "    if not _is_trusted(headers, access):\n        return UNVERIFIED\n", ""),
     ),
     *in_file(
-        "core/api/links.py",
+        "core/api/room_operations.py",
         f"{HANDLERS}/web/test_links.py",
         ("a link opens every home", '{link.purpose}\\n{subject}\\n{expires}"', '{link.purpose}\\n{expires}"'),
         ("any signature is accepted", "if form is None or not any(right):", "if form is None:"),

@@ -37,7 +37,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/rows.py",
+        "core/store/row_statements.py",
         "tests/contract/test_states.py",
         (
             "an older state takes the place of a newer one",
@@ -46,7 +46,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/sqlite/rows.py",
+        "core/store/sqlite/statements.py",
         "tests/contract/test_replays.py",
         (
             "a replay replaces the state of a newer event",
@@ -135,7 +135,7 @@ MUTANTS = (
         ("a timeout counts as not written", '_LOST_STATES = ("08", "HYT00", "HYT01")', '_LOST_STATES = ("08",)'),
     ),
     *in_file(
-        "core/store/sqlserver/odbc.py",
+        "core/store/sqlserver/connections.py",
         f"{UNIT}/test_odbc.py",
         (
             "an error after the first result is lost",
@@ -153,7 +153,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/sqlserver/rows.py",
+        "core/store/sqlserver/statements.py",
         f"{HOUSE} {PARITY} {UNIT}/test_batch.py",
         (
             "an older state takes the place of a newer one on the server",
@@ -162,7 +162,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         f"{UNIT}/test_server_database.py",
         (
             "a race for the first checkpoint counts as refused data",

@@ -7,7 +7,7 @@ ORDER, LIMIT = "tests/unit/core/settle/test_order.py", "tests/unit/core/ingest/t
 
 MUTANTS = (
     *in_file(
-        "core/settle/order.py",
+        "core/settle/settle.py",
         ORDER,
         ("events wait for a letter that a person discarded", " and number not in self._discarded", ""),
         (
@@ -26,7 +26,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/held.py",
+        "core/ingest/ingest.py",
         LIMIT,
         ("more letters are held than the limit", "if len(held) <= room:", "if len(held) <= 10 * room + 10:"),
         (
@@ -41,7 +41,7 @@ MUTANTS = (
         ("a process forgets the letters of its commit", "keys = keys.plus(", "keys.plus("),
     ),
     *in_file(
-        "core/settle/store/held.py",
+        "core/settle/partition_store.py",
         f"{HELD} {REPLAYS}",
         (
             "a batch does not see the letter that a replay opened",
@@ -50,7 +50,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/letters/store/letters.py",
+        "core/letters/store.py",
         HELD,
         (
             "a resolved letter frees no letter",

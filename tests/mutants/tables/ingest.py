@@ -31,7 +31,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/anchor.py",
+        "core/incarnations/hub_check.py",
         f"{UNIT}/ingest/test_anchor.py",
         (
             "an event that arrives while the anchor is chosen is left out",
@@ -42,7 +42,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/anchor.py",
+        "core/incarnations/hub_check.py",
         f"{UNIT}/ingest/test_gaps.py",
         (
             "a stream begins at the batch that came first, wherever the hub begins",
@@ -113,7 +113,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/silence.py",
+        "core/ingest/stalled_partitions.py",
         f"{UNIT}/ingest/test_silence.py",
         (
             "a number is absent although the hub's newest event is young",
@@ -142,7 +142,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/trigger.py",
+        "core/ingest/stalled_partitions.py",
         f"{UNIT}/ingest/test_trigger.py",
         (
             "a checkpoint of the host moves back",

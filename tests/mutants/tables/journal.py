@@ -9,7 +9,7 @@ PROPERTY = "tests/property/test_journal.py"
 
 MUTANTS = (
     *in_file(
-        "core/ingest/journal.py",
+        "core/settle/attempts.py",
         JOURNAL,
         (
             "an outage of the store is a death",
@@ -43,12 +43,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/journal.py",
+        "core/settle/attempts.py",
         PROPERTY,
         ("deaths are not counted", "        if deaths >= ALONE:", "        if deaths >= 100:"),
     ),
     *in_file(
-        "core/ingest/silence.py",
+        "core/ingest/stalled_partitions.py",
         "tests/unit/core/ingest/test_silence.py",
         (
             "the timer takes a partition that an attempt has in hand",
@@ -57,7 +57,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/children.py",
+        "core/settle/child_process.py",
         CHILDREN,
         ("a hang is tried twice", "if deaths == TRIES or death.is_hang:", "if deaths == TRIES:"),
         ("a killer of its group takes the parent along", "start_new_session=True", "start_new_session=False"),
@@ -83,7 +83,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         "tests/contract/test_attempts.py",
         (
             "a marked commit leaves the mark in the store",
@@ -92,7 +92,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/transforms/watchdog.py",
+        "core/settle/watchdog.py",
         f"{UNIT}/transforms/test_watchdog.py::test_a_run_in_time_is_left_alone_and_an_idle_process_has_no_alarm"
         f" {UNIT}/transforms/test_watchdog.py::test_a_run_that_hangs_ends_the_process_with_its_partition_and_numbers"
         f" {UNIT}/transforms/test_watchdog.py::test_many_runs_of_a_second_set_the_alarm_once",

@@ -8,7 +8,7 @@ ENDS = "    ends = store.read_ledger_ends(id)\n"
 
 MUTANTS = (
     *in_file(
-        "core/ledger/books.py",
+        "core/ledger/totals.py",
         f"{UNIT}/ledger/test_books.py",
         (
             "books with more outcomes than numbers are balanced",
@@ -27,17 +27,17 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ledger/at_key.py",
+        "core/ledger/explain.py",
         f"{UNIT}/ledger/test_at_key.py",
         ("a full page passes over places", "found[search.most - 1].sequence_number)", "begins)"),
     ),
     *in_file(
-        "core/ledger/store/ledger.py",
+        "core/ledger/explain.py",
         "tests/contract/operator/test_places_of_keys.py",
         ("a search passes over the rows among many letters", "begins = walked[-1][0]", "pass"),
     ),
     *in_file(
-        "core/ledger/balance.py",
+        "core/ledger/store.py",
         f"{UNIT}/ledger/test_books.py",
         (
             "a commit between two statements looks like an imbalance",
@@ -46,7 +46,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ledger/audit.py",
+        "core/audit/audit.py",
         f"{UNIT}/ledger/test_audit.py",
         (
             "a ledger that ends early passes the audit",
@@ -70,7 +70,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ledger/ranges.py",
+        "core/audit/audit.py",
         "tests/contract/operator/test_audits_in_pieces.py",
         (
             "totals of a checkpoint that are wrong pass the audit",
@@ -79,7 +79,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ledger/audit.py",
+        "core/audit/audit.py",
         "tests/contract/operator/test_audits_at_once.py",
         (
             "a range that comes between two statements is a fault",
@@ -116,7 +116,7 @@ MUTANTS = (
         ("a piece forgets the letters of those before it", "purged_letters + :letters,", ":letters,"),
     ),
     *in_file(
-        "core/ledger/audit.py",
+        "core/audit/audit.py",
         "tests/contract/operator/test_purges.py",
         ("purged commits may come back", "oldest <= purged.commit_number:", "oldest < 0:"),
     ),
@@ -139,7 +139,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/aggregation/store/commits.py",
+        "core/aggregation/store.py",
         "tests/contract/test_slices.py",
         (
             "a result is committed from a cut that has moved",
@@ -148,12 +148,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/sqlite/windows.py",
+        "core/store/sqlite/statements.py",
         "tests/contract/test_slices.py",
         ("the hash of the staged rows is not compared", " AND d.rows_hash = f.rows_hash\\n", "\\n"),
     ),
     *in_file(
-        "core/aggregation/commit.py",
+        "core/aggregation/tick.py",
         "tests/contract/test_slices.py",
         ("a commit begins again at the first slice", "if one.number >= first", "if one.number >= 0"),
     ),

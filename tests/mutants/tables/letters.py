@@ -7,7 +7,7 @@ SQL = "sql/queries/event_hub_dead_letter.sql"
 
 MUTANTS = (
     *in_file(
-        "core/model/backoff.py",
+        "core/model/letters.py",
         f"{UNIT}/model/test_backoff.py",
         ("pauses do not grow", "self.factor ** (max(attempts, 1) - 1)", "self.factor ** 0"),
         ("a letter gets one attempt too many", "return attempts >= self.attempts", "return attempts > self.attempts"),
@@ -76,7 +76,7 @@ MUTANTS = (
         ("a filtered letter says that its rows were written", "if number in written else", "if settled else"),
     ),
     *in_file(
-        "core/letters/moves.py",
+        "core/letters/retry.py",
         f"{UNIT}/letters/test_moves.py",
         (
             "a release whose answer was lost is not sent again",
@@ -109,7 +109,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/letters/store/letters.py",
+        "core/letters/store.py",
         "tests/contract/test_retries.py",
         (
             "a retry commits letters that its claim has lost",
@@ -124,7 +124,7 @@ MUTANTS = (
         ("a retry writes no rows", "            *row_steps(commit.settled, place),\n", ""),
     ),
     *in_file(
-        "core/store/clock.py",
+        "core/store/database.py",
         "tests/contract/test_clocks.py",
         (
             "letters are due by the clock of each process",

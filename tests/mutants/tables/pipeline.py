@@ -49,7 +49,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/aggregation/publish.py",
+        "core/aggregation/lake_publication.py",
         PUBLISH,
         ("a run is committed again", "if last is not None and last.number >= run.number:", "if False:"),
         (
@@ -87,12 +87,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/aggregation/ordered.py",
+        "core/aggregation/runs.py",
         f"{UNIT}/aggregation/test_ordered.py",
         ("a backfill counts commits twice", "    if order.kind != fitting(standing.cut):\n", "    if False:\n"),
     ),
     *in_file(
-        "core/aggregation/store/plans.py",
+        "core/aggregation/store.py",
         "tests/contract/test_ordered_runs.py",
         (
             "an order is carried out twice",

@@ -18,7 +18,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/replay/store/scripts.py",
+        "core/replay/store.py",
         KEYED,
         (
             "a ledger row claims the events of other keys",
@@ -27,7 +27,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/replay/ranges.py",
+        "core/replay/request.py",
         f"{UNIT}/test_ranges.py",
         ("a replay reaches beyond the checkpoint", "return min(end, one.checkpoint), beyond", "return end, beyond"),
     ),
@@ -71,7 +71,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/replay/store/scripts.py",
+        "core/replay/store.py",
         REPLAYS,
         (
             "a replay deletes rows without a copy",
@@ -85,7 +85,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/replay/store/scripts.py",
+        "core/replay/store.py",
         "tests/contract/operator/test_explanations.py",
         (
             "a replay does not count the letters that it makes",
@@ -94,7 +94,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/replay/store/scripts.py",
+        "core/replay/store.py",
         "tests/contract/test_staged_events.py",
         (
             "a replay forgets staged events that it did not use",

@@ -7,7 +7,7 @@ INCARNATION, CONTRACT = f"{UNIT}/ingest/test_incarnation.py", "tests/contract/te
 
 MUTANTS = (
     *in_file(
-        "core/ingest/incarnation.py",
+        "core/incarnations/hub_check.py",
         INCARNATION,
         ("a recreated hub is taken for the stream's", "return stored != created_at", "return stored is None"),
         (
@@ -54,7 +54,7 @@ MUTANTS = (
         ("a few failures of a large batch are an outage", " and len(failed) >= fuse.share * events:", ":"),
     ),
     *in_file(
-        "core/ingest/recurrence.py",
+        "core/ingest/ingest.py",
         f"{UNIT}/ingest/test_recurrence.py",
         ("a repeated fault is not recorded", "+ 1 >= RECURRENT", "+ 1 >= 10 * RECURRENT"),
     ),
@@ -69,17 +69,17 @@ MUTANTS = (
         ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
     ),
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         "tests/contract/test_stops.py",
         ("a commit leaves the stops that it ends", "    if commit.ends:\n", "    if commit.ends is None:\n"),
     ),
     *in_file(
-        "core/ledger/next_incarnation.py",
+        "core/incarnations/next_incarnation.py",
         f"{UNIT}/ledger/test_next_incarnation.py",
         ("a dry run opens the next incarnation", "    if not order.is_dry_run:\n", "    if order.reason:\n"),
     ),
     *in_file(
-        "core/ledger/store/incarnations.py",
+        "core/incarnations/next_incarnation.py",
         CONTRACT,
         (
             "two operators open two incarnations",

@@ -6,7 +6,7 @@ UNIT = "tests/unit/core/store"
 
 MUTANTS = (
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         "tests/contract/test_commit.py",
         (
             "a commit writes no ledger row",
@@ -25,7 +25,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         f"{UNIT}/test_memory.py",
         (
             "a commit in doubt leaves the partition in memory",
@@ -39,7 +39,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         "tests/contract/test_gaps.py",
         (
             "a gap is noted from a state that is too old",
@@ -48,7 +48,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/store/partitions.py",
+        "core/settle/partition_store.py",
         "tests/contract/test_letters.py",
         ("a letter has no body", '"body": event.body if letter.keeps_body else b"",', '"body": b"",'),
         ("a lone surrogate in an error loses the letter", '"error": storable(letter.error),', '"error": letter.error,'),
@@ -68,7 +68,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/settle/store/gaps.py",
+        "core/settle/partition_store.py",
         "tests/contract/test_gaps.py",
         (
             "a further try of a gap looks like a conflict",
@@ -77,7 +77,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/row_keys.py",
+        "core/store/row_statements.py",
         f"tests/contract/test_states.py tests/contract/test_refused_rows.py {UNIT}/test_rows.py",
         (
             "the oldest state of a commit is kept",

@@ -4,7 +4,7 @@ from tests.mutants.mutant import in_file
 
 MUTANTS = (
     *in_file(
-        "core/model/values.py",
+        "core/model/property_values.py",
         "tests/property/test_event_values.py",
         (
             "a float that is not finite stops the partition",
@@ -28,7 +28,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/remote/hub/consumer.py",
+        "core/remote/hub/client.py",
         "tests/unit/core/remote/hub/test_consumer.py",
         (
             "a worker commits a batch whose numbers fall",

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bench.growth import BODY, ROWS, TABLES, Growth, growths
-from core.ledger.retention.work import ATTEMPT, LEDGER_ROW, LETTER, ROW_BYTES
+from core.purge.task import ATTEMPT, LEDGER_ROW, LETTER, ROW_BYTES
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")

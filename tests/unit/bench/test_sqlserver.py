@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.sqlserver import drop_schema
-from core.store.sqlserver.odbc import Session
+from core.store.sqlserver.connections import Session
 from tests.fakes.odbc_driver import FakeDriver
 
 

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 from bench.way.part import REST, SDK, table
 from bench.way.recorded import Recorded
 from bench.way.stages import OF_BOTH, OF_HOST, OF_WORKER, replayed
-from core.remote.hub.wire import keep_values_encoded
+from core.remote.hub.sdk_patches import keep_values_encoded
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms import load_transform
-from core.transforms.rooms import rooms_of
+from core.transforms.loading import load_transform, rooms_of
 from local.event_hubs.codec import Described, Symbol, Timestamp, ULong, encode
 from local.feed.businesses import HOMES
 from local.stack.app_totals import count_accounted, select

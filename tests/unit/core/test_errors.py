@@ -6,7 +6,7 @@ import pytest
 
 from core import errors
 from core.errors import CheckpointConflict, HubledgerError, StreamIncarnationChanged
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from tests.fakes.builders import partition
 
 CLASSES = [each for _, each in inspect.getmembers(errors, inspect.isclass) if each.__module__ == errors.__name__]

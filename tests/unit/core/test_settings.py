@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsRefused
-from core.ingest.fuse import Fuse
-from core.model.backoff import Backoff
-from core.model.connection import embedded_path, read_store_connection
-from core.model.letters import LetterPolicy
+from core.model.letters import Backoff, LetterPolicy
+from core.model.policies import Fuse, embedded_path, read_store_connection
 from core.settings import read_settings
 
 GOOD = {

@@ -11,7 +11,7 @@ from core.errors import InvalidTransform
 from core.ingest.ingest import Means
 from core.model.rows import References
 from core.settle.settle import settle
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from core.worker.work import CLOCK, Ingestion
 from tests.fakes.builders import batch, event
 from tests.fakes.memory_store import MemoryStore

@@ -13,12 +13,12 @@ from uuid import uuid4
 import azure.functions as func
 import pytest
 
-from core.ingest.incarnation import NOT_VERIFIED
+from core.incarnations.hub_check import NOT_VERIFIED
 from core.model.events import Event, Partition
-from handlers import aggregation as aggregation_timer
-from handlers import api, dead_letters, gaps, ingest, lake, tasks, watch
+from handlers import api, dead_letters, ingest, tasks, timers
 from handlers.app import aggregation, app
-from handlers.operations import health, stops
+from handlers.operations import status as health
+from handlers.operations import status as stops
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.host_events import decode, metadata_of, recorded_metadata
@@ -52,7 +52,7 @@ def handed_over(number: int, body: bytes) -> Event:
 def functions() -> Mapping[str, Callable[..., Any]]:
     """Return the functions that the worker calls, by name."""
     all_of_them = func.FunctionApp()
-    for module in (ingest, gaps, watch, dead_letters, tasks, aggregation_timer, lake, api):
+    for module in (ingest, timers, dead_letters, tasks, api):
         all_of_them.register_functions(module.bp)
     return {one.get_function_name(): one.get_user_function() for one in all_of_them.get_functions()}
 

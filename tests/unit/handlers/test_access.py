@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.api.links import sign_link
+from core.api.room_operations import sign_link
 from core.api.route import Route
 from core.model.events import PartitionId
 from examples.home_security.routes import LINK

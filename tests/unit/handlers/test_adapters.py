@@ -1,4 +1,4 @@
-"""handlers/adapters.py: the host's batch becomes ours whole, or is refused by the name of what it lacks."""
+"""handlers/event_batches.py: the host's batch becomes ours whole, or is refused by the name of what it lacks."""
 
 import json
 from datetime import UTC, datetime
@@ -8,10 +8,9 @@ import azure.functions as func
 import pytest
 
 from core.errors import BatchRefused
-from core.model.events import Event, EventBatch, Partition, PartitionId
-from core.model.spans import SequenceNumber
-from core.model.values import Unread
-from handlers.adapters import to_batch
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.property_values import Unread
+from handlers.event_batches import to_batch
 from tests.fakes.host_events import decode, metadata_of, recorded_events, recorded_metadata
 
 BODIES = [b'{"v":1}', b"\x00bin"]

@@ -18,12 +18,12 @@ from uuid import uuid4
 
 import pytest
 
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
-from core.remote.hub.ends import read_ends
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.remote.hub.reader import read_ends
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, aggregation, app
-from handlers.operations import health, stops
+from handlers.operations import status as health
+from handlers.operations import status as stops
 from handlers.remembered import Remembered
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH

@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
+from core.app import TURN, YOUNG_OBJECTS
 from core.errors import InvalidTransform, SchemaMismatch, SettingsRefused
-from core.ingest.interpreter import TURN, YOUNG_OBJECTS
 from handlers.app import CLOCK, OnFirstUse, app
 from handlers.operations import redrives, replays
 from tests.fakes.written_modules import broken_room, written_modules

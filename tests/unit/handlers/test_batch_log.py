@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from core.ingest.batch_log import BatchLines
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.lines import BatchLines
 from handlers.batch_log import BatchLog, ring_later
 from tests.fakes.builders import FakeClock, batch, events, stamps
 from tests.fakes.memory_store import MemoryStore

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.ledger.store.incarnations import Opening
+from core.incarnations.next_incarnation import Opening
 from core.store.columns import instant_text
 from handlers.app import app
 from handlers.dead_letters import BRIEF, IDLE_AFTER, ORCHESTRATOR, keep_dead_letters, keep_running
-from handlers.orchestrations import PAUSE, SECOND, STALLED_AFTER
+from handlers.tasks import PAUSE, SECOND, STALLED_AFTER
 from tests.unit.handlers.running import Running, client_function, functions
 
 LOOK = timedelta(minutes=10)

@@ -14,15 +14,15 @@ from uuid import UUID
 import pytest
 
 from core.errors import HubUnreachable, SettingsRefused, StoreUnavailable
-from core.letters.store.letters import Letters
-from core.letters.store.redrives import Redrives
-from core.replay.store.replays import Replays
+from core.letters.redrive import Redrives
+from core.letters.store import Letters
+from core.replay.store import Replays
 from core.store.database import PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
-from core.store.sqlserver.odbc import Deadlines
+from core.store.sqlserver.connections import Deadlines
 from handlers.app import WAITING_LIMIT, app
 from handlers.operations import replays
-from handlers.orchestrations import SLICE
+from handlers.tasks import SLICE
 from tests.fakes.builders import FakeClock
 from tests.unit.handlers.running import CONTEXT, HOME, MOTION, SETTINGS, Running, functions
 

@@ -1,4 +1,4 @@
-"""handlers/lake.py: the timer maintains the tables of all jobs, and no fault leaves it."""
+"""handlers/timers.py: the timer maintains the tables of all jobs, and no fault leaves it."""
 
 import logging
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def maintained(world: LakeWorld, caplog: pytest.LogCaptureFixture, *jobs: str) -
     """Let the timer of an app with these jobs run; return the log lines."""
     engine: Any = None  # is not asked
     aggregation.value = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits(), (), jobs)
-    with caplog.at_level(logging.INFO, logger="hubledger.lake"):
+    with caplog.at_level(logging.INFO, logger="hubledger.timers"):
         functions()["maintain_lake"](None)
     return list(caplog.records)
 

@@ -1,4 +1,4 @@
-"""handlers/orchestrations.py: the app's orchestrations in our engine, whose timers and deaths are like Azure's."""
+"""handlers/tasks.py: the app's orchestrations in our engine, whose timers and deaths are like Azure's."""
 
 import asyncio
 import itertools
@@ -17,10 +17,9 @@ import pytest
 from azure.functions.meta import Datum
 
 from core.letters.retry import LONGEST_CHAIN
-from core.store.sqlserver.odbc import Deadlines
+from core.store.sqlserver.connections import Deadlines
 from handlers.dead_letters import keep_dead_letters, keep_running
-from handlers.orchestrations import PAUSE, SECOND, SLICE, STALLED_AFTER, VISIBILITY
-from handlers.tasks import drive, drive_task
+from handlers.tasks import PAUSE, SECOND, SLICE, STALLED_AFTER, VISIBILITY, drive, drive_task
 from local.functions_host.durable.engine import Engine, Surroundings
 from local.functions_host.durable.functions import DurableFunctions
 from local.functions_host.durable.history import EventType, control, stamped
@@ -300,7 +299,7 @@ async def test_an_instance_that_the_app_did_not_start_ends_at_once_with_a_line(
     async with world.running(orchestration, instance_id):
         await eventually(lambda: world.instance(instance_id).status.is_final or world.calls.total() > 9)
     assert (world.instance(instance_id).status, world.calls.total()) == (Status.COMPLETED, 0)
-    lines = [vars(one) for one in caplog.records if one.name == "hubledger.orchestrations"]
+    lines = [vars(one) for one in caplog.records if one.name == "hubledger.tasks"]
     assert [(one["instance_id"], one["error"]) for one in lines] == [(instance_id, f"input {given!r}")]
 
 

@@ -1,4 +1,4 @@
-"""handlers/room.py: a room brings its routes and pages, and the app says at its start what is wrong with them."""
+"""room_routes.py: a room brings its routes and pages, and the app says at its start what is wrong with them."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ import pytest
 from core.api.route import OPEN, READING, OperatorPage, Route
 from core.errors import InvalidTransform
 from handlers.api import OWN
-from handlers.room import RoomRoutes, routes_of, with_room
+from handlers.room_routes import RoomRoutes, routes_of, with_room
 
 IMPORTS = "from hubledger.web import OPEN, OperatorPage, Route\n"
 Made = Callable[..., str]

@@ -12,11 +12,10 @@ import azure.durable_functions as df
 import pytest
 
 from core.store.columns import instant_text
+from core.tasks.task import TaskAnswer
 from handlers.app import app
 from handlers.kinds import KINDS
-from handlers.operations.task_shapes import TaskAnswer
-from handlers.orchestrations import PAUSE, SECOND, STALLED_AFTER
-from handlers.tasks import DAY, DRIVEN, SUSPENDED, drive, drive_task
+from handlers.tasks import DAY, DRIVEN, PAUSE, SECOND, STALLED_AFTER, SUSPENDED, drive, drive_task
 from tests.unit.handlers.running import HOME, MOTION, Running, client_function, functions
 
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"

@@ -1,4 +1,4 @@
-"""handlers/watch.py and handlers/operations/history.py: the watch stores minutes, and a route shows them."""
+"""handlers/timers.py and handlers/operations/status.py: the watch stores minutes, and a route shows them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.errors import StoreUnavailable
-from core.ledger.minutes import Minute
+from core.ledger.totals import Minute
 from core.model.events import PartitionId
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered

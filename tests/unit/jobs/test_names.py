@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r 
 from core.model.aggregates import ADDED, Aggregate, Count, Key, Sum
 from core.model.rows import LINEAGE, Text
 from core.store.migrations import load_migrations
-from core.transforms.contract.names import LONGEST, LONGEST_COLUMN, fault_of_column
+from core.transforms.contract import LONGEST, LONGEST_COLUMN, fault_of_column
 from hubledger.cli.ddl.room import room_text
 from jobs import as_of
 from jobs.lake import WINDOW_DATE

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.spark import JobRequest
+from core.aggregation.spark_engine import JobRequest
 from core.aggregation.tick import PROGRAM
-from core.remote.spark.databricks import DatabricksEngine
-from core.remote.spark.livy import LivyJobs
-from core.remote.spark.package import (
+from core.remote.spark.http_engines import DatabricksEngine, LivyJobs
+from core.remote.spark.job_package import (
     APP,
     ARCHIVE,
     PACKAGES,
@@ -103,7 +102,7 @@ def test_a_job_finds_the_aggregate_of_a_room_in_the_archive(tmp_path: Path) -> N
         write_room(tmp_path)
         for name, text in {**modules(), **modules(tmp_path)}.items():
             archive.writestr(name, text)
-    words = "from core.transforms import import_transform; from core.transforms.aggregates import find_aggregate"
+    words = "from core.transforms import import_transform; from core.transforms.loading import find_aggregate"
     asks = f"{words}; import_transform('{ORDERS}'); print(find_aggregate('turnover').of.__module__)"
     environment = {"PYTHONPATH": str(tmp_path / ARCHIVE)}
     done = subprocess.run(
@@ -184,8 +183,8 @@ def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(tmp_
 
 def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     write_package(tmp_path, [])
-    remote = "core.remote.spark.jdbc, core.remote.spark.lakes"
-    script = f"import core.settle.settle, core.aggregation.lake, {remote}, examples.home_security, jobs.ranges"
+    remote = "core.remote.spark.job_package, core.remote.spark.lake_storage"
+    script = f"import core.settle.settle, core.aggregation.lake_tables, {remote}, examples.home_security, jobs.ranges"
     archive = str(tmp_path / VERSION / ARCHIVE)
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {archive!r}); {script}"]
     done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=allowed(60))

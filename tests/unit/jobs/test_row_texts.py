@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from core.model.clock import parse_instant
+from core.model.ports import parse_instant
 from core.model.rows import Row
 from examples.home_security.transform import Home, SensorReading
 from jobs.row_texts import row_of, texts_of

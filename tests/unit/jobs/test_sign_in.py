@@ -7,7 +7,7 @@ from typing import Any
 import azure.identity
 import pytest
 
-from core.remote.spark.jdbc import JdbcAddress
+from core.remote.spark.job_package import JdbcAddress
 from jobs.sign_in import RESOURCE, SignInRefused, entra_token, sign_in_of
 
 

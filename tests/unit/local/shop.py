@@ -8,8 +8,7 @@ from pathlib import Path
 from zlib import crc32
 
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms import load_transform
-from core.transforms.rooms import rooms_of
+from core.transforms.loading import load_transform, rooms_of
 from local.event_hubs.codec import Raw, Symbol, encode
 from local.event_hubs.events import Unstamped, stamp
 from local.event_hubs.log import Disk

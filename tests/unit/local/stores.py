@@ -11,13 +11,11 @@ from pathlib import Path
 from zlib import crc32
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.clock import Clock
-from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
-from core.model.spans import SequenceNumber
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
+from core.model.ports import Clock
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from local.feed.businesses import HOMES, Domain
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies, Record

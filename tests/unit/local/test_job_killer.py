@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark_engine import JobRequest, JobState
 from core.aggregation.tick import PROGRAM
-from core.remote.spark.local import LocalEngine, LocalSpark
+from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from local.demo.aggregation import KILLED, SPARK, JobKiller, spark_process, worked
 from tests import patience
 from tests.fakes.rooms import migrate_examples

@@ -1,9 +1,9 @@
-"""core/aggregation/addresses.py: no job leaves this machine over http, and no token goes to a wrong host."""
+"""core/model/policies.py: no job leaves this machine over http, and no token goes to a wrong host."""
 
 import pytest
 
-from core.aggregation.addresses import address_fault, dialect_at
 from core.errors import SettingsRefused
+from core.model.policies import address_fault, dialect_at
 from core.settings import read_settings
 
 GOOD = {

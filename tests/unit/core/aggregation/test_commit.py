@@ -1,10 +1,10 @@
-"""core/aggregation/commit.py: the size of the transactions follows the disk; tests/contract has the rest."""
+"""core/aggregation/tick.py: the size of the transactions follows the disk; tests/contract has the rest."""
 
 from datetime import datetime, timedelta
 
-from core.aggregation.commit import LEAST, PORTION, SLOW, commit_run, size_after
 from core.aggregation.runs import AggregationRun, Cut, Portion, Staged, StagedSlice
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import LEAST, PORTION, SLOW, commit_run, size_after
 from core.model.aggregates import SLICES
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, levels_of
 from tests.fakes.builders import EPOCH

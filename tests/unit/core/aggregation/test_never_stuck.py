@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from core.aggregation.kinds import Order
-from core.aggregation.runs import AggregationRun, Failure, Portion, Staged
-from core.aggregation.spark import JobReport, JobState
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import AggregationRun, Failure, Order, Portion, Staged
+from core.aggregation.spark_engine import JobReport, JobState
 from core.aggregation.tick import aggregate
 from core.errors import DataRefused, EngineRefused
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, finish, ingest, stage

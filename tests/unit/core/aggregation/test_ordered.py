@@ -1,4 +1,4 @@
-"""core/aggregation/ordered.py and its place in the tick: a repair and a backfill are runs like others."""
+"""core/aggregation/runs.py and its place in the tick: a repair and a backfill are runs like others."""
 
 import json
 from dataclasses import replace
@@ -7,24 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.kinds import Days, Order, OrderedKind, RunOrder
-from core.aggregation.ordered import NotYet, RowSource, covers, ordered_run
-from core.aggregation.orders import place
+from core.aggregation.orders import Pipelines, place
 from core.aggregation.runs import (
     NO_CUT,
     AggregationRun,
     Cut,
+    Days,
     EngineAnswer,
+    NotYet,
+    Order,
+    OrderedKind,
+    RowSource,
     RunLimits,
+    RunOrder,
     RunStatus,
     RunStep,
     Standing,
+    covers,
     next_step,
+    ordered_run,
 )
-from core.aggregation.spark import JobState
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.spark_engine import JobState
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
+from core.remote.spark.lake_storage import FolderStorage
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import EPOCH, reading
 from tests.fakes.ticks import World

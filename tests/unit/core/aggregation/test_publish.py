@@ -1,4 +1,4 @@
-"""core/aggregation/publish.py: aggregates in Delta tables, whoever dies, races or meddles."""
+"""core/aggregation/lake_publication.py: aggregates in Delta tables, whoever dies, races or meddles."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from core.aggregation.lake import NO_TABLE, Mark, TableState
-from core.aggregation.publish import publish
+from core.aggregation.lake_publication import publish
+from core.aggregation.lake_tables import NO_TABLE, Mark, TableState
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation, aggregate, report_facts
 from core.errors import LakeUnreachable
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lakes import FolderStorage
+from core.remote.spark.lake_storage import FolderStorage
 from tests.fakes.aggregation_engines import ingest
 from tests.fakes.builders import reading
 from tests.fakes.lake_jobs import COLUMNS, ONE_LEVEL, LakeWorld, change, manifest, written

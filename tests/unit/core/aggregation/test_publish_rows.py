@@ -1,16 +1,14 @@
-"""core/aggregation/publish.py: the rows of a source, whose whole result is in the lake."""
+"""core/aggregation/lake_publication.py: the rows of a source, whose whole result is in the lake."""
 
 from pathlib import Path
 
 import pytest
 
-from core.aggregation.commit import HELD
-from core.aggregation.lake import Mark
-from core.aggregation.publish import commit_rows, tables_of
-from core.aggregation.runs import AggregationRun, Staged
-from core.aggregation.silver import is_rows_job, lake_rows, rows_of_job
+from core.aggregation.lake_publication import commit_rows, tables_of
+from core.aggregation.lake_tables import Mark, is_rows_job, lake_rows, rows_of_job
+from core.aggregation.runs import HELD, AggregationRun, Staged
 from core.errors import InvalidTransform, LakeUnreachable, StagingRefused
-from core.transforms.aggregates import load_aggregates
+from core.transforms.loading import load_aggregates
 from examples.home_security.transform import SensorReading
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, finish
 from tests.fakes.builders import EPOCH

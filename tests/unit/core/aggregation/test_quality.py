@@ -1,11 +1,10 @@
-"""core/aggregation/quality.py: the counts that the job stored are read, and become fields of a log line."""
+"""core/aggregation/runs.py: the counts that the job stored are read, and become fields of a log line."""
 
 import json
 from dataclasses import replace
 from typing import Any
 
-from core.aggregation.quality import PartitionRows, quality_from
-from core.aggregation.runs import NO_CUT, AggregationRun
+from core.aggregation.runs import NO_CUT, AggregationRun, PartitionRows, quality_from
 from core.aggregation.tick import AggregationReport, report_facts
 from tests.fakes.builders import EPOCH
 

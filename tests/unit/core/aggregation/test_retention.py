@@ -1,4 +1,4 @@
-"""core/aggregation/retention.py over the embedded store: old windows go between two runs, and nothing else does."""
+"""core/aggregation/tick.py over the embedded store: old windows go between two runs, and nothing else does."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import RunLimits
-from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
-from core.model.locks import ROWS_AT_ONCE
+from core.aggregation.tick import Aggregation, AggregationReport, aggregate, remove_old_windows, report_facts
+from core.model.commits import ROWS_AT_ONCE
 from core.store.columns import instant_text
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.fakes.builders import EPOCH, FakeClock, reading

@@ -18,7 +18,7 @@ from core.aggregation.runs import (
     next_step,
     planned_run,
 )
-from core.aggregation.spark import JobState
+from core.aggregation.spark_engine import JobState
 from tests.fakes.builders import EPOCH
 
 PATIENCE = RunLimits(grace=timedelta(minutes=10), deadline=timedelta(hours=2), attempts=3, submits=5)

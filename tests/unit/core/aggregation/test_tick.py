@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.kinds import RunOrder
-from core.aggregation.runs import AggregationRun, Standing
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import AggregationRun, RunOrder, Standing
 from core.aggregation.tick import AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, ingest

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from core.errors import StreamIncarnationChanged
+from core.incarnations.hub_check import HubVerification
+from core.incarnations.next_incarnation import Incarnations, Opening
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.ingest.silence import SilenceCheck
-from core.ledger.store.incarnations import Incarnations, Opening
-from core.model.events import Event, PartitionId
-from core.model.spans import SequenceNumber
+from core.ingest.stalled_partitions import SilenceCheck
+from core.model.events import Event, PartitionId, SequenceNumber
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub

@@ -1,17 +1,17 @@
-"""core/ingest/anchor.py: where a partition begins, once and for good."""
+"""core/incarnations/hub_check.py: where a partition begins, once and for good."""
 
 from datetime import timedelta
 
 import pytest
 
 from core.errors import HubUnreachable
-from core.ingest.anchor import Anchoring, choose_anchor
+from core.incarnations.hub_check import choose_anchor
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition
-from core.model.hub import Extent, Place
-from core.model.spans import SequenceNumber
+from core.model.events import Event, Partition, SequenceNumber
+from core.model.policies import Anchoring
+from core.model.ports import Extent, Place
 from tests.fakes.builders import EPOCH, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

@@ -7,15 +7,16 @@ from datetime import timedelta
 import pytest
 
 from core.errors import DataRefused, OutageSuspected, PoisonEvent, StopReason, StoreUnavailable
-from core.ingest.fuse import Fuse, check_fuse
+from core.ingest.fuse import check_fuse
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import Healed, SilenceCheck, Unhealed
+from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.model.commits import BatchCommit, PartitionState, PartitionStop, Past
 from core.model.events import Event
 from core.model.letters import LetterPolicy
+from core.model.policies import Fuse
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from tests.fakes.builders import FakeClock, batch, commit, event, events, ids, letter, partition, settled, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

@@ -8,12 +8,10 @@ import pytest
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import NOT_HEALING, Healing, gap_facts, gap_rows
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.model.backoff import Backoff
-from core.model.clock import Clock
 from core.model.events import BATCH_EVENTS as PIECE
-from core.model.events import Event
-from core.model.letters import LetterPolicy
-from core.model.spans import SequenceNumber, Span
+from core.model.events import Event, SequenceNumber, Span
+from core.model.letters import Backoff, LetterPolicy
+from core.model.ports import Clock
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub

@@ -9,8 +9,7 @@ import pytest
 from core.errors import StreamIncarnationChanged
 from core.ingest.guard import Guarded, guard
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event
-from core.model.spans import SequenceNumber, Span
+from core.model.events import Event, SequenceNumber, Span
 from tests.fakes.builders import batch, event, events, partition
 
 

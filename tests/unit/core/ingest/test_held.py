@@ -1,4 +1,4 @@
-"""core/ingest/held.py: the queries that keep keys in order, and the stop when too many events are held."""
+"""core/ingest/ingest.py: the queries that keep keys in order, and the stop when too many events are held."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -7,13 +7,12 @@ from datetime import timedelta
 import pytest
 
 from core.errors import HeldLettersFull
+from core.ingest.batch_log import BatchLines
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.ingest.lines import BatchLines
-from core.letters.keeper import Keeper
-from core.model.events import Event, PartitionId
+from core.letters.retry import Keeper
+from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
-from core.model.spans import SequenceNumber
-from core.settle.store.held import MOST_OPEN_KEYS
+from core.settle.partition_store import MOST_OPEN_KEYS
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, batch, event, partition, stamps
 from tests.fakes.memory_store import MemoryStore

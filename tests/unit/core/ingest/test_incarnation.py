@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from core.errors import BatchRefused, CheckpointConflict, HubUnreachable, StopReason, StreamIncarnationChanged
-from core.ingest.incarnation import OLDEST, PAUSE, SOONEST, HubVerification
+from core.incarnations.hub_check import OLDEST, PAUSE, SOONEST, HubVerification
 from core.ingest.ingest import ingest_batch
-from core.ingest.silence import Unhealed
+from core.ingest.stalled_partitions import Unhealed
 from core.model.commits import PartitionState
 from core.model.events import Event
 from examples.home_security.transform import SensorReading

@@ -10,12 +10,10 @@ import pytest
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
 from core.ingest.ingest import CONFLICT_LIMIT, IngestReport, Means, ingest_batch
-from core.model.backoff import Backoff
-from core.model.clock import Clock
-from core.model.events import Event, EventBatch
-from core.model.letters import LetterPolicy
-from core.model.spans import SequenceNumber, Span
-from core.model.transform import Transform
+from core.model.events import Event, EventBatch, SequenceNumber, Span
+from core.model.letters import Backoff, LetterPolicy
+from core.model.ports import Clock
+from core.model.transforms import Transform
 from core.store.database import Waiting
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps

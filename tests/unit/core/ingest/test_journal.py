@@ -1,4 +1,4 @@
-"""core/ingest/journal.py: which attempts leave a mark, which run in a child, and what it costs."""
+"""core/settle/attempts.py: which attempts leave a mark, which run in a child, and what it costs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,16 +13,13 @@ import pytest
 from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import ALONE, CAREFUL, NOBODY, StoredJournal
-from core.ingest.store import AttemptMark
-from core.model.events import BATCH_EVENTS, Event
+from core.model.events import BATCH_EVENTS, Event, span
 from core.model.rows import References, Row
-from core.model.spans import span
-from core.model.transform import Transform
+from core.model.transforms import Transform
+from core.settle.attempts import ALONE, CAREFUL, NOBODY, WINDOW, AttemptMark, Flight, StoredJournal
 from core.settle.isolate import LONGEST, AttemptRequest, Isolation, RunChanged
 from core.settle.settle import ChildNotFree, EventKilled
 from core.store.memory import Memory
-from core.transforms.flight import WINDOW, Flight
 from tests.fakes.builders import EPOCH, batch, commit, event, events, partition, reading, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

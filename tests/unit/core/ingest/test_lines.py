@@ -1,4 +1,4 @@
-"""core/ingest/lines.py: lines are few, and their sums are whole."""
+"""core/ingest/batch_log.py: lines are few, and their sums are whole."""
 
 import re
 import threading
@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.ingest.batch_log import BatchLine, BatchLines
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.ingest.lines import BatchLine, BatchLines
 from tests.fakes.builders import NOON, batch, event, events, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN

@@ -1,4 +1,4 @@
-"""core/ingest/recurrence.py: a fault of the database that repeats on a partition is recorded until a commit."""
+"""core/ingest/ingest.py: a fault of the database that repeats on a partition is recorded until a commit."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,9 +7,8 @@ import pytest
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreFault, StoreUnavailable
 from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICT_LIMIT, Means, ingest_batch
-from core.ingest.recurrence import RECURRENT, recurrence_facts
-from core.ingest.silence import SilenceCheck
+from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, Means, ingest_batch, recurrence_facts
+from core.ingest.stalled_partitions import SilenceCheck
 from core.model.commits import PartitionStop
 from core.store.memory import Memory
 from tests.fakes.builders import NOON, FakeClock, batch, events, partition, stamps

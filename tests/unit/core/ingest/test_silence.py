@@ -1,4 +1,4 @@
-"""core/ingest/silence.py: losses at the end of a partition that fell silent are healed, and nothing is disturbed."""
+"""stalled_partitions.py: losses at the end of a partition that fell silent are healed, and nothing is disturbed."""
 
 import threading
 from collections.abc import Generator, Sequence
@@ -10,13 +10,12 @@ from uuid import UUID
 import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
+from core.incarnations.hub_check import HubVerification
 from core.ingest.gaps import NOT_HEALING, Healing
-from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import Healed, Looked, SilenceCheck, Unhealed
+from core.ingest.stalled_partitions import Healed, Looked, SilenceCheck, Unhealed
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Event
-from core.model.spans import SequenceNumber, Span
+from core.model.events import Event, SequenceNumber, Span
 from core.settle.isolate import Journal
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub

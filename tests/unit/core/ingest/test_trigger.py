@@ -1,5 +1,4 @@
-"""core/ingest/trigger.py and the lifts of core/ingest/silence.py: the trigger is lifted forward only, and said to stand
-when that does not help."""
+"""core/ingest/stalled_partitions.py: the trigger is lifted forward only, and said to stand when that does not help."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,11 +8,18 @@ from datetime import timedelta
 import pytest
 
 from core.errors import HubUnreachable
+from core.incarnations.hub_check import HubVerification
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import Healed, Looked, PartitionStanding, SilenceCheck, Unhealed
-from core.ingest.trigger import HostCheckpoint, HostStorageUnreachable
+from core.ingest.stalled_partitions import (
+    Healed,
+    HostCheckpoint,
+    HostStorageUnreachable,
+    Looked,
+    PartitionStanding,
+    SilenceCheck,
+    Unhealed,
+)
 from core.model.commits import Checkpoint, PartitionStop
 from core.model.events import Partition
 from tests.fakes.builders import NOON, FakeClock, batch, event, events, partition, stamps

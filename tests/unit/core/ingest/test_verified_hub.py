@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
-from core.ingest.incarnation import OLDEST, SOONEST, HubVerification, VerifiedHub
-from core.model.events import Event
-from core.model.hub import HubReader, OffsetRefused
-from core.model.spans import SequenceNumber
+from core.incarnations.hub_check import OLDEST, SOONEST, HubVerification, VerifiedHub
+from core.model.events import Event, SequenceNumber
+from core.model.ports import HubReader, OffsetRefused
 from tests.fakes.builders import EPOCH, NOON, STREAM, partition
 from tests.unit.core.ingest.incarnation_world import NEW, World, log, renewed
 

@@ -1,12 +1,11 @@
-"""core/ledger/at_key.py: a search for a key goes downwards, page by page, and says what it cannot find."""
+"""core/ledger/explain.py: a search for a key goes downwards, page by page, and says what it cannot find."""
 
 from itertools import count
 
 import pytest
 
-from core.ledger.at_key import Before, KeyPlace, KeySearch, find_places, sentence_of
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span, span
+from core.ledger.explain import Before, KeyPlace, KeySearch, find_places, sentence_of
+from core.model.events import PartitionId, SequenceNumber, Span, span
 from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 

@@ -1,13 +1,13 @@
-"""core/ledger/at_time.py: the first commit since a time, by halving."""
+"""core/ledger/explain.py: the first commit since a time, by halving."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from core.ledger.at_time import first_commit_since
+from core.ledger.explain import first_commit_since
 from core.ledger.whereabouts import LedgerRange
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from tests.fakes.builders import EPOCH
 
 ROW = LedgerRange(1, "batch", SequenceNumber(0), SequenceNumber(9), 10, 0, 0, 0, 0, 10, "v", "i", EPOCH)

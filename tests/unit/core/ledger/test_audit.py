@@ -1,4 +1,4 @@
-"""core/ledger/audit.py: what an audit makes of what it reads."""
+"""core/audit/audit.py: what an audit makes of what it reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from core.ledger.audit import audit
-from core.ledger.books import PartitionLedger
-from core.ledger.store.audit import AuditStore
-from core.ledger.store.ledger import Ledger as StoredLedger
-from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
+from core.audit.audit import audit
+from core.audit.faults import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
+from core.audit.store import AuditStore
+from core.ledger.store import Ledger as StoredLedger
+from core.ledger.totals import PartitionLedger
 from core.ledger.whereabouts import NOT_PURGED, Purged
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import partition
 
 N = SequenceNumber

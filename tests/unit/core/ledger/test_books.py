@@ -1,4 +1,4 @@
-"""core/ledger/books.py: which books balance, how far a partition lags, and that letters are counted at one moment."""
+"""core/ledger/totals.py: which books balance, how far a partition lags, and that letters are counted at one moment."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from core.ledger.balance import READS, read_letter_books, read_open_letters
-from core.ledger.books import Books, CountedLetters, LetterBooks, PartitionBooks, PartitionLedger, lag_of, lag_time
-from core.ledger.store.ledger import Ledger as StoredLedger
-from core.letters.listing import LetterKey
+from core.ledger.store import READS, read_letter_books, read_open_letters
+from core.ledger.store import Ledger as StoredLedger
+from core.ledger.totals import Books, CountedLetters, LetterBooks, PartitionBooks, PartitionLedger, lag_of, lag_time
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from core.model.events import PartitionId, SequenceNumber
+from core.model.letters import LetterKey
 from tests.fakes.builders import EPOCH, partition
 
 FIRST, LAST = SequenceNumber(10), SequenceNumber(19)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from core.erasure.store import Erasures
 from core.ingest.ingest import ingest_batch
-from core.ledger.store.erasures import Erasures
 from core.model.events import Event
 from core.model.rows import References, Row, state_of
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.tasks.run import open_parts, work_on
 from tests.fakes.builders import batch, event
 from tests.fakes.engines import SqliteEngine

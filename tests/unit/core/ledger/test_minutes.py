@@ -1,8 +1,8 @@
-"""core/ledger/minutes.py: the rate between two looks of the watch."""
+"""core/ledger/totals.py: the rate between two looks of the watch."""
 
 from datetime import timedelta
 
-from core.ledger.minutes import Minute, rates
+from core.ledger.totals import Minute, rates
 from tests.fakes.builders import EPOCH
 
 

@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 
 from core.errors import CommitOutcomeUnknown, HubUnreachable
-from core.ingest.anchor import Anchoring
-from core.ledger.next_incarnation import (
+from core.incarnations.next_incarnation import (
     HubFits,
     IncarnationMeans,
     IncarnationOrder,
     IncarnationReport,
+    Incarnations,
+    Opening,
     StateDiffers,
     next_incarnation,
 )
-from core.ledger.store.incarnations import Incarnations, Opening
-from core.model.hub import Extent
+from core.model.policies import Anchoring
+from core.model.ports import Extent
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, commit, events, keep_letters, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

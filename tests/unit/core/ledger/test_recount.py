@@ -1,16 +1,14 @@
-"""core/ledger/recount.py: the rows beside the ledger."""
+"""core/audit/audit.py: the rows beside the ledger."""
 
 from dataclasses import dataclass
 
 import pytest
 
-from core.ledger.audit import AuditedPartition
-from core.ledger.books import PartitionLedger
-from core.ledger.faults import CommitRows, LetteredRow, RowCount
-from core.ledger.recount import LAST_NUMBER, RowRecount, recount_rows, window
-from core.ledger.store.audit import AuditStore
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
+from core.audit.audit import LAST_NUMBER, AuditedPartition, RowRecount, recount_rows, window
+from core.audit.faults import CommitRows, LetteredRow, RowCount
+from core.audit.store import AuditStore
+from core.ledger.totals import PartitionLedger
+from core.model.events import PartitionId, SequenceNumber, Span
 from tests.fakes.builders import partition
 
 N = SequenceNumber

@@ -7,24 +7,23 @@ from datetime import datetime, timedelta
 import pytest
 
 from core.errors import HubUnreachable
-from core.ledger.books import LetterBooks, PartitionBooks
-from core.ledger.retention.burn_down import BurnDown
-from core.ledger.store.burn_down import OpenCount
-from core.ledger.store.ledger import Ledger
+from core.ledger.burn_down_store import OpenCount
+from core.ledger.store import Ledger
+from core.ledger.totals import LetterBooks, PartitionBooks
 from core.ledger.watch import (
     ABSENT_WITHIN,
     READ_FROM,
     STOPPED_AFTER,
+    BurnDown,
     Observation,
     Pipeline,
     Watching,
     find_standing,
     observe,
 )
-from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
-from core.model.events import Incarnation, PartitionId
-from core.model.spans import SequenceNumber
+from core.model.events import Incarnation, PartitionId, SequenceNumber
+from core.model.letters import LetterKey
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
 

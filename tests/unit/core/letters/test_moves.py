@@ -1,11 +1,10 @@
-"""core/letters/moves.py: letters are given back, each only once; and what a person's order does to their retries."""
+"""core/letters/retry.py: letters are given back, each only once; and what a person's order does to their retries."""
 
 from datetime import timedelta
 
 import pytest
 
-from core.letters.moves import release
-from core.letters.retry import claim_due, next_due_at
+from core.letters.retry import claim_due, next_due_at, release
 from tests.fakes.builders import NOON, keep_letters
 from tests.fakes.faulty_database import Fault
 from tests.fakes.moving import discard, requeue

@@ -1,4 +1,4 @@
-"""core/letters/redrive_run.py: a slice of work goes on after a rival and after a lost answer, and stops for a fault."""
+"""core/letters/redrive.py: a slice of work goes on after a rival and after a lost answer, and stops for a fault."""
 
 from datetime import timedelta
 

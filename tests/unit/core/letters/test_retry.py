@@ -11,14 +11,13 @@ import pytest
 from msgspec import structs
 
 from core.errors import DataRefused
-from core.ingest.journal import StoredJournal
 from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.model.commits import ROWS_AT_ONCE
 from core.model.events import Event
-from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
+from core.settle.attempts import Flight, StoredJournal
 from core.settle.settle import EventKilled
-from core.transforms.flight import Flight
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore

@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from core.errors import HubUnreachable
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
-from core.model.backoff import Backoff
-from core.model.clock import Clock
-from core.model.events import Event, Partition, PartitionId
-from core.model.letters import LetterPolicy, LetterPosition, RetryReport
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.letters import Backoff, LetterPolicy, LetterPosition, RetryReport
+from core.model.ports import Clock
+from core.model.transforms import Transform
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, ids
 from tests.fakes.faulty_database import Fault, FaultyStore

@@ -19,7 +19,7 @@ from core.model.aggregates import (
     aggregate_of,
     aggregate_table,
 )
-from core.transforms.aggregates import find_aggregate, load_aggregates
+from core.transforms.loading import find_aggregate, load_aggregates
 from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import Home, SensorReading

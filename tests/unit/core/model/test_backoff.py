@@ -1,10 +1,10 @@
-"""core/model/backoff.py: pauses that grow to a ceiling, shortened by chance."""
+"""core/model/letters.py: pauses that grow to a ceiling, shortened by chance."""
 
 from datetime import timedelta
 
 import pytest
 
-from core.model.backoff import Backoff
+from core.model.letters import Backoff
 
 
 def seconds(value: float) -> timedelta:

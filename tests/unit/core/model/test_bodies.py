@@ -1,4 +1,4 @@
-"""core/model/bodies.py: fields that a room does not know are ignored and counted, and poison nothing."""
+"""core/model/transforms.py: fields that a room does not know are ignored and counted, and poison nothing."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from core.model.bodies import (
+from core.model.transforms import (
     MOST_NAMES,
     NAME_LENGTH,
     body_decoder,

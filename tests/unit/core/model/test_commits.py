@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from core.errors import StopReason
 from core.model.commits import Checkpoint, PartitionState, PartitionStop
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from tests.fakes.builders import EPOCH, alert, commit, event, ids, partition, reading, settled
 
 NEW = PartitionState(partition(), 7, None)

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from core.model.commits import ErrorClass, LetterStatus
-from core.model.events import PartitionId
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import (
     AFTER_FAILURE,
     MOVES,
@@ -18,7 +18,6 @@ from core.model.letters import (
     RetryReport,
     chunks_of,
 )
-from core.model.spans import SequenceNumber
 
 STATUSES: set[str] = set(get_args(LetterStatus))
 END = {"resolved", "discarded"}

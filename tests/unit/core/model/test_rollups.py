@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 from core.errors import InvalidTransform
-from core.model.aggregates import Count, Key, aggregate_of, aggregate_table, declared_aggregates
-from core.model.rollups import Kept
+from core.model.aggregates import Count, Kept, Key, aggregate_of, aggregate_table, declared_aggregates
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import SensorReading

@@ -12,8 +12,7 @@ import pytest
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.replay.diff import SHOWN, document, rehearsed_piece
-from core.replay.job import ReplayJob
-from core.replay.pieces import Rehearsal, RetractedRow
+from core.replay.pieces import Rehearsal, ReplayJob, RetractedRow
 from examples.flight_info.transform import FlightChange
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.fakes.builders import alert, home, reading

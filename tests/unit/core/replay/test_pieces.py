@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.commits import PartitionState
-from core.model.events import BATCH_EVENTS, Event
-from core.model.spans import SequenceNumber, Span, joined
+from core.model.events import BATCH_EVENTS, Event, SequenceNumber, Span, joined
 from core.replay.pieces import Piece, PieceReader
 from tests.fakes.builders import EPOCH, event, events, partition
 from tests.fakes.memory_hub import MemoryHub

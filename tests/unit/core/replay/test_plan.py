@@ -7,12 +7,10 @@ import pytest
 
 from core.errors import StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber, Span
 from core.model.rows import ReferenceKey, References, Row
-from core.model.spans import SequenceNumber, Span
-from core.model.transform import Transform
-from core.replay.job import PartitionProgress, PartitionRange
-from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
+from core.model.transforms import Transform
+from core.replay.pieces import CarriedState, PartitionProgress, PartitionRange, Piece, ReplayCommit, StandingState
 from core.replay.plan import KnownStates, ReplayTrial, plan_replay
 from core.settle.isolate import Isolation
 from examples.home_security.transform import Home

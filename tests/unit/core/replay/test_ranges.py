@@ -1,13 +1,13 @@
-"""core/replay/ranges.py: which numbers a request means, what is left out of it and why, and what is refused."""
+"""core/replay/request.py: which numbers a request means, what is left out of it and why, and what is refused."""
 
 from datetime import timedelta
 
 import pytest
 
 from core.errors import ReplayRefused
-from core.model.hub import Place
-from core.replay.job import PartitionRange, Replayable
-from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
+from core.model.ports import Place
+from core.replay.pieces import PartitionRange, Replayable
+from core.replay.request import ReplayOrder, ReplayReach, ranges_of
 from tests.fakes.builders import EPOCH, STREAM, events
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order

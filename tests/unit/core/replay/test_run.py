@@ -1,4 +1,4 @@
-"""core/replay/run.py: a job is worked through piece by piece, by whomever, however often, until it is stopped."""
+"""core/replay/task.py: a job is worked through piece by piece, by whomever, however often, until it is stopped."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -14,12 +14,10 @@ from core.errors import (
     StreamIncarnationChanged,
     VersionChanged,
 )
-from core.model.events import Event, Partition, PartitionId
-from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TaskMove, TaskVerb
-from core.replay.job import ReplayCounts, ReplayJob
-from core.replay.pieces import ReplayCommit
+from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span
+from core.replay.pieces import ReplayCommit, ReplayCounts, ReplayJob
 from core.tasks.run import VERSION_PATIENCE, note_fault, open_parts, work_on
+from core.tasks.statuses import TaskMove, TaskVerb
 from tests.fakes.builders import FakeClock, event
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

@@ -1,4 +1,4 @@
-"""core/settle/children.py and child.py: a child settles as the process itself does, and its death names one event."""
+"""child_process.py and child.py: a child settles as the process itself does, and its death names one event."""
 
 import os
 import queue
@@ -20,14 +20,13 @@ from core.errors import CheckpointConflict
 from core.model.commits import Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.model.transform import Lone, Transform
-from core.settle import children as subject
-from core.settle.children import LONGEST_WAIT, Child, Children
+from core.model.transforms import Lone, Transform
+from core.settle import child_process as subject
+from core.settle.child_process import LONGEST_WAIT, Child, Children
 from core.settle.isolate import Isolation
-from core.settle.order import KeyOrder
-from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, reference_keys, settle
+from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, KeyOrder, reference_keys, settle
 from core.store.database import _must_end_at, invocation
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import event, partition
 from tests.patience import MOMENT, Patience, allowed
@@ -177,7 +176,7 @@ class TestAChild:
 
     def test_ends_with_its_parent(self) -> None:
         code = (
-            "from datetime import timedelta; from core.settle.children import Children;"
+            "from datetime import timedelta; from core.settle.child_process import Children;"
             f"own = Children({MODULE!r}, 1, timedelta(seconds=60));"
             "child = own.start(); print(child._process.pid, flush=True); import os; os._exit(9)"
         )

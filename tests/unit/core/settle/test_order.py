@@ -1,12 +1,10 @@
-"""core/settle/order.py: which events of a run wait for an earlier one of their key."""
+"""core/settle/settle.py: which events of a run wait for an earlier one of their key."""
 
 from core.errors import PoisonEvent
 from core.model.commits import DeadLetter, OpenKeys
-from core.model.events import order_key
+from core.model.events import SequenceNumber, order_key
 from core.model.rows import References
-from core.model.spans import SequenceNumber
-from core.settle.order import KeyOrder, OpenLetter
-from core.settle.settle import settle
+from core.settle.settle import KeyOrder, OpenLetter, settle
 from tests.fakes.builders import event
 from tests.fakes.plain_transform import PLAIN
 

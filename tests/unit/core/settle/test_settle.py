@@ -11,11 +11,10 @@ import pytest
 from msgspec import structs
 
 from core.errors import MissingReference, PoisonEvent, ProcessDied
-from core.model.bodies import body_decoder
 from core.model.commits import DeadLetter, Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform, body_decoder
 from core.settle.isolate import Isolation
 from core.settle.settle import ERROR_LENGTH, reference_keys, settle
 from examples.home_security.transform import Home, HomeAlert, SensorReading

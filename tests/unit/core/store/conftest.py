@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.model.bodies import NONE_UNKNOWN
+from core.model.transforms import NONE_UNKNOWN
+from core.store.sqlserver.connections import Access
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Access
 from tests.fakes.odbc_driver import FakeDriver
 from tests.fakes.store import Store
 from tests.sql.values import ID

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from core.errors import DataRefused, LetterConflict
-from core.letters.store.letters import retry_script
+from core.letters.store import retry_script
 from core.model.commits import BatchCommit
 from core.model.rows import Row, appended_to, state_of
-from core.settle.store.partitions import batch_script
+from core.settle.partition_store import batch_script
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
 from examples.home_security.transform import Home, SensorReading

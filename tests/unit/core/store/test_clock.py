@@ -1,14 +1,14 @@
-"""core/store/clock.py: the time of the database, read rarely, whatever the clock of the process says."""
+"""core/store/database.py: the time of the database, read rarely, whatever the clock of the process says."""
 
 from datetime import timedelta
 
 import pytest
 
 from core.errors import StoreUnavailable
-from core.model.clock import Clock
-from core.store.clock import OF_BATCHES, OF_LETTERS, store_clock
+from core.model.ports import Clock
+from core.store.database import OF_BATCHES, OF_LETTERS, store_clock
+from core.store.sqlserver.connections import Access
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Access
 from tests.fakes.builders import EPOCH, FakeClock, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.noted_database import NotedDatabase

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.rows import COLUMN_TYPES, Text
-from core.settle.store.partitions import keys_json
+from core.settle.partition_store import keys_json
 from core.store.columns import (
     compiled_values,
     day_of,

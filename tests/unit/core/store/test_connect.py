@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable, StoreUnreachable
 from core.store.columns import instant_text
 from core.store.connect import briefly_patient
 from core.store.database import Database, write
 from core.store.script import Named, Outcome, Script
-from core.store.sqlserver.reconnects import FIRST_RECONNECT
+from core.store.sqlserver.connections import FIRST_RECONNECT
 from tests.fakes.builders import EPOCH, STREAM, partition
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.operator_stores import OperatorStores, operator_stores

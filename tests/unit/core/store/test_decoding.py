@@ -1,4 +1,4 @@
-"""core/store/decoding.py: a value from the columns of a row, by the types of its fields."""
+"""core/store/columns.py: a value from the columns of a row, by the types of its fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from core.model.spans import SequenceNumber, Span
-from core.store.decoding import decoded, decoder
+from core.model.events import SequenceNumber, Span
+from core.store.columns import decoded, decoder
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEXT = "2026-01-01T12:00:00.000000Z"

@@ -1,8 +1,8 @@
-"""core/store/dialects.py: one body becomes the text of each engine, rule by rule."""
+"""core/store/queries.py: one body becomes the text of each engine, rule by rule."""
 
 import pytest
 
-from core.store.dialects import server_text, sqlite_text
+from core.store.queries import server_text, sqlite_text
 
 TYPES = {"day": "varchar(10)", "why": "nvarchar(4000)"}
 

@@ -1,4 +1,4 @@
-"""core/store/sqlserver/json.py: values are sent as they are, and one that cannot be sent is refused."""
+"""core/store/sqlserver/statements.py: values are sent as they are, and one that cannot be sent is refused."""
 
 import json
 from datetime import UTC, date, datetime
@@ -9,7 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.errors import DataRefused
-from core.store.sqlserver.json import many_json, rows_json, server_instant_text, server_instant_texts, without_zone
+from core.store.sqlserver.statements import (
+    many_json,
+    rows_json,
+    server_instant_text,
+    server_instant_texts,
+    without_zone,
+)
 from tests.sql.values import DECIMALS, LARGEST_DECIMAL
 
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,9 +10,9 @@ import pytest
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import Settled
+from core.model.events import SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey, Row
-from core.model.spans import SequenceNumber
 from core.store.memory import MOST_REFERENCES, SHARES, Memory
 from core.store.script import Named
 from examples.home_security.transform import Home

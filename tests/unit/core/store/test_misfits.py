@@ -1,4 +1,4 @@
-"""core/store/misfits.py: columns that would change a value in silence are named when the store opens, and no others."""
+"""migrations.py: columns that would change a value in silence are named when the store opens, and no others."""
 
 import logging
 import re
@@ -12,11 +12,11 @@ import pytest
 from core.errors import SchemaMismatch
 from core.model.rows import Text, appended_to, row_table, state_of
 from core.store.columns import fields_of
-from core.store.misfits import warn_of_misfits
+from core.store.migrations import warn_of_misfits
 from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlserver.connections import Access
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.misfits import misfit
-from core.store.sqlserver.odbc import Access
+from core.store.sqlserver.schema import misfit
 from tests.fakes.builders import partition
 from tests.fakes.declared import forgotten, state
 from tests.fakes.engines import SqliteEngine

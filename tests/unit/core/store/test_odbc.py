@@ -1,4 +1,4 @@
-"""core/store/sqlserver/odbc.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
+"""connections.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
 
 import os
 import socket
@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.sqlserver.odbc import (
-    Access,
-    Connections,
-    Deadlines,
-    LongText,
-    Session,
-    connect,
-    token_attribute,
-)
+from core.store.sqlserver.connections import Access, Connections, Deadlines, LongText, Session, connect, token_attribute
 from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault
 from tests.patience import allowed
 
@@ -239,7 +231,7 @@ class TestRealDriver:
 
 def fault_of_a_process(environment: dict[str, str]) -> str:
     """Return the output of a separate process that signs in with this environment."""
-    program = f"from core.store.sqlserver.odbc import connect\nconnect({BY_TOKEN!r})"
+    program = f"from core.store.sqlserver.connections import connect\nconnect({BY_TOKEN!r})"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from azure.eventhub.aio import CheckpointStore
 
-from core.ledger.store.incarnations import Incarnations, Opening
-from core.model.events import PartitionId, stream_of
-from core.model.spans import SequenceNumber
+from core.incarnations.next_incarnation import Incarnations, Opening
+from core.model.events import PartitionId, SequenceNumber, stream_of
 from core.worker.ownership import SqlCheckpointStore
 from tests.fakes.builders import NOON, FakeClock, commit, partition
 from tests.fakes.memory_store import MemoryStore

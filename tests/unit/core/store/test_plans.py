@@ -13,7 +13,7 @@ import pytest
 
 from core.store.queries import SQL, load_queries
 from core.store.script import of_rows
-from core.store.sqlite.rows import rows_text
+from core.store.sqlite.statements import rows_text
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.rooms import migrate_examples
 

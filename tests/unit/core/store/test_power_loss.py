@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import core.aggregation.commit
+import core.aggregation.tick
 import core.store.sqlite.database
 from core.aggregation.runs import AggregationRun, Portion, Staged
 from core.model.aggregates import SLICES
@@ -97,7 +97,7 @@ def opened(store: AggregatingStore, engine: SqliteAggregation) -> tuple[Aggregat
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each slice be a separate transaction, and let a checkpoint follow some of them."""
-    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)
     monkeypatch.setattr(core.store.sqlite.database, "CHECKPOINT_AFTER", 4 * PORTIONS)
 
 

@@ -1,10 +1,9 @@
-"""core/store/sqlserver/reconnects.py: a process connects again 5 seconds after a failure, then ever more rarely."""
+"""core/store/sqlserver/connections.py: a process connects again 5 seconds after a failure, then ever more rarely."""
 
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable, StoreUnreachable
-from core.store.sqlserver.odbc import Access, Connections, connect
-from core.store.sqlserver.reconnects import Reconnects
+from core.store.sqlserver.connections import Access, Connections, Reconnects, connect
 from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import FakeDriver, lost
 

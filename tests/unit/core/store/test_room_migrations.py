@@ -8,7 +8,7 @@ import pytest
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrations import load_migrations, migrations_of
 from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from tests.fakes.own_room import TEXTS, own_room
 
 OURS = list(load_migrations("sqlite"))

@@ -1,4 +1,4 @@
-"""core/store/sqlite/rows.py: statements built from the fields of a row class, run on a bare database."""
+"""core/store/sqlite/statements.py: statements built from the fields of a row class, run on a bare database."""
 
 import json
 import sqlite3
@@ -12,10 +12,10 @@ from enum import StrEnum
 import pytest
 
 from core.model.rows import STATE_LINEAGE, PlacedRow, appended_to, row_table, state_of
-from core.store.decoding import row_reader
+from core.store.columns import row_reader
 from core.store.script import RowVerb, Step, of_rows
-from core.store.sqlite.rows import many_values, rows_text
-from core.store.sqlserver.rows import rows_query, rows_values
+from core.store.sqlite.statements import many_values, rows_text
+from core.store.sqlserver.statements import rows_query, rows_values
 
 LINEAGE = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, ordinal INTEGER, commit_number INTEGER"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

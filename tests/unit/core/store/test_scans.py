@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from bench.large_store import STREAM, Size, fill, start_worker
-from core.ledger.audit import audit
+from core import DEFAULT_TRANSFORM
+from core.audit.audit import audit
 from core.ledger.explain import explain
-from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
-from core.model.events import PartitionId
-from core.model.room import DEFAULT_TRANSFORM
-from core.model.spans import SequenceNumber
+from core.letters.listing import FIRST_PAGE, LetterFilter
+from core.model.events import PartitionId, SequenceNumber
+from core.model.letters import OPEN
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from tests.fakes.operator_stores import OperatorStores, operator_stores
 
 ROW_CLASSES = load_transform(DEFAULT_TRANSFORM).row_classes  # of the rooms that the filled store has

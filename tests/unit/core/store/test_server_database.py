@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -20,19 +20,17 @@ from core.errors import (
     TaskConflict,
 )
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.model.bodies import NONE_UNKNOWN
-from core.model.clock import Clock
 from core.model.commits import BatchCommit
-from core.model.events import Event, EventBatch
+from core.model.events import Event, EventBatch, SequenceNumber
 from core.model.letters import LetterClaim
+from core.model.ports import Clock
 from core.model.rows import ReferenceKey, Row, row_table
-from core.model.spans import SequenceNumber
-from core.model.tasks import TaskMove
-from core.model.transform import Transform
+from core.model.transforms import NONE_UNKNOWN, Transform
 from core.store.database import Waiting, write
 from core.store.memory import Memory
+from core.store.sqlserver.connections import Access
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Access
+from core.tasks.statuses import TaskMove
 from examples.home_security.transform import Home
 from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, When, fault, lost, unmet

@@ -7,9 +7,9 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrations import migrations_of
-from core.store.sqlserver.odbc import Access, connect
+from core.store.sqlserver.connections import Access, connect
 from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, migrate_server
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
 from tests.fakes.own_room import own_room
 from tests.fakes.rooms import EXAMPLES

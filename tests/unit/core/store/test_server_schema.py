@@ -9,9 +9,9 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
 from core.store.migrations import Migration, load_migrations
-from core.store.sqlserver.odbc import Access
+from core.store.sqlserver.connections import Access
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
-from core.transforms.rooms import Room
+from core.transforms.loading import Room
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"

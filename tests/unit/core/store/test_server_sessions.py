@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import StoreMisconfigured
+from core.store.sqlserver.connections import Access, Deadlines
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Access, Deadlines
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.odbc_driver import FakeDriver
 from tests.offenders import holds_for

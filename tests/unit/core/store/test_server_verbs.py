@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 import pytest
 
 from core.aggregation.runs import Failure
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.letters import LetterHold
 from core.model.rows import ReferenceKey
-from core.model.spans import SequenceNumber
 from examples.home_security.transform import Home
 from tests.fakes.odbc_driver import DECLARED, Error, FakeDriver, fault, lost, unmet
 from tests.fakes.store import Store

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from core.errors import CommitOutcomeUnknown, StreamIncarnationChanged, TaskConflict
-from core.model.clock import Clock
+from core.model.ports import Clock
 from core.store.script import Named, Outcome, Script
 from core.tasks.run import CONFLICT_LIMIT, ONE_PIECE, Done, Kind, open_parts, open_task, work_on
 from core.tasks.store import Ending, Tasks, advance_steps

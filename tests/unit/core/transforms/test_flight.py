@@ -1,4 +1,4 @@
-"""core/transforms/flight.py: what a process had in hand is known after its death, and only then."""
+"""core/settle/attempts.py: what a process had in hand is known after its death, and only then."""
 
 import fcntl
 import os
@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from core.model.events import PartitionId
-from core.model.spans import span
-from core.transforms import flight
-from core.transforms.flight import DEAD, LEFT, NEW, NO_SLOT, OWN, SIZE, SLOTS, WINDOW, Flight, flight_folder
+from core.model.events import PartitionId, span
+from core.settle import attempts as flight
+from core.settle.attempts import DEAD, LEFT, NEW, NO_SLOT, OWN, SIZE, SLOTS, WINDOW, Flight, flight_folder
 from tests.fakes.mortal import MortalFlight
 
 P, TRIED = PartitionId("3"), span(2**62, 2**62 + 499)
@@ -85,8 +84,8 @@ def test_a_real_process_that_is_killed_leaves_its_record_and_a_living_one_is_no_
     tmp_path: Path, survivor: Flight
 ) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from core.model.spans import span;"
-        "from core.transforms.flight import Flight;"
+        "import sys, time; from pathlib import Path; from core.model.events import span;"
+        "from core.settle.attempts import Flight;"
         f"Flight(Path({str(tmp_path / 'records')!r})).begin('3', span(5, 6)); print('up', flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
@@ -179,7 +178,7 @@ def test_without_a_folder_that_can_be_written_the_process_goes_on_after_one_line
 def test_a_file_that_gets_no_room_is_found_before_the_first_note(tmp_path: Path) -> None:
     """On a full disk, the first write to a page of a mapped file would end the process."""
     code = (
-        "import resource, sys; from pathlib import Path; from core.transforms.flight import Flight;"
+        "import resource, sys; from pathlib import Path; from core.settle.attempts import Flight;"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
         f"own = Flight(Path({str(tmp_path / 'records')!r})); sys.exit(own.begin('0', None) + 43)"

@@ -1,4 +1,4 @@
-"""core/transforms/rooms.py: a setting names a room, and the row classes lead to the rooms that own their tables."""
+"""core/transforms/loading.py: a setting names a room, and the row classes lead to the rooms that own their tables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InvalidTransform
-from core.transforms import load_transform
-from core.transforms.aggregates import find_aggregate, load_aggregates
-from core.transforms.rooms import module_of, room_of, rooms_of
+from core.transforms.loading import find_aggregate, load_aggregates, load_transform, module_of, room_of, rooms_of
 from examples.flight_info.transform import FlightChange
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.written_modules import ROOM, WrittenModules, broken_room, written_modules

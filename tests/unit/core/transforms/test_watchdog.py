@@ -1,4 +1,4 @@
-"""core/transforms/watchdog.py: a transform that hangs ends its process, in Python and in native code."""
+"""core/settle/watchdog.py: a transform that hangs ends its process, in Python and in native code."""
 
 import subprocess
 import sys
@@ -8,13 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
+from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.settle import reference_keys, settle
-from core.transforms.watchdog import EXIT_STATUS, GRACE, Alarm, Watchdog
+from core.settle.watchdog import EXIT_STATUS, GRACE, Alarm, Watchdog
 from local.stack.processes import APP
 from tests.fakes.builders import NOON, STREAM, FakeClock, events, keep_letters, partition, stamps
 from tests.fakes.memory_store import MemoryStore

@@ -12,18 +12,17 @@ from datetime import timedelta
 import pytest
 
 from core.errors import HubUnreachable, SchemaMismatch
+from core.incarnations.hub_check import HubVerification
+from core.ingest.batch_log import BatchLines
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
-from core.ingest.lines import BatchLines
-from core.ingest.silence import SilenceCheck
-from core.letters.keeper import Keeper
-from core.model.clock import Clock
+from core.ingest.stalled_partitions import SilenceCheck
+from core.letters.retry import Keeper
 from core.model.commits import BatchCommit
-from core.model.events import Event, Partition, stream_of
+from core.model.events import Event, Partition, SequenceNumber, stream_of
 from core.model.letters import LetterPolicy
-from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.model.ports import Clock
+from core.model.transforms import Transform
 from core.settle.isolate import Attempt, AttemptRequest, Journal
 from core.worker.__main__ import JsonLines
 from core.worker.ownership import SqlCheckpointStore

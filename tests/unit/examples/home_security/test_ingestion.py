@@ -4,7 +4,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import Row
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from examples.home_security.tests.test_transform import BAD, GAS, MOTION, REGISTRATION, body
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.fakes.builders import batch, event, stamps

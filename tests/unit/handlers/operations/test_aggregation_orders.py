@@ -1,4 +1,4 @@
-"""handlers/operations/aggregation_orders.py, and the command of handlers/lake.py."""
+"""handlers/operations/aggregations.py, and the command of handlers/timers.py."""
 
 import json
 import shlex
@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from core.aggregation.spark import JobState
+from core.aggregation.spark_engine import JobState
 from core.errors import EngineRefused
-from handlers import lake
+from handlers import timers
 from handlers.app import aggregation, app
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, reading
@@ -283,12 +283,12 @@ def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_r
 def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
     ordering: Ordering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert lake.main([]) == 1
+    assert timers.main([]) == 1
     assert "the lake does not keep the rows of home_activity: set SPARK_ENGINE" in capsys.readouterr().err
     ordering.restart(LAKE_ROWS="true")
-    assert lake.main(["--job", "none"]) == 1
+    assert timers.main(["--job", "none"]) == 1
     assert "--job is one of home_activity" in capsys.readouterr().err
-    assert lake.main([]) == 0
+    assert timers.main([]) == 0
     named, transform, _, folder, _, state = shlex.split(capsys.readouterr().out)
     assert (named, transform) == ("--transform", "examples.home_security")
     assert sorted(json.loads((Path(folder) / state).read_text())) == [

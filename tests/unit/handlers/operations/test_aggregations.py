@@ -1,4 +1,4 @@
-"""handlers/operations/aggregations.py and the timer of handlers/aggregation.py, over an engine that does nothing."""
+"""handlers/operations/aggregations.py and the timer of handlers/timers.py, over an engine that does nothing."""
 
 import json
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from core.aggregation.runs import Standing
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
-from handlers.aggregation import take_steps
 from handlers.app import aggregation, app
+from handlers.timers import take_steps
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine

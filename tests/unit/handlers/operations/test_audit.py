@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.ledger.audit_task import DEADLINE
-from core.ledger.recount import MOST_NUMBERS
+from core.audit.audit import MOST_NUMBERS
+from core.audit.task import DEADLINE
 from handlers.app import app
 from tests.unit.handlers.running import HOME, MOTION, Reply, Running
 

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
-from core.api.operation import Call, Nothing
-from core.api.room_store import RoomMeans
+from core.api.operation import Call
+from core.api.room_operations import RoomMeans
+from core.model.shapes import Nothing
 from handlers.api import OPERATIONS
 from handlers.operations.description import openapi
 

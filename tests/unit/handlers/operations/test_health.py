@@ -1,4 +1,4 @@
-"""handlers/operations/health.py: each cause makes the health bad, and a result is remembered for seconds."""
+"""handlers/operations/status.py: each cause makes the health bad, and a result is remembered for seconds."""
 
 import resource
 import sqlite3
@@ -12,7 +12,8 @@ import pytest
 from core.errors import InfrastructureFault
 from core.model.events import PartitionId
 from handlers.app import HUB_ENDS, app
-from handlers.operations import health, stops
+from handlers.operations import status as health
+from handlers.operations import status as stops
 from handlers.remembered import Remembered
 from tests.fakes.builders import events
 from tests.fakes.memory_hub import MemoryHub

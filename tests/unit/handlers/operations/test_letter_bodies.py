@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.model.spans import SequenceNumber
+from core.model.events import SequenceNumber
 from handlers.app import app
 from handlers.operations.revealed import LARGEST_SHOWN
 from tests.fakes.builders import event

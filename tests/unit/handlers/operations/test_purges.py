@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.ledger.retention.purge import BY_PARTITION, BY_STREAM
-from core.model.retention import DEFAULT_DAYS, MOST_DAYS
+from core.model.policies import DEFAULT_DAYS, MOST_DAYS
+from core.purge.purge import BY_PARTITION, BY_STREAM
 from core.store.columns import instant_text
 from handlers.app import app
 from tests.patience import until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import StoreUnavailable
-from core.letters.store.redrives import Redrives as Stored
+from core.letters.redrive import Redrives as Stored
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
 from core.tasks.store import Tasks

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import References
-from core.model.spans import SequenceNumber
-from core.replay.job import MOST_OPEN
+from core.replay.pieces import MOST_OPEN
 from examples.home_security import transform as home_security
 from handlers.app import app
 from tests.contract.test_open_replays import request as request_of

@@ -1,4 +1,4 @@
-"""handlers/operations/streams.py and the command: requests for the next incarnation, and those that are refused."""
+"""incarnations.py and the command: requests for the next incarnation, and those that are refused."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.ledger.store.incarnations import Incarnations, Opening
-from handlers import next_incarnation as command
+from core.incarnations.next_incarnation import Incarnations, Opening
+from handlers import commands as command
 from handlers.app import app
 from tests.fakes.builders import EPOCH, events
 from tests.fakes.engines import SqliteEngine

@@ -1,8 +1,8 @@
-"""handlers/web/problems.py: a fault of a service says if it may pass, and keeps its secrets."""
+"""handlers/web/answering.py: a fault of a service says if it may pass, and keeps its secrets."""
 
 from core.api.problems import of_fault
 from core.errors import StoreMisconfigured, StoreUnavailable
-from handlers.web.problems import problem_response
+from handlers.web.answering import problem_response
 
 
 def test_a_fault_that_may_pass_says_when_to_come_again_and_keeps_secrets() -> None:

@@ -1,4 +1,4 @@
-"""core/api/cursors.py: a cursor gives back the place that is in it, and everything else is refused."""
+"""core/api/operation.py: a cursor gives back the place that is in it, and everything else is refused."""
 
 import base64
 from datetime import UTC, datetime
@@ -8,9 +8,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from core.api.cursors import Moment, Number, cursor_of, key_of
-from core.api.operation import PartitionText, Shape
+from core.api.operation import Moment, Number, cursor_of, key_of
 from core.api.problems import Problem
+from core.model.shapes import PartitionText, Shape
 
 
 class Given(Shape):

@@ -7,14 +7,13 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from core.api.operation import Answer, Answered, Call, Nothing, Operation, Reason, Shape, operation
+from core.api.operation import Answer, Call, Operation, operation
 from core.api.problems import SAFE, SHOWN_TEXT, Problem, clipped, invalid
 from core.api.route import LEVELS, OPEN, READING, Level, Route, linked
+from core.model.shapes import Answered, Nothing, Reason, Shape
 from examples.home_security.routes import LINK
-from handlers.web.answering import answer
+from handlers.web.answering import answer, answer_unrouted, is_known
 from handlers.web.requests import read_body
-from handlers.web.tags import is_known
-from handlers.web.unrouted import answer_unrouted
 
 LINKED = linked(LINK)
 

@@ -1,9 +1,9 @@
-"""core/api/guides.py: a page of docs/ as HTML, whose links work and whose text is text."""
+"""core/api/pages.py: a page of docs/ as HTML, whose links work and whose text is text."""
 
 from html import unescape
 from pathlib import Path
 
-from core.api.guides import guide, slug
+from core.api.pages import guide, slug
 
 NAMES = ("operator", "runbook")
 

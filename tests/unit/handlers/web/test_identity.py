@@ -9,7 +9,7 @@ import pytest
 
 from core.api.problems import Problem
 from core.api.route import CHANGING, COUNTING, LEVELS, LINKING, OPEN, READING, REVEALING, linked
-from core.model.access import AccessPolicy
+from core.model.policies import AccessPolicy
 from examples.home_security.routes import LINK
 from handlers.web.identity import LARGEST_PRINCIPAL, UNVERIFIED, Caller, identify, refuse_without_role
 

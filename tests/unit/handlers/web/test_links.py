@@ -1,4 +1,4 @@
-"""core/api/links.py: a link opens one home for a limited time, and no other text opens it."""
+"""core/api/room_operations.py: a link opens one home for a limited time, and no other text opens it."""
 
 import base64
 import hmac
@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.api.links import end_of_link, refuse_without_link, sign_link
 from core.api.problems import Problem
+from core.api.room_operations import end_of_link, refuse_without_link, sign_link
 from examples.home_security.routes import LINK as KIND
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, 250_000, UTC)

@@ -1,7 +1,8 @@
 """handlers/web/openapi.py: what a room brings is described beside what the app has."""
 
-from core.api.operation import Answered, Call, Nothing, Shape, operation
+from core.api.operation import Call, operation
 from core.api.route import OPEN, Route
+from core.model.shapes import Answered, Nothing, Shape
 from handlers.api import OPERATIONS, OWN
 from handlers.operations.description import FilePath as OurPath
 from handlers.web.openapi import describe

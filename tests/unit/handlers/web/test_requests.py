@@ -8,9 +8,10 @@ import azure.functions as func
 import msgspec
 import pytest
 
-from core.api.operation import Answered, Call, Instant, NumberText, Shape, number_of, operation, utc
+from core.api.operation import Call, number_of, operation, utc
 from core.api.problems import Problem
-from handlers.web.bodies import shown
+from core.model.shapes import Answered, Instant, NumberText, Shape
+from handlers.operations.letters import shown
 from handlers.web.requests import (
     LARGEST_BODY,
     LARGEST_QUERY,

@@ -1,4 +1,4 @@
-"""core/api/shown.py: an answer has the fields of the value that it shows, and is written from it."""
+"""core/model/shapes.py: an answer has the fields of the value that it shows, and is written from it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from core.api.shown import shape_of, written
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from core.model.events import PartitionId, SequenceNumber
+from core.model.shapes import shape_of, written
 from tests.fakes.builders import EPOCH
 
 

@@ -1,11 +1,11 @@
-"""handlers/web/slashes.py: an address that ends in a slash leads to the same address without it, and nowhere else."""
+"""handlers/web/answering.py: an address that ends in a slash leads to the same address without it, and nowhere else."""
 
 import azure.functions as func
 import pytest
 
 from core.api.problems import SAFE
 from core.api.route import OPEN, Route
-from handlers.web.slashes import redirect_of
+from handlers.web.answering import redirect_of
 
 OPS, HOME = Route("GET", "ops", OPEN, "description.ops"), Route("GET", "homes/{home_id}", OPEN, "description.home_page")
 

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime
 from random import Random
 
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import ReferenceKey, References
-from core.model.spans import SequenceNumber
 from core.settle.settle import settle
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from examples.home_security.transform import Home
 from local.feed.homes import Reading, reading_body
 from local.feed.planned_events import MALFORMED_WHEN_REGISTERED, ZONES, unknown_kind

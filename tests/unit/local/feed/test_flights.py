@@ -8,11 +8,10 @@ from itertools import pairwise
 import pytest
 
 from core.model.commits import Settled
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import References
-from core.model.spans import SequenceNumber
 from core.settle.settle import settle
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from examples.flight_info.transform import FlightChange, FlightStatus
 from hubledger.testing import assert_poison
 from local.feed.flights import MALFORMED, UNUSABLE, Change, ExpectedChange, FlightShares, change_body, expect_change

@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from core.model.events import Event
+from core.model.events import Event, SequenceNumber
 from core.model.rows import References
-from core.model.spans import SequenceNumber
 from core.settle.settle import settle
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from local.feed.homes import Shares
 from local.feed.planned_events import FILTERED, POISON, REFERENCE, WRITTEN, Minute
 from tests.unit.local.feed.builders import story

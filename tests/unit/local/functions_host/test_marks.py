@@ -1,7 +1,7 @@
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 
-from core.remote.hub.wire import reader_over
+from core.remote.hub.sdk_patches import reader_over
 from local.event_hubs.codec import Raw, Symbol, encode
 from local.functions_host.event_source import Delivery, delivery_of
 from local.functions_host.marks import mark_of, marking

@@ -4,7 +4,7 @@ from typing import Any
 from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
-from core.remote.hub.wire import Encoded
+from core.remote.hub.sdk_patches import Encoded
 from local.event_hubs.codec import Described, Symbol, encode
 from local.functions_host.sdk_events import to_hub_event
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from azure.eventhub._pyamqp._decode import decode_payload
 
-from core.remote.hub.wire import RECEIVERS, Encoded, keep_values_encoded, reader_over
+from core.remote.hub.sdk_patches import RECEIVERS, Encoded, keep_values_encoded, reader_over
 from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode
 from local.functions_host.sdk_messages import annotated, keep_annotations_encoded
 from tests.fakes.trigger_events import handed_out

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from core.model.rows import Row
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from examples.flight_info import transform as flight_info
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading

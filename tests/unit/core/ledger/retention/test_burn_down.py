@@ -1,12 +1,11 @@
-"""core/ledger/retention/burn_down.py: the events that are gone by the hub, the forecast, and what is lost."""
+"""core/ledger/watch.py: the events that are gone by the hub, the forecast, and what is lost."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
-from core.ledger.store.burn_down import BurnDowns, Kind, OpenCount, OpenGap
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from core.ledger.burn_down_store import BurnDowns, Kind, OpenCount, OpenGap
+from core.ledger.watch import BurnDown, BurnDownMeans, read_burn_down
+from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
 

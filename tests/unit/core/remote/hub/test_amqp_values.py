@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.model.values import MOST_NESTED, Described
+from core.model.property_values import MOST_NESTED, Described
 from core.remote.hub.amqp_values import NotReadable, Single, end_of, read_value
 from local.event_hubs.codec import Described as Written
 from local.event_hubs.codec import Float, Symbol, Timestamp, ULong, encode

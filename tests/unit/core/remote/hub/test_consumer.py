@@ -1,4 +1,4 @@
-"""core/remote/hub/consumer.py: the batches that a worker gets from the SDK."""
+"""core/remote/hub/client.py: the batches that a worker gets from the SDK."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 from azure.eventhub import EventData
 
 from core.model.events import EventBatch
-from core.remote.hub.consumer import receive
+from core.remote.hub.client import receive
 from tests.fakes.builders import partition
 
 CONTEXT = SimpleNamespace(

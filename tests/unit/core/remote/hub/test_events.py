@@ -10,9 +10,9 @@ from azure.eventhub import EventData
 from azure.eventhub._pyamqp.message import Header, Message, Properties
 
 from core.errors import BatchRefused
-from core.model.values import Unread
+from core.model.property_values import Unread
 from core.remote.hub.events import to_event
-from core.remote.hub.wire import Encoded
+from core.remote.hub.sdk_patches import Encoded
 from local.event_hubs.codec import Described, Float, Raw, Symbol, encode, encode_map
 
 STAMPED = {b"x-opt-sequence-number": 41, b"x-opt-offset": b"2624", b"x-opt-enqueued-time": 1_767_225_600_123}

@@ -7,10 +7,10 @@ import pytest
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp.message import Message
 
-from core.model.values import Described, Unread
+from core.model.property_values import Described, Unread
 from core.remote.hub.amqp_values import read_value
 from core.remote.hub.host_values import host_value, to_host_event
-from core.remote.hub.wire import Encoded
+from core.remote.hub.sdk_patches import Encoded
 from local.event_hubs.codec import Described as Written
 from local.event_hubs.codec import Raw, Symbol, Timestamp, decode, encode
 from local.functions_host.event_hub_inputs import json_value

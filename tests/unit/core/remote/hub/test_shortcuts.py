@@ -1,4 +1,4 @@
-"""core/remote/hub/shortcuts.py: events and frames are as the SDK makes and reads them; an unknown SDK is left alone."""
+"""sdk_patches.py: events and frames are as the SDK makes and reads them; an unknown SDK is left alone."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from azure.eventhub._pyamqp._decode import decode_payload
 from azure.eventhub._pyamqp.aio._transport_async import AsyncTransport
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
-from core.remote.hub import shortcuts
+from core.remote.hub import sdk_patches as shortcuts
 from core.remote.hub.events import to_event
-from core.remote.hub.shortcuts import make_events_at_once, read_without_tasks
+from core.remote.hub.sdk_patches import make_events_at_once, read_without_tasks
 from local.event_hubs.codec import Described, ULong, encode
 from tests.patience import MOMENT, allowed
 from tests.unit.core.remote.hub.test_wire import ANNOTATIONS, DATA, section

@@ -1,4 +1,4 @@
-"""core/remote/hub/undeliverable.py: what the real trigger did with raw messages is what the app says about them."""
+"""core/remote/hub/host_values.py: what the real trigger did with raw messages is what the app says about them."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.remote.hub.undeliverable import why_undeliverable
+from core.remote.hub.host_values import why_undeliverable
 from tests.fakes.trigger_events import handed_out, received
 
 _FIXTURE = Path(__file__).parents[4] / "fixtures" / "trigger_messages.json"

@@ -1,4 +1,4 @@
-"""core/remote/hub/wire.py: the SDK's receivers keep the values of events encoded, and nothing ends them."""
+"""core/remote/hub/sdk_patches.py: the SDK's receivers keep the values of events encoded, and nothing ends them."""
 
 from importlib import import_module
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 
-from core.model.values import Unread
+from core.model.property_values import Unread
 from core.remote.hub.events import to_event
-from core.remote.hub.wire import RECEIVERS, Encoded, keep_values_encoded, reader_over
+from core.remote.hub.sdk_patches import RECEIVERS, Encoded, keep_values_encoded, reader_over
 from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode, encode_map
 from tests.unit.core.remote.hub.test_amqp_values import VALUES
 

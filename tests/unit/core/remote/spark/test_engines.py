@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.spark import JobReport, JobRequest, JobState, SparkEngine
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState, SparkEngine
 from core.errors import EngineRefused, EngineUnreachable
-from core.remote.spark.databricks import DatabricksEngine
-from core.remote.spark.livy import LivyEngine, LivyJobs
-from core.remote.spark.package import package_version
+from core.remote.spark.http_engines import DatabricksEngine, LivyEngine, LivyJobs
+from core.remote.spark.job_package import package_version
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving

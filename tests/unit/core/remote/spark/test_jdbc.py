@@ -1,8 +1,8 @@
-"""core/remote/spark/jdbc.py: the same database for Spark."""
+"""core/remote/spark/job_package.py: the same database for Spark."""
 
 import pytest
 
-from core.remote.spark.jdbc import jdbc_address
+from core.remote.spark.job_package import jdbc_address
 
 HERE = "jdbc:sqlserver://s.database.windows.net:1433;databaseName=d;encrypt=true;trustServerCertificate=false"
 

@@ -1,12 +1,12 @@
-"""core/remote/spark/lakes.py: files in a folder, where addresses lead, and the options of delta-rs."""
+"""core/remote/spark/lake_storage.py: files in a folder, where addresses lead, and the options of delta-rs."""
 
 from pathlib import Path
 
 import pytest
 
 from core.errors import LakeUnreachable
-from core.remote.spark.lakes import BlobStorage, FolderStorage, account_options, parse_address
-from core.remote.spark.tokens import own_credential
+from core.remote.spark.http import own_credential
+from core.remote.spark.lake_storage import BlobStorage, FolderStorage, account_options, parse_address
 
 AZURITE = "http://127.0.0.1:10000/devstoreaccount1"
 

@@ -1,4 +1,4 @@
-"""core/remote/spark/local.py, with a shell script in the place of spark-submit."""
+"""core/remote/spark/local_engine.py, with a shell script in the place of spark-submit."""
 
 import os
 import signal
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.spark import JobReport, JobRequest, JobState
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState
 from core.errors import EngineRefused
-from core.remote.spark.local import LocalEngine, LocalSpark
+from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from tests.patience import until
 
 SCRIPT = """#!/bin/sh

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsRefused
-from core.remote.spark.databricks import DatabricksEngine
-from core.remote.spark.livy import LivyEngine
-from core.remote.spark.local import LocalEngine
+from core.remote.spark.http_engines import DatabricksEngine, LivyEngine
+from core.remote.spark.job_package import package_version
+from core.remote.spark.local_engine import LocalEngine
 from core.remote.spark.open import job_arguments, open_engine, open_lake
-from core.remote.spark.package import package_version
 from core.settings import Settings, read_settings
 
 GOOD = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from core.model.events import Event
-from core.model.values import Unread
+from core.model.property_values import Unread
 from core.remote.telemetry.signals import LINKS, producer_links
 from tests.fakes.builders import event
 

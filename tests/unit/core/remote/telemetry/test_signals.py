@@ -13,17 +13,16 @@ from opentelemetry.trace import NoOpTracer, SpanKind, StatusCode
 from core.aggregation.tick import AggregationReport, aggregate
 from core.errors import StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
-from core.ledger.books import Books, LetterBooks
+from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import LaggingPartition, Observation
-from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, retry_chunk
+from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.measured import GAUGES, measured
-from core.model.clock import Clock
 from core.model.events import PartitionId, Stream
+from core.model.ports import Clock
 from core.remote.telemetry import signals
 from core.remote.telemetry.signals import Signals, metric_of
-from core.replay.run import ReplayKind
-from core.replay.store.replays import Replays
+from core.replay.store import Replays
+from core.replay.task import ReplayKind
 from core.tasks.run import work_on
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, event, events, ids, keep_letters, partition, reading

@@ -1,14 +1,14 @@
-"""core/remote/trigger/blobs.py: the trigger's checkpoints are found, moved by compare and set, and nothing else is."""
+"""core/remote/trigger_blobs.py: the trigger's checkpoints are found, moved by compare and set, and nothing else is."""
 
 from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
-from core.ingest.trigger import HostStorageUnreachable
+from core.ingest.stalled_partitions import HostStorageUnreachable
 from core.model.commits import Checkpoint
-from core.model.spans import SequenceNumber
-from core.remote.trigger.blobs import BlobCheckpoints, blob_name
+from core.model.events import SequenceNumber
+from core.remote.trigger_blobs import BlobCheckpoints, blob_name
 from tests.fakes.builders import NOON, partition
 from tests.fakes.host_blobs import HostBlobs, host_blobs
 

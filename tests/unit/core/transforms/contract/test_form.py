@@ -1,9 +1,9 @@
-"""core/transforms/contract/form.py and rows.py: every fault of a module's form is named, with its line."""
+"""core/transforms/contract.py and rows.py: every fault of a module's form is named, with its line."""
 
 import pytest
 
 from core.errors import InvalidTransform
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from tests.fakes.written_modules import WrittenModules
 
 HEAD = """from dataclasses import dataclass

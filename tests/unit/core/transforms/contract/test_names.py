@@ -1,9 +1,9 @@
-"""core/transforms/contract/names.py: a name that is accepted is one that SQL takes."""
+"""core/transforms/contract.py: a name that is accepted is one that SQL takes."""
 
 import sqlite3
 from contextlib import closing
 
-from core.transforms.contract.names import LONGEST_COLUMN, LONGEST_TABLE, fault_of_column, fault_of_table
+from core.transforms.contract import LONGEST_COLUMN, LONGEST_TABLE, fault_of_column, fault_of_table
 
 SQLITE_WORDS = """
 ADD ALL ALTER AND AS AUTOINCREMENT BETWEEN CASE CAST CHECK COLLATE COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE

@@ -1,12 +1,12 @@
-"""core/transforms/contract/whole.py: form and aggregates are checked together."""
+"""core/transforms/loading.py: form and aggregates are checked together."""
 
 import pytest
 
 from core.errors import InvalidTransform
 from core.model import aggregates as declarations
 from core.model.aggregates import ADDED
-from core.transforms.contract.names import LONGEST_COLUMN
-from core.transforms.contract.whole import check_transform
+from core.transforms.contract import LONGEST_COLUMN
+from core.transforms.loading import check_transform
 from examples.home_security import aggregates
 from tests.fakes.written_modules import WrittenModules, broken_room
 

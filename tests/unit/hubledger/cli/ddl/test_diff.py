@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import pytest
 
 from core.errors import InvalidTransform
-from core.model.aggregates import Aggregate, Count, Key, Sum
-from core.model.rollups import Kept
+from core.model.aggregates import Aggregate, Count, Kept, Key, Sum
 from core.model.rows import Text
 from core.store.migrations import load_migrations
 from hubledger.cli.ddl.diff import NextMigration, next_migration

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from core.model.tasks import TaskKind
+from core.tasks.statuses import TaskKind
 from hubledger.cli.main import main
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.unit.hubledger.cli.described import AT, Described, unsafe

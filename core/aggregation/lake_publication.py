@@ -1,0 +1,148 @@
+"""The publication of runs in the lake's tables, and the state of the tables that a job gets.
+
+A table names the last run in it by its application transaction. So a commit that is repeated is skipped, and one that
+is raced is refused. A run of an aggregate is closed in SQL first; what the lake lacks, a later run writes whole. A run
+of rows has no result in SQL: it is marked, committed in the lake, and closed, so that it is never given up in between.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from core.aggregation.lake_tables import (
+    EMPTY,
+    MANIFEST,
+    Lake,
+    Mark,
+    StandingTable,
+    TableChange,
+    TableState,
+    fits,
+    gold_table,
+    is_rows_job,
+    manifest_of,
+    removed_of,
+    rows_job,
+    state_json,
+    table_of,
+)
+from core.aggregation.runs import HELD, AggregationRun, Staged
+from core.aggregation.store import Aggregations
+from core.errors import StagingRefused
+from core.model.aggregates import SLICES
+from core.transforms.loading import find_aggregate
+
+TRIES = 5  # of a commit that others race
+
+
+def tables_of(job: str) -> tuple[str, ...]:
+    """Return the tables of a job, in the order of their commits."""
+    if is_rows_job(job):
+        return (removed_of(job), table_of(job))
+    return tuple(gold_table(level.name) for level in find_aggregate(job).levels)
+
+
+def hand_over(store: Aggregations, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
+    """Write the state of the tables for a job, with the rows that it reads; return the arguments that name it."""
+    jobs = (run.job, rows_job(run.job)) if run.rows_from == "lake" else (run.job,)
+    return _handed_over(store, lake, jobs, f"{run.job_name}-{run.submits}")
+
+
+def hand_over_rows(store: Aggregations, lake: Lake, job: str, name: str) -> tuple[str, ...]:
+    """Write the state of the rows of an aggregate for a reader; return the arguments that name it."""
+    return _handed_over(store, lake, (rows_job(job),), name)
+
+
+def _handed_over(store: Aggregations, lake: Lake, jobs: Sequence[str], name: str) -> tuple[str, ...]:
+    path = f"{tables_of(jobs[0])[0]}/{name}/state.json"
+    states = {table: state for job in jobs for table, state in states_of(store, lake, job).items()}
+    lake.write_text(path, state_json(states))
+    return ("--lake", lake.location, "--lake-state", path)
+
+
+def states_of(store: Aggregations, lake: Lake, job: str) -> dict[str, TableState]:
+    """Return the tables of a job, each at the cut of the last run in it."""
+    standing = {table: lake.read_table(table, job) for table in tables_of(job)}
+    return {table: _state(one, _last_run(store, one, job)) for table, one in standing.items()}
+
+
+def publish(store: Aggregations, lake: Lake, job: str) -> bool:
+    """Commit what closed runs have written into their tables; False when a later tick or run has to do it."""
+    if is_rows_job(job):
+        return True  # its runs are closed after their commit
+    published = [_published(store, lake, job, table) for table in tables_of(job)]  # each of them, also after a False
+    return all(published)
+
+
+def commit_rows(
+    store: Aggregations, lake: Lake | None, run: AggregationRun, staged: Staged, closed_at: datetime
+) -> str:
+    """Commit a run of rows: mark it, commit its tables, and close it. Returns the result in words.
+
+    Raises StagingRefused when its files no longer fit its tables: the next attempt writes them again.
+    """
+    if lake is None:
+        raise StagingRefused(f"staging {staged.staging_id} is refused: LAKE is no longer set")
+    if not run.committed_slices and not store.mark_lake(run):
+        return HELD
+    tables = tables_of(run.job)
+    changes = _changes(lake, f"{tables[0]}/{staged.staging_id}") or {}
+    for table in tables:
+        if not _committed(store, lake, table, run, changes.get(table)):
+            raise staged.refusal(f"its files no longer fit {table}")
+    marked = replace(run, committed_slices=SLICES)
+    return "committed" if store.close_run(marked, staged, closed_at) else HELD
+
+
+def _published(store: Aggregations, lake: Lake, job: str, table: str) -> bool:
+    last = _last_run(store, lake.read_table(table, job), job)  # before the runs, because a published run is closed
+    for run in _from_last_snapshot(store.read_committed_runs(job, last.number if last else 0)):
+        place, here = run.lake_path or "", f"{lake.location}/"
+        changes = _changes(lake, place.removeprefix(here)) if place.startswith(here) else None
+        if changes is None or not _committed(store, lake, table, run, changes.get(table)):
+            return False
+    return True
+
+
+def _from_last_snapshot(committed: Sequence[AggregationRun]) -> Sequence[AggregationRun]:
+    """Return the runs from the last one that writes a whole table: it needs none of those before it."""
+    last = max((at for at, run in enumerate(committed) if run.is_snapshot), default=0)
+    return committed[last:]
+
+
+def _committed(store: Aggregations, lake: Lake, table: str, run: AggregationRun, change: TableChange | None) -> bool:
+    """Return True when the table has the run, or a later one."""
+    mark = Mark(run.job, run.number, {"run_id": run.run_id, "cut": run.cut_to})
+    for _ in range(TRIES):
+        standing = lake.read_table(table, run.job)
+        last = _last_run(store, standing, run.job)
+        if last is not None and last.number >= run.number:
+            return True
+        if change is None or not _follows(standing, last, run, change) or lake.lacks(table, change.added):
+            return False
+        if lake.commit(table, standing, change, mark):
+            return True
+    return False
+
+
+def _follows(standing: StandingTable, last: AggregationRun | None, run: AggregationRun, change: TableChange) -> bool:
+    return change.is_whole or (_state(standing, last).cut == run.cut_from and fits(standing, change))
+
+
+def _last_run(store: Aggregations, standing: StandingTable, job: str) -> AggregationRun | None:
+    """Return the last run in a table; None for one that the store does not know, for example after a restore."""
+    found = store.read_runs(job, standing.run + 1, 1)
+    return found[0] if found and found[0].number == standing.run else None
+
+
+def _state(standing: StandingTable, last: AggregationRun | None) -> TableState:
+    """Return the state of a table, which is at the cut of the last run in it."""
+    if standing.version < 0:
+        return EMPTY
+    return TableState(None if last is None else last.cut_to, standing.columns, standing.files)
+
+
+def _changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
+    """Return the changes of an execution; None when its manifest is not in the lake."""
+    text = lake.read_text(f"{folder}/{MANIFEST}")
+    return None if text is None else manifest_of(text)

@@ -1,0 +1,130 @@
+"""Erase subjects in the lake, and keep its tables small: fewer files, no unused ones, a short log.
+
+Nothing is remembered between two calls: each looks at the runs and does what is still missing.
+
+A job may have been told which files a table has. So the tables of a job with an open run are left to the next time; a
+run that is planned in the meantime wins, because each commit is for exactly one version of its table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from core.aggregation import orders
+from core.aggregation.lake_publication import tables_of
+from core.aggregation.lake_tables import LakeRows, is_rows_job, lake_rows
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import Days, Order, RunOrder, fitting
+from core.aggregation.tick import Aggregation
+from core.errors import AggregationConflict
+from core.model.events import PartitionId
+from core.model.rows import row_table
+from core.store.columns import fields_of, types_of, whole_number
+from core.transforms.loading import find_aggregate
+
+RUNS = 1_000  # of a job that are looked at for a repair
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """Subjects that a task has erased in SQL.
+
+    `until` has the last erased number of each partition, and `days` the first and the last day of the erased rows for
+    each aggregate. A job that began after `since` has read none of them. `by` and `at` tell who asked, and when."""
+
+    task_id: UUID
+    stream_id: int
+    by: str
+    at: datetime
+    subjects: Sequence[str]
+    until: Mapping[PartitionId, int]
+    days: Mapping[str, tuple[date, date]]
+    since: datetime
+
+
+def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tuple[str, ...] | None:
+    """Delete the rows of subjects from the lake, and return what was done, in words.
+
+    None while a run is open or missing that has to end first. Raises LakeUnreachable."""
+    runs = [own.store.read_standing(job).open_run for job in own.jobs]
+    if any(run is not None and run.planned_at <= erased.since for run in runs):
+        return None  # its job may have read rows that are erased since
+    notes = [note for rows in _kept(own) if (note := _delete(rows, erased, own))]
+    missing = [job for job in erased.days if job in own.jobs and not _is_repaired(job, erased, own)]
+    for job in missing:
+        _order_repair(job, erased, own, pipelines)
+    if missing:
+        return None
+    repaired = [f"{job}: the windows from {one[0]} to {one[1]} were computed again" for job, one in erased.days.items()]
+    return (*notes, *(repaired if own.jobs else ()))
+
+
+def _kept(own: Aggregation) -> list[LakeRows]:
+    """Return the rows with a subject that the lake keeps."""
+    if own.lake is None:
+        return []
+    aggregates = [find_aggregate(job) for job in own.jobs if not is_rows_job(job)]
+    return [rows for rows in lake_rows(aggregates) if rows.job in own.jobs and row_table(rows.source).subject]
+
+
+def _delete(rows: LakeRows, erased: ErasedRows, own: Aggregation) -> str:
+    assert own.lake is not None  # only a lake keeps rows
+    counts = {table: own.lake.delete(table, condition_of(rows.source, erased)) for table in (rows.table, rows.removed)}
+    return "; ".join(f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count)
+
+
+def condition_of(row_class: type, erased: ErasedRows) -> str:
+    """Return the condition, in the SQL of delta-rs, of the rows of subjects up to the last number of each partition."""
+    name = row_table(row_class).subject
+    is_text = str in types_of(dict(fields_of(row_class))[name])
+    numbers = (whole_number(one) for one in erased.subjects)
+    known = map(_quoted, erased.subjects) if is_text else (str(one) for one in numbers if one is not None)
+    values = ", ".join(known)
+    places = " OR ".join(
+        f"(partition_id = {_quoted(id)} AND sequence_number <= {last})" for id, last in sorted(erased.until.items())
+    )
+    return f'"{name}" IN ({values or "NULL"}) AND stream_id = {erased.stream_id} AND ({places or "1 = 0"})'
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is_repaired(job: str, erased: ErasedRows, own: Aggregation) -> bool:
+    """Return True when a repair of these days, planned after the erasure, is committed, or nothing is to repair."""
+    standing, (since, until) = own.store.read_standing(job), erased.days[job]
+    if fitting(standing.cut) != "repair":
+        return True  # the aggregate has no windows yet
+    return any(
+        run.kind == "repair" and run.status == "committed" and run.planned_at > erased.since
+        and (run.days.since is None or run.days.since <= since) and (run.days.until is None or run.days.until >= until)
+        for run in own.store.read_runs(job, standing.number + 1, RUNS)
+    )  # fmt: skip
+
+
+def _order_repair(job: str, erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> None:
+    """Order a repair, unless an order waits or a run is open: the next call looks again."""
+    standing, why = own.store.read_standing(job), f"erasure {erased.task_id}"
+    if standing.order is not None or standing.open_run is not None:
+        return
+    order = Order(job, "repair", erased.by, why, erased.at)
+    wanted = RunOrder("repair", Days(*erased.days[job]), erased.at, erased.by, why)
+    try:
+        orders.place(order, wanted, standing, pipelines)
+    except AggregationConflict:
+        return  # another order was first, or the state has moved on
+
+
+def maintain_job(own: Aggregation, job: str) -> str:
+    """Maintain the tables of a job; return the result in words. Raises InfrastructureFault."""
+    if own.lake is None:
+        return "there is no lake"
+    if own.store.read_standing(job).open_run is not None:
+        return "a run is open"
+    did = []
+    for table in tables_of(job):
+        own.lake.read_table(table, job)  # refuses a table that is not ours
+        facts = own.lake.maintain(table)
+        did.append(f"{table}: " + (", ".join(f"{number} {name}" for name, number in facts.items()) or "is not there"))
+    return "; ".join(did)

@@ -1,0 +1,385 @@
+"""Audit a stream: walk the ranges of each partition and compare them with its totals, letters, rows and gaps."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from core.audit.faults import (
+    COUNTS,
+    FAULT_LIMIT,
+    NO_PARTITION,
+    NOTHING,
+    CommitRows,
+    Commits,
+    FaultKind,
+    LedgerFault,
+    LetteredRow,
+    RangeSum,
+    RowCount,
+)
+from core.audit.store import AuditStore, compare_tables, find_faults
+from core.ledger.store import READS
+from core.ledger.totals import PartitionLedger
+from core.model.events import PartitionId, SequenceNumber, Span
+
+PIECE = 50_000  # commits that one statement reads
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The limits of an audit: one statement reads `piece` commits, and between two pieces the audit ends if its time
+    is over."""
+
+    is_over: Callable[[], bool] = lambda: False
+    piece: int = PIECE
+
+
+WHOLE = Reading()
+FindFaults = Callable[[Commits, RangeSum, RangeSum], Iterator[LedgerFault]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A cut of commits into pieces of up to `most`, each of which ends at the next stop at the latest."""
+
+    most: int = PIECE
+    stops: tuple[int, ...] = ()
+
+
+BY_PIECES = Pieces()
+
+
+def pieces(
+    store: AuditStore, id: PartitionId, after: int, last: int, cut: Pieces = BY_PIECES
+) -> Iterator[tuple[int, int]]:
+    """Yield the commits after one number and up to a second one in pieces.
+
+    A piece ends at a commit that has a row, so missing commits that follow each other are in one piece.
+    """
+    while after < last:
+        end = store.find_piece_end(id, after, after + cut.most) or last
+        end = min([end, last, *(stop for stop in cut.stops if stop > after)])
+        yield after, end
+        after = end
+
+
+class RangeAudit:
+    """The audit of the ranges of one partition.
+
+    It begins after the ranges that were purged. `find_faults` names the faults of a piece. It gets the sum before the
+    piece, and the sum of the piece. The totals of the checkpoint are read before the caller reads the end of the
+    ledger. So totals of a commit after that end are a fault, even while others add ranges.
+    """
+
+    def __init__(self, store: AuditStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
+        self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
+        self._totals = store.read_totals(id)
+        self._by_kind: Counter[str] = Counter()
+        self.purged = self._totals.purged if self._totals else NOTHING
+        self.summed = self.purged
+        self.faults: list[LedgerFault] = []
+
+    def read(self, last: int) -> None:
+        """Read the ranges up to a commit, or until the time is over."""
+        counted = self._totals.counted if self._totals else None
+        cut = Pieces(self._reading.piece, (counted.commit_number,) if counted else ())
+        for after, end in pieces(self._store, self._id, self.purged.commit_number, last, cut):
+            if counted and counted.commit_number <= after:
+                self._compare(counted)
+                counted = None
+            if self._reading.is_over():
+                return
+            commits, before = Commits(after, end, self.summed.last), self.summed
+            piece = self._store.sum_ranges(self._id, commits)
+            self.summed = before.plus(piece)
+            for fault in self._find_faults(commits, before, piece):
+                self._add(fault)
+        if counted:
+            self._compare(counted)
+
+    def _compare(self, counted: RangeSum) -> None:
+        """Compare the totals of the checkpoint with the sum of the same ranges."""
+        if not counted.equals(self.summed):
+            text = f"the checkpoint counts {counted.accounted} numbers in {counted.commits} ranges up to commit"
+            text = f"{text} {counted.commit_number}, but the ranges have a different sum"
+            self._add(LedgerFault(self._id, "totals", counted.first, counted.last, text))
+
+    def _add(self, fault: LedgerFault) -> None:
+        self._by_kind[fault.kind] += 1
+        if self._by_kind[fault.kind] <= FAULT_LIMIT:
+            self.faults.append(fault)
+
+
+CHECKPOINTS, LEDGER, ONLY_ANCHORED = "event_hub_checkpoint", "batch_ledger", ("partition_anchor",)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedPartition:
+    """The ledger of a partition up to commit `until`, and its faults. An audit whose time is over is not `complete`:
+    nothing was compared but these ranges."""
+
+    ledger: PartitionLedger
+    faults: tuple[LedgerFault, ...]
+    until: int = 0
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The audit of a stream, or of one partition of it."""
+
+    partitions: tuple[AuditedPartition, ...]
+    stream_faults: tuple[LedgerFault, ...] = ()
+
+    @property
+    def faults(self) -> tuple[LedgerFault, ...]:
+        return (*self.stream_faults, *(fault for one in self.partitions for fault in one.faults))
+
+    @property
+    def balanced(self) -> bool:
+        return not self.faults
+
+    @property
+    def complete(self) -> bool:
+        return all(one.complete for one in self.partitions)
+
+
+def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
+    """READ the ledgers, and the faults of those that do not balance; DECIDE what to report."""
+    traces = store.find_traces()
+    chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
+    audited = tuple(_audited(store, id, traces[id], reading) for id in chosen)
+    return Audit(audited, tuple(stream_faults(store)))
+
+
+def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+    """Audit a partition, and once more if a purge has deleted ledger rows meanwhile."""
+    for _ in range(READS):
+        purged = store.read_purged(id)
+        found = _read(store, id, tables, reading)
+        if not found.faults or store.read_purged(id) == purged:
+            break
+    return found
+
+
+def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+    ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))
+    ends = store.read_ledger_ends(id)
+    ranges.read(ends.last_commit)
+    ledger, until = ends.ledger(ranges.summed), ranges.summed.commit_number
+    if not {CHECKPOINTS, LEDGER} & set(tables):
+        text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
+        return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
+    faults = [*ranges.faults, *_purge_faults(store, id, ranges.purged)]
+    complete = until == ends.last_commit
+    if complete:
+        faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
+        faults += _faults(store, ledger, ranges.faults, reading)
+    return AuditedPartition(ledger, tuple(faults), until, complete)
+
+
+def _purge_faults(store: AuditStore, id: PartitionId, purged: RangeSum) -> Iterator[LedgerFault]:
+    """Name commits that are in the ledger although they were purged, and gaps that their totals do not count."""
+    if not purged.commit_number:
+        return
+    oldest = store.find_piece_end(id, 0, purged.commit_number)
+    if oldest is not None and oldest <= purged.commit_number:
+        text = f"the ledger is purged up to commit {purged.commit_number}, but it has commit {oldest}"
+        yield LedgerFault(id, "purged", purged.first, purged.last, text)
+    absent = store.sum_absent_gaps(id, purged.last)
+    if absent != purged.absent:
+        text = f"the purged commits count {purged.absent} absent numbers, but the gaps up to their end have {absent}"
+        yield LedgerFault(id, "absent", purged.first, purged.last, text)
+
+
+def _faults_of_piece(
+    store: AuditStore, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
+) -> Iterator[LedgerFault]:
+    """Name the faults of some commits; their sum shows which faults are possible."""
+    if piece.holes:
+        yield from find_faults(store, id, "find_range_faults", **commits.ends, previous_last=commits.previous_last)
+    if piece.rows != commits.last - commits.after:
+        yield from _missing_commits(store, id, commits, piece)
+    if piece.lettered:
+        yield from find_faults(store, id, "find_letter_faults", **commits.ends, at_least=1)
+    if piece.absent:
+        yield from find_faults(store, id, "find_absent_faults", **commits.ends)
+    sums = {f"{name}_before": getattr(before, name) for name in COUNTS}  # where the commit before has no row
+    yield from find_faults(store, id, "find_total_faults", **commits.ends, **sums)
+
+
+def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault:
+    text = f"the ledger ends at {ledger.last}, but the partition has no checkpoint"
+    return LedgerFault(id, "checkpoint", ledger.first, ledger.last, text)
+
+
+def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
+    """Yield the faults of the stream's incarnations."""
+    count, first, last = store.count_incarnations()
+    if count and (first, last) != (1, count):
+        text = f"the stream has {count} incarnations, but they are numbered from {first} to {last}"
+        yield LedgerFault(NO_PARTITION, "stream", SequenceNumber(0), SequenceNumber(0), text)
+
+
+def _faults(
+    store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
+) -> Iterator[LedgerFault]:
+    """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
+    id = ledger.partition.partition_id
+    if ledger.commits:
+        yield from _fault_of_beginning(id, ledger, store.ledger.find_anchor(id))
+    yield from _fault_of_ends(id, ledger)
+    yield from _uncounted_commits(ledger)
+    if ledger.letters != ledger.lettered and not any(one.kind == "letters" for one in found):
+        yield from _letters_outside(store, ledger, reading)
+    yield from _replay_letters(store, ledger)
+    yield from compare_tables(store, id)
+
+
+def _fault_of_beginning(
+    id: PartitionId, ledger: PartitionLedger, anchor: SequenceNumber | None
+) -> Iterator[LedgerFault]:
+    where = f"the ledger begins at {ledger.first}, but the partition is anchored at {anchor}"
+    if anchor is None:
+        text = f"the ledger begins at {ledger.first}, but the partition has no anchor"
+        yield LedgerFault(id, "anchor", ledger.first, ledger.last, text)
+    elif ledger.first > anchor:
+        yield LedgerFault(id, "hole", anchor, _before(ledger.first), where)
+    elif ledger.first < anchor:
+        yield LedgerFault(id, "beyond", ledger.first, _before(anchor), where)
+
+
+def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+    if ledger.last < ledger.checkpoint:
+        text = f"the ledger ends at {ledger.last}, before the checkpoint at {ledger.checkpoint}"
+        yield LedgerFault(id, "short", _next(ledger.last), ledger.checkpoint, text)
+    if ledger.last > ledger.checkpoint >= 0:
+        text = f"the ledger ends at {ledger.last}, after the checkpoint at {ledger.checkpoint}"
+        yield LedgerFault(id, "beyond", _next(ledger.checkpoint), ledger.last, text)
+    if not ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:
+        text = f"the ledger has {ledger.accounted} outcomes for {ledger.last - ledger.first + 1} numbers"
+        yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
+
+
+def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
+    """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
+    id = ledger.partition.partition_id
+    faulty: list[LedgerFault] = []
+    why = "some letters have numbers that no range covers"
+    for after, last in pieces(store, id, 0, max(ledger.counted_commits, ledger.newest_commit)):
+        if reading.is_over():
+            why = "the time was over before the range of these letters was found"
+            break
+        ends = Commits(after, last).ends
+        faulty += find_faults(store, id, "find_letter_faults", **ends, at_least=0, most=FAULT_LIMIT - len(faulty))
+        if len(faulty) == FAULT_LIMIT:
+            break
+    if not faulty:
+        text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}: {why}"
+        yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
+    yield from faulty
+
+
+def _missing_commits(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
+    """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
+    for first, last in store.find_faults("find_missing_commits", id, **commits.ends):
+        named = f"commit {first}" if first == last else f"commits {first} to {last}"
+        yield LedgerFault(
+            id, "commits", piece.first, max(piece.first, piece.last), f"the ledger has no row for {named}"
+        )
+
+
+def _uncounted_commits(ledger: PartitionLedger) -> Iterator[LedgerFault]:
+    id = ledger.partition.partition_id
+    if ledger.newest_commit > ledger.counted_commits and ledger.checkpoint >= 0:
+        text = f"the ledger has a row for commit {ledger.newest_commit}, but the checkpoint has counted"
+        text = f"{text} {ledger.counted_commits} commits"
+        yield LedgerFault(id, "commits", ledger.first, ledger.last, text)
+
+
+def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+    id = ledger.partition.partition_id
+    made, found, counted = store.count_replay_letters(id)
+    if made != found:
+        text = f"replays made {made} letters from events that were no letters before, but {found} of them exist"
+        yield LedgerFault(id, "replay_letters", ledger.first, ledger.last, text)
+    if counted not in (None, made):
+        text = (
+            f"replays made {made} letters from events that were no letters before, but the checkpoint counts {counted}"
+        )
+        yield LedgerFault(id, "totals", ledger.first, ledger.last, text)
+
+
+def _next(number: SequenceNumber) -> SequenceNumber:
+    return SequenceNumber(number + 1)
+
+
+def _before(number: SequenceNumber) -> SequenceNumber:
+    return SequenceNumber(number - 1)
+
+
+MOST_NUMBERS = 10_000_000  # numbers of a partition whose rows one recount counts
+LAST_NUMBER = SequenceNumber(2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRecount:
+    """The number of rows in a range, and the faults."""
+
+    span: Span
+    rows: int
+    faults: tuple[LedgerFault, ...]
+
+
+def window(
+    ledger: PartitionLedger, first: SequenceNumber | None, last: SequenceNumber | None, most: int
+) -> Span | None:
+    """Return up to `most` numbers to recount: those from `first` on if it is given, else those that end at `last`.
+
+    None when the ledger has none of these numbers.
+    """
+    until = ledger.checkpoint if last is None else min(last, ledger.checkpoint)
+    since = SequenceNumber(until - most + 1) if first is None else first
+    begin = SequenceNumber(max(since, ledger.first))
+    end = SequenceNumber(min(until, begin + most - 1))
+    return Span(begin, end) if begin <= end else None
+
+
+def recount_rows(audited: AuditedPartition, span: Span, store: AuditStore) -> RowRecount:
+    """Find rows that no commit accounts for, and commits with missing or additional rows.
+
+    For states, only the first check is possible: newer states replace them without a trace.
+    """
+    ledger = audited.ledger
+    id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
+    counts = store.count_rows(id, reach)
+    faults = [_unaccounted(id, span, one) for one in counts if one.unaccounted]
+    faults += [_of_commit(id, one) for one in store.find_row_faults(id, reach, FAULT_LIMIT)]
+    faults += [_of_letter(id, one) for one in store.find_lettered_rows(id, reach, FAULT_LIMIT)]
+    return RowRecount(span, sum(one.rows for one in counts), tuple(faults))
+
+
+def _to_the_ends(span: Span, ledger: PartitionLedger) -> Span:
+    """Return the span; if it ends with the ledger, extend it to the largest number: no commit has written rows there.
+
+    Likewise, a span that begins with the ledger is extended to number 0.
+    """
+    first = SequenceNumber(0) if span.first == ledger.first else span.first
+    return Span(first, LAST_NUMBER if span.last == ledger.checkpoint else span.last)
+
+
+def _unaccounted(id: PartitionId, span: Span, one: RowCount) -> LedgerFault:
+    text = f"{one.unaccounted} of {one.rows} rows in {one.table} are not from a commit that covers their number"
+    return LedgerFault(id, "rows", span.first, span.last, text)
+
+
+def _of_commit(id: PartitionId, one: CommitRows) -> LedgerFault:
+    kind: FaultKind = "rows_missing" if one.rows < one.appended else "rows_added"
+    text = f"commit {one.commit_number} ({one.kind}) appended {one.appended} rows, but the tables hold {one.rows}"
+    return LedgerFault(id, kind, one.first, one.last, text)
+
+
+def _of_letter(id: PartitionId, one: LetteredRow) -> LedgerFault:
+    text = f"letter {one.sequence_number} is {one.status}, but {one.table} has rows of its event"
+    return LedgerFault(id, "letters", one.sequence_number, one.sequence_number, text)

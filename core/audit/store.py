@@ -1,0 +1,218 @@
+"""The audit in SQL: each row that a statement returns is a fault, and this module has its words."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from core.audit.faults import (
+    FAULT_LIMIT,
+    CheckpointTotals,
+    CommitRows,
+    Commits,
+    FaultKind,
+    LedgerEnds,
+    LedgerFault,
+    LetteredRow,
+    RangeSum,
+    RowCount,
+)
+from core.ledger.store import Ledger, read_purged
+from core.ledger.whereabouts import Purged
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.rows import row_table
+from core.store.columns import decoder, names_of, span_values
+from core.store.database import OneStream
+from core.store.script import of_rows
+
+_NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
+BOOKS = (
+    "event_hub_checkpoint", "batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row",
+    "sequence_gap", "partition_anchor",
+)  # fmt: skip
+
+
+class AuditStore:
+    """What an audit reads of one stream, whose rows are of these classes."""
+
+    def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
+        self.ledger = Ledger(stream)
+        self._stream = stream
+        self._row_classes = row_classes
+
+    def count_incarnations(self) -> tuple[int, int, int]:
+        """Count the incarnations of the stream, and return the first and the last one."""
+        ((found, first, last),) = self._stream.database.ask("find_incarnations", **names_of(self._stream.stream))
+        return found, first or 0, last or 0
+
+    def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
+        """Return every partition that a table names, in order of number, with these tables; open gaps do not count."""
+        traces: dict[PartitionId, tuple[str, ...]] = {}
+        after = ""
+        while following := self._next_partitions(after):
+            after = min(following.values())
+            traces[PartitionId(after)] = tuple(table for table, id in following.items() if id == after)
+        return {id: traces[id] for id in sorted(traces, key=lambda id: (len(id), id))}
+
+    def _next_partitions(self, after: str) -> dict[str, str]:
+        """Return the next partition in each table that has one."""
+        found = self._stream.ask("find_next_partitions", partition_id=after)
+        following = dict(zip(BOOKS, found[0], strict=True)) if found else {}
+        for row_class in self._row_classes if found else ():
+            if not row_table(row_class).key:
+                ((next_id,),) = self._stream.ask(of_rows("next_partition", row_class), partition_id=after)
+                following[row_table(row_class).name] = next_id
+        return {table: id for table, id in following.items() if id is not None}
+
+    def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
+        """Return where a partition ends."""
+        found = self._stream.ask("read_ledger_ends", partition_id=partition_id)
+        return LedgerEnds(self._stream.stream.partition(partition_id), *(found[0] if found else _NO_ENDS))
+
+    def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
+        """Return the last commit up to `last` that has a row, else the next one that has; None when there is none."""
+        found = self._stream.ask("find_piece_end", partition_id=partition_id, **Commits(after, last).ends)
+        return found[0][0] if found else None
+
+    def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
+        """Return the sum of the ranges of some commits."""
+        place = {"partition_id": partition_id, **commits.ends}
+        found = self._stream.ask("sum_ranges", **place, previous_last=commits.previous_last)
+        if not found:
+            return RangeSum(commits.last)
+        return RangeSum(commits.last, *found[0])
+
+    def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
+        """Return the totals of a partition; None without a checkpoint."""
+        found = self._stream.ask("read_totals", partition_id=partition_id)
+        return decoder(CheckpointTotals)(found[0]) if found else None
+
+    def read_purged(self, partition_id: PartitionId) -> Purged:
+        """Return how far a partition is purged."""
+        return read_purged(self._stream, partition_id)
+
+    def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
+        """Return the sum of the absent gaps that begin up to a number."""
+        found = self._stream.ask("sum_absent_gaps", partition_id=partition_id, last_sequence_number=last)
+        return int(found[0][0]) if found else 0
+
+    def find_faults(self, statement: str, partition_id: PartitionId, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that finds faults of a partition: the first ones, at most FAULT_LIMIT."""
+        return self._stream.ask(statement, partition_id=partition_id, **{"most": FAULT_LIMIT, **values})
+
+    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
+        """Count the letters that replays recorded as made from events that were no letters before, how many of them
+        exist, and how many the checkpoint counts."""
+        found = self._stream.ask("count_replay_letters", partition_id=partition_id)
+        made, exist, counted = found[0] if found else (0, 0, None)
+        return made, exist, counted
+
+    def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
+        """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
+        place = {"partition_id": partition_id, **span_values(span), "most": most}
+        found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
+        return tuple(CommitRows(*row) for row in found)
+
+    def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
+        """Return the first letters of a range that are not resolved, although rows of their number were appended."""
+        place = {"partition_id": partition_id, **span_values(span), "most": most}
+        appended = [row_class for row_class in self._row_classes if not row_table(row_class).key]
+        return tuple(
+            LetteredRow(number, status, row_table(row_class).name)
+            for row_class in appended
+            for number, status in self._stream.ask(of_rows("find_lettered", row_class), **place)
+        )
+
+    def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
+        """Count the rows of each table in a range, and those that no commit of theirs accounts for."""
+        counted = []
+        for row_class in self._row_classes:
+            table = row_table(row_class)
+            found = self._stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
+            counted += [RowCount(table.name, *counts) for counts in found]
+        return tuple(counted)
+
+
+Told = tuple[FaultKind, SequenceNumber, SequenceNumber, str]  # the kind, the numbers that it concerns, and the words
+
+_COMPARED = ("find_stray_gaps", "find_held_faults", "find_attempt_faults", "find_retry_faults", "find_replay_faults")
+
+
+def find_faults(store: AuditStore, id: PartitionId, statement: str, **values: Any) -> Iterator[LedgerFault]:
+    """Yield the first faults of a partition that a statement finds."""
+    yield from (LedgerFault(id, *_TOLD[statement](*row)) for row in store.find_faults(statement, id, **values))
+
+
+def compare_tables(store: AuditStore, id: PartitionId) -> Iterator[LedgerFault]:
+    """Yield the faults of a partition's gaps, letters, attempts and replays, besides those of absent numbers."""
+    for statement in _COMPARED:
+        yield from find_faults(store, id, statement)
+
+
+def _range(commit: int, previous_last: SequenceNumber, first: SequenceNumber) -> Told:
+    where = f"commit {commit} begins at {first}, but the range before it ends at {previous_last}"
+    if first > previous_last:
+        return "hole", SequenceNumber(previous_last + 1), SequenceNumber(first - 1), where
+    return "overlap", first, previous_last, where
+
+
+def _letters(commit: int, first: SequenceNumber, last: SequenceNumber, dead_lettered: int, letters: int) -> Told:
+    return "letters", first, last, f"commit {commit} dead-lettered {dead_lettered} events, but has {letters} letters"
+
+
+def _totals(commit: int, first: SequenceNumber, last: SequenceNumber) -> Told:
+    text = f"the totals of commit {commit} are not those of the commit before it and its own counts"
+    return "totals", first, last, text
+
+
+def _absent(commit: int, first: SequenceNumber, last: SequenceNumber, absent: int, in_gaps: int) -> Told:
+    text = f"commit {commit} counts {absent} absent numbers, but the gaps that begin in its range have {in_gaps}"
+    return "absent", first, last, text
+
+
+def _stray_gap(first: SequenceNumber, last: SequenceNumber) -> Told:
+    text = f"the gap from {first} to {last} is absent, but no range counts its numbers as absent"
+    return "absent", first, last, text
+
+
+def _held(number: SequenceNumber) -> Told:
+    return "held", number, number, f"letter {number} is held, but no commit of its number held any event"
+
+
+def _attempts(number: SequenceNumber, status: str, attempts: int, newest: int, newest_status: str | None) -> Told:
+    """Tell of a letter whose attempts do not lead to its status; `newest_status` is that of the last one, if any."""
+    text = f"letter {number} is {status}, but its last attempt left it {newest_status}"
+    if attempts != newest:
+        text = f"letter {number} has {attempts} attempts, but the last one is attempt {newest}"
+    elif newest_status is None:
+        text = f"letter {number} is {status}, but it has no attempt"
+    return "attempts", number, number, text
+
+
+def _retry(commit: int, first: SequenceNumber, last: SequenceNumber, *counts: int) -> Told:
+    tried, succeeded, attempts, resolved = counts
+    text = (
+        f"commit {commit} (retry) tried {tried} letters and resolved {succeeded}, but {attempts} attempts name it, and"
+        f" {resolved} of them resolved a letter"
+    )
+    return "attempts", first, last, text
+
+
+def _replay(job_id: str, first: SequenceNumber, last: SequenceNumber, *counts: int) -> Told:
+    written, written_of_commits, rows, rows_of_commits, retracted, retracted_rows = counts
+    text = (
+        f"replay {job_id} counts {written} events written, {rows} rows written and {retracted} retracted, but its"
+        f" commits count {written_of_commits} and {rows_of_commits} written, and {retracted_rows} retracted rows exist"
+    )
+    return "replays", first, last, text
+
+
+_TOLD: Mapping[str, Callable[..., Told]] = {
+    "find_range_faults": _range,
+    "find_letter_faults": _letters,
+    "find_total_faults": _totals,
+    "find_absent_faults": _absent,
+    "find_stray_gaps": _stray_gap,
+    "find_held_faults": _held,
+    "find_attempt_faults": _attempts,
+    "find_retry_faults": _retry,
+    "find_replay_faults": _replay,
+}

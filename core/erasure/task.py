@@ -1,0 +1,157 @@
+"""An erasure as a task: it forgets subjects in each partition, then in the lake. One is open at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from core.aggregation.lake_upkeep import ErasedRows
+from core.erasure.erasure import LAKE, ErasureAsked, FoundPiece, asked_of, erased_by, erasing_of, without_subjects
+from core.erasure.store import Erase, Erasures
+from core.model.events import PartitionId, Stream, span
+from core.model.policies import SubjectKey
+from core.model.ports import Clock
+from core.tasks.run import ONE_PIECE, Done, Kind, move_task
+from core.tasks.store import Ending, Tasks
+from core.tasks.task import Advance, Task, TaskPart, report_text
+
+NUMBERS = 10_000  # of one piece
+PAUSE = timedelta(seconds=1)  # between two looks at a partition whose last events are not committed yet
+
+# Erases in the lake, and orders the repair of aggregates. Returns notes for the report, or None while a run is open or
+# missing that has to end first.
+EraseLake = Callable[[ErasedRows], tuple[str, ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureKind(Kind):
+    """The erasures of one stream, and their means; `numbers` is the most that one piece reads."""
+
+    stream: Stream
+    store: Erasures
+    key: SubjectKey
+    erase_lake: EraseLake
+    clock: Clock
+    sleep: Callable[[float], None]
+    numbers: int = NUMBERS
+
+    name = "erasure"
+
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.store.stream.database)
+
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """Erase the next piece of a partition, or count it in a dry run; at the end, erase in the lake."""
+        piece = _PieceOfErasure(self, task, part)
+        return piece.close() if part.name == LAKE else piece.go_on()
+
+    def over(self, task_id: UUID) -> None:
+        """Forget the values of the subjects of a task that was cancelled or has failed; what is erased stays erased."""
+        task = self.tasks.find(task_id)
+        if task is not None:
+            self.store.reword(_reworded(self.store, task, asked_of(task).subjects))
+
+
+@dataclass(frozen=True, slots=True)
+class _PieceOfErasure:
+    """One piece of an erasure."""
+
+    kind: ErasureKind
+    task: Task
+    part: TaskPart
+
+    def go_on(self) -> Done:
+        """Erase the next numbers of a partition, or wait until its last ones are committed."""
+        store, id = self.kind.store, PartitionId(self.part.name)
+        assert self.part.span is not None  # a part of a partition has one
+        last = min(self.part.span.last, store.find_last(id))
+        if last < self.part.position <= self.part.span.last and not self.task.is_dry_run:
+            self.kind.sleep(PAUSE.total_seconds())
+            return ONE_PIECE
+        first = store.find_next(id, self.part.position) if last >= self.part.position else last + 1
+        if first > last:
+            return self._settle(id, FoundPiece(span(last + 1, last), {}), last)
+        reach = span(first, min(last, first + self.kind.numbers - 1))
+        return self._settle(id, store.find_piece(id, reach, self._subjects, self._concerns), last)
+
+    def close(self) -> Done:
+        """Erase in the lake, order repairs, and forget the values of the subjects: nothing is left of them then."""
+        notes: tuple[str, ...] | None = ()
+        if not self.task.is_dry_run:
+            notes = self.kind.erase_lake(self._for_lake())
+        if notes is None:
+            self.kind.sleep(PAUSE.total_seconds())
+            return ONE_PIECE
+        report = report_text(replace(erasing_of(self.part), notes=notes))
+        ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last=True)
+        self.kind.store.close(_reworded(self.kind.store, self.task, self._subjects), self._ending(), ahead)
+        return ONE_PIECE
+
+    def _settle(self, id: PartitionId, found: FoundPiece, last: int) -> Done:
+        """Commit a piece and advance its part, which ends after its last number; that of a dry run, after the last one
+        that is committed."""
+        assert self.part.span is not None
+        rows, most = erased_by(self.task).plus(found.figures).row_count, asked_of(self.task).most_rows
+        if most is not None and rows > most and not self.task.is_dry_run:
+            why = f"it would erase at least {rows} rows, and most_rows is {most}: begin a dry run, and look at its rows"
+            move_task(self.task.task_id, "fail", self.kind, why)
+            return ONE_PIECE
+        is_last = found.span.last >= (last if self.task.is_dry_run else self.part.span.last)
+        report = report_text(erasing_of(self.part).plus(found.figures))
+        ahead = Advance(self.part.name, self.part.step, found.span.last + 1, report, is_last)
+        piece = FoundPiece(found.span, {}) if self.task.is_dry_run else found
+        self.kind.store.erase(self._erase(id, piece), self._ending(), ahead)
+        return Done(1, max(0, found.span.length))
+
+    def _erase(self, id: PartitionId, piece: FoundPiece) -> Erase:
+        assert self.part.span is not None
+        return Erase(
+            partition=self.kind.stream.partition(id),
+            piece=piece,
+            subjects=self._subjects,
+            key=self.kind.key,
+            until=self.part.span.last,
+            by=self.task.requested_by,
+            is_first=self.part.step == 0 and not self.task.is_dry_run,
+        )
+
+    def _for_lake(self) -> ErasedRows:
+        """Return what the lake has to erase. The database has already erased its own rows of these subjects."""
+        task, ended = self.task, [part for part in self.task.parts if part.span is not None]
+        return ErasedRows(
+            task_id=task.task_id,
+            stream_id=task.stream_id,
+            by=task.requested_by,
+            at=task.requested_at,
+            subjects=self._subjects,
+            until={PartitionId(part.name): part.span.last for part in ended if part.span is not None},
+            days=erased_by(task).days,
+            since=max((part.closed_at for part in ended if part.closed_at is not None), default=self.kind.clock.now()),
+        )
+
+    @property
+    def _subjects(self) -> tuple[str, ...]:
+        return asked_of(self.task).subjects
+
+    def _concerns(self, texts: Any) -> bool:
+        return not frozenset(self._subjects).isdisjoint(texts)
+
+    def _ending(self) -> Ending:
+        return Ending(self.task.task_id, "erasure", self.kind.clock.now())
+
+
+def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the texts of the tasks that name a subject, without it. Of the erasure itself only the number stays."""
+    found = []
+    for task_id, asked, reason, fault, history in store.read_tasks():
+        given = (asked, reason, fault, history)
+        if task_id == str(task.task_id):
+            known = asked_of(task)
+            asked = report_text(ErasureAsked((), known.count, known.most_rows))
+        texts = (asked, reason, fault, history)
+        after = tuple(None if text is None else without_subjects(text, subjects) for text in texts)
+        if after != given:
+            found.append((task_id, *after))
+    return found

@@ -1,0 +1,189 @@
+"""The ledger in SQL: the totals, letters and stops of one moment, and the minutes of the charts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from core.ledger.totals import KEPT, Books, CountedLetters, LetterBooks, Minute, PartitionBooks
+from core.ledger.whereabouts import NOT_PURGED, Purged
+from core.model.commits import LetterStatus, PartitionStop
+from core.model.events import Incarnation, PartitionId, SequenceNumber
+from core.model.letters import OPEN, SETTLED, LetterKey
+from core.store.columns import (
+    decoded,
+    decoder,
+    instant_of,
+    instant_text,
+    names_of,
+)
+from core.store.database import OneStream
+from core.store.script import Script, Step
+
+
+def read_purged(stream: OneStream, partition_id: PartitionId) -> Purged:
+    """Return how far a partition is purged."""
+    found = stream.ask("read_purged", partition_id=partition_id)
+    return decoder(Purged)(found[0]) if found else NOT_PURGED
+
+
+STATUSES = (*OPEN, *SETTLED)
+
+
+class Ledger:
+    """The books and the minutes of one stream."""
+
+    def __init__(self, stream: OneStream) -> None:
+        self._stream = stream
+
+    def read_books(self) -> tuple[PartitionBooks, ...]:
+        """Return the books of every partition."""
+        return decoded(PartitionBooks, self._stream.ask("read_books"))
+
+    def read_incarnation(self) -> Incarnation | None:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+        found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
+        return decoder(Incarnation)(found[0]) if found else None
+
+    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
+        """Return the stops of each partition that is stopped, on purpose or by the database."""
+        stops: dict[PartitionId, tuple[PartitionStop, ...]] = {}
+        for id, *stop in self._stream.ask("read_stream_stops"):
+            stops[PartitionId(id)] = (*stops.get(PartitionId(id), ()), decoder(PartitionStop)(stop))
+        return stops
+
+    def try_write(self, by: UUID) -> None:
+        """Write a row of no task and delete it. Raises StoreUnavailable where the database or its disk takes no write.
+
+        The transaction commits, because SQLite writes only then to the disk.
+        """
+        values = {"task_id": str(by), "partition_id": "", "diffs": json.dumps([(0, "{}")])}
+        steps = (Step("add_replay_diffs", values), Step("delete_diffs", {"of_task": str(by), "most": 1}))
+        self._stream.database.run(Script("health", steps, may_repeat=True))
+
+    def count_letters(self) -> CountedLetters:
+        """Count the letters by status. This reads as many entries of an index as there are letters."""
+        return self._counted("count_letters", STATUSES)
+
+    def count_open(self) -> CountedLetters:
+        """Count the open letters by status. The settled ones cost nothing."""
+        return self._counted("count_open", OPEN)
+
+    def _counted(self, statement: str, statuses: Sequence[LetterStatus]) -> CountedLetters:
+        found = self._stream.ask(statement)
+        if not found:
+            return CountedLetters({})
+        *counts, purged = found[0]
+        return CountedLetters(dict(zip(statuses, counts, strict=True)), purged)
+
+    def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
+        """Return the letter in one of these statuses that failed first."""
+        found = [row for status in statuses for row in self._stream.ask("find_oldest_letter", status=status)]
+        keys = [LetterKey(instant_of(at), PartitionId(id), SequenceNumber(number)) for at, id, number in found]
+        return min(keys, key=lambda key: key.failed_at, default=None)
+
+    def read_last_batches(self) -> Mapping[PartitionId, datetime]:
+        """Return the time of the newest batch of each partition."""
+        found = self._stream.ask("read_last_batches")
+        return {PartitionId(id): instant_of(at) for id, at in found if at is not None}  # None: no range is left
+
+    def count_absent(self, since: datetime) -> int:
+        """Count the numbers that commits since a time found absent."""
+        found = self._stream.ask("count_absent", since_at=instant_text(since))
+        return int(found[0][0]) if found else 0
+
+    def count_tasks_held_up(self) -> int:
+        """Count the open tasks that a fault holds up, or that the app has paused for one."""
+        found = self._stream.ask("count_tasks_held_up")
+        return int(found[0][0]) if found else 0
+
+    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
+        """Return the first number of a partition that counts; None for a partition without an anchor."""
+        found = self._stream.ask("read_anchor", partition_id=partition_id)
+        return found[0][0] if found else None
+
+    def store_minute(self, minute: Minute) -> None:
+        """Store a minute, unless there is one for the same minute of the clock; remove the minutes older than KEPT."""
+        stream_id = self._stream.find()
+        if stream_id is not None:
+            self._stream.database.run(minute_script(stream_id, minute))
+
+    def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
+        """Return the minutes since a time, in order."""
+        return decoded(Minute, self._stream.ask("read_minutes", since_at=instant_text(since)))
+
+
+def minute_script(stream_id: int, minute: Minute) -> Script:
+    """Return the transaction that stores a minute, unless a watch has stored it, and removes those of a day ago."""
+    started_at = minute.at.replace(second=0, microsecond=0)
+    values = {
+        "minute_at": instant_text(started_at),
+        "stream_id": stream_id,
+        "read_at": instant_text(minute.at),
+        "lag": minute.lag,
+        "accounted": minute.accounted,
+    }
+    steps = (
+        Step("remove_minutes", {"before_at": instant_text(started_at - KEPT)}),
+        Step("add_minute", values, races=("pk_stream_minute",)),
+    )
+    return Script(f"minute {started_at:%H:%M}", steps, may_repeat=True)
+
+
+READS = 5  # the most reads of the books while commits come between two statements
+
+
+def read_books(store: Ledger) -> Books:
+    """Return the books now. Letters are counted one by one, which takes a while for millions of letters."""
+    return Books(store.read_books(), read_letter_books(store))
+
+
+def read_letter_books(store: Ledger) -> LetterBooks:
+    """Return the letters of one moment, each of them counted.
+
+    While they do not balance, count again, until no commit comes during the count.
+    """
+    partitions = store.read_books()
+    for _ in range(READS):
+        counted, (dead_lettered, replayed) = store.count_letters(), _made(partitions)
+        letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged, settled=counted.settled)
+        if letters.balanced:
+            break
+        before, partitions = partitions, store.read_books()
+        if [one.commit_number for one in partitions] == [one.commit_number for one in before]:
+            break
+    else:
+        letters = _in_between(letters, before, partitions)
+    return _with_oldest(letters, store)
+
+
+def read_open_letters(store: Ledger) -> LetterBooks:
+    """Return the open letters now, without a look at the settled ones: these are the rest of all that were made.
+
+    A lost letter counts as settled here. The totals are read last, so that a letter of a commit in between is not open
+    before it is made.
+    """
+    counted = store.count_open()
+    dead_lettered, replayed = _made(store.read_books())
+    letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged)
+    settled = max(0, dead_lettered + replayed - letters.open - letters.purged)
+    return _with_oldest(replace(letters, settled=settled), store)
+
+
+def _with_oldest(letters: LetterBooks, store: Ledger) -> LetterBooks:
+    return replace(letters, oldest=store.find_oldest_letter(OPEN) if letters.open else None)
+
+
+def _made(partitions: Sequence[PartitionBooks]) -> tuple[int, int]:
+    """Count the letters that batches made, and those that replays made."""
+    of_batches = sum(one.lettered for one in partitions)
+    return of_batches, sum(one.letters for one in partitions) - of_batches
+
+
+def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
+    """Return the letters with the checkpoints' counts that fit them best, between those before and after them."""
+    (least, less), (most, more) = _made(before), _made(after)
+    found = letters.open + letters.settled + letters.purged
+    replayed = min(max(found - most, less), more)
+    return replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)

@@ -1,0 +1,201 @@
+"""The totals of a stream: what is accounted for, whether it balances, and the lag of each minute."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from core.model.commits import LetterStatus
+from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.letters import OPEN, SETTLED, LetterKey
+from core.model.transforms import NONE_UNKNOWN, unknown_fields_of
+
+
+class Outcomes:
+    """The outcomes of the numbers of a ledger."""
+
+    __slots__ = ()
+
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+
+    @property
+    def accounted(self) -> int:
+        """The number of events and absent numbers with an outcome."""
+        return self.written + self.filtered + self.lettered + self.absent
+
+    @property
+    def lettered(self) -> int:
+        """The number of events that became letters, failed or held."""
+        return self.dead_lettered + self.held
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLedger(Outcomes):
+    """The ledger of a partition, summed from its first range, and the count of its letters.
+
+    `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
+    `counted_commits` are those that the checkpoint has counted; `newest_commit` is the last one in the ledger.
+    """
+
+    partition: Partition
+    checkpoint: SequenceNumber
+    first: SequenceNumber
+    last: SequenceNumber
+    commits: int
+    holes: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    letters: int
+    counted_commits: int = 0
+    newest_commit: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """True when each number up to the checkpoint has one outcome, and each dead-lettered or held one its letter."""
+        whole = self.holes == 0 and self.last == self.checkpoint
+        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.lettered
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBooks(Outcomes):
+    """The totals of a partition, as its checkpoint carries them: `commits` and the outcomes are of batches from number
+    `first` on, and `letters` counts those that replays made too. Without the row of its anchor, `anchor` is None.
+    `unknown_fields` counts the events by the name of a field that the room does not know, as JSON. `is_recorded`: the
+    ledger's row of the newest commit has the same totals.
+    """
+
+    partition_id: PartitionId
+    checkpoint: SequenceNumber
+    enqueued_at: datetime
+    commit_number: int
+    first: SequenceNumber
+    commits: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    letters: int
+    unknown_fields: str = NONE_UNKNOWN
+    anchor: SequenceNumber | None = None
+    open_gaps: int = 0
+    is_recorded: bool = True
+
+    @property
+    def numbers(self) -> int:
+        """The count of numbers from the anchor to the checkpoint; each of them has to be accounted for."""
+        return self.checkpoint - (self.first if self.anchor is None else self.anchor) + 1
+
+    @property
+    def balanced(self) -> bool:
+        """True when there are as many outcomes as numbers from the anchor to the checkpoint, and the ledger agrees."""
+        return self.is_recorded and self.accounted == self.numbers
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLetters:
+    """The letters of a stream by status; `purged` letters exist no more."""
+
+    counts: Mapping[LetterStatus, int]
+    purged: int = 0
+
+    @property
+    def settled(self) -> int:
+        return sum(self.counts.get(status, 0) for status in SETTLED)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterBooks:
+    """The letters of a stream by status at one moment, and the number that the checkpoints count: `dead_lettered` from
+    batches, held events included, and `replayed` from replays. `settled` letters and those `purged` since are no longer
+    open. `oldest` is the open letter that failed first."""
+
+    counts: Mapping[LetterStatus, int]
+    dead_lettered: int
+    replayed: int = 0
+    oldest: LetterKey | None = None
+    purged: int = 0
+    settled: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """True when there are as many letters, purged ones included, as batches and replays made."""
+        return self.open + self.settled + self.purged == self.dead_lettered + self.replayed
+
+    @property
+    def open(self) -> int:
+        return sum(self.counts.get(status, 0) for status in OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """All partitions of a stream, and its letters."""
+
+    partitions: tuple[PartitionBooks, ...]
+    letters: LetterBooks
+
+    @property
+    def unknown_fields(self) -> list[tuple[str, int]]:
+        """The names of the fields that the room does not know, each with its number of events, the largest first."""
+        counts: Counter[str] = Counter()
+        for one in self.partitions:
+            counts.update(unknown_fields_of(one.unknown_fields))
+        return counts.most_common()
+
+    @property
+    def accounted(self) -> int:
+        return sum(one.accounted for one in self.partitions)
+
+    @property
+    def numbers(self) -> int:
+        return sum(one.numbers for one in self.partitions)
+
+    @property
+    def balanced(self) -> bool:
+        return self.letters.balanced and all(one.balanced for one in self.partitions)
+
+
+def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
+    """Count the events after the checkpoint; None while the hub does not answer. A hub that ends at -1 is empty."""
+    if hub_end is None:
+        return None
+    if hub_end == -1:
+        return 0
+    return max(0, hub_end - (books.checkpoint if books else -1))
+
+
+def lag_time(books: PartitionBooks | None, lag: int | None, now: datetime) -> timedelta | None:
+    """Return the longest time that the first event after the checkpoint can have waited; None when it is unknown."""
+    if lag is None or (lag and books is None):
+        return None
+    return max(timedelta(), now - books.enqueued_at) if lag and books else timedelta()
+
+
+KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """The lag of a stream, in events, and the count of its accounted numbers at one time."""
+
+    at: datetime
+    lag: int
+    accounted: int
+
+
+def rates(minutes: Sequence[Minute]) -> list[float | None]:
+    """Return the numbers accounted for per second since the minute before, for each minute; None for the first."""
+    return [None, *(_rate(before, after) for before, after in pairwise(minutes))][: len(minutes)]
+
+
+def _rate(before: Minute, after: Minute) -> float:
+    seconds = (after.at - before.at).total_seconds()
+    return round(max(0, after.accounted - before.accounted) / max(1.0, seconds), 3)

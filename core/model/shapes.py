@@ -1,0 +1,105 @@
+"""The shapes of requests and answers, and an answer made from a value.
+
+A sequence number has 64 bits, so it is shown as a string. A word of a closed set is shown as a string too, because new
+words may be added.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from core.model.events import SequenceNumber
+
+VISIBLE = r"\S[\s\S]*\Z"  # a text with something to read in it
+
+# The texts of requests, each with its limit. Sequence numbers are strings: they have 64 bits, and JavaScript's numbers
+# have 53. Patterns end in \Z, because $ also matches before a newline at the end.
+ID, DIGITS = r"^[0-9A-Za-z_.$-]{1,40}\Z", r"^[0-9]{1,19}\Z"
+PartitionText = Annotated[str, msgspec.Meta(pattern=ID, description="The id of a partition.")]
+NumberText = Annotated[str, msgspec.Meta(pattern=DIGITS, description="A sequence number, in digits.")]
+Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
+Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
+Reason = Annotated[
+    str, msgspec.Meta(min_length=3, max_length=400, pattern=VISIBLE, description="The reason, which is stored.")
+]
+
+# What a text that is refused should have been, by its pattern; for the others, the description of the API has the form.
+MEANT = {
+    ID: "the id of a partition has 1 to 40 letters, digits and _ . $ -, such as 0 or 12",
+    DIGITS: "a sequence number has 1 to 19 digits and nothing else, such as 4711",
+    VISIBLE: "this text has nothing to read in it",
+}
+
+
+class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The shape of a part of a request; fields that it does not name are refused. A request must set exactly one of the
+    fields in ONE_OF."""
+
+    ONE_OF: ClassVar[tuple[str, ...]] = ()
+
+
+class Answered(msgspec.Struct, kw_only=True):
+    """The shape of an answer."""
+
+
+AnswerShape = TypeVar("AnswerShape", bound=Answered)
+
+
+class Nothing(Shape):
+    """No path values, no parameters, or no body."""
+
+
+PAGE, MOST_OF_A_PAGE = 20, 100
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
+
+
+def shape_of(value_class: type, hidden: tuple[str, ...] = (), **types: Any) -> Any:
+    """Return the base of an answer with the fields of a dataclass but for hidden ones, some with types of their own."""
+    shown = [(name, types.get(name, _shown(hint))) for name, hint in _hints(value_class) if name not in hidden]
+    return msgspec.defstruct(f"{value_class.__name__}Shape", shown, bases=(Answered,), kw_only=True)
+
+
+def written(shape: type[AnswerShape], value: object, **given: Any) -> AnswerShape:
+    """Return an answer that shows a value; `given` are the fields that differ from it, or that it does not have."""
+    writers = _writers(cast(Any, shape), cast(Any, type(value)))
+    own = {name: write(getattr(value, name)) for name, write in writers if name not in given}
+    return shape(**own, **given)
+
+
+@cache
+def _writers(shape: Any, value_class: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple((name, _writer(hint)) for name, hint in _hints(value_class) if name in shape.__struct_fields__)
+
+
+def _hints(value_class: Any) -> list[tuple[str, Any]]:
+    hints = get_type_hints(value_class)
+    return [(one.name, hints[one.name]) for one in fields(value_class)]
+
+
+def _writer(hint: Any) -> Callable[[Any], Any]:
+    if SequenceNumber in _members(hint):
+        return lambda value: None if value is None else str(value)
+    return lambda value: value
+
+
+def _shown(hint: Any) -> Any:
+    """Return the type under which an answer shows a type."""
+    shown = [_plain(one) for one in _members(hint)]
+    return Union[tuple(shown)]  # noqa: UP007 - it is computed
+
+
+def _plain(hint: Any) -> Any:
+    if hint is SequenceNumber or get_origin(hint) is Literal:
+        return str
+    if get_origin(hint) is not None:
+        return hint if get_origin(hint) is not tuple else list[_shown(get_args(hint)[0])]  # type: ignore[misc]
+    return getattr(hint, "__supertype__", hint)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

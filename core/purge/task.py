@@ -1,0 +1,218 @@
+"""A purge as a task: a part for each table. Each piece is one transaction that also advances its part."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import accumulate
+
+from core.ledger.whereabouts import LedgerRange, Purged
+from core.model.commits import ROWS_AT_ONCE
+from core.model.events import PartitionId
+from core.model.ports import Clock
+from core.purge.purge import (
+    NOTHING_FOUND,
+    Found,
+    LedgerPiece,
+    LetterPiece,
+    Purge,
+    PurgeReach,
+    PurgeTarget,
+    SettledLetter,
+    purge_of,
+    target_of,
+)
+from core.purge.store import Purges
+from core.store.script import Script
+from core.tasks.run import Done, Kind
+from core.tasks.store import Ending, Tasks, advance_steps
+from core.tasks.task import Advance, Task, TaskPart, report_of, report_text
+
+VERIFYING = timedelta(minutes=5)  # of one partition, in one piece
+DEADLINE = timedelta(days=2)  # an open purge keeps all others out
+LEDGER_ROW, LETTER, ATTEMPT = 273, 595, 330  # bytes of a row, a letter without its body: docs/capacity.md measures them
+ROW_BYTES = {  # the last three are assumed
+    "retracted_row": 340,
+    "staged_event": 230,
+    "replay_diff": 510,
+    "task_part": 1_000,
+    "task": 1_000,
+    "aggregation_failure": 3_000,
+}
+
+Verify = Callable[[PartitionId, datetime], tuple[int, int]]  # the number of faults, and the last commit that was read
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeKind(Kind):
+    """The purges of one stream, and their means. `jobs` are the aggregates that the app runs. A transaction has at most
+    `rows_of_piece` rows of a table, attempts included, and at most `letters_of_piece` letters."""
+
+    store: Purges
+    verify: Verify
+    jobs: tuple[str, ...]
+    clock: Clock
+    rows_of_piece: int = ROWS_AT_ONCE
+    letters_of_piece: int = ROWS_AT_ONCE
+
+    name = "purge"
+    deadline = DEADLINE
+
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.store.stream.database)
+
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """Purge the next piece of a table, or count its old rows; an audit comes before the ledger of a partition."""
+        piece, target = _PieceOfPurge(self, purge_of(task), part), target_of(part.name)
+        id = target.partition_id
+        if id is not None and piece.purge.has_left(id):
+            return piece.pass_over()
+        if id is not None and target.table == "event_hub_checkpoint":
+            return piece.verify(id)
+        if id is not None and target.table == "batch_ledger":
+            return piece.purge_ledger(id)
+        if id is not None and target.table == "event_hub_dead_letter":
+            return piece.purge_letters(id)
+        return piece.purge_rows(target)
+
+
+@dataclass(frozen=True, slots=True)
+class _PieceOfPurge:
+    """One piece of a purge."""
+
+    kind: PurgeKind
+    purge: Purge
+    part: TaskPart
+
+    def pass_over(self) -> Done:
+        """Close the part without a change: nothing more of the partition is purged."""
+        return self._note(NOTHING_FOUND)
+
+    def verify(self, id: PartitionId) -> Done:
+        """Audit a partition. If it has faults, nothing of it is purged, so that their cause can still be found."""
+        faults, until = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
+        if not faults:
+            return self._note(Found(audited_to=until))
+        return self._leave(f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none")
+
+    def purge_ledger(self, id: PartitionId) -> Done:
+        """Purge the next old ledger rows that nothing needs any more."""
+        store, reach = self.kind.store, self.kind.store.read_reach(id)
+        last, why = self._limit(id, reach)
+        before, after = self._old_before(reach), reach.purged.commit_number
+        if self._is_dry_run or reach.audit_is_open or last <= after:
+            found = store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
+            wait = "an audit is open" if reach.audit_is_open else why
+            counted = replace(found, bytes=LEDGER_ROW * found.rows) if self._is_dry_run else NOTHING_FOUND
+            return self._note(replace(counted, notes=(f"partition {id}: {wait}",)))
+        rows = _old_rows(store.read_ledger_rows(id, after, self.kind.rows_of_piece), last, before)
+        if not rows:
+            return self._note(NOTHING_FOUND)
+        numbers = [row.last for row in rows if row.kind == "batch"]
+        retracted = store.count_retracted(id, after, rows[-1].commit_number)
+        times = [row.committed_at for row in rows]
+        found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
+        ahead = self._ahead(found, is_last=len(rows) < self.kind.rows_of_piece)
+        store.purge_ledger(
+            LedgerPiece(id, rows, max(numbers, default=reach.purged.last), retracted), self._ending(), ahead
+        )
+        return Done(1, len(rows))
+
+    def purge_letters(self, id: PartitionId) -> Done:
+        """Purge the next settled letters of numbers whose ledger rows are gone."""
+        store, reach = self.kind.store, self.kind.store.read_reach(id)
+        before = self.purge.before("event_hub_dead_letter")
+        if self._is_dry_run:
+            counted = store.count_letters(id, self._reached(id, reach), before)
+            size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
+            return self._note(replace(counted, bytes=size))
+        read = store.read_settled_letters(id, reach.purged, before, self.kind.letters_of_piece)
+        letters = _within(read, self.kind.rows_of_piece)
+        if reach.audit_is_open or not letters:
+            return self._note(NOTHING_FOUND)
+        times = [one.settled_at for one in letters]
+        bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
+        found = Found(len(letters), bytes_, min(times), max(times))
+        ahead = self._ahead(found, is_last=len(letters) == len(read) < self.kind.letters_of_piece)
+        store.purge_letters(LetterPiece(id, letters), self._ending(), ahead)
+        return Done(1, len(letters))
+
+    def purge_rows(self, target: PurgeTarget) -> Done:
+        """Purge the next old rows of a table that no total counts."""
+        store, before = self.kind.store, self.purge.before(target.table)
+        if self._is_dry_run:
+            counted = store.count_rows(target, before)
+            return self._note(replace(counted, bytes=max(counted.bytes, ROW_BYTES[target.table] * counted.rows)))
+        ending, piece = self._ending(), store.find_rows(target, before, self.kind.rows_of_piece)
+        found = Found(piece.rows, ROW_BYTES[target.table] * piece.rows)
+        store.purge_rows(piece, ending, self._ahead(found, is_last=piece.is_last))
+        return Done(1, piece.rows)
+
+    @property
+    def _is_dry_run(self) -> bool:
+        return self.purge.task.is_dry_run
+
+    def _ending(self) -> Ending:
+        return Ending(self.purge.task.task_id, "purge", self.kind.clock.now())
+
+    def _ahead(self, found: Found, *, is_last: bool) -> Advance:
+        report = report_text(report_of(self.part.report, Found).plus(found))
+        return Advance(self.part.name, self.part.step, self.part.position, report, is_last)
+
+    def _note(self, found: Found, *, is_last: bool = True) -> Done:
+        """Record what was found, and change nothing else."""
+        return self._write(self._ahead(found, is_last=is_last))
+
+    def _leave(self, note: str) -> Done:
+        """Record why nothing more of the partition is purged."""
+        return self._note(Found(notes=(note,), is_left=True))
+
+    def _write(self, ahead: Advance) -> Done:
+        ending = self._ending()
+        steps = tuple(advance_steps(ending, ahead))
+        self.kind.store.stream.database.run(Script(f"purge {ending.task_id}", steps))
+        return Done(1, 0)
+
+    def _limit(self, id: PartitionId, reach: PurgeReach) -> tuple[int, str]:
+        cuts = self.kind.store.read_cuts(id)
+        return ledger_limit(reach, self.purge.audited_to(id), cuts, self.kind.jobs)
+
+    def _reached(self, id: PartitionId, reach: PurgeReach) -> Purged:
+        """Return how far a purge of the ledger would reach."""
+        store, after = self.kind.store, reach.purged.commit_number
+        last, _ = self._limit(id, reach)
+        return store.count_ledger(id, after, last, self._old_before(reach))[1] if last > after else reach.purged
+
+    def _old_before(self, reach: PurgeReach) -> datetime:
+        """Return the time before which ledger rows are old; those since an open replay's request may be its own."""
+        old = self.purge.before("batch_ledger")
+        return old if reach.replay_at is None else min(old, reach.replay_at)
+
+
+def _within(letters: tuple[SettledLetter, ...], most: int) -> tuple[SettledLetter, ...]:
+    """Return the first of these letters that have no more attempts together than this number, and at least one."""
+    sums = accumulate(one.attempts for one in letters)
+    return letters[: max(1, sum(attempts <= most for attempts in sums))]
+
+
+def _old_rows(rows: tuple[LedgerRange, ...], last: int, before: datetime) -> tuple[LedgerRange, ...]:
+    """Return the rows up to a commit, and before the first one that is not old."""
+    old = []
+    for row in rows:
+        if row.commit_number > last or row.committed_at >= before:
+            break
+        old.append(row)
+    return tuple(old)
+
+
+def ledger_limit(reach: PurgeReach, audited_to: int, cuts: Mapping[str, int], jobs: tuple[str, ...]) -> tuple[int, str]:
+    """Return the last commit of a partition whose ledger row may go, and the reason why none after it may."""
+    limits = [
+        (reach.newest_batch - 1, "its newest batch stays"),
+        (audited_to, f"its audit read the ledger up to commit {audited_to}"),
+        *((cuts.get(job, 0), f"{job} has passed commit {cuts.get(job, 0)}") for job in {**dict.fromkeys(jobs), **cuts}),
+    ]
+    if reach.replay_from is not None:
+        limits.append((reach.replay_from - 1, f"an open replay begins at commit {reach.replay_from}"))
+    last, why = min(limits, key=lambda one: one[0])
+    return last, f"{why}: its ledger rows after commit {last} stay"

@@ -1,0 +1,225 @@
+"""Two shortcuts through azure-eventhub 5.15: values stay encoded until they are ours, and parsing costs a third less.
+
+The SDK makes an empty event for each message, and throws it away. And for each frame that it reads, it starts a task,
+because `asyncio.wait_for` of Python 3.11 does. docs/adr/0057-shortcuts-through-the-sdk.md has the reasons.
+
+The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
+decimals wrongly; a char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
+receivers read messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the
+reasons.
+"""
+
+import asyncio
+import struct
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple
+
+from core.remote.hub.amqp_values import NotReadable, end_of, items_of
+
+TASK_PER_WAIT = sys.version_info < (3, 12)
+TRANSPORT = "azure.eventhub._pyamqp.aio._transport_async"
+
+
+def take_shortcuts() -> None:
+    """Take both, each where the SDK is as expected. They hold for the process; a second call changes nothing."""
+    make_events_at_once()
+    read_without_tasks()
+
+
+def make_events_at_once() -> bool:
+    """Let EventData skip the empty event; return False, and change nothing, when this SDK's events are different."""
+    try:
+        event_data = import_module("azure.eventhub").EventData
+        annotated = import_module("azure.eventhub.amqp").AmqpAnnotatedMessage
+        sample = import_module("azure.eventhub._pyamqp.message").Message(*[None] * 9)
+        original = event_data._from_message
+        if hasattr(original, "original"):
+            return True
+        direct = _direct(annotated)
+        if _attributes(direct(event_data, sample)) != _attributes(original(sample)):
+            return False
+    except (ImportError, AttributeError, TypeError, ValueError):
+        return False
+    direct.original = original
+    event_data._from_message = classmethod(direct)
+    return True
+
+
+def read_without_tasks() -> bool:
+    """Let the SDK's transport wait as Python 3.12 does; return False, and change nothing, where it does not wait so."""
+    try:
+        transport: Any = import_module(TRANSPORT)
+        used = transport.asyncio
+    except (ImportError, AttributeError):
+        return False
+    if TASK_PER_WAIT and used is asyncio:
+        transport.asyncio = SimpleNamespace(**{**vars(asyncio), "wait_for": _wait_for})
+    return True
+
+
+async def _wait_for(awaitable: Awaitable[Any], timeout: float | None) -> Any:
+    async with asyncio.timeout(timeout):
+        return await awaitable
+
+
+def _direct(annotated: Any) -> Any:
+    def from_message(cls: Any, message: Any, raw_amqp_message: Any = None) -> Any:
+        event = cls.__new__(cls)
+        event._last_enqueued_event_properties = {}
+        event._sys_properties = None
+        event._uamqp_message = None
+        event._message = message
+        event._raw_amqp_message = raw_amqp_message or annotated(message=message)
+        return event
+
+    return from_message
+
+
+def _attributes(event: Any) -> dict[str, Any]:
+    """Return the attributes of an event with their values, and those of its annotated message."""
+    found = dict(vars(event))
+    return {**found, "_raw_amqp_message": vars(found["_raw_amqp_message"])}
+
+
+RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._receiver_async")
+HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE = 0x70, 0x72, *range(0x73, 0x78)
+STAMPS = (b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key")
+_STAMPS = frozenset(STAMPS)
+_COMPOUNDS = frozenset((dict, list))  # the SDK may lose its place in one, and what it read after that is wrong
+_READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
+_FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+_NULL = 0x40
+_BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
+_SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
+_DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
+
+ReadMessage = Callable[[memoryview], Any]
+
+
+class Encoded(dict[Any, Any]):
+    """A value that is still encoded; to the SDK a map of what it could decode: of annotations, else of nothing."""
+
+    def __init__(self, raw: bytes, decoded: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        super().__init__(decoded)
+        self.raw = raw
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Section(NamedTuple):
+    """The place of a section in a message: its code, the start of its value, and its end."""
+
+    code: int
+    value: int
+    end: int
+
+
+def keep_values_encoded() -> bool:
+    """Let the SDK's receivers read events with `read_message`; return False, and change nothing, in an unknown SDK.
+
+    The change holds for the process; a second call changes nothing.
+    """
+    try:
+        modules: list[Any] = [import_module(name) for name in RECEIVERS]
+        originals = [module.decode_payload for module in modules]
+        import_module("azure.eventhub._pyamqp.message").Message(None, None, None, None, None, None, None, None, None)
+    except (ImportError, AttributeError, TypeError):
+        return False
+    for module, original in zip(modules, originals, strict=True):
+        if not hasattr(original, "original"):
+            module.decode_payload = reader_over(original)
+    return True
+
+
+def reader_over(original: ReadMessage) -> ReadMessage:
+    """Return a function that leaves the values of an event encoded, and reads any other message as the SDK does."""
+
+    def read_message(payload: memoryview) -> Any:
+        message = _read(payload, original)
+        if message is not None and message.data and message.application_properties is None:
+            found = message.message_annotations or {}
+            if _STAMPS.issuperset(found) or _COMPOUNDS.isdisjoint(map(type, found.values())):
+                return message  # most events hold no value that the SDK decodes wrongly
+        with suppress(*_FAILURES):
+            sections = _sections(payload)
+            stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
+            if _is_stamped(stamped):
+                return stamped._replace(**_values(payload, sections))
+        return original(payload) if message is None else message
+
+    read_message.original = original  # type: ignore[attr-defined]
+    return read_message
+
+
+def _read(payload: memoryview, original: ReadMessage) -> Any:
+    """Return the message as the SDK reads it; None when it cannot."""
+    try:  # each event passes here, and `suppress` would cost more than the rest of this module
+        return original(payload)
+    except _FAILURES:
+        return None
+
+
+def _is_stamped(message: Any) -> bool:
+    return message is not None and STAMPS[0] in (message.message_annotations or ())
+
+
+def _without_values(payload: memoryview, sections: Sequence[Section], original: ReadMessage) -> Any:
+    """Return the message of the hub's stamps and the sections that mostly hold no other value; if not, of the data."""
+    stamps = b"".join(
+        _SMALL + bytes((ANNOTATIONS,)) + _stamps(bytes(payload[one.value : one.end]))
+        for one in sections
+        if one.code == ANNOTATIONS
+    )
+    try:
+        return original(_message(payload, stamps, (one for one in sections if one.code in _READ_BY_SDK)))
+    except _FAILURES:
+        return original(_message(payload, stamps, (one for one in sections if one.code == DATA)))
+
+
+def _message(payload: memoryview, stamps: bytes, sections: Iterable[Section]) -> memoryview:
+    parts = [_SMALL + bytes((one.code,)) + payload[one.value : one.end] for one in sections]
+    return memoryview(stamps + b"".join(parts))
+
+
+def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
+    """Return the data of a message, and the parts that stay encoded, under the SDK's names."""
+    found: dict[str, Any] = {}
+    for code, value, end in sections:
+        if code == DATA and payload[value] in _BINARY:  # the SDK may have lost its place in a bad map before it
+            found.setdefault("data", []).append(bytes(payload[value + _BINARY[payload[value]] : end]))
+        elif code == SEQUENCE:
+            found.setdefault("sequence", []).append(Encoded(bytes(payload[value:end])))
+        elif code == VALUE and payload[value] != _NULL:  # to the trigger a value of null is no body
+            found["value"] = Encoded(bytes(payload[value:end]))
+        elif code == APPLICATION_PROPERTIES:
+            found["application_properties"] = Encoded(bytes(payload[value:end]))
+    return found
+
+
+def _sections(payload: memoryview) -> list[Section]:
+    """Return the sections of a message; NotReadable when it is not a sequence of sections."""
+    found: list[Section] = []
+    at = 0
+    while at < len(payload):
+        width = _DESCRIPTORS.get(bytes(payload[at : at + 2]))
+        if width is None:
+            raise NotReadable("the message is not a sequence of sections")
+        value = at + 2 + width
+        at = end_of(payload, value)
+        if at > len(payload):
+            raise NotReadable("a section runs past the end")
+        found.append(Section(payload[value - 1], value, at))
+    return found
+
+
+def _stamps(annotations: bytes) -> bytes:
+    """Return the encoded map of the hub's stamps alone, without decoding the other annotations."""
+    items = items_of(annotations)
+    stamps = [name + each for name, each in zip(items[::2], items[1::2], strict=True) if name[2:] in STAMPS]
+    body = b"".join(stamps)
+    return b"\xd1" + struct.pack(">II", len(body) + 4, 2 * len(stamps)) + body

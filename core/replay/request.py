@@ -1,0 +1,155 @@
+"""Turn an operator's request for a replay into sequence numbers of each partition."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.errors import ReplayRefused
+from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span, Stream
+from core.model.ports import HubReader, OffsetRefused, Place
+from core.replay.pieces import MOST_OPEN, LeftOut, Note, PartitionRange, Replayable, ReplayAsked, ReplayReport
+from core.tasks.task import PartRequest, TaskOrder, TaskRequest, report_text
+
+
+def replay_request(
+    order: TaskOrder, asked: ReplayAsked, ranges: tuple[PartitionRange, ...], version: str, *, is_dry_run: bool
+) -> TaskRequest:
+    """Return the task of a replay. Its key is its own: replays of the same events are not the same."""
+    return TaskRequest(
+        order=order,
+        kind="replay",
+        key=str(order.task_id),
+        asked=report_text(asked),
+        parts=tuple(
+            PartRequest(
+                one.partition_id, one.span.first, one.span, report_text(Note(one.note)), report_text(ReplayReport())
+            )
+            for one in ranges
+        ),
+        total=sum(one.span.length for one in ranges),
+        is_dry_run=is_dry_run,
+        holds_numbers=True,
+        most_open=MOST_OPEN,
+        transform_version=version,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOrder:
+    """The request of a person: `partitions` None means all, `start` and `end` None mean the ends of the ledger.
+
+    A range by number or offset includes both ends; a range by time ends before `end`. `asked` is the range as JSON.
+    With `keys`, only the events of these partition keys are replayed.
+    """
+
+    partitions: tuple[PartitionId, ...] | None
+    start: Place | None
+    end: Place | None
+    asked: str
+    is_dry_run: bool
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReach:
+    """The limits of a request: the stream, the numbers that can be replayed, and the most events of a range."""
+
+    stream: Stream
+    replayable: Sequence[Replayable]
+    hub: HubReader
+    most_events: int
+
+
+Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
+
+
+def ranges_of(order: ReplayOrder, reach: ReplayReach) -> Ranges:
+    """Return the numbers to replay of each partition, and the partitions that have none.
+
+    Raises ReplayRefused, which names the field. Raises HubUnreachable or HubRefused when the hub is needed and does not
+    answer.
+    """
+    _refuse_backwards(order, reach.most_events)
+    found = [_range_of(order, one, reach) for one in _chosen(order, reach.replayable)]
+    ranges = tuple(one for one in found if isinstance(one, PartitionRange))
+    left_out = tuple(one for one in found if isinstance(one, LeftOut))
+    if not ranges:
+        raise ReplayRefused("from", left_out[0].why if left_out else "no event is committed yet")
+    _refuse_too_many("to", sum(one.span.length for one in ranges), reach.most_events)
+    return ranges, left_out
+
+
+def _refuse_backwards(order: ReplayOrder, most: int) -> None:
+    start, end = order.start, order.end
+    if isinstance(start, int) and isinstance(end, int):
+        if end < start:
+            raise ReplayRefused("to", f"the range is backwards: it ends at {end}, before {start}")
+        _refuse_too_many("to", end - start + 1, most)
+    if isinstance(start, datetime) and isinstance(end, datetime) and end <= start:
+        raise ReplayRefused("to", f"the range is backwards: it ends at {end.isoformat()}, not after its beginning")
+    for field, place in (("from", start), ("to", end)):
+        if isinstance(place, str) and (order.partitions is None or len(order.partitions) != 1):
+            raise ReplayRefused(field, "an offset belongs to one partition: name that partition")
+
+
+def _refuse_too_many(field: str, events: int, most: int) -> None:
+    if events > most:
+        raise ReplayRefused(field, f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
+
+
+def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Replayable]:
+    known = {one.partition_id: one for one in replayable}
+    for partition_id in known if order.partitions is None else dict.fromkeys(order.partitions):
+        if partition_id not in known:
+            raise ReplayRefused(
+                "partitions", f"no event of partition {partition_id} is committed, so it has no range to replay"
+            )
+        yield known[partition_id]
+
+
+def _range_of(order: ReplayOrder, one: Replayable, reach: ReplayReach) -> PartitionRange | LeftOut:
+    partition = reach.stream.partition(one.partition_id)
+    first, before = _first(order.start, one, partition, reach.hub)
+    if first > one.checkpoint:
+        ends = f"partition {one.partition_id} is committed up to {one.checkpoint}"
+        return LeftOut(one.partition_id, f"{ends}, and later events cannot be replayed yet")
+    last, after = _last(order.end, one, partition, reach.hub)
+    if first > last:
+        return LeftOut(one.partition_id, f"partition {one.partition_id} has no event in the range")
+    note = "; ".join(filter(None, (before, after)))
+    return PartitionRange(one.partition_id, Span(SequenceNumber(first), SequenceNumber(last)), note or None)
+
+
+def _first(start: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
+    if start is None:
+        return one.first, None
+    if isinstance(start, int):
+        return max(start, one.first), f"the ledger begins at {one.first}" if start < one.first else None
+    event = _event_at("from", start, partition, hub)
+    if event is None:
+        return one.checkpoint + 1, None
+    beginning = hub.extent(partition).beginning
+    if event.sequence_number > beginning or beginning <= one.first:
+        return max(event.sequence_number, one.first), None
+    gone = f"the hub begins at {beginning}: the time of earlier events is lost, so only a number can select them"
+    return event.sequence_number, gone
+
+
+def _event_at(field: str, place: Place, partition: Partition, hub: HubReader) -> Event | None:
+    try:
+        return hub.first_at(partition, place)
+    except OffsetRefused as refusal:
+        raise ReplayRefused(f"{field}.offset", str(refusal)) from refusal
+
+
+def _last(end: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
+    if end is None:
+        return one.checkpoint, None
+    if isinstance(end, int):
+        beyond = f"events after the checkpoint at {one.checkpoint} are left out" if end > one.checkpoint else None
+        return min(end, one.checkpoint), beyond
+    event = _event_at("to", end, partition, hub)
+    if event is None:
+        return one.checkpoint, None
+    is_the_end = isinstance(end, str) and event.offset == end
+    return min(event.sequence_number if is_the_end else event.sequence_number - 1, one.checkpoint), None

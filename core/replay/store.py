@@ -1,0 +1,354 @@
+"""Replays in SQL: the pieces of a replay, and rehearsals that are rolled back."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from core.model.commits import PartitionState
+from core.model.events import Event, PartitionId, SequenceNumber, Span, Stream
+from core.model.rows import ReferenceKey, keys_by_class, row_table
+from core.replay.diff import document
+from core.replay.pieces import (
+    COUNTED,
+    CarriedState,
+    EventDiff,
+    PartitionProgress,
+    Rehearsal,
+    RehearsedPiece,
+    Replayable,
+    ReplayCommit,
+    ReplayCounts,
+    ReplayJob,
+    RetractedRow,
+    StandingState,
+    replay_of,
+)
+from core.settle.partition_store import Partitions, Values, counts_of, freed_by, keys_json, letter_values, order_steps
+from core.settle.settle import OpenLetter
+from core.store.columns import (
+    decoded,
+    instant_text,
+    numbers_json,
+    place_of,
+    row_of_json,
+    row_reader,
+    span_values,
+    texts_json,
+)
+from core.store.row_statements import in_table_order
+from core.store.script import Script, Step, of_rows
+from core.tasks.store import Ending, Tasks, advance_steps, forget_states
+from core.tasks.task import Advance, Task, report_text
+
+WHY_RESOLVED = "a replay wrote or filtered it"
+
+
+def commit_script(commit: ReplayCommit) -> Script:
+    """Return the transaction of a piece: first the steps that write it, then its job and the progress of the job."""
+    staged = {**place_of(commit.state), "sequence_numbers": numbers_json(commit.numbers)}
+    steps = (*_writing_steps(commit), Step("forget_staged", staged), *_progress_steps(commit, commit.counts))
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
+
+
+def rehearsal_script(commit: ReplayCommit) -> Script:
+    """Return the part of a piece's transaction that writes; it answers with the rows that it retracts."""
+    answer = Step("read_retracted", place_of(commit.state), answers=True)
+    steps = (*_writing_steps(commit), answer)
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
+
+
+def note_script(rehearsed: RehearsedPiece) -> Script:
+    """Return the transaction that moves the progress of a dry run and stores its diffs.
+
+    It locks no partition, so the progress is its fence and comes first.
+    """
+    commit = rehearsed.commit
+    values = {
+        "task_id": str(commit.job_id),
+        "partition_id": commit.partition.partition_id,
+        "diffs": json.dumps([(one.sequence_number, one.diff) for one in rehearsed.diffs]),
+    }
+    carried = [
+        (opened_key(key), one.sequence_number, json.dumps(one.error_class)) for key, one in commit.opened.items()
+    ]
+    carried += [
+        (rehearsed_key(key), max(one.writers), json.dumps(document(one.row))) for key, one in rehearsed.states.items()
+    ]
+    steps = (*_progress_steps(commit, rehearsed.counts, carried), Step("add_replay_diffs", values))
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps)
+
+
+def close_script(task: Task, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
+    """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
+    report = report_text(replace(progress.report, states_left=states_left))
+    closed = Advance(progress.range.partition_id, progress.step, progress.next_number, report, is_last=True)
+    ending = Ending(task.task_id, "replay", at, transform_version=task.transform_version)
+    return Script(f"replay {task.task_id}", tuple(advance_steps(ending, closed)))
+
+
+def state_key(key: ReferenceKey) -> str:
+    """Return a digest of a state's table and key, because a key may be too long for an index."""
+    named = json.dumps([row_table(key.row_class).name, *key.key], default=str)
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
+def rehearsed_key(key: ReferenceKey) -> str:
+    """Return a digest of a state that a dry run would have left."""
+    return hashlib.sha256(f"rehearsed {state_key(key)}".encode()).hexdigest()
+
+
+def opened_key(key: str) -> str:
+    """Return a digest of a partition key whose letter a dry run would have left open; no table has this name."""
+    return hashlib.sha256(json.dumps(["partition key", key]).encode()).hexdigest()
+
+
+def _writing_steps(commit: ReplayCommit) -> list[Step]:
+    place, at = place_of(commit.state), instant_text(commit.committed_at)
+    span, conflict = span_values(commit.piece.span), Ending(commit.job_id, "replay", commit.committed_at).conflict
+    reach = {**place, "last_sequence_number": span["last_sequence_number"]}
+    touched = {**place, "touched_by": commit.touched_by}
+    resolved = {
+        **touched,
+        "succeeded": numbers_json(commit.succeeded),
+        "settled_why": WHY_RESOLVED,
+        "transform_version": commit.transform_version,
+        "committed_at": at,
+    }
+    attempts = {
+        **touched,
+        "sequence_numbers": numbers_json(commit.numbers),
+        "kind": "replay",
+        "done_by": commit.touched_by,
+        "done_at": at,
+        "why": "",
+    }
+    order, freed = _order_steps(commit, place, at)
+    return [
+        Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
+        *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
+        *_retract_steps(commit),
+        *(step for row_class in in_table_order(commit.row_classes) for step in _row_steps(row_class, commit)),
+        Step("resolve_letters", resolved, counts="letters_resolved"),
+        *_letter_steps(commit, touched, at),
+        *order,
+        Step("record_attempts", attempts),
+        *freed,
+        Step("record_change", {**place, **span, **_record_values(commit, at), "kind": "replay"}),
+    ]
+
+
+def _order_steps(commit: ReplayCommit, place: Values, at: str) -> tuple[list[Step], list[Step]]:
+    """Return the steps that keep the open letters of the keys in order, and those that record the freed ones."""
+    if commit.state.open_keys is None or not commit.keys:
+        return [], []
+    by = {**place, "freed_by": freed_by(commit.job_id), "freed_at": at}
+    ordered = Step("order_letters", {**by, "partition_keys": texts_json(commit.keys)})
+    return [ordered], [Step("record_freed", {**by, "done_by": commit.touched_by})]
+
+
+def _retract_steps(commit: ReplayCommit) -> list[Step]:
+    """Return the steps that copy the rows of the events before the first of them is removed."""
+    place, steps = place_of(commit.state), []
+    events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
+    for row_class in in_table_order(commit.row_classes):
+        if not row_table(row_class).key:
+            steps.append(Step(of_rows("retract", row_class), events, counts="rows_retracted"))
+        elif placed := commit.placed_states(row_class):
+            retract = of_rows("retract_states", row_class)
+            steps.append(Step(retract, place, many=placed, counts="rows_retracted"))
+    return steps
+
+
+def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
+    """Return the steps that remove the rows of the events from a table, and write their new ones."""
+    table, place, placed = row_table(row_class), place_of(commit.state), commit.settled.rows.get(row_class, ())
+    if table.key:
+        placed, races = commit.placed_states(row_class), (table.name,)
+        return [Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
+    events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
+    steps = [Step(of_rows("delete", row_class), events)]
+    append = Step(of_rows("append", row_class), place, many=placed)
+    return [*steps, append] if placed else steps
+
+
+def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
+    """Return the steps that reopen existing letters and add the others."""
+    letters = [letter_values(letter, commit.transform_version, at) for letter in commit.settled.letters]
+    added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
+    made = Step("count_made_letters", place_of(commit.state))
+    return [Step("reopen_letters", touched, many=letters), added, made] if letters else []
+
+
+def _record_values(commit: ReplayCommit, at: str) -> Values:
+    return {
+        **counts_of(commit.settled, commit.piece.left_alone),
+        "transform_version": commit.transform_version,
+        "invocation_id": str(commit.job_id),
+        "committed_at": at,
+    }
+
+
+def _progress_steps(
+    commit: ReplayCommit, counts: ReplayCounts, rehearsed: Sequence[tuple[str, SequenceNumber, str]] = ()
+) -> list[Step]:
+    own = {"task_id": str(commit.job_id), "partition_id": commit.partition.partition_id}
+    ending = Ending(commit.job_id, "replay", commit.committed_at, transform_version=commit.transform_version)
+    counted = {name: getattr(counts, name) for name in COUNTED}
+    known = replace(counts, **dict.fromkeys(COUNTED, 0))
+    report = report_text(commit.progress.report_after(known, commit.gone_ranges, commit.transform_version))
+    ahead = Advance(own["partition_id"], commit.progress.step, commit.next_number, report, counts=counted)
+    carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
+    carried += rehearsed
+    return [
+        *advance_steps(ending, ahead, "advance_replay"),
+        *([Step("carry_states", {**own, "carried": json.dumps(carried)})] if carried else []),
+    ]
+
+
+NO_COMMIT = 2**63 - 1  # a number that no commit reaches
+
+
+class Replays(Partitions):
+    """Replays and their progress. A change of a job conflicts when its status or progress is not as expected."""
+
+    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
+        """Return the numbers of each partition that can be replayed; partitions without a commit are left out."""
+        found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
+        return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
+
+    def find_replay(self, job_id: UUID) -> ReplayJob | None:
+        """Return a job as it is now, or None."""
+        found = self.tasks.find(job_id)
+        return replay_of(found) if found is not None and found.kind == "replay" else None
+
+    def read_replay_diffs(
+        self, job_id: UUID, after: tuple[PartitionId, SequenceNumber] | None, most: int
+    ) -> tuple[EventDiff, ...]:
+        """Return the diffs of a dry run that come after an event, by partition and number."""
+        partition_id, number = ("", -1) if after is None else after
+        page = {"partition_id": partition_id, "sequence_number": number, "most": most}
+        found = self._database.ask("read_replay_diffs", task_id=str(job_id), **page)
+        return tuple(EventDiff(PartitionId(row[0]), SequenceNumber(row[1]), row[2]) for row in found)
+
+    def forget_states(self) -> None:
+        """Delete the states of jobs that have ended."""
+        forget_states(self._database)
+
+    def read_standing_states(
+        self, state: PartitionState, keys: Iterable[ReferenceKey]
+    ) -> Mapping[ReferenceKey, StandingState]:
+        """Return the current `state_of` rows of these keys, as events of this partition see them."""
+        standing: dict[ReferenceKey, StandingState] = {}
+        for row_class, values in keys_by_class(keys).items():
+            found = self._database.ask(of_rows("select_standing", row_class), keys=keys_json(values))
+            standing.update(_standing_of(row_class, row, state) for row in found)
+        return standing
+
+    def read_carried(
+        self,
+        job_id: UUID,
+        partition_id: PartitionId,
+        keys: Iterable[ReferenceKey],
+        named: Callable[[ReferenceKey], str] = state_key,
+    ) -> Mapping[ReferenceKey, CarriedState]:
+        """Return the states of these keys that the pieces of a job have written so far."""
+        wanted = {named(key): key for key in keys}
+        given = keys_json((key,) for key in wanted)
+        found = self._database.ask("read_carried", task_id=str(job_id), partition_id=partition_id, keys=given)
+        return {
+            wanted[key]: CarriedState(SequenceNumber(number), row_of_json(wanted[key].row_class, row))
+            for key, number, row in found
+        }
+
+    def find_opened(self, job_id: UUID, partition_id: PartitionId, keys: AbstractSet[str]) -> Mapping[str, OpenLetter]:
+        """Return the last letter of each of these partition keys that a dry run would have left open so far."""
+        wanted = {opened_key(key): key for key in sorted(keys)}
+        given = keys_json((key,) for key in wanted)
+        found = self._database.ask("read_carried", task_id=str(job_id), partition_id=partition_id, keys=given)
+        return {wanted[key]: OpenLetter(SequenceNumber(number), json.loads(row)) for key, number, row in found}
+
+    def find_crashed(self, state: PartitionState, span: Span, transform_version: str) -> frozenset[SequenceNumber]:
+        """Return the numbers of a range whose letter is of class `crash`, made with this version of the transform."""
+        place = {**place_of(state), **span_values(span)}
+        found = self._database.ask("find_crashed", **place, transform_version=transform_version)
+        return frozenset(SequenceNumber(number) for (number,) in found)
+
+    def find_discarded(self, state: PartitionState, span: Span) -> frozenset[SequenceNumber]:
+        """Return the numbers of a range whose letter a person discarded."""
+        found = self._database.ask("find_discarded", **place_of(state), **span_values(span))
+        return frozenset([SequenceNumber(number) for (number,) in found])
+
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        """Return the first events of a range that letters have with their body, or that are staged, in order."""
+        found = self._database.ask("read_kept_events", **place_of(state), **span_values(span), most=most)
+        return decoded(Event, found)
+
+    def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
+        """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
+        staged events, and move the progress, in one transaction; return the counts of the piece. The partition's commit
+        number is raised, but its checkpoint does not move. If the state has open keys, all open letters of the keys of
+        this piece are held and freed by their order.
+
+        Raises TaskConflict (the progress has moved, the job does not run, or a different replay has committed since
+        the state was read and may have opened letters) and DataRefused; neither writes anything. Raises
+        CommitOutcomeUnknown when the answer was lost.
+        """
+        kept = self._database.run(commit_script(commit)).kept
+        return replace(commit.counts, **{name: kept[name] for name in COUNTED if name in kept})
+
+    def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:
+        """Do a commit except for the job's own rows, roll it back, and return its effects. Raises DataRefused."""
+        done = self._database.run(rehearsal_script(commit), rehearse=True)
+        classes = {row_table(row_class).name: row_class for row_class in commit.row_classes}
+        retracted = tuple(_retracted_of(row, classes) for row in done.rows)
+        return Rehearsal(retracted, done.kept.get("letters_added", 0), done.kept["letters_resolved"])
+
+    def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
+        """Move the progress of a dry run, and write its diffs. Raises TaskConflict and CommitOutcomeUnknown."""
+        self._database.run(note_script(rehearsed))
+
+    def close_replay(
+        self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type], at: datetime
+    ) -> None:
+        """Close a partition that has no piece left, and count the states that were not written again.
+
+        The last partition ends the job. A replay by key counts only the states that it lowered.
+        """
+        left = self._states_left(job, progress, row_classes)
+        self._database.run(close_script(job.task, progress, left, at))
+        forget_states(self._database)
+
+    def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:
+        lowered = progress.report.states_lowered
+        if job.asked.keys:
+            return lowered  # a count of the range would count the states of other keys too
+        partition_id = progress.range.partition_id
+        place = {"stream_id": self.open_stream(job.task.stream), "partition_id": partition_id}
+        ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.task.task_id))
+        values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
+        states = [row_class for row_class in row_classes if row_table(row_class).key]
+        standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)
+        return max(0, int(standing) - progress.report.states_rewritten) + lowered
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of the same database."""
+        return Tasks(self._database)
+
+
+def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:
+    """Return a state and its key. The first columns of the row name its writer, the others are its own."""
+    stream_id, partition_id, number, *values = row
+    found = row_reader(row_class)(tuple(values))
+    place, own = (stream_id, partition_id), (state.stream_id, state.partition.partition_id)
+    return ReferenceKey.of(found), StandingState(found, SequenceNumber(number) if place == own else None, place < own)
+
+
+def _retracted_of(row: Sequence[Any], row_classes: Mapping[str, type]) -> RetractedRow:
+    table_name, number, ordinal, columns = row
+    return RetractedRow(SequenceNumber(number), ordinal, row_of_json(row_classes[table_name], columns))

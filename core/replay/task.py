@@ -1,0 +1,244 @@
+"""A replay as a task: a part for each partition, whose pieces are one transaction each, or a rehearsal."""
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from core.errors import CommitOutcomeUnknown, DataRefused, TaskConflict
+from core.model.commits import OpenKeys, PartitionState
+from core.model.events import BATCH_EVENTS, SequenceNumber, Span, Stream, order_key
+from core.model.letters import LetterPolicy
+from core.model.policies import SubjectKey
+from core.model.ports import Clock, HubReader
+from core.model.rows import ReferenceKey, row_table
+from core.model.transforms import Transform
+from core.replay.diff import rehearsed_piece
+from core.replay.pieces import (
+    PartitionProgress,
+    Piece,
+    PieceReader,
+    ReplayAsked,
+    ReplayCommit,
+    ReplayCounts,
+    ReplayJob,
+    StandingState,
+    progress_of,
+    replay_of,
+    standing_after,
+)
+from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
+from core.replay.request import ReplayOrder, ReplayReach, ranges_of, replay_request
+from core.replay.store import Replays, rehearsed_key
+from core.settle.erased_subjects import Erased
+from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
+from core.settle.settle import reference_keys
+from core.tasks.run import Done, Kind
+from core.tasks.store import Tasks
+from core.tasks.task import Task, TaskOrder, TaskPart, TaskRequest
+
+Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
+LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
+READ_MARGIN = timedelta(seconds=2)  # before the end of a slice, for a piece by key: a read that lasts longer is a fault
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayKind(Kind):
+    """The replays of one stream, and their means; `piece` is the number of events of a piece."""
+
+    stream: Stream
+    store: Replays
+    hub: HubReader
+    transform: Transform
+    clock: Clock
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    piece: int = BATCH_EVENTS
+    erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
+    journal: Journal = NOT_JOURNALED
+
+    name = "replay"
+    fan_out = 8  # partitions
+
+    @property
+    def tasks(self) -> Tasks:
+        return self.store.tasks
+
+    @property
+    def transform_version(self) -> str:
+        return self.transform.version
+
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """Replay piece after piece until a time, and close the partition at its end."""
+        work = _WorkSlice(task.task_id, self, until, task.is_dry_run)
+        try:
+            work.go_on(replay_of(task), progress_of(part))
+        except (TaskConflict, CommitOutcomeUnknown):
+            if not work.has_settled:
+                raise
+        return Done(work.pieces, work.events, work.is_late)
+
+    def over(self, task_id: UUID) -> None:
+        """Delete the states that the task carried."""
+        self.store.forget_states()
+
+
+def replay_task(order: TaskOrder, wanted: ReplayOrder, kind: ReplayKind, most_events: int) -> TaskRequest:
+    """Return the task of a replay, with its numbers and with the numbers that are left out.
+
+    Raises ReplayRefused for a range that cannot be replayed.
+    """
+    reach = ReplayReach(kind.stream, kind.store.read_replayable(kind.stream), kind.hub, most_events)
+    ranges, left_out = ranges_of(wanted, reach)
+    asked = ReplayAsked(wanted.asked, left_out, wanted.keys)
+    return replay_request(order, asked, ranges, kind.transform.version, is_dry_run=wanted.is_dry_run)
+
+
+@dataclass(slots=True)
+class _WorkSlice:
+    """The work on one partition; `refused` maps each refused event to the database's error."""
+
+    job_id: UUID
+    means: ReplayKind
+    until: datetime
+    is_dry_run: bool
+    pieces: int = 0
+    events: int = 0
+    has_settled: bool = False
+    is_late: bool = False
+    erased: Erased = field(init=False)
+    refused: dict[SequenceNumber, str] = field(default_factory=dict)
+
+    def go_on(self, job: ReplayJob, progress: PartitionProgress) -> None:
+        """Replay piece after piece until the time is up; close the partition at its end."""
+        means = self.means
+        state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
+        if means.letters.order == "hold_key":
+            state = replace(state, open_keys=OpenKeys(None))
+        self.erased = means.store.read_erased(state, means.erasure)
+        settle = self._rehearse if self.is_dry_run else self._commit
+        last, keys = progress.range.span.last, frozenset(job.asked.keys)
+        events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
+        if keys:
+            self.until -= READ_MARGIN
+        with closing(PieceReader(means.store, state, events, means.piece, keys)) as reader:
+            while not progress.is_through:
+                if self.pieces and means.clock.now() >= self.until:
+                    self.is_late = True
+                    return
+                piece = reader.next_piece(Span(progress.next_number, last), self._must_end())
+                progress = self._settle(piece, progress, state, settle)
+        means.store.close_replay(job, progress, means.transform.row_classes, means.clock.now())
+
+    def _must_end(self) -> Callable[[], bool]:
+        """Return the question whether a piece that begins to be read now must end."""
+        now = self.means.clock.now
+        ends = min(now() + LONGEST_READ, self.until)
+        return lambda: now() >= ends
+
+    def _settle(
+        self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle
+    ) -> PartitionProgress:
+        """Settle a piece, in parts if the database refuses it; return the progress after the piece."""
+        isolation, left = Isolation(refused=self.refused), piece
+        while True:
+            part, rest = left.cut(len(isolation.next_run(left.events)))
+            try:
+                with self.means.journal.attempt(
+                    self._request(part, progress, state, isolation), self.means.transform
+                ) as attempt:
+                    transform = isolation.around(self.erased.around(attempt.transform))
+                    commit = self._plan(part, progress, state, transform)
+                    counts = settle(commit)
+                    attempt.done_to = part.span.last
+            except RunChanged:
+                continue
+            except DataRefused as fault:
+                isolation.note_refusal(part.events, fault)
+                continue
+            isolation.note_commit(part.events)
+            self.has_settled = True
+            self.events += len(part.events)
+            progress = _after(progress, commit, counts)
+            if rest is None:
+                self.pieces += 1
+                return progress
+            left = rest
+
+    def _request(
+        self, part: Piece, progress: PartitionProgress, state: PartitionState, isolation: Isolation
+    ) -> AttemptRequest:
+        tasks, job_id = self.means.tasks, self.job_id
+
+        def look_again() -> None:
+            task = tasks.find(job_id)
+            own = None if task is None else task.part(progress.range.partition_id)
+            if task is None or task.status != "running" or own is None or own.step != progress.step:
+                raise TaskConflict("replay", job_id)
+
+        return AttemptRequest("replay", state, part.span, isolation, str(job_id), look_again=look_again)
+
+    def _plan(
+        self, part: Piece, progress: PartitionProgress, state: PartitionState, transform: Transform
+    ) -> ReplayCommit:
+        """READ the states that the events refer to, and DECIDE."""
+        means = self.means
+        crashed = means.store.find_crashed(state, part.span, transform.version)
+        tried = [event for event in part.events if event.sequence_number not in crashed]
+        keys = reference_keys(tried, transform, state.partition)
+        known = self._known(state, keys) if keys else KnownStates()
+        letters = self._known_letters(part, progress, state) if state.open_keys else None
+        trial = ReplayTrial(self.job_id, state, transform, means.letters, letters, crashed)
+        commit = plan_replay(part, progress, known, trial, means.clock)
+        ordered = commit.new_states(ordered=True)
+        if not ordered:
+            return commit
+        place = (self.job_id, state.partition.partition_id)
+        earlier = means.store.read_carried(*place, commit.carried) if commit.carried else {}
+        carried = {
+            key: one for key, one in commit.carried.items() if key not in earlier or not earlier[key].is_newer(one)
+        }
+        return replace(commit, standing=self._standing(state, ordered), carried=carried)
+
+    def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:
+        store = self.means.store
+        carried = store.read_carried(self.job_id, state.partition.partition_id, keys)
+        return KnownStates(self._standing(state, keys), carried)
+
+    def _standing(self, state: PartitionState, keys: Collection[ReferenceKey]) -> Mapping[ReferenceKey, StandingState]:
+        """Read the current states. A dry run sees those that a column orders as its earlier pieces would leave them."""
+        store = self.means.store
+        standing = dict(store.read_standing_states(state, keys))
+        ordered = [key for key in keys if row_table(key.row_class).newest_by] if self.is_dry_run else []
+        if ordered:
+            left = store.read_carried(self.job_id, state.partition.partition_id, ordered, rehearsed_key)
+            standing.update({key: standing_after(one, standing.get(key)) for key, one in left.items()})
+        return standing
+
+    def _known_letters(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> KnownLetters:
+        """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
+        store, keys = self.means.store, frozenset([key for key in map(order_key, part.events) if key is not None])
+        before = progress.range.span.first if self.is_dry_run else part.span.first
+        found = dict(store.find_open_letters(state, keys, before)) if keys else {}
+        if keys and self.is_dry_run:
+            found.update(store.find_opened(self.job_id, state.partition.partition_id, keys))
+        return KnownLetters(found, store.find_discarded(state, part.span) if keys else frozenset())
+
+    def _commit(self, commit: ReplayCommit) -> ReplayCounts:
+        return self.means.store.commit_replay(commit)
+
+    def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
+        """Run a commit, roll it back, and store the changes that it would make."""
+        store = self.means.store
+        keys = [key for key in commit.new_states() if not row_table(key.row_class).newest_by]
+        standing = store.read_standing_states(commit.state, keys) if keys else {}
+        rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), {**standing, **commit.standing})
+        store.note_rehearsal(rehearsed)
+        return rehearsed.counts
+
+
+def _after(progress: PartitionProgress, commit: ReplayCommit, counts: ReplayCounts) -> PartitionProgress:
+    """Return the progress after a commit."""
+    return progress.after(
+        commit.next_number, progress.report_after(counts, commit.gone_ranges, commit.transform_version)
+    )

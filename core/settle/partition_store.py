@@ -1,0 +1,392 @@
+"""A partition in SQL: its state, its references, and the one transaction of a batch."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from core.errors import CheckpointConflict, DataRefused, StopReason
+from core.model.commits import (
+    BatchCommit,
+    Checkpoint,
+    DeadLetter,
+    OpenKeys,
+    PartitionState,
+    PartitionStop,
+    Past,
+    Settled,
+)
+from core.model.events import Incarnation, Partition, SequenceNumber, Span, Stream
+from core.model.policies import SubjectKey
+from core.model.property_values import encode_properties
+from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
+from core.settle.erased_subjects import Erased, ErasureKeyMissing
+from core.settle.settle import OpenLetter
+from core.store.columns import (
+    can_stand,
+    cut,
+    decoded,
+    decoder,
+    instant_of,
+    instant_text,
+    key_text,
+    names_of,
+    numbers_json,
+    place_of,
+    row_reader,
+    span_values,
+    storable,
+    texts_json,
+)
+from core.store.database import Database, read_time, write
+from core.store.memory import Memory
+from core.store.row_statements import in_table_order
+from core.store.script import RowVerb, Script, Step, of_rows
+
+NOTED = "noted"  # the count of rows that the script stores: 0 when the checkpoint has moved
+
+
+def noting_script(state: PartitionState, gap: Span, found_at: datetime) -> Script:
+    """Return the transaction that notes a gap. It locks the checkpoint first, as a commit does, and compares it."""
+    place, expected = place_of(state), {"next_sequence_number": state.next_number}
+    values = {**place, **expected, **span_values(gap)}
+    steps = (
+        Step("lock_partition", place),
+        Step("note_gap_again", values, counts=NOTED),
+        Step("note_gap", {**values, "found_at": instant_text(found_at)}, counts=NOTED, races=("pk_sequence_gap",)),
+    )
+    return Script(str(state.partition), steps, may_repeat=True)
+
+
+MOST_OPEN_KEYS = 50_000  # open keys of a partition that are remembered; with more, each batch reads only its own keys
+
+
+class HeldLetters:
+    """The part of the partitions that keeps the events of a partition key in order."""
+
+    def __init__(self, database: Database, memory: Memory | None = None) -> None:
+        self._database = database
+        self._memory = memory
+
+    def read_open_keys(self, state: PartitionState) -> PartitionState:
+        """Return the state with the partition keys that have an open letter; keys that the state has already stay."""
+        if state.open_keys is not None:
+            return state
+        found = self._database.ask("read_open_keys", **place_of(state), most=MOST_OPEN_KEYS + 1)
+        keys = frozenset([key for (key,) in found]) if len(found) <= MOST_OPEN_KEYS else None
+        known = replace(state, open_keys=OpenKeys(keys))
+        return self._memory.remember(known) if self._memory else known
+
+    def find_open_letters(
+        self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
+    ) -> Mapping[str, OpenLetter]:
+        """Return the last open letter before a number of each of these partition keys that has one."""
+        asked = {"partition_keys": texts_json(keys), "before": before}
+        found = self._database.ask("find_open_letters", **place_of(state), **asked)
+        return {key: OpenLetter(SequenceNumber(number), error_class) for key, number, error_class in found}
+
+    def read_erased(self, state: PartitionState, key: SubjectKey) -> Erased:
+        """Return the subjects that were erased in a partition. Raises ErasureKeyMissing for those of another key."""
+        found = self._database.ask("read_erased_subjects", **place_of(state))
+        if any(key_hash != key.name for _, _, key_hash in found):
+            raise ErasureKeyMissing
+        return Erased({subject: until for subject, until, _ in found}, key)
+
+    def count_held(self, state: PartitionState) -> int:
+        """Count the held letters of a partition."""
+        ((held,),) = self._database.ask("count_held", **place_of(state))
+        return int(held)
+
+
+def order_steps(
+    state: PartitionState, invocation_id: str, otherwise: Callable[[], Exception], clears: bool = True
+) -> list[Step]:
+    """Return the step that refuses a commit whose open letters were read before a different replay committed.
+
+    A commit that `clears` is refused too when its state does not know that the partition is stopped.
+    """
+    if state.open_keys is None or state.checkpoint is None:
+        return []
+    values = {
+        **place_of(state),
+        "read_at_commit": state.checkpoint.commit_number,
+        "invocation_id": invocation_id,
+        "knows_stop": int(not clears or state.stop_for("held") is not None),
+    }
+    return [Step("stay_in_order", values, expect=1, otherwise=otherwise)]
+
+
+def freeing_steps(commit: BatchCommit, freed_at: str) -> list[Step]:
+    """Return the step that frees held letters of this commit whose earlier letter was settled since it was read."""
+    waited_for = {letter.held_behind for letter in commit.settled.letters if letter.status == "held"}
+    before = sorted(number for number in waited_for if number is not None and number < commit.first)
+    freed = {"freed_by": freed_by(commit.commit_id), "freed_at": freed_at, "sequence_numbers": numbers_json(before)}
+    return [Step("free_letters", {**place_of(commit.state), **freed})] if before else []
+
+
+def freed_by(token: object) -> str:
+    """Return the name of a commit, a claim or a move in the letters that it frees."""
+    return f"freed-{token}"
+
+
+Values = dict[str, Any]
+NO_KEYS = "[]"
+_COUNTS = ("written", "filtered", "dead_lettered", "held", "rows_written", "rows_appended")
+STOP_LENGTH = 2_000  # characters of the detail that are stored
+
+
+class Partitions(HeldLetters):
+    """The partitions in a database; with a memory, a batch costs one call in the steady state.
+
+    Several threads may call all methods. Any method may raise StoreUnavailable; then nothing was written.
+    """
+
+    def open_stream(self, stream: Stream) -> int:
+        """Return the id of a stream; open a stream that the store does not know yet."""
+        known = None if self._memory is None else self._memory.stream_id_of(stream)
+        if known is not None:
+            return known
+        found = self._database.ask("find_stream", **names_of(stream))
+        if not found:
+            opened = names_of(stream) | {"anchored_at": instant_text(read_time(self._database))}
+            write(self._database, str(stream), "open_stream", **opened)
+            found = self._database.ask("find_stream", **names_of(stream))
+        stream_id = int(found[0][0])
+        return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
+
+    def read_incarnation(self, stream: Stream) -> Incarnation:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+        self.open_stream(stream)
+        return decoder(Incarnation)(self._database.ask("read_incarnation", **names_of(stream))[0])
+
+    def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
+        """Store the hub's time of creation with an incarnation that has none; one that has it keeps it."""
+        values = {"stream_id": incarnation.stream_id, "hub_created_at": instant_text(created_at)}
+        write(self._database, f"stream {incarnation.stream_id}", "adopt_hub", **values)
+
+    def forget_partition(self, partition: Partition) -> None:
+        """Forget the remembered state of a partition and the id of its stream."""
+        if self._memory:
+            self._memory.forget(partition)
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
+        if self._memory is None:
+            return self._read(partition)
+        state = self._memory.state_of(partition)
+        if state is None:
+            self._memory.forget_references()
+            state = self._memory.remember(self._read(partition))
+        return state
+
+    def read_past(self, state: PartitionState) -> Past:
+        """Return the last events of a partition up to a state."""
+        last = 0 if state.checkpoint is None else state.checkpoint.commit_number
+        return decoder(Past)(self._database.ask("read_past", **place_of(state), last_commit=last)[0])
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """Return the current `state_of` rows of these keys; keys without a row are left out."""
+        rows, unknown = self._memory.known(keys) if self._memory else ({}, list(keys))
+        if unknown:
+            found = self._read_rows(unknown)
+            if self._memory:
+                self._memory.remember_references(found)
+            rows.update(found)
+        return rows
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
+
+        If the state has open keys, held letters whose earlier letter was settled since are freed. Raises
+        CheckpointConflict (the checkpoint is not where the commit expects it, or a replay may have opened letters since
+        the open keys were read) and DataRefused; neither writes anything. Raises CommitOutcomeUnknown when the answer
+        was lost. After each fault but DataRefused the next read goes to the database.
+        """
+        try:
+            number = self._database.run(batch_script(commit)).kept["commit_number"]
+        except DataRefused:
+            raise
+        except BaseException:
+            if self._memory:
+                self._memory.forget(commit.partition)
+            raise
+        finally:
+            if self._memory:
+                self._memory.forget_states_of(commit.settled)
+        if self._memory:
+            self._memory.remember(commit.state_after(number))
+        return number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """Anchor a partition without a commit at a number, unless it has an anchor already; return its state."""
+        values = {**place_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
+        write(self._database, str(state.partition), "anchor_partition", **values)
+        anchored = self._read(state.partition)
+        if anchored.stream_id != state.stream_id or (anchored.checkpoint is None and anchored.anchor is None):
+            self.forget_partition(state.partition)
+            raise CheckpointConflict(state.partition, None)  # the stream was closed
+        return self._memory.remember(anchored) if self._memory else anchored
+
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
+        """Record a gap that is being healed, and count each further try.
+
+        Raises CheckpointConflict when the checkpoint has moved since the state was read: the gap may be settled. The
+        memory is forgotten then, because a stale one shows gaps that do not exist.
+        """
+        try:
+            if not self._database.run(noting_script(state, gap, found_at)).kept[NOTED]:
+                raise CheckpointConflict(
+                    state.partition, state.checkpoint.sequence_number if state.checkpoint else None
+                )
+        except BaseException:
+            if self._memory:
+                self._memory.forget(state.partition)
+            raise
+
+    def close_gaps(self, partition: Partition) -> None:
+        """Record the open gaps up to the checkpoint as healed: the hub delivered their events after all."""
+        values = {"stream_id": self.open_stream(partition.stream), "partition_id": partition.partition_id}
+        write(self._database, str(partition), "close_gaps", **values)
+
+    def note_stop(
+        self, state: PartitionState, reason: StopReason, detail: str, at: datetime, carried: Span | None = None
+    ) -> None:
+        """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
+        values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
+        first, last = (carried.first, carried.last) if carried else (None, None)
+        self._change_stops("note_stop", state, reason=reason, carried_from=first, carried_to=last, **values)
+
+    def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
+        """Delete stops; the next read of the state no longer shows them."""
+        self._change_stops("clear_stops", state, reasons=texts_json(reasons))
+
+    def _change_stops(self, statement: str, state: PartitionState, **values: str | int | None) -> None:
+        try:
+            write(self._database, str(state.partition), statement, **place_of(state), **values)
+        finally:
+            if self._memory:
+                self._memory.forget(state.partition)
+
+    def _read(self, partition: Partition) -> PartitionState:
+        stream_id = self.open_stream(partition.stream)
+        key = {"stream_id": stream_id, "partition_id": partition.partition_id}
+        stops = decoded(PartitionStop, self._database.ask("read_stops", **key))
+        found = self._database.ask("read_checkpoint", **key)
+        if found:
+            return PartitionState(partition, stream_id, decoder(Checkpoint)(found[0]), stops=stops)
+        ((anchor, opened_at),) = self._database.ask("read_anchor", **key)
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at), stops)
+
+    def _read_rows(self, keys: Iterable[ReferenceKey]) -> dict[ReferenceKey, Row]:
+        rows: dict[ReferenceKey, Row] = {}
+        for row_class, values in keys_by_class(keys).items():
+            read = row_reader(row_class)
+            if (standing := keys_json(values)) == NO_KEYS:
+                continue
+            for found in self._database.ask(of_rows("select_states", row_class), keys=standing):
+                row = read(found)
+                rows[ReferenceKey.of(row)] = row
+        return rows
+
+
+def batch_script(commit: BatchCommit) -> Script:
+    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps, attempt, stop."""
+    steps = [*_checkpoint_steps(commit), *row_steps(commit.settled, place_of(commit.state))]
+    letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
+    if letters:
+        values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
+        steps.append(Step("add_letter", place_of(commit.state), many=values))
+        steps += freeing_steps(commit, at["committed_at"])
+    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
+    if commit.gaps:
+        gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
+        steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
+        steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
+    if commit.is_marked:
+        written = Span(commit.first, commit.last.sequence_number)
+        steps.append(Step("clear_attempts", {**place_of(commit.state), **span_values(written)}))
+    if commit.ends:
+        steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": texts_json(commit.ends)}))
+    return Script(str(commit.partition), tuple(steps))
+
+
+def row_steps(settled: Settled, place: Values) -> list[Step]:
+    """Return the steps that write rows. Two transactions may insert the same state at once, so that step may race."""
+    steps = []
+    for row_class in in_table_order(settled.rows):
+        if placed := settled.rows[row_class]:
+            table = row_table(row_class)
+            verb: RowVerb = "set" if table.key else "append"
+            races = (table.name,) if table.key else ()
+            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races))
+    return steps
+
+
+def keys_json(keys: Iterable[tuple[Any, ...]]) -> str:
+    """Return keys as JSON, without those that no row can have: a database may refuse to compare them."""
+    return json.dumps([key for key in keys if all(map(can_stand, key))], default=key_text)
+
+
+def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) -> Values:
+    """Return the columns of a new letter. Only a waiting letter is due; texts lose what UTF-8 cannot hold."""
+    event, due_at = letter.event, letter.due_at
+    first_due_at = failed_at if due_at is None else instant_text(due_at)
+    return {
+        "sequence_number": event.sequence_number,
+        "offset_token": event.offset,
+        "enqueued_at": instant_text(event.enqueued_at),
+        "partition_key": None if event.partition_key is None else storable(event.partition_key),
+        "properties": encode_properties(event.properties),
+        "body": event.body if letter.keeps_body else b"",
+        "body_kept": int(letter.keeps_body),
+        "error_class": letter.error_class,
+        "error_type": letter.error_type,
+        "error": storable(letter.error),
+        "fingerprint": letter.fingerprint,
+        "transform_version": transform_version,
+        "status": letter.status,
+        "due_at": first_due_at if letter.status == "waiting" else None,
+        "held_behind": letter.held_behind,
+        "failed_at": failed_at,
+        "error_at": letter.error_at,
+    }
+
+
+def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
+    last, conflict = commit.last, partial(CheckpointConflict, commit.partition, commit.expected)
+    values = {
+        **place_of(commit.state),
+        "sequence_number": last.sequence_number,
+        "offset_token": last.offset,
+        "enqueued_at": instant_text(last.enqueued_at),
+        "commit_id": str(commit.commit_id),
+        "updated_at": instant_text(commit.committed_at),
+        **counts_of(commit.settled, commit.absent),
+    }
+    counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields}
+    noted = [Step("note_unknown_fields", counted)] if commit.settled.unknown_fields else []
+    if commit.expected is None:
+        key, values = ("pk_event_hub_checkpoint",), {**values, "first_sequence_number": commit.first}
+        return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key), *noted]
+    values["expected"] = commit.expected
+    advance = Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
+    return [advance, *noted, *order_steps(commit.state, commit.invocation_id, conflict)]
+
+
+def counts_of(settled: Settled, absent: int) -> Values:
+    """Return what a commit counts: its events by outcome, and its rows."""
+    return {"absent": absent, **{name: getattr(settled, name) for name in _COUNTS}}
+
+
+def _ledger_values(commit: BatchCommit) -> Values:
+    return {
+        **place_of(commit.state),
+        "first_sequence_number": commit.first,
+        "last_sequence_number": commit.last.sequence_number,
+        **counts_of(commit.settled, commit.absent),
+        "transform_version": commit.transform_version,
+        "invocation_id": commit.invocation_id,
+    }

@@ -1,0 +1,124 @@
+"""Convert the host's types to a batch of ours completely, or refuse it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import azure.functions as func
+
+from core.errors import BatchRefused
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.property_values import Unread
+
+PROPERTIES = "PropertiesArray"
+_UNREADABLE = (ValueError, RecursionError)
+_RAW = "_EventHubEvent__trigger_metadata"  # private: the texts before the worker reads them
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+
+
+def read_metadata(event: func.EventHubEvent) -> Mapping[str, Any]:
+    """Return the metadata that an event shares with its batch.
+
+    The worker's JSON reader refuses NaN and deep nesting, so that one such property would fail every try of the batch.
+    Then the properties of each event are read alone, and those that cannot be read are Unread.
+    """
+    try:
+        return event.metadata or {}
+    except _UNREADABLE:
+        raw: Mapping[str, Any] | None = getattr(event, _RAW, None)
+        if raw is None or PROPERTIES not in raw:
+            raise
+        read = {name: datum.python_value for name, datum in raw.items() if name != PROPERTIES}
+        return {**read, PROPERTIES: [_properties(text) for text in elements_of(raw[PROPERTIES].value)]}
+
+
+def elements_of(array: str) -> Iterator[str]:
+    """Yield the texts of the elements of a JSON array, at any depth of nesting."""
+    depth, start = 0, 0
+    for token in _TOKEN.finditer(array):
+        mark = token[0]
+        if mark in "[{":
+            depth += 1
+            start = token.end() if depth == 1 else start
+        elif mark in "]}":
+            depth -= 1
+        if (mark == "," and depth == 1) or (mark == "]" and depth == 0):
+            if element := array[start : token.start()].strip():
+                yield element
+            start = token.end()
+
+
+def _properties(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except _UNREADABLE:
+        return Unread("json", text)
+
+
+# Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; see docs/one-event.md for the arrays.
+# PartitionKeyArray is not used: the host drops its nulls, so it is not aligned with the events.
+_CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
+_READ = (dict, Unread)  # `dict | Unread` in the call would be made again for each event
+
+
+def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0) -> EventBatch:
+    """Convert the events of an invocation, in the order of the hub; BatchRefused names the missing part.
+
+    All events share the metadata, and each access parses it again, so it is read from the first event only.
+    """
+    metadata = read_metadata(events[0])
+    partition = _partition(metadata)
+    offsets = _array(metadata, "OffsetStringArray", len(events))
+    properties = _array(metadata, "PropertiesArray", len(events))
+    converted = tuple(_converted(events, offsets, properties))
+    _refuse_disorder(converted, partition)
+    return EventBatch(partition, converted, invocation_id, retries=retries)
+
+
+def _partition(metadata: Mapping[str, Any]) -> Partition:
+    context = metadata.get("PartitionContext")
+    if not isinstance(context, dict):
+        raise BatchRefused("the host sent no PartitionContext: the Event Hubs extension must be 6.5.2 or later")
+    missing = [name for name in _CONTEXT if not isinstance(context.get(name), str) or not context[name]]
+    if missing:
+        raise BatchRefused(f"the host's PartitionContext lacks {', '.join(missing)}")
+    namespace, hub, group, partition_id = (context[name] for name in _CONTEXT)
+    return Partition(f"{namespace}/{hub}", group, PartitionId(partition_id))
+
+
+def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]:
+    array = metadata.get(name)
+    if not isinstance(array, list) or len(array) != length:
+        found = f"{len(array)} values" if isinstance(array, list) else "none"
+        raise BatchRefused(f"the host sent {found} in {name} for {length} events")
+    return array
+
+
+def _converted(
+    events: Sequence[func.EventHubEvent], offsets: Sequence[object], properties: Sequence[object]
+) -> Iterator[Event]:
+    """Yield our events. Those of one send have the same time and come one after the other: it is converted once."""
+    before: datetime | None = None
+    for event, offset, own in zip(events, offsets, properties, strict=True):
+        number, enqueued = event.sequence_number, event.enqueued_time
+        if number is None or enqueued is None or not isinstance(offset, str):
+            raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
+        if enqueued != before:
+            before, at = enqueued, _utc(enqueued)
+        read = own if isinstance(own, _READ) else Unread("json", json.dumps(own))
+        yield Event(SequenceNumber(number), offset, at, event.partition_key, read, event.get_body())
+
+
+def _utc(moment: datetime) -> datetime:
+    """Return a time in UTC. Without a zone it is UTC: the host's `EnqueuedTime.DateTime` has no zone in .NET."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _refuse_disorder(events: Sequence[Event], partition: Partition) -> None:
+    previous = events[0].sequence_number - 1
+    for event in events:
+        if event.sequence_number <= previous:
+            raise BatchRefused(f"{partition}: event {event.sequence_number} came after {previous}")
+        previous = event.sequence_number

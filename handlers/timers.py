@@ -1,0 +1,201 @@
+"""The timers: the watch, gaps, aggregation and the upkeep of the lake.
+
+`python -m handlers.timers` prints the arguments with which `jobs/rebuild_aggregate.py` reads the rows in the lake.
+"""
+
+import argparse
+import logging
+import os
+import shlex
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import azure.functions as func
+
+from core.errors import HubledgerError
+
+if TYPE_CHECKING:
+    from core.aggregation.tick import Aggregation, AggregationReport
+    from core.ingest.stalled_partitions import Looked
+    from core.ledger.totals import LetterBooks
+    from core.ledger.watch import Pipeline, Watching
+    from core.model.letters import LetterKey
+    from handlers.app import App
+
+
+log = logging.getLogger("hubledger.timers")
+bp = func.Blueprint()
+
+
+@bp.function_name("aggregate")
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("AGGREGATION_SCHEDULE") or "0 */5 * * * *")
+def aggregate_on_time(timer: func.TimerRequest) -> None:
+    """Take one step of each job, if SPARK_ENGINE names an engine. After a fault, the next tick continues."""
+    from handlers.app import aggregation
+
+    own = aggregation()
+    if own is not None:
+        take_steps(own)
+
+
+def take_steps(own: "Aggregation") -> None:
+    """Take one step of each job; a fault of one leaves the others to take theirs, and fails the tick at the end."""
+    faults: list[Exception] = []
+    for job in own.jobs:
+        try:
+            take_step(own, job)
+        except Exception as fault:  # noqa: BLE001 - the first one is raised below
+            faults.append(fault)
+            log.warning("aggregation failed; the next tick continues", extra={"job": job, "fault": repr(fault)})
+    if faults:
+        raise faults[0]
+
+
+def take_step(own: "Aggregation", job: str) -> "AggregationReport":
+    """Take one step of a job, and log it as one line."""
+    from core.aggregation.tick import aggregate, report_facts
+
+    report = aggregate(own, job)
+    is_sound = report.published and (report.quality is None or report.quality.fault is None)
+    level = logging.INFO if is_sound else logging.WARNING
+    log.log(level, "aggregation advanced", extra=report_facts(job, report))
+    return report
+
+
+@bp.function_name("heal_gaps")
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
+def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
+    """Check every partition. A fault of one is logged, and its check is repeated at the next tick."""
+    from handlers.app import app, in_time
+
+    own = app()
+    own.hub.check_access()  # reports a missing consumer group every minute, not only when a gap is found
+    with in_time():
+        for looked in own.silence.run(context.invocation_id):
+            _note(looked)
+
+
+def _note(looked: "Looked") -> None:
+    from core.ingest.gaps import gap_facts
+    from core.ingest.stalled_partitions import Healed, Unhealed
+
+    if isinstance(looked, Healed):
+        log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked.healed, looked.absent))
+    elif isinstance(looked, Unhealed):
+        error = f"{type(looked.fault).__name__}: {looked.fault}"
+        log.error("gap not healed", extra={"action": "gap", "partition": str(looked.partition), "error": error})
+    else:
+        facts = {"action": "trigger", "partition": str(looked.partition), "detail": looked.words}
+        log.warning("trigger stands", extra=facts)
+
+
+@bp.function_name("maintain_lake")
+@bp.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
+def maintain_lake(timer: func.TimerRequest) -> None:
+    """Maintain the tables of all jobs, if there is a lake."""
+    from handlers.app import aggregation
+
+    own = aggregation()
+    if own is not None:
+        maintain(own)
+
+
+def maintain(own: "Aggregation") -> None:
+    """Maintain the tables of each job, and log them as one line each. A fault is logged, and left to the next time."""
+    from core.aggregation.lake_upkeep import maintain_job
+
+    for job in own.jobs:
+        facts: dict[str, object] = {"action": "maintain_lake", "job": job}
+        try:
+            did = maintain_job(own, job)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, no run may notice it
+            log.warning("lake not maintained; the next time tries again", extra={**facts, "fault": repr(fault)})
+        else:
+            log.info("lake maintained", extra={**facts, "did": did})
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the arguments; return 1 with a line on standard error when the lake does not keep the rows."""
+    from core.errors import HubledgerError
+
+    parser = argparse.ArgumentParser(prog="python -m handlers.timers", description=__doc__)
+    parser.add_argument("--job", help="an aggregate; default: the first of the transform by name")
+    given = parser.parse_args(arguments)
+    try:
+        print(shlex.join(_handed_over(given.job)))  # noqa: T201
+    except HubledgerError as refusal:
+        print(f"{parser.prog}: {refusal}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+def _handed_over(job: str | None) -> tuple[str, ...]:
+    from core.aggregation.lake_publication import hand_over_rows
+    from core.aggregation.lake_tables import rows_job
+    from core.errors import AggregationConflict
+    from handlers.app import aggregation, app
+
+    own, names = aggregation(), app().jobs
+    if not names or (job or names[0]) not in names:
+        raise AggregationConflict(f"--job is one of {', '.join(names)}" if names else "the transform has no aggregate")
+    of = job or names[0]
+    if own is None or own.lake is None or rows_job(of) not in own.jobs:
+        raise AggregationConflict(f"the lake does not keep the rows of {of}: set SPARK_ENGINE, LAKE and LAKE_ROWS")
+    rows = hand_over_rows(own.store, own.lake, of, f"reader-{uuid4().hex}")
+    return ("--transform", app().settings.transform, *rows)
+
+
+@bp.function_name("watch")
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
+def watch(timer: func.TimerRequest) -> None:
+    """Log the facts, and store the lag of this minute. A fault has its own log line, which no alert mistakes for a
+    watch; it fails this tick."""
+    from core.ledger.watch import observe
+    from handlers.app import app
+
+    try:
+        own = app()
+        seen = observe(watching(own), own.clock.now())
+    except HubledgerError as fault:
+        log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
+        raise
+    log.info("books watched", extra=seen.facts())
+    try:
+        own.ledger.store_minute(seen.minute)
+    except HubledgerError as fault:
+        log.error("minute of the chart not stored", extra={"action": "minute_failed", "error": _text_of(fault)})
+        raise
+
+
+def _text_of(fault: HubledgerError) -> str:
+    return f"{type(fault).__name__}: {fault}"
+
+
+def watching(own: "App") -> "Watching":
+    """Return the sources of the watch."""
+    from core.ledger.store import read_letter_books
+    from core.ledger.watch import Pipeline, Watching, no_pipeline
+    from handlers.app import read_losses
+
+    def letters() -> "LetterBooks":
+        return read_letter_books(own.ledger)  # each of them, so that a lost one is an alarm
+
+    def enqueued_at(key: "LetterKey") -> datetime | None:
+        found = own.listing.read_letter(key.partition_id, key.sequence_number)
+        return None if found is None else found.letter.enqueued_at
+
+    def pipeline(since: datetime) -> "Pipeline":
+        oldest = [at for job in own.jobs if (at := own.pipelines.read_oldest_commit(job)) is not None]
+        store = own.pipelines
+        return Pipeline(min(oldest, default=None), store.count_failures(since), store.count_quality_faults(since))
+
+    aggregates = own.settings.spark.engine != "none"
+    sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
+    pipelines = pipeline if aggregates else no_pipeline
+    return Watching(*sources, pipelines, read_losses, own.batch_log.faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
