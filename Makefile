@@ -243,7 +243,7 @@ bench-readme: $(VENV)/local.done ## Make the pages and pictures of the stored re
 	@$(BIN)/python -m bench.report
 
 # The pages are made whatever the figures are; the exit code is that of the figures.
-BENCH = $(BIN)/python -m bench --results bench/results
+BENCH = $(BIN)/python -m bench --results bench/results.json
 THEN_PAGES = code=$$?; $(BIN)/python -m bench.report && exit $$code
 
 docs: $(VENV)/docs.done ## Build the site of docs/ into .local-run/site; a dead link fails

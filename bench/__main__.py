@@ -100,10 +100,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="write the results of each part to FOLDER")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="put the results of each part into FILE")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help=f"the sizes of some minutes, without {', '.join(LONG)}")
-    size.add_argument("--full", action="store_true", help="the largest sizes; results go to FOLDER/full")
+    size.add_argument("--full", action="store_true", help="the largest sizes")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="measure one part here, and write its results to FILE"
     )
@@ -126,26 +126,19 @@ def _measure_here(options: argparse.Namespace) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    options.json.write_text(text_of(result), encoding="utf-8")
+    options.json.write_text(text_of([result]), encoding="utf-8")
     return 0
 
 
 def _measure_each(options: argparse.Namespace, interruption: Interruption) -> int:
     with ExitStack() as stack:
-        folder, holds = _folder(options), []
-        if folder:
-            holds.append(stack.enter_context(held(options.results)))
-            folder.mkdir(exist_ok=True)
+        holds = [stack.enter_context(held(options.results))] if options.results else []
         store = {"STORE": options.store.connection} if options.store else {}
-        suite = Suite(folder, holds, {**os.environ, **store}, interruption.pause)
+        size = SERVER if options.store else LARGE if options.full else ""
+        suite = Suite(options.results, holds, {**os.environ, **store}, interruption.pause, size)
         results = list(suite.measure(_orders(options)))
     print(summary(results))
     return 1 if any(result.missed or result.fault for result in results) else 0
-
-
-def _folder(options: argparse.Namespace) -> Path | None:
-    below = SERVER if options.store else LARGE if options.full else ""
-    return options.results / below if options.results else None
 
 
 def _orders(options: argparse.Namespace) -> Orders:

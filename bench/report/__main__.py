@@ -1,4 +1,4 @@
-"""`python -m bench.report`: make the pictures, and the parts of pages that show results, from bench/results/."""
+"""`python -m bench.report`: make the pictures, and the parts of pages that show results, from bench/results.json."""
 
 import sys
 from pathlib import Path
@@ -8,10 +8,12 @@ from bench.report.pages import IMAGES, pages_of
 from bench.report.pictures import pictures_of
 from bench.report.results import ResultsRefused, read_results, write_whole
 
+RESULTS = Path("bench/results.json")
+
 
 def made(root: Path = ROOT) -> dict[Path, str]:
     """Return the files that the results make, with their texts."""
-    results = read_results(root / "bench" / "results")
+    results = read_results(root / RESULTS)
     pictures = pictures_of(results)
     drawn = {root / IMAGES / picture.name: picture.svg for picture in pictures.values()}
     return {**drawn, **pages_of(root, results, pictures)}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("azure-eventhub", "azure-functions", "azure-functions-durable")
-WRITTEN = ("bench/results", "docs", "README.md", "CHANGELOG.md")  # no code: a run writes some of them
+WRITTEN = ("bench/results.json", "docs", "README.md", "CHANGELOG.md")  # no code: a run writes some of them
 _MODEL = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
 _PLACE = re.compile(r"(?<![\w.:/])(?:/[\w.@+~-]+)+/([\w.@+~-]*)")
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.report.pictures import Picture
-from bench.report.results import ResultsRefused
-from bench.report.words import Results, front, targets
+from bench.report.results import Results, ResultsRefused
+from bench.report.words import front, targets
 
 IMAGES = Path("docs/images")
 _BLOCK = re.compile(r"(<!-- results: (.+?) -->\n)(.*?)(<!-- end of results -->)", re.DOTALL)

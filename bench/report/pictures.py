@@ -1,10 +1,10 @@
 """The pictures of three parts: peers beside each other, the way of an event, and a long run over time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.figures import Table, cell_text
-from bench.report.results import LARGE, PartResult
+from bench.report.results import LARGE, Results
 from bench.report.svg import Bar, Line, bars, lines, stacked
 
 RATE, LOST, DOUBLED = "events/s", "lost", "doubled"  # how the headings of columns end
@@ -22,7 +22,7 @@ class Picture:
     svg: str
 
 
-def pictures_of(results: Mapping[str, list[PartResult]]) -> dict[str, Picture]:
+def pictures_of(results: Results) -> dict[str, Picture]:
     """Return the picture of each part whose tables have what it shows; the large sizes come first for `size`."""
     found: dict[str, Picture] = {}
     for part in (part for size in ("", LARGE) for part in results.get(size, [])):

@@ -1,21 +1,22 @@
-"""The result of a part: what was measured, where and when; written to a JSON file and read back."""
+"""The result of a part: what was measured, where and when; all of them are one JSON file."""
 
 import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Cell, Figure, Table
 
-LARGE, SERVER = "full", "server"  # folders below the results: of the large sizes, and of a store on SQL Server
+LARGE, SERVER = "full", "server"  # sizes of a part: the large one, and the one with a store on SQL Server
+SIZES = ("", LARGE, SERVER)
 
 
 class ResultsRefused(Exception):
-    """A folder or a file of results cannot be used; the message says why, and what to do."""
+    """A file of results cannot be used; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class PartResult:
     tables: tuple[Table, ...]
     others: float | None = None  # how many cores other work kept busy meanwhile
     fault: str | None = None  # why the part ended early; the figures are those before
+    size: str = ""  # one of SIZES
 
     @property
     def missed(self) -> tuple[Figure, ...]:
@@ -41,29 +43,26 @@ class PartResult:
         return tuple(figure for figure in self.figures if figure.met is False)
 
 
-def text_of(result: PartResult) -> str:
-    """Return the JSON of a result. A value that is no finite number becomes null."""
-    return json.dumps(_finite(asdict(result)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+Results = Mapping[str, list[PartResult]]  # by size, and then in the order of the parts
 
 
-def result_of(text: str) -> PartResult:
-    """Return the result of a JSON text; raise ValueError when it is cut off, or is no result."""
+def text_of(results: Iterable[PartResult]) -> str:
+    """Return the JSON of results, with a line for each figure and each row. A number that is not finite is null."""
+    return f"{_lined(map(_entry, sorted(results, key=_place)))}\n"
+
+
+def results_of(text: str) -> list[PartResult]:
+    """Return the results of a JSON text; raise ValueError when it is cut off, or holds no results."""
     try:
-        found: dict[str, Any] = json.loads(text)
-        figures = tuple(Figure(**{**one, "value": _number(one["value"])}) for one in found.pop("figures"))
-        tables = tuple(
-            Table(one["name"], tuple(one["columns"]), tuple(map(tuple, one["rows"]))) for one in found.pop("tables")
-        )
-        return PartResult(**{**found, "load": tuple(found["load"])}, figures=figures, tables=tables)
+        return [_result(one) for one in json.loads(text)]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def write_result(folder: Path, result: PartResult) -> Path:
-    """Replace the file of the result's part whole, so that no reader ever sees half of it."""
-    path = folder / f"{result.part}.json"
-    write_whole(path, text_of(result))
-    return path
+def write_result(path: Path, result: PartResult) -> None:
+    """Put the result of a part and its size into the file in place of the earlier one; only one run may write."""
+    others = [one for each in read_results(path).values() for one in each if _place(one) != _place(result)]
+    write_whole(path, text_of([*others, result]))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -79,20 +78,51 @@ def write_whole(path: Path, text: str) -> None:
             raise
 
 
-def read_results(folder: Path) -> dict[str, list[PartResult]]:
-    """Return the results of a folder and its subfolders, in the order of their parts, by the subfolder's name."""
-    found: dict[str, list[PartResult]] = {}
-    for size in ("", LARGE, SERVER):
-        for path in sorted((folder / size).glob("[!.]*.json")):
-            try:
-                result = result_of(path.read_text(encoding="utf-8"))
-            except ValueError as error:
-                text = f"{path} is no whole file of results ({error}): delete it, or measure the part again"
-                raise ResultsRefused(text) from error
-            if result.part != path.stem:
-                raise ResultsRefused(f"{path} holds the results of the part {result.part}: give it that name")
-            found.setdefault(size, []).append(result)
-    return found
+def read_results(path: Path) -> Results:
+    """Return the results of a file, and none without the file. Raises ResultsRefused and OSError."""
+    if not path.exists():
+        return {}
+    try:
+        results = sorted(results_of(path.read_text(encoding="utf-8")), key=_place)
+    except ValueError as error:
+        raise ResultsRefused(f"{path} is no whole file of results ({error}): restore it, or delete it") from error
+    found = {size: [one for one in results if one.size == size] for size in SIZES}
+    return {size: parts for size, parts in found.items() if parts}
+
+
+def _place(result: PartResult) -> tuple[str, str]:
+    return result.part, result.size
+
+
+def _entry(result: PartResult) -> str:
+    found = asdict(result)
+    figures, tables = found.pop("figures"), found.pop("tables")
+    shown = ", ".join(
+        f'"{name}": {_lined(map(text, given))}'
+        for name, text, given in (("figures", _json, figures), ("tables", _table, tables))
+    )
+    return f"{_json(found)[:-1]}, {shown}}}"
+
+
+def _table(table: dict[str, Any]) -> str:
+    rows = table.pop("rows")
+    return f'{_json(table)[:-1]}, "rows": {_lined(map(_json, rows))}}}'
+
+
+def _lined(texts: Iterable[str]) -> str:
+    return f"[\n{body}\n]" if (body := ",\n".join(texts)) else "[]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def _result(found: dict[str, Any]) -> PartResult:
+    figures = tuple(Figure(**{**one, "value": _number(one["value"])}) for one in found.pop("figures"))
+    tables = tuple(
+        Table(one["name"], tuple(one["columns"]), tuple(map(tuple, one["rows"]))) for one in found.pop("tables")
+    )
+    return PartResult(**{**found, "load": tuple(found["load"])}, figures=figures, tables=tables)
 
 
 def _number(value: Cell) -> float:

@@ -14,7 +14,7 @@ from time import perf_counter
 
 from bench.report.machine import busy_seconds, own_seconds
 from bench.report.part import faulted
-from bench.report.results import PartResult, ResultsRefused, result_of, write_result
+from bench.report.results import PartResult, ResultsRefused, read_results, results_of, write_result
 from local.programs import Interrupted
 from local.stack.processes import Pause
 
@@ -26,12 +26,13 @@ Orders = Mapping[str, Mapping[str, str]]  # the variables that give its sizes, b
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Where parts are measured: the folder of their results or None, the file descriptors that they hold open."""
+    """Where parts are measured: the file of their results or None, the file descriptors that they hold open."""
 
-    folder: Path | None
+    results: Path | None
     holds: Sequence[int]
     environment: Mapping[str, str]  # it wins over the sizes that an order names
     pause: Pause
+    size: str = ""
     module: str = "bench"  # what measures one part, and writes its results to the file after `--json`
 
     def measure(self, orders: Orders) -> Iterator[PartResult]:
@@ -40,8 +41,8 @@ class Suite:
             for part, sizes in orders.items():
                 print(" ".join([f"\n{part}", *(f"{name}={value}" for name, value in sizes.items())]), flush=True)
                 result = self._measured(part, sizes, Path(scratch) / f"{part}.json")
-                if self.folder and (result.figures or result.tables or result.fault):
-                    result = _stored(self.folder, result)
+                if self.results and (result.figures or result.tables or result.fault):
+                    result = _stored(self.results, replace(result, size=self.size))
                 if result.fault:
                     print(f"{part}: FAULT {result.fault}", flush=True)
                 yield result
@@ -61,7 +62,7 @@ class Suite:
             _end(child)
             raise
         try:
-            result = result_of(file.read_text(encoding="utf-8"))
+            (result,) = results_of(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return faulted(part, f"its process ended with {_ending(child.returncode)} and left no results")
         others = (busy_seconds() - busy) - (own_seconds() - own)
@@ -69,13 +70,15 @@ class Suite:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[int]:
-    """Keep a folder of results for this run; raise ResultsRefused when another run has it, or nobody can write there.
+def held(results: Path) -> Iterator[int]:
+    """Keep a file of results for this run; raise ResultsRefused when another run has it, or nobody can write it.
 
-    The file descriptor holds the folder as long as any process has it open: a part that outlives this process, too.
+    The file descriptor holds the file's folder as long as any process has it open: a part that outlives this process,
+    too.
     """
-    holds = _opened(folder)
+    holds = _opened(results.parent)
     try:
+        read_results(results)
         yield holds
     finally:
         os.close(holds)
@@ -108,9 +111,9 @@ def summary(results: list[PartResult]) -> str:
     return "\n".join(lines)
 
 
-def _stored(folder: Path, result: PartResult) -> PartResult:
+def _stored(results: Path, result: PartResult) -> PartResult:
     try:
-        write_result(folder, result)
+        write_result(results, result)
     except OSError as error:
         return replace(result, fault=f"its results were not written: {error.strerror}")
     return result

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from bench.figures import Cell, Figure, Table, cell_text
 from bench.report.pictures import Picture
-from bench.report.results import LARGE, SERVER, PartResult
+from bench.report.results import LARGE, SERVER, PartResult, Results
 
-Results = Mapping[str, list[PartResult]]
 VERDICTS = {True: ", met", False: ", **missed**", None: ""}
 RATE = "events/s"
 TABLED = frozenset({"peers", "price"})  # parts whose tables readers choose by

@@ -4,12 +4,12 @@ import re
 
 from bench.__main__ import FULL, LONG, PARTS, QUICK
 from bench.figures import Figure
-from bench.report.__main__ import made
+from bench.report.__main__ import RESULTS, made
 from bench.report.pages import IMAGES
 from bench.report.results import read_results
 from tests.repo.product import MODULES, ROOT, name_of
 
-RESULTS = [result for found in read_results(ROOT / "bench" / "results").values() for result in found]
+MEASURED = [result for found in read_results(ROOT / RESULTS).values() for result in found]
 _TARGET = re.compile(r"(>=|<=|>|<|) ?([\d,.]+)")
 _HOLDS = {">=": float.__ge__, "<=": float.__le__, ">": float.__gt__, "<": float.__lt__, "": float.__eq__}
 
@@ -32,12 +32,12 @@ def test_no_picture_is_left_without_results() -> None:
 
 
 def test_a_verdict_follows_from_the_value_and_the_target() -> None:
-    figures = [(result.part, figure) for result in RESULTS for figure in result.figures]
+    figures = [(result.part, figure) for result in MEASURED for figure in result.figures]
     assert [(part, figure.name) for part, figure in figures if figure.met is not verdict(figure)] == []
 
 
 def test_every_stored_result_and_every_order_is_of_a_part_that_exists() -> None:
-    assert {*(result.part for result in RESULTS), *QUICK, *LONG} - PARTS.keys() == set()
+    assert {*(result.part for result in MEASURED), *QUICK, *LONG} - PARTS.keys() == set()
     assert FULL.keys() <= PARTS.keys()
 
 

@@ -61,4 +61,4 @@ def endless() -> Iterator[Result]:
 
 if __name__ == "__main__":
     _, _, file, part = sys.argv
-    Path(file).write_text(text_of(measure_part(part, globals()[part])), encoding="utf-8")
+    Path(file).write_text(text_of([measure_part(part, globals()[part])]), encoding="utf-8")

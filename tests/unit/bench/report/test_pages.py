@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.figures import Figure, Table
-from bench.report.__main__ import main
+from bench.report.__main__ import RESULTS, main
 from bench.report.pages import pages_of
 from bench.report.pictures import Picture, pictures_of
 from bench.report.results import PartResult, ResultsRefused, write_result
@@ -147,12 +147,12 @@ def test_no_picture_is_drawn_of_tables_without_its_columns() -> None:
 
 def test_a_page_keeps_what_is_written_by_hand_and_making_it_twice_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "docs" / "images").mkdir(parents=True)
-    (tmp_path / "bench" / "results").mkdir(parents=True)
+    (tmp_path / "bench").mkdir()
     (tmp_path / "README.md").write_text(
         "By hand.\n<!-- results: the targets -->\nold\n<!-- end of results -->\nTail.\n"
     )
     (tmp_path / "docs" / "plain.md").write_text("No results.\n")
-    write_result(tmp_path / "bench" / "results", result("way", SPEED, tables=(WAY,)))
+    write_result(tmp_path / RESULTS, result("way", SPEED, tables=(WAY,)))
     assert main(tmp_path) == 0
     first = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert first.startswith("By hand.\n<!-- results: the targets -->\n\nMeasured on ")
@@ -164,12 +164,13 @@ def test_a_page_keeps_what_is_written_by_hand_and_making_it_twice_changes_nothin
 
 
 def test_a_broken_file_of_results_changes_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bench" / "results").mkdir(parents=True)
+    (tmp_path / "bench").mkdir()
     (tmp_path / "README.md").write_text("<!-- results: the targets -->\nold\n<!-- end of results -->\n")
-    path = write_result(tmp_path / "bench" / "results", result("way", SPEED))
+    path = tmp_path / RESULTS
+    write_result(path, result("way", SPEED))
     path.write_text(path.read_text(encoding="utf-8")[:99], encoding="utf-8")
     assert main(tmp_path) == 1
-    assert "way.json is no whole file of results" in capsys.readouterr().err
+    assert "results.json is no whole file of results" in capsys.readouterr().err
     assert "old" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 

@@ -15,27 +15,32 @@ from bench.report.suite import Suite, held, summary
 from local.programs import Interrupted
 from tests.unit.bench.report.parts import COUNTS, SPEED
 
+PARTS = "tests.unit.bench.report.parts"
 
-def measured(folder: Path, *parts: str) -> dict[str, PartResult]:
-    suite = Suite(folder, (), os.environ, time.sleep, "tests.unit.bench.report.parts")
+
+def measured(folder: Path, *parts: str, size: str = "") -> dict[str, PartResult]:
+    suite = Suite(folder / "results.json", (), os.environ, time.sleep, size, PARTS)
     return {result.part: result for result in suite.measure({part: {} for part in parts})}
 
 
 def stored(folder: Path) -> dict[str, PartResult]:
-    return {result.part: result for result in read_results(folder).get("", [])}
+    return {result.part: result for result in read_results(folder / "results.json").get("", [])}
 
 
-def test_each_part_leaves_a_file_with_its_figures_its_tables_and_its_circumstances(tmp_path: Path) -> None:
+def test_each_part_leaves_an_entry_with_its_figures_its_tables_and_its_circumstances(tmp_path: Path) -> None:
     measured(tmp_path, "good")
+    measured(tmp_path, "good", size="full")
     found = stored(tmp_path)["good"]
+    assert found.size == ""
+    assert read_results(tmp_path / "results.json")["full"][0].figures == found.figures
     assert (found.figures, found.tables, found.fault) == ((SPEED,), (COUNTS,), None)
     assert {"processor", "cores", "kernel", "python", "sqlite", "azure-eventhub"} <= found.machine.keys()
     assert found.commit
-    assert [path.name for path in tmp_path.iterdir()] == ["good.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
 @pytest.mark.slow
-def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_file_and_stops_no_other(tmp_path: Path) -> None:
+def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_entry_and_stops_no_other(tmp_path: Path) -> None:
     results = measured(tmp_path, "raising", "killed", "leaving", "good")
     faults = {name: result.fault for name, result in stored(tmp_path).items()}
     assert faults == {name: result.fault for name, result in results.items()}
@@ -50,7 +55,7 @@ def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_file_and_stops_no_ot
 
 @pytest.mark.slow
 def test_the_sizes_of_an_order_reach_the_part_alone_and_the_environment_wins(tmp_path: Path) -> None:
-    suite = Suite(tmp_path, (), {**os.environ, "BENCH_B": "9"}, time.sleep, "tests.unit.bench.report.parts")
+    suite = Suite(None, (), {**os.environ, "BENCH_B": "9"}, time.sleep, module=PARTS)
     orders: Mapping[str, Mapping[str, str]] = {"good": {"BENCH_A": "1", "BENCH_B": "2"}, "late": {}}
     given = {result.part: result.settings for result in suite.measure(orders)}
     assert given == {"good": {"BENCH_A": "1", "BENCH_B": "9"}, "late": {"BENCH_B": "9"}}
@@ -72,32 +77,35 @@ def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_p
             raise Interrupted(signal.SIGINT)
 
     environment = {**os.environ, "BENCH_FOLDER": str(tmp_path)}
-    suite = Suite(tmp_path, (), environment, pause, "tests.unit.bench.report.parts")
+    suite = Suite(tmp_path / "results.json", (), environment, pause, module=PARTS)
     with pytest.raises(Interrupted):
         list(suite.measure({"good": {}, "endless": {}, "late": {}}))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "cleaned", "good.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "cleaned", "results.json"]
+    assert stored(tmp_path).keys() == {"good"}
 
 
-def test_a_second_run_on_a_folder_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+def test_a_second_run_on_a_file_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     with (
-        held(tmp_path / "results"),
+        held(tmp_path / "new" / "results.json"),
         pytest.raises(ResultsRefused, match="a different run writes"),
-        held(tmp_path / "results"),
+        held(tmp_path / "new" / "results.json"),
     ):
         pass
-    with held(tmp_path / "results"):
+    with held(tmp_path / "new" / "results.json"):
         pass
 
 
-@pytest.mark.parametrize("folder", ["file/results", "file"])
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
-    tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("file", "reason"), [("file/results", "cannot hold results"), ("file", "is no whole file of results")]
+)
+def test_a_file_that_cannot_be_used_is_refused_before_anything_is_measured(
+    tmp_path: Path, file: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    assert main(["--results", str(tmp_path / folder), "local"]) == 1
+    assert main(["--results", str(tmp_path / file), "local"]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "cannot hold results" in shown.err
+    assert reason in shown.err
     assert len(shown.err.splitlines()) == 1
 
 
