@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from core.erasure.erasure import Diff, FoundPiece, RetractedPlace
+from core.erasure.erasure import FoundPiece, RetractedPlace
 from core.letters.store import move_steps
 from core.model.aggregates import Aggregate
 from core.model.commits import ROWS_AT_ONCE
@@ -56,12 +56,22 @@ def piece_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -
     steps = [Step("lock_partition", place), *_row_steps(place, erase, conflict)]
     if piece.letters:
         steps.append(Step("blank_letters", numbers, expect=len(piece.letters), otherwise=conflict))
-        steps += move_steps(_discard(erase, ending), stream_id)[1:]
+        at, by = ending.at, str(ending.task_id)
+        discard = LetterMove("discard", erase.partition, piece.letters, by, at, at, erase.by, WHY_ERASED)
+        steps += move_steps(discard, stream_id)[1:]
         steps.append(Step("blank_attempts", numbers))
     if piece.staged:
         steps.append(Step("delete_staged_of", {**place, "staged": numbers_json(piece.staged)}))
     if erase.is_first:
-        steps.append(_note_step(place, erase, ending))
+        noted = {
+            **place,
+            "hashes": json.dumps([[erase.key.hash_of(one)] for one in erase.subjects]),
+            "key_hash": erase.key.name,
+            "until_sequence_number": erase.until,
+            "erased_by": str(ending.task_id),
+            "erased_at": instant_text(ending.at),
+        }
+        steps.append(Step("add_erased_subjects", noted))
     steps += advance_steps(ending, ahead)
     if piece.diffs:
         dry_runs = json.dumps(sorted({(task_id,) for task_id, _ in piece.diffs}))
@@ -94,23 +104,6 @@ def _row_steps(place: dict[str, Any], erase: Erase, conflict: Callable[[], Excep
     return [*stubs, *deleted]
 
 
-def _discard(erase: Erase, ending: Ending) -> LetterMove:
-    at, letters = ending.at, erase.piece.letters
-    return LetterMove("discard", erase.partition, letters, str(ending.task_id), at, at, erase.by, WHY_ERASED)
-
-
-def _note_step(place: dict[str, Any], erase: Erase, ending: Ending) -> Step:
-    values = {
-        **place,
-        "hashes": json.dumps([[erase.key.hash_of(one)] for one in erase.subjects]),
-        "key_hash": erase.key.name,
-        "until_sequence_number": erase.until,
-        "erased_by": str(ending.task_id),
-        "erased_at": instant_text(ending.at),
-    }
-    return Step("add_erased_subjects", values)
-
-
 AT_ONCE = 200  # letters or staged events whose bodies are in memory
 NEVER = 2**63 - 1
 
@@ -118,7 +111,7 @@ Concerns = Callable[[Iterable[str]], bool]  # whether one of these texts is a su
 
 
 class Erasures:
-    """Reads and erases the subjects of one stream; `row_classes` are those of its room."""
+    """Reads and erases the subjects of one stream. Its room has the `row_classes`."""
 
     def __init__(
         self, stream: OneStream, row_classes: tuple[type, ...], aggregates: tuple[Aggregate, ...] = ()
@@ -128,7 +121,7 @@ class Erasures:
         self._aggregates = aggregates
 
     def find_last(self, partition_id: PartitionId) -> SequenceNumber:
-        """Return the checkpoint of a partition; -1 without one."""
+        """Return the checkpoint of a partition, or -1 without one."""
         found = self.stream.ask("read_checkpoint", partition_id=partition_id)
         return SequenceNumber(found[0][0] if found else -1)
 
@@ -143,15 +136,18 @@ class Erasures:
     def find_piece(
         self, partition_id: PartitionId, reach: Span, subjects: Sequence[str], concerns: Concerns
     ) -> FoundPiece:
-        """Return what a range has of some subjects; of many rows or letters, the piece ends before the range does."""
+        """Return the finds of some subjects in a range. With many rows or letters, the piece ends before the range."""
         place, last = {"partition_id": partition_id}, int(reach.last)
-        rows = {one: self._rows(one, reach, subjects, place) for one in self.row_classes if row_table(one).subject}
+        asked = {**place, **span_values(reach), "subjects": subjects_json(subjects)}
+        declared = [one for one in self.row_classes if row_table(one).subject]
+        rows = {one: self.stream.ask(of_rows("select_subject", one), **asked) for one in declared}
         numbers = sorted(row[1] for found in rows.values() for row in found)
         if len(numbers) > ROWS_AT_ONCE:
             last = max(reach.first, numbers[ROWS_AT_ONCE] - 1)
         letters, last = self._search("read_letters_to_search", span(reach.first, last), concerns, place)
         staged, last = self._search("read_staged_to_search", span(reach.first, last), concerns, place)
         part = span(reach.first, last)
+        diffs = self.stream.ask("read_diffs_to_search", **place, **span_values(part))
         rows = {one: [row for row in found if row[1] <= last] for one, found in rows.items()}
         return FoundPiece(
             span=part,
@@ -159,14 +155,15 @@ class Erasures:
             letters=tuple(number for number in letters if number <= last),
             staged=tuple(number for number in staged if number <= last),
             retracted=self._retracted(part, {str(one) for one in subjects}, place),
-            diffs=self._diffs(part, concerns, place),
+            diffs=tuple((task_id, number) for task_id, number, diff in diffs if concerns(words_of(diff.encode()))),
             days=self._days(rows),
         )
 
     def erase(self, erase: Erase, ending: Ending, ahead: Advance) -> None:
         """Erase a piece and advance its part, in one transaction. Raises TaskConflict, with nothing written, when
         anything of the piece has changed since it was found."""
-        self.stream.database.run(piece_script(self._stream_id(), erase, ending, ahead))
+        stream_id = self.stream.find()
+        self.stream.database.run(piece_script(-1 if stream_id is None else stream_id, erase, ending, ahead))
 
     def close(self, reworded: Sequence[tuple[Any, ...]], ending: Ending, ahead: Advance) -> None:
         """Advance the last part, and replace the texts of tasks that name a subject."""
@@ -180,13 +177,11 @@ class Erasures:
         """Replace the texts of tasks."""
         self.stream.database.run(closing_script(reworded, None, None))
 
-    def _rows(self, row_class: type, reach: Span, subjects: Sequence[str], place: Any) -> list[tuple[Any, ...]]:
-        asked = {**place, **span_values(reach), "subjects": subjects_json(subjects)}
-        return self.stream.ask(of_rows("select_subject", row_class), **asked)
-
     def _search(self, statement: str, reach: Span, concerns: Concerns, place: Any) -> tuple[list[SequenceNumber], int]:
-        """Return the numbers of a range whose texts name a subject, and the last number that was read: no more bodies
-        than AT_ONCE are in memory."""
+        """Return the numbers of a range whose texts name a subject, and the last number that was read.
+
+        No more bodies than AT_ONCE are in memory.
+        """
         found = self.stream.ask(statement, **place, **span_values(reach), most=AT_ONCE)
         named = [
             SequenceNumber(number)
@@ -206,27 +201,15 @@ class Erasures:
                 found.append(tuple(at))
         return tuple(found)
 
-    def _diffs(self, part: Span, concerns: Concerns, place: Any) -> tuple[Diff, ...]:
-        found = self.stream.ask("read_diffs_to_search", **place, **span_values(part))
-        return tuple((task_id, number) for task_id, number, diff in found if concerns(words_of(diff.encode())))
-
     def _days(self, rows: Any) -> dict[str, tuple[date, date]]:
         """Return the first and the last day of rows that aggregates add up."""
         days = {}
         for of in self._aggregates:
             found = rows.get(of.source, ())
             at = 3 + row_table(of.source).columns.index(of.at) if found else 0
-            dated = [day for row in found if (day := _day_of(of.source, of.at, row[at])) is not None]
+            has_instants = datetime in types_of(dict(fields_of(of.source))[of.at])
+            values = [row[at] for row in found if row[at] is not None]
+            dated = [instant_of(value).date() if has_instants else day_of(value) for value in values]
             if dated:
                 days[of.name] = (min(dated), max(dated))
         return days
-
-    def _stream_id(self) -> int:
-        stream_id = self.stream.find()
-        return -1 if stream_id is None else stream_id
-
-
-def _day_of(row_class: type, name: str, value: Any) -> date | None:
-    if value is None:
-        return None
-    return instant_of(value).date() if datetime in types_of(dict(fields_of(row_class))[name]) else day_of(value)

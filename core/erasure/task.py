@@ -26,7 +26,7 @@ EraseLake = Callable[[ErasedRows], tuple[str, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class ErasureKind(Kind):
-    """The erasures of one stream, and their means; `numbers` is the most that one piece reads."""
+    """The erasures of one stream, and their means. One piece reads at most `numbers` sequence numbers."""
 
     stream: Stream
     store: Erasures
@@ -43,12 +43,12 @@ class ErasureKind(Kind):
         return Tasks(self.store.stream.database)
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
-        """Erase the next piece of a partition, or count it in a dry run; at the end, erase in the lake."""
+        """Erase the next piece of a partition, or count it in a dry run. At the end, erase in the lake."""
         piece = _PieceOfErasure(self, task, part)
         return piece.close() if part.name == LAKE else piece.go_on()
 
     def over(self, task_id: UUID) -> None:
-        """Forget the values of the subjects of a task that was cancelled or has failed; what is erased stays erased."""
+        """Forget the values of the subjects of a cancelled or failed task. Erased rows stay erased."""
         task = self.tasks.find(task_id)
         if task is not None:
             self.store.reword(_reworded(self.store, task, asked_of(task).subjects))
@@ -73,14 +73,28 @@ class _PieceOfErasure:
         first = store.find_next(id, self.part.position) if last >= self.part.position else last + 1
         if first > last:
             return self._settle(id, FoundPiece(span(last + 1, last), {}), last)
-        reach = span(first, min(last, first + self.kind.numbers - 1))
-        return self._settle(id, store.find_piece(id, reach, self._subjects, self._concerns), last)
+        reach, subjects = span(first, min(last, first + self.kind.numbers - 1)), frozenset(self._subjects)
+        found = store.find_piece(id, reach, self._subjects, lambda texts: not subjects.isdisjoint(texts))
+        return self._settle(id, found, last)
 
     def close(self) -> Done:
         """Erase in the lake, order repairs, and forget the values of the subjects: nothing is left of them then."""
+        task = self.task
         notes: tuple[str, ...] | None = ()
-        if not self.task.is_dry_run:
-            notes = self.kind.erase_lake(self._for_lake())
+        if not task.is_dry_run:
+            ended = [part for part in task.parts if part.span is not None]
+            closed = [part.closed_at for part in ended if part.closed_at is not None]
+            rows = ErasedRows(  # the database has already erased its own rows of these subjects
+                task_id=task.task_id,
+                stream_id=task.stream_id,
+                by=task.requested_by,
+                at=task.requested_at,
+                subjects=self._subjects,
+                until={PartitionId(part.name): part.span.last for part in ended if part.span is not None},
+                days=erased_by(task).days,
+                since=max(closed, default=self.kind.clock.now()),
+            )
+            notes = self.kind.erase_lake(rows)
         if notes is None:
             self.kind.sleep(PAUSE.total_seconds())
             return ONE_PIECE
@@ -90,8 +104,7 @@ class _PieceOfErasure:
         return ONE_PIECE
 
     def _settle(self, id: PartitionId, found: FoundPiece, last: int) -> Done:
-        """Commit a piece and advance its part, which ends after its last number; that of a dry run, after the last one
-        that is committed."""
+        """Commit a piece and advance its part. A part of a dry run ends at the last committed number."""
         assert self.part.span is not None
         rows, most = erased_by(self.task).plus(found.figures).row_count, asked_of(self.task).most_rows
         if most is not None and rows > most and not self.task.is_dry_run:
@@ -101,49 +114,28 @@ class _PieceOfErasure:
         is_last = found.span.last >= (last if self.task.is_dry_run else self.part.span.last)
         report = report_text(erasing_of(self.part).plus(found.figures))
         ahead = Advance(self.part.name, self.part.step, found.span.last + 1, report, is_last)
-        piece = FoundPiece(found.span, {}) if self.task.is_dry_run else found
-        self.kind.store.erase(self._erase(id, piece), self._ending(), ahead)
-        return Done(1, max(0, found.span.length))
-
-    def _erase(self, id: PartitionId, piece: FoundPiece) -> Erase:
-        assert self.part.span is not None
-        return Erase(
+        erase = Erase(
             partition=self.kind.stream.partition(id),
-            piece=piece,
+            piece=FoundPiece(found.span, {}) if self.task.is_dry_run else found,
             subjects=self._subjects,
             key=self.kind.key,
             until=self.part.span.last,
             by=self.task.requested_by,
             is_first=self.part.step == 0 and not self.task.is_dry_run,
         )
-
-    def _for_lake(self) -> ErasedRows:
-        """Return what the lake has to erase. The database has already erased its own rows of these subjects."""
-        task, ended = self.task, [part for part in self.task.parts if part.span is not None]
-        return ErasedRows(
-            task_id=task.task_id,
-            stream_id=task.stream_id,
-            by=task.requested_by,
-            at=task.requested_at,
-            subjects=self._subjects,
-            until={PartitionId(part.name): part.span.last for part in ended if part.span is not None},
-            days=erased_by(task).days,
-            since=max((part.closed_at for part in ended if part.closed_at is not None), default=self.kind.clock.now()),
-        )
+        self.kind.store.erase(erase, self._ending(), ahead)
+        return Done(1, max(0, found.span.length))
 
     @property
     def _subjects(self) -> tuple[str, ...]:
         return asked_of(self.task).subjects
-
-    def _concerns(self, texts: Any) -> bool:
-        return not frozenset(self._subjects).isdisjoint(texts)
 
     def _ending(self) -> Ending:
         return Ending(self.task.task_id, "erasure", self.kind.clock.now())
 
 
 def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the texts of the tasks that name a subject, without it. Of the erasure itself only the number stays."""
+    """Return the texts of the tasks that name a subject, without the subject. The erasure keeps only their number."""
     found = []
     for task_id, asked, reason, fault, history in store.read_tasks():
         given = (asked, reason, fault, history)
