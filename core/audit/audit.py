@@ -10,13 +10,10 @@ from core.audit.faults import (
     FAULT_LIMIT,
     NO_PARTITION,
     NOTHING,
-    CommitRows,
     Commits,
     FaultKind,
     LedgerFault,
-    LetteredRow,
     RangeSum,
-    RowCount,
 )
 from core.audit.store import AuditStore, compare_tables, find_faults
 from core.ledger.store import READS
@@ -146,7 +143,7 @@ class Audit:
 
 
 def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
-    """READ the ledgers, and the faults of those that do not balance; DECIDE what to report."""
+    """READ the ledgers, and the faults of unbalanced ones. DECIDE what to report."""
     traces = store.find_traces()
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
     audited = tuple(_audited(store, id, traces[id], reading) for id in chosen)
@@ -174,7 +171,9 @@ def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: 
     faults = [*ranges.faults, *_purge_faults(store, id, ranges.purged)]
     complete = until == ends.last_commit
     if complete:
-        faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
+        if CHECKPOINTS not in tables:
+            text = f"the ledger ends at {ledger.last}, but the partition has no checkpoint"
+            faults.append(LedgerFault(id, "checkpoint", ledger.first, ledger.last, text))
         faults += _faults(store, ledger, ranges.faults, reading)
     return AuditedPartition(ledger, tuple(faults), until, complete)
 
@@ -196,22 +195,20 @@ def _purge_faults(store: AuditStore, id: PartitionId, purged: RangeSum) -> Itera
 def _faults_of_piece(
     store: AuditStore, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
 ) -> Iterator[LedgerFault]:
-    """Name the faults of some commits; their sum shows which faults are possible."""
+    """Name the faults of some commits. The sum of the commits shows which faults are possible."""
     if piece.holes:
         yield from find_faults(store, id, "find_range_faults", **commits.ends, previous_last=commits.previous_last)
     if piece.rows != commits.last - commits.after:
-        yield from _missing_commits(store, id, commits, piece)
+        for first, last in store.find_faults("find_missing_commits", id, **commits.ends):
+            named = f"commit {first}" if first == last else f"commits {first} to {last}"
+            text = f"the ledger has no row for {named}"
+            yield LedgerFault(id, "commits", piece.first, max(piece.first, piece.last), text)
     if piece.lettered:
         yield from find_faults(store, id, "find_letter_faults", **commits.ends, at_least=1)
     if piece.absent:
         yield from find_faults(store, id, "find_absent_faults", **commits.ends)
     sums = {f"{name}_before": getattr(before, name) for name in COUNTS}  # where the commit before has no row
     yield from find_faults(store, id, "find_total_faults", **commits.ends, **sums)
-
-
-def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault:
-    text = f"the ledger ends at {ledger.last}, but the partition has no checkpoint"
-    return LedgerFault(id, "checkpoint", ledger.first, ledger.last, text)
 
 
 def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
@@ -228,29 +225,15 @@ def _faults(
     """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
     id = ledger.partition.partition_id
     if ledger.commits:
-        yield from _fault_of_beginning(id, ledger, store.ledger.find_anchor(id))
-    yield from _fault_of_ends(id, ledger)
-    yield from _uncounted_commits(ledger)
-    if ledger.letters != ledger.lettered and not any(one.kind == "letters" for one in found):
-        yield from _letters_outside(store, ledger, reading)
-    yield from _replay_letters(store, ledger)
-    yield from compare_tables(store, id)
-
-
-def _fault_of_beginning(
-    id: PartitionId, ledger: PartitionLedger, anchor: SequenceNumber | None
-) -> Iterator[LedgerFault]:
-    where = f"the ledger begins at {ledger.first}, but the partition is anchored at {anchor}"
-    if anchor is None:
-        text = f"the ledger begins at {ledger.first}, but the partition has no anchor"
-        yield LedgerFault(id, "anchor", ledger.first, ledger.last, text)
-    elif ledger.first > anchor:
-        yield LedgerFault(id, "hole", anchor, _before(ledger.first), where)
-    elif ledger.first < anchor:
-        yield LedgerFault(id, "beyond", ledger.first, _before(anchor), where)
-
-
-def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+        anchor = store.ledger.find_anchor(id)
+        text = f"the ledger begins at {ledger.first}, but the partition is anchored at {anchor}"
+        if anchor is None:
+            text = f"the ledger begins at {ledger.first}, but the partition has no anchor"
+            yield LedgerFault(id, "anchor", ledger.first, ledger.last, text)
+        elif ledger.first > anchor:
+            yield LedgerFault(id, "hole", anchor, _before(ledger.first), text)
+        elif ledger.first < anchor:
+            yield LedgerFault(id, "beyond", ledger.first, _before(anchor), text)
     if ledger.last < ledger.checkpoint:
         text = f"the ledger ends at {ledger.last}, before the checkpoint at {ledger.checkpoint}"
         yield LedgerFault(id, "short", _next(ledger.last), ledger.checkpoint, text)
@@ -260,10 +243,24 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
     if not ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:
         text = f"the ledger has {ledger.accounted} outcomes for {ledger.last - ledger.first + 1} numbers"
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
+    if ledger.newest_commit > ledger.counted_commits and ledger.checkpoint >= 0:
+        text = f"the ledger has a row for commit {ledger.newest_commit}, but the checkpoint has counted"
+        text = f"{text} {ledger.counted_commits} commits"
+        yield LedgerFault(id, "commits", ledger.first, ledger.last, text)
+    if ledger.letters != ledger.lettered and not any(one.kind == "letters" for one in found):
+        yield from _letters_outside(store, ledger, reading)
+    made, exist, counted = store.count_replay_letters(id)
+    new = f"replays made {made} letters from events that were no letters before"
+    if made != exist:
+        yield LedgerFault(id, "replay_letters", ledger.first, ledger.last, f"{new}, but {exist} of them exist")
+    if counted not in (None, made):
+        text = f"{new}, but the checkpoint counts {counted}"
+        yield LedgerFault(id, "totals", ledger.first, ledger.last, text)
+    yield from compare_tables(store, id)
 
 
 def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
-    """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
+    """Name the ranges that have letters but count none. Without such a range, the letters lie outside of all ranges."""
     id = ledger.partition.partition_id
     faulty: list[LedgerFault] = []
     why = "some letters have numbers that no range covers"
@@ -279,36 +276,6 @@ def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Readin
         text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}: {why}"
         yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     yield from faulty
-
-
-def _missing_commits(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
-    """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
-    for first, last in store.find_faults("find_missing_commits", id, **commits.ends):
-        named = f"commit {first}" if first == last else f"commits {first} to {last}"
-        yield LedgerFault(
-            id, "commits", piece.first, max(piece.first, piece.last), f"the ledger has no row for {named}"
-        )
-
-
-def _uncounted_commits(ledger: PartitionLedger) -> Iterator[LedgerFault]:
-    id = ledger.partition.partition_id
-    if ledger.newest_commit > ledger.counted_commits and ledger.checkpoint >= 0:
-        text = f"the ledger has a row for commit {ledger.newest_commit}, but the checkpoint has counted"
-        text = f"{text} {ledger.counted_commits} commits"
-        yield LedgerFault(id, "commits", ledger.first, ledger.last, text)
-
-
-def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
-    id = ledger.partition.partition_id
-    made, found, counted = store.count_replay_letters(id)
-    if made != found:
-        text = f"replays made {made} letters from events that were no letters before, but {found} of them exist"
-        yield LedgerFault(id, "replay_letters", ledger.first, ledger.last, text)
-    if counted not in (None, made):
-        text = (
-            f"replays made {made} letters from events that were no letters before, but the checkpoint counts {counted}"
-        )
-        yield LedgerFault(id, "totals", ledger.first, ledger.last, text)
 
 
 def _next(number: SequenceNumber) -> SequenceNumber:
@@ -354,32 +321,25 @@ def recount_rows(audited: AuditedPartition, span: Span, store: AuditStore) -> Ro
     ledger = audited.ledger
     id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
     counts = store.count_rows(id, reach)
-    faults = [_unaccounted(id, span, one) for one in counts if one.unaccounted]
-    faults += [_of_commit(id, one) for one in store.find_row_faults(id, reach, FAULT_LIMIT)]
-    faults += [_of_letter(id, one) for one in store.find_lettered_rows(id, reach, FAULT_LIMIT)]
+    faults: list[LedgerFault] = []
+    for table in counts:
+        if table.unaccounted:
+            text = f"{table.unaccounted} of {table.rows} rows in {table.table} are not from a commit that covers"
+            faults.append(LedgerFault(id, "rows", span.first, span.last, f"{text} their number"))
+    for one in store.find_row_faults(id, reach, FAULT_LIMIT):
+        kind: FaultKind = "rows_missing" if one.rows < one.appended else "rows_added"
+        text = f"commit {one.commit_number} ({one.kind}) appended {one.appended} rows, but the tables hold {one.rows}"
+        faults.append(LedgerFault(id, kind, one.first, one.last, text))
+    for letter in store.find_lettered_rows(id, reach, FAULT_LIMIT):
+        text = f"letter {letter.sequence_number} is {letter.status}, but {letter.table} has rows of its event"
+        faults.append(LedgerFault(id, "letters", letter.sequence_number, letter.sequence_number, text))
     return RowRecount(span, sum(one.rows for one in counts), tuple(faults))
 
 
 def _to_the_ends(span: Span, ledger: PartitionLedger) -> Span:
-    """Return the span; if it ends with the ledger, extend it to the largest number: no commit has written rows there.
+    """Extend a span that begins with the ledger to number 0, and a span that ends with it to the largest number.
 
-    Likewise, a span that begins with the ledger is extended to number 0.
+    No commit has written rows there.
     """
     first = SequenceNumber(0) if span.first == ledger.first else span.first
     return Span(first, LAST_NUMBER if span.last == ledger.checkpoint else span.last)
-
-
-def _unaccounted(id: PartitionId, span: Span, one: RowCount) -> LedgerFault:
-    text = f"{one.unaccounted} of {one.rows} rows in {one.table} are not from a commit that covers their number"
-    return LedgerFault(id, "rows", span.first, span.last, text)
-
-
-def _of_commit(id: PartitionId, one: CommitRows) -> LedgerFault:
-    kind: FaultKind = "rows_missing" if one.rows < one.appended else "rows_added"
-    text = f"commit {one.commit_number} ({one.kind}) appended {one.appended} rows, but the tables hold {one.rows}"
-    return LedgerFault(id, kind, one.first, one.last, text)
-
-
-def _of_letter(id: PartitionId, one: LetteredRow) -> LedgerFault:
-    text = f"letter {one.sequence_number} is {one.status}, but {one.table} has rows of its event"
-    return LedgerFault(id, "letters", one.sequence_number, one.sequence_number, text)

@@ -58,7 +58,7 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """A commit that appended more or fewer rows than the tables hold; rows that replays retracted are counted too."""
+    """A commit that appended more or fewer rows than the tables hold. `rows` counts retracted rows too."""
 
     commit_number: int
     kind: str
@@ -82,7 +82,7 @@ FIRST, NO_NUMBER = SequenceNumber(0), SequenceNumber(-1)
 
 @dataclass(frozen=True, slots=True)
 class RangeSum(Outcomes):
-    """The sum of the ranges of a partition up to a commit; `rows` counts the rows of its commits that were read."""
+    """The sum of the ranges of a partition up to a commit. `rows` counts the ledger rows that were read."""
 
     commit_number: int = 0
     first: SequenceNumber = FIRST
@@ -97,7 +97,7 @@ class RangeSum(Outcomes):
     rows: int = 0
 
     def plus(self, piece: "RangeSum") -> "RangeSum":
-        """Return this sum and that of the commits after it."""
+        """Return the sum of these commits and of the commits after them."""
         added = {name: getattr(self, name) + getattr(piece, name) for name in (*COUNTS, "holes", "rows")}
         first = self.first if self.commits else piece.first
         return RangeSum(piece.commit_number, first, max(self.last, piece.last), **added)

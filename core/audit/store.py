@@ -44,7 +44,7 @@ class AuditStore:
         return found, first or 0, last or 0
 
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
-        """Return every partition that a table names, in order of number, with these tables; open gaps do not count."""
+        """Return every partition that a table names, in order of number, with these tables. Open gaps do not count."""
         traces: dict[PartitionId, tuple[str, ...]] = {}
         after = ""
         while following := self._next_partitions(after):
@@ -68,7 +68,7 @@ class AuditStore:
         return LedgerEnds(self._stream.stream.partition(partition_id), *(found[0] if found else _NO_ENDS))
 
     def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
-        """Return the last commit up to `last` that has a row, else the next one that has; None when there is none."""
+        """Return the last commit up to `last` that has a row, else the next commit that has a row, or None."""
         found = self._stream.ask("find_piece_end", partition_id=partition_id, **Commits(after, last).ends)
         return found[0][0] if found else None
 
@@ -81,7 +81,7 @@ class AuditStore:
         return RangeSum(commits.last, *found[0])
 
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
-        """Return the totals of a partition; None without a checkpoint."""
+        """Return the totals of a partition, or None without a checkpoint."""
         found = self._stream.ask("read_totals", partition_id=partition_id)
         return decoder(CheckpointTotals)(found[0]) if found else None
 
@@ -99,8 +99,7 @@ class AuditStore:
         return self._stream.ask(statement, partition_id=partition_id, **{"most": FAULT_LIMIT, **values})
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
-        """Count the letters that replays recorded as made from events that were no letters before, how many of them
-        exist, and how many the checkpoint counts."""
+        """Count the letters that replays have made of events, as recorded, as they exist, and by the checkpoint."""
         found = self._stream.ask("count_replay_letters", partition_id=partition_id)
         made, exist, counted = found[0] if found else (0, 0, None)
         return made, exist, counted
@@ -178,7 +177,7 @@ def _held(number: SequenceNumber) -> Told:
 
 
 def _attempts(number: SequenceNumber, status: str, attempts: int, newest: int, newest_status: str | None) -> Told:
-    """Tell of a letter whose attempts do not lead to its status; `newest_status` is that of the last one, if any."""
+    """Tell of a letter whose attempts do not lead to its status. The last attempt left it `newest_status`."""
     text = f"letter {number} is {status}, but its last attempt left it {newest_status}"
     if attempts != newest:
         text = f"letter {number} has {attempts} attempts, but the last one is attempt {newest}"

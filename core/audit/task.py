@@ -29,7 +29,7 @@ class AuditAsked:
 
 @dataclass(frozen=True, slots=True)
 class AuditKind(Kind):
-    """The audits of one stream. `audit_partition` works until a time; both functions return their findings as JSON."""
+    """The audits of one stream. `audit_partition` works until a time. Both functions return their findings as JSON."""
 
     database: Database
     audit_partition: Callable[[AuditAsked, PartitionId, datetime], str]

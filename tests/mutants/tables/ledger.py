@@ -60,8 +60,8 @@ MUTANTS = (
         ),
         (
             "a commit without a row passes the audit",
-            "yield from _missing_commits(store, id, commits, piece)",
-            "yield from ()",
+            "if piece.rows != commits.last - commits.after:",
+            "if piece.rows < 0:",
         ),
         (
             "outcomes that do not sum to the numbers pass the audit",
