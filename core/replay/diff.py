@@ -2,12 +2,12 @@
 
 The diff of an event is JSON: `outcome` (written, filtered, dead_lettered, held), `error` of a letter, and the lists
 `added` and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in
-one appended table are compared in order; a state is compared with the current state of its key. Where a column orders
-the states, it is compared with the one that the earlier pieces of the dry run would leave.
+one appended table are compared in order. A state is compared with the current state of its key. Where a column orders
+the states, it is compared with the state that the earlier pieces of the dry run would leave.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -17,7 +17,7 @@ from typing import Any
 from core.model.events import SequenceNumber
 from core.model.property_values import readable
 from core.model.rows import ReferenceKey, Row, row_table
-from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, RetractedRow, StandingState
+from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 
 SHOWN = 1_000  # events of a partition whose diff is stored; the counts cover all events
 
@@ -54,11 +54,15 @@ def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States
 
     `standing` has the states of the keys that the commit writes, as they were before the commit.
     """
-    changes = dict(_changes(commit, rehearsal, standing))
+    changes = _changes(commit, rehearsal, standing)
     plain = [one for one in rehearsal.retracted if not row_table(type(one.row)).newest_by]
     ordered = commit.new_states(ordered=True)
     states = {key: new for key, new in ordered.items() if key not in standing or standing[key].gives_way_to(new)}
     taken = [stands for key in states if (stands := standing.get(key)) is not None and stands.written_by is not None]
+    numbers = set(commit.numbers)
+    rewritten = [one for one in plain if row_table(type(one.row)).key and one.sequence_number in numbers]
+    first = commit.progress.range.span.first  # the count of the states of the range has these states
+    left = [one for one in taken if one.written_by is not None and one.written_by >= first and not one.is_rehearsed]
     room = max(0, SHOWN - commit.progress.report.events_changed)
     counts = replace(
         commit.counts,
@@ -69,7 +73,7 @@ def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States
         rows_added=sum(len(change.added) for change in changes.values()),
         rows_removed=sum(len(change.removed) for change in changes.values()),
         rows_changed=sum(len(change.changed) for change in changes.values()),
-        states_rewritten=_rewritten(commit, plain) + sum(_is_left(one, commit) for one in taken),
+        states_rewritten=len(rewritten) + len(left),
     )
     return RehearsedPiece(commit, counts, tuple(_shown(commit, dict(list(changes.items())[:room]))), states)
 
@@ -79,10 +83,17 @@ def document(row: Row) -> Document:
     return {name: _plain(getattr(row, name)) for name in row_table(type(row)).columns}
 
 
-def _changes(
-    commit: ReplayCommit, rehearsal: Rehearsal, standing: States
-) -> Iterator[tuple[SequenceNumber, _RowChange]]:
-    before, after = _retracted(rehearsal), _appended(commit)
+def _changes(commit: ReplayCommit, rehearsal: Rehearsal, standing: States) -> dict[SequenceNumber, _RowChange]:
+    """Return the changes of each event that would change, by its sequence number."""
+    before: dict[SequenceNumber, RowsByTable] = {}
+    for one in sorted(rehearsal.retracted, key=lambda one: one.ordinal):
+        if not row_table(type(one.row)).key:
+            before.setdefault(one.sequence_number, {}).setdefault(type(one.row), []).append(one.row)
+    after: dict[SequenceNumber, RowsByTable] = {}
+    for row_class, placed in commit.settled.rows.items():
+        if not row_table(row_class).key:
+            for written_by, _, row in placed:
+                after.setdefault(SequenceNumber(written_by), {}).setdefault(row_class, []).append(row)
     changes = {number: _RowChange() for number in commit.numbers}
     for number, change in changes.items():
         old, new = before.get(number, {}), after.get(number, {})
@@ -93,36 +104,7 @@ def _changes(
         stands = standing.get(key)
         if stands is None or stands.gives_way_to(state):
             changes[state.number].compare(None if stands is None else stands.row, state.row)
-    return ((number, change) for number, change in changes.items() if change)
-
-
-def _retracted(rehearsal: Rehearsal) -> dict[SequenceNumber, RowsByTable]:
-    rows: dict[SequenceNumber, RowsByTable] = {}
-    for one in sorted(rehearsal.retracted, key=lambda one: one.ordinal):
-        if not row_table(type(one.row)).key:
-            rows.setdefault(one.sequence_number, {}).setdefault(type(one.row), []).append(one.row)
-    return rows
-
-
-def _appended(commit: ReplayCommit) -> dict[SequenceNumber, RowsByTable]:
-    rows: dict[SequenceNumber, RowsByTable] = {}
-    for row_class, placed in commit.settled.rows.items():
-        if not row_table(row_class).key:
-            for number, _, row in placed:
-                rows.setdefault(SequenceNumber(number), {}).setdefault(row_class, []).append(row)
-    return rows
-
-
-def _is_left(standing: StandingState, commit: ReplayCommit) -> bool:
-    """Return True for a state that the count of the states of the range has."""
-    is_within = standing.written_by is not None and standing.written_by >= commit.progress.range.span.first
-    return is_within and not standing.is_rehearsed
-
-
-def _rewritten(commit: ReplayCommit, retracted: Sequence[RetractedRow]) -> int:
-    """Count the states that the replayed events had written and would write again."""
-    numbers = set(commit.numbers)
-    return sum(1 for one in retracted if row_table(type(one.row)).key and one.sequence_number in numbers)
+    return {number: change for number, change in changes.items() if change}
 
 
 def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _RowChange]) -> Iterator[EventDiff]:

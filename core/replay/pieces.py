@@ -29,7 +29,7 @@ MOST_KEYS = 1_000  # of a replay: they are stored with its request, and each eve
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """The numbers of one partition to replay; `note` says which requested numbers were left out."""
+    """The numbers of one partition to replay. `note` says which requested numbers were left out."""
 
     partition_id: PartitionId
     span: Span
@@ -83,8 +83,11 @@ MOST_GONE_RANGES = 1_000  # ranges that a partition lists; `gone` counts the num
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport(ReplayCounts):
-    """The stored report of a partition: its counts, the first ranges that are gone, how much was counted by commits
-    that a purge has removed since, and the versions of the transform that did its pieces, in order."""
+    """The stored report of a partition: its counts, and the first ranges that are gone.
+
+    The `purged` counts are from commits that a purge has removed since. The versions of the transform that did the
+    pieces are in order.
+    """
 
     gone_ranges: tuple[Span, ...] = ()
     purged_written: int = 0
@@ -101,8 +104,11 @@ class Note:
 
 
 class ReplayAsked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored request of a replay. `asked` is the range as JSON, as the person requested it; in the partitions
-    `left_out`, nothing can be replayed. With `keys`, only the events of these partition keys are replayed."""
+    """The stored request of a replay. `asked` is the range as JSON, as the person requested it.
+
+    In the partitions `left_out`, nothing can be replayed. With `keys`, only the events of these partition keys are
+    replayed.
+    """
 
     asked: str
     left_out: tuple[LeftOut, ...]
@@ -136,7 +142,7 @@ class PartitionProgress:
 
     @property
     def is_through(self) -> bool:
-        """True when no piece is left; the partition may still have to be closed."""
+        """True when no piece is left. The partition may still have to be closed."""
         return self.next_number > self.range.span.last
 
 
@@ -185,9 +191,9 @@ class Replayable:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a range that is one transaction: its events that still exist, in order; the other numbers are gone.
+    """A part of a range that is one transaction: its events that still exist, in order. The other numbers are gone.
 
-    In a replay by key, `gone` has the numbers that are gone; the events of the remaining ones have other keys.
+    In a replay by key, `gone` has the numbers that are gone. The events of the remaining numbers have other keys.
     """
 
     span: Span
@@ -207,7 +213,7 @@ class Piece:
         return self.span.length - len(self.events)
 
     def cut(self, events: int) -> tuple["Piece", "Piece | None"]:
-        """Return a piece with the first `events` events, and the rest; None as the rest when no event is left.
+        """Return a piece with the first `events` events, and the rest, or None as the rest when no event is left.
 
         A piece that has any events must be cut after at least one.
         """
@@ -234,10 +240,10 @@ class StoredEvents(Protocol):
 
 
 class PieceReader:
-    """Cuts the rest of a range into pieces; a number without a letter, a staged event or an event in the hub is gone.
+    """Cuts the rest of a range into pieces. A number without a letter, a staged event or an event in the hub is gone.
 
-    Where several sources have an event, the letter's is taken, because that is the event that failed; else the staged
-    one. With `keys`, only the events of these partition keys come into pieces.
+    Where several sources have an event, the letter's is taken, because that event has failed. After it comes the staged
+    event. With `keys`, only the events of these partition keys come into pieces.
     """
 
     def __init__(
@@ -302,7 +308,7 @@ class PieceReader:
 
 @dataclass(frozen=True, slots=True)
 class CarriedState:
-    """A state that an event of the range wrote; the events after it see it."""
+    """A state that an event of the range wrote. The events after it see the state."""
 
     number: SequenceNumber
     row: Row
@@ -315,7 +321,7 @@ class CarriedState:
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
-    """A state, and the event of this partition that wrote it; None when an event of a different partition wrote it.
+    """A state, and the event of this partition that wrote it. None: an event of a different partition wrote it.
 
     A replay replaces the state of a different partition only by a newer value of `newest_by`: numbers of two partitions
     have no common order. Between equal values, the state of a partition that `comes_first` is the older one. One that
@@ -364,7 +370,7 @@ def standing_after(carried: CarriedState, standing: StandingState | None) -> Sta
 
 @dataclass(frozen=True, slots=True)
 class ReplayCommit:
-    """All that one transaction of a replay writes; it removes the old rows of its events from the `row_classes`.
+    """All that one transaction of a replay writes. It removes the old rows of its events from the `row_classes`.
 
     Where the events of a partition key are kept in order, `opened` are its letters that later events wait for.
     `standing` are the states of the keys that a column orders, as they were before the commit. In a dry run, they are
@@ -413,7 +419,7 @@ class ReplayCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose commit number this commit raises; the checkpoint does not move."""
+        """The partition whose commit number this commit raises. The checkpoint does not move."""
         return self.state.partition
 
     @property
@@ -447,8 +453,12 @@ class ReplayCommit:
 
     @property
     def counts(self) -> ReplayCounts:
-        """The counts that are known before the write; the database counts letters and retracted rows."""
-        settled = self.settled
+        """The counts that are known before the write. The database counts letters and retracted rows."""
+        settled, lowered = self.settled, 0
+        for key, new in self.new_states(ordered=True).items():
+            stands, rank_of = self.standing.get(key), row_table(key.row_class).rank_of
+            if stands is not None and stands.written_by in new.writers:
+                lowered += rank_of(new.row) < rank_of(stands.row)
         return ReplayCounts(
             events=len(self.piece.events),
             written=settled.written,
@@ -457,20 +467,13 @@ class ReplayCommit:
             held=settled.held,
             gone=sum(one.length for one in self.piece.gone_ranges),
             rows_written=settled.rows_written,
-            states_lowered=sum(self._lowers(key, new) for key, new in self.new_states(ordered=True).items()),
+            states_lowered=lowered,
         )
-
-    def _lowers(self, key: ReferenceKey, new: NewState) -> bool:
-        stands = self.standing.get(key)
-        if stands is None or stands.written_by not in new.writers:
-            return False
-        rank_of = row_table(key.row_class).rank_of
-        return rank_of(new.row) < rank_of(stands.row)
 
 
 @dataclass(frozen=True, slots=True)
 class RetractedRow:
-    """A row that a replay removed, and its position; the ordinal of a state counts the states of its event."""
+    """A row that a replay removed, and its position. The ordinal of a state counts the states of its event."""
 
     sequence_number: SequenceNumber
     ordinal: int
@@ -488,7 +491,7 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class EventDiff:
-    """The changes to the rows of one event, as JSON; `core/replay/diff.py` describes the form."""
+    """The changes to the rows of one event, as JSON in the form that `core/replay/diff.py` describes."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber

@@ -106,6 +106,7 @@ def plan_replay(
     letters = trial.known_letters
     order = None if letters is None else KeyOrder(letters.open, letters.discarded)
     settled, now = settle(piece.events, references, _over(references, trial), order, trial.state.partition), clock.now()
+    opened = {} if order is None else order.last  # the events after the piece have to wait for its letters
     return ReplayCommit(
         job_id=trial.job_id,
         state=trial.state,
@@ -116,7 +117,7 @@ def plan_replay(
         progress=progress,
         transform_version=transform.version,
         committed_at=now,
-        opened={} if order is None else _opened_by(piece, order),
+        opened={key: one for key, one in opened.items() if one.sequence_number >= piece.span.first},
     )
 
 
@@ -125,13 +126,8 @@ def _written_by(piece: Piece, references: ReplayReferences) -> dict[ReferenceKey
     return {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
 
 
-def _opened_by(piece: Piece, order: KeyOrder) -> dict[str, OpenLetter]:
-    """Return the letters of this piece that the events after it have to wait for."""
-    return {key: letter for key, letter in order.last.items() if letter.sequence_number >= piece.span.first}
-
-
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """Return the transform over these references; it refuses the events that kill the process."""
+    """Return the transform over these references. It refuses the events that kill the process."""
 
     def rows_of(event: Event, learning: References) -> Iterable[Row]:
         if event.sequence_number in trial.crashed:

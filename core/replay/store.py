@@ -56,7 +56,7 @@ def commit_script(commit: ReplayCommit) -> Script:
 
 
 def rehearsal_script(commit: ReplayCommit) -> Script:
-    """Return the part of a piece's transaction that writes; it answers with the rows that it retracts."""
+    """Return the part of a piece's transaction that writes. It answers with the rows that it retracts."""
     answer = Step("read_retracted", place_of(commit.state), answers=True)
     steps = (*_writing_steps(commit), answer)
     return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
@@ -84,7 +84,7 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
 
 
 def close_script(task: Task, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
-    """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
+    """Return the transaction that closes a partition. It locks the job's row, and the last partition ends the job."""
     report = report_text(replace(progress.report, states_left=states_left))
     closed = Advance(progress.range.partition_id, progress.step, progress.next_number, report, is_last=True)
     ending = Ending(task.task_id, "replay", at, transform_version=task.transform_version)
@@ -103,11 +103,12 @@ def rehearsed_key(key: ReferenceKey) -> str:
 
 
 def opened_key(key: str) -> str:
-    """Return a digest of a partition key whose letter a dry run would have left open; no table has this name."""
+    """Return a digest of a partition key whose letter a dry run would have left open. No table has this name."""
     return hashlib.sha256(json.dumps(["partition key", key]).encode()).hexdigest()
 
 
 def _writing_steps(commit: ReplayCommit) -> list[Step]:
+    """Return the steps that replace the rows of the events and settle their letters: existing ones are reopened."""
     place, at = place_of(commit.state), instant_text(commit.committed_at)
     span, conflict = span_values(commit.piece.span), Ending(commit.job_id, "replay", commit.committed_at).conflict
     reach = {**place, "last_sequence_number": span["last_sequence_number"]}
@@ -127,18 +128,28 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         "done_at": at,
         "why": "",
     }
+    letters = [letter_values(letter, commit.transform_version, at) for letter in commit.settled.letters]
+    added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
+    made = Step("count_made_letters", place)
+    letter_steps = [Step("reopen_letters", touched, many=letters), added, made] if letters else []
     order, freed = _order_steps(commit, place, at)
+    recorded = {
+        **counts_of(commit.settled, commit.piece.left_alone),
+        "transform_version": commit.transform_version,
+        "invocation_id": str(commit.job_id),
+        "committed_at": at,
+    }
     return [
         Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
         *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
         *_retract_steps(commit),
         *(step for row_class in in_table_order(commit.row_classes) for step in _row_steps(row_class, commit)),
         Step("resolve_letters", resolved, counts="letters_resolved"),
-        *_letter_steps(commit, touched, at),
+        *letter_steps,
         *order,
         Step("record_attempts", attempts),
         *freed,
-        Step("record_change", {**place, **span, **_record_values(commit, at), "kind": "replay"}),
+        Step("record_change", {**place, **span, **recorded, "kind": "replay"}),
     ]
 
 
@@ -176,23 +187,6 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
     return [*steps, append] if placed else steps
 
 
-def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
-    """Return the steps that reopen existing letters and add the others."""
-    letters = [letter_values(letter, commit.transform_version, at) for letter in commit.settled.letters]
-    added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
-    made = Step("count_made_letters", place_of(commit.state))
-    return [Step("reopen_letters", touched, many=letters), added, made] if letters else []
-
-
-def _record_values(commit: ReplayCommit, at: str) -> Values:
-    return {
-        **counts_of(commit.settled, commit.piece.left_alone),
-        "transform_version": commit.transform_version,
-        "invocation_id": str(commit.job_id),
-        "committed_at": at,
-    }
-
-
 def _progress_steps(
     commit: ReplayCommit, counts: ReplayCounts, rehearsed: Sequence[tuple[str, SequenceNumber, str]] = ()
 ) -> list[Step]:
@@ -217,7 +211,7 @@ class Replays(Partitions):
     """Replays and their progress. A change of a job conflicts when its status or progress is not as expected."""
 
     def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
-        """Return the numbers of each partition that can be replayed; partitions without a commit are left out."""
+        """Return the numbers of each partition that can be replayed, except partitions without a commit."""
         found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
 
@@ -289,14 +283,16 @@ class Replays(Partitions):
         return decoded(Event, found)
 
     def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
-        """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
-        staged events, and move the progress, in one transaction; return the counts of the piece. The partition's commit
-        number is raised, but its checkpoint does not move. If the state has open keys, all open letters of the keys of
-        this piece are held and freed by their order.
+        """Replay a piece in one transaction, and return its counts.
 
-        Raises TaskConflict (the progress has moved, the job does not run, or a different replay has committed since
-        the state was read and may have opened letters) and DataRefused; neither writes anything. Raises
-        CommitOutcomeUnknown when the answer was lost.
+        The transaction retracts the rows of the events, writes their new rows and settles their letters. It also writes
+        a ledger row, removes the staged events and moves the progress. The partition's commit number is raised, but its
+        checkpoint does not move. If the state has open keys, all open letters of the keys of this piece are held and
+        freed by their order.
+
+        Raises TaskConflict or DataRefused, with nothing written, and CommitOutcomeUnknown when the answer was lost.
+        TaskConflict: the progress has moved, the job does not run, or a different replay has committed since the state
+        was read and may have opened letters.
         """
         kept = self._database.run(commit_script(commit)).kept
         return replace(commit.counts, **{name: kept[name] for name in COUNTED if name in kept})
@@ -305,7 +301,10 @@ class Replays(Partitions):
         """Do a commit except for the job's own rows, roll it back, and return its effects. Raises DataRefused."""
         done = self._database.run(rehearsal_script(commit), rehearse=True)
         classes = {row_table(row_class).name: row_class for row_class in commit.row_classes}
-        retracted = tuple(_retracted_of(row, classes) for row in done.rows)
+        retracted = tuple(
+            RetractedRow(SequenceNumber(number), ordinal, row_of_json(classes[table], columns))
+            for table, number, ordinal, columns in done.rows
+        )
         return Rehearsal(retracted, done.kept.get("letters_added", 0), done.kept["letters_resolved"])
 
     def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
@@ -347,8 +346,3 @@ def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> 
     found = row_reader(row_class)(tuple(values))
     place, own = (stream_id, partition_id), (state.stream_id, state.partition.partition_id)
     return ReferenceKey.of(found), StandingState(found, SequenceNumber(number) if place == own else None, place < own)
-
-
-def _retracted_of(row: Sequence[Any], row_classes: Mapping[str, type]) -> RetractedRow:
-    table_name, number, ordinal, columns = row
-    return RetractedRow(SequenceNumber(number), ordinal, row_of_json(row_classes[table_name], columns))

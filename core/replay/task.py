@@ -45,7 +45,7 @@ READ_MARGIN = timedelta(seconds=2)  # before the end of a slice, for a piece by 
 
 @dataclass(frozen=True, slots=True)
 class ReplayKind(Kind):
-    """The replays of one stream, and their means; `piece` is the number of events of a piece."""
+    """The replays of one stream, and their means. A piece has at most `piece` events."""
 
     stream: Stream
     store: Replays
@@ -96,7 +96,7 @@ def replay_task(order: TaskOrder, wanted: ReplayOrder, kind: ReplayKind, most_ev
 
 @dataclass(slots=True)
 class _WorkSlice:
-    """The work on one partition; `refused` maps each refused event to the database's error."""
+    """The work on one partition. `refused` maps each refused event to the database's error."""
 
     job_id: UUID
     means: ReplayKind
@@ -110,13 +110,13 @@ class _WorkSlice:
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
 
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> None:
-        """Replay piece after piece until the time is up; close the partition at its end."""
+        """Replay piece after piece until the time is up, and close the partition at its end."""
         means = self.means
         state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
         if means.letters.order == "hold_key":
             state = replace(state, open_keys=OpenKeys(None))
         self.erased = means.store.read_erased(state, means.erasure)
-        settle = self._rehearse if self.is_dry_run else self._commit
+        settle = self._rehearse if self.is_dry_run else means.store.commit_replay
         last, keys = progress.range.span.last, frozenset(job.asked.keys)
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
         if keys:
@@ -139,7 +139,7 @@ class _WorkSlice:
     def _settle(
         self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle
     ) -> PartitionProgress:
-        """Settle a piece, in parts if the database refuses it; return the progress after the piece."""
+        """Settle a piece, in parts if the database refuses it, and return the progress after the piece."""
         isolation, left = Isolation(refused=self.refused), piece
         while True:
             part, rest = left.cut(len(isolation.next_run(left.events)))
@@ -159,7 +159,8 @@ class _WorkSlice:
             isolation.note_commit(part.events)
             self.has_settled = True
             self.events += len(part.events)
-            progress = _after(progress, commit, counts)
+            report = progress.report_after(counts, commit.gone_ranges, commit.transform_version)
+            progress = progress.after(commit.next_number, report)
             if rest is None:
                 self.pieces += 1
                 return progress
@@ -186,24 +187,21 @@ class _WorkSlice:
         crashed = means.store.find_crashed(state, part.span, transform.version)
         tried = [event for event in part.events if event.sequence_number not in crashed]
         keys = reference_keys(tried, transform, state.partition)
-        known = self._known(state, keys) if keys else KnownStates()
+        place = (self.job_id, state.partition.partition_id)
+        known = KnownStates()
+        if keys:
+            known = KnownStates(self._standing(state, keys), means.store.read_carried(*place, keys))
         letters = self._known_letters(part, progress, state) if state.open_keys else None
         trial = ReplayTrial(self.job_id, state, transform, means.letters, letters, crashed)
         commit = plan_replay(part, progress, known, trial, means.clock)
         ordered = commit.new_states(ordered=True)
         if not ordered:
             return commit
-        place = (self.job_id, state.partition.partition_id)
         earlier = means.store.read_carried(*place, commit.carried) if commit.carried else {}
         carried = {
             key: one for key, one in commit.carried.items() if key not in earlier or not earlier[key].is_newer(one)
         }
         return replace(commit, standing=self._standing(state, ordered), carried=carried)
-
-    def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:
-        store = self.means.store
-        carried = store.read_carried(self.job_id, state.partition.partition_id, keys)
-        return KnownStates(self._standing(state, keys), carried)
 
     def _standing(self, state: PartitionState, keys: Collection[ReferenceKey]) -> Mapping[ReferenceKey, StandingState]:
         """Read the current states. A dry run sees those that a column orders as its earlier pieces would leave them."""
@@ -224,9 +222,6 @@ class _WorkSlice:
             found.update(store.find_opened(self.job_id, state.partition.partition_id, keys))
         return KnownLetters(found, store.find_discarded(state, part.span) if keys else frozenset())
 
-    def _commit(self, commit: ReplayCommit) -> ReplayCounts:
-        return self.means.store.commit_replay(commit)
-
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
         """Run a commit, roll it back, and store the changes that it would make."""
         store = self.means.store
@@ -235,10 +230,3 @@ class _WorkSlice:
         rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), {**standing, **commit.standing})
         store.note_rehearsal(rehearsed)
         return rehearsed.counts
-
-
-def _after(progress: PartitionProgress, commit: ReplayCommit, counts: ReplayCounts) -> PartitionProgress:
-    """Return the progress after a commit."""
-    return progress.after(
-        commit.next_number, progress.report_after(counts, commit.gone_ranges, commit.transform_version)
-    )
