@@ -1,9 +1,9 @@
-// Letters by status and by cause, then one by one: the event, its history, and the moves that an operator can make.
+// The letters: lists, causes, one letter, and the redrives that try them again.
 
-import { get } from "./api.js";
-import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, isNarrow, ledgerAt, letterAt,
-  messageOf, pager, plural, positionOf, table, wordOf } from "./dom.js";
-import { MOVES, moveAll, order, redrivesCard } from "./redrives.js";
+import { get, open, tried } from "./api.js";
+import { confirm } from "./confirm.js";
+import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, grouped,
+  isNarrow, ledgerAt, letterAt, messageOf, pager, plural, positionOf, renew, table, taskAt, wordOf } from "./dom.js";
 import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
@@ -278,3 +278,75 @@ function historyCard(history) {
     : el("p", { class: "quiet" }, "Nothing has happened to it since it failed."));
 }
 
+const LISTED = 5;
+/** A move: its words, and the statuses of the letters that it may take. */
+const MOVES = {
+  retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
+    text: (number) =>
+      `${plural(number, "letter")} will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
+  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
+    from: ["waiting", "retrying", "held", "exhausted"],
+    text: (number) =>
+      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered.` },
+};
+
+/** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
+async function order(move, chosen, number, again, rate = null) {
+  const [how, id] = [MOVES[move], crypto.randomUUID()];
+  let made = null;
+  const act = async (expected, reason) => {
+    const limit = rate?.value.trim() ? { per_second: Number(rate.value) } : {};
+    made = await open("redrive", { move, ...chosen, expected_count: expected, reason, ...limit }, id);
+    return isOver(made) ? outcome(made) : "The task goes on";
+  };
+  const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];
+  if (!await confirm({ ...how, number, act, more })) return;
+  if (isOver(made) && (move === "discard" || number === 1)) await again();
+  else location.hash = taskAt(made); // it shows how the tries end
+}
+
+const isOver = (made) => made.ended_at !== null;
+const outcome = (made) => [`${plural(made.moved, "letter")} ${MOVES[made.move].done}`,
+  made.unmoved ? `${count(made.unmoved)} had changed and were not moved` : "",
+  made.status === "done" ? "" : `the task is ${made.status}`].filter(Boolean).join("; ");
+
+/** Show the newest redrives, if there are some. */
+async function redrivesCard(tasksTable) {
+  const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
+  return jobs.length ? card("Redrives", el("details", { open: !isNarrow() },
+    el("summary", {}, `The last ${jobs.length === 1 ? "one" : count(jobs.length)}`), tasksTable("Redrives", jobs))) : "";
+}
+
+/** Offer to move all letters of a filter, after a preview. */
+function moveAll(chosen, groups, again, canRetry) {
+  const preview = el("div", { "aria-live": "polite" });
+  const look = (move) => tried(preview, async () => {
+    const found = await get("dead-letters/preview", { ...chosen, move });
+    renew(preview, previewed(found, move, chosen, groups, again));
+  });
+  const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
+  return el("div", {}, "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
+      : el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
+        button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))),
+    preview);
+}
+
+/** Show what would be moved, and a button that asks for the count and the reason. */
+function previewed(found, move, chosen, groups, again) {
+  const { word, grave, text } = MOVES[move];
+  const messages = new Map(groups.map((one) => [one.fingerprint, one.template]));
+  const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
+  const columns = [
+    ["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) },
+      messages.get(one.fingerprint) ?? `${one.error_type} (${one.fingerprint})`), "wide"],
+    ["Class", (one) => badge(one.error_class)],
+    ["Letters", (one) => count(one.letters), "amount"],
+  ];
+  if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
+  return el("div", { id: "preview" },
+    el("p", {}, text(found.count)),
+    table("Causes of the letters", columns, found.causes),
+    el("div", { class: "row" }, button(`${word} ${count(found.count)}`,
+      () => order(move, { filter: chosen }, found.count, again, rate),
+      { class: grave ? "grave" : "main", id: "redrive-start" })));
+}

@@ -1,11 +1,9 @@
-// The first screen: what needs an operator, the balance of the ledger with the numbers that prove it, lag and rate, the partitions.
+// The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
-import { get, open, repeat } from "./api.js";
-import { ago, badge, button, card, count, duration, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
-  table, taskAt, wordOf } from "./dom.js";
-import { minutesOfApp, overTime } from "./history.js";
-import { faulty, needs, stops } from "./needs.js";
-import { byPartition } from "./partitions.js";
+import { get, open, repeat, seldom } from "./api.js";
+import { ago, badge, button, capital, card, count, duration, el, facts, fault, grouped, instant, letterAt, numbersOf,
+  plural, positionOf, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
+import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
 
 const EVERY_MS = 2000;
@@ -162,4 +160,254 @@ function audited(done) {
     done.complete ? null : el("p", {}, "The time was over before all ranges were read. Tick “the rows too”: a task has more time."),
     facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
     done.faults.length ? table("Faults", columns, done.faults) : null);
+}
+
+const LATE_SECONDS = 300; // as the alert `lag` by default
+const FEW = 3; // partitions of a line that are named
+const SHOWN = 8; // partitions of a row that are named
+
+// A reason of stops: what it means, and what to do.
+const STOPS = {
+  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
+  outage: "Most events of a batch fail, so nothing of it is written. Repair what the events need, such as a table or a service, or deploy the last version that worked: the next attempt ends the stop.",
+  store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it.",
+  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
+  held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones.",
+};
+
+/** Return the newest run of each aggregate, if its rows differ from the ledger. */
+const faulty = (runs) => [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()]
+  .map(([newest]) => newest).filter((one) => one.quality.fault);
+
+/** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
+function matters(status, runs) {
+  const found = [];
+  const reasons = Map.groupBy(status.partitions.flatMap((one) => one.stops), (one) => one.reason);
+  const uneven = status.partitions.filter((one) => !one.balanced);
+  if (!status.ledger_balanced || uneven.length) {
+    const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
+    found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
+  }
+  for (const [reason, stops] of reasons) {
+    found.push(["bad", `${namedOf(stops)} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded", STOPS[reason]]);
+  }
+  const standing = status.standing.filter(({ partition_id: id }) => !status.partitions.some((one) => one.partition_id === id && one.stops.length));
+  if (standing.length) {
+    const faults = [...new Set(standing.map((one) => one.fault).filter(Boolean))];
+    const why = faults.length ? ` The last error of its batches: ${faults.join(", ")}.` : "";
+    const verb = standing.length === 1 ? "stands" : "stand";
+    found.push(["bad", `${namedOf(standing)} ${verb}`, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${instant(standing.map((one) => one.since).sort()[0]).textContent}.${why}`]);
+  }
+  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. Error: ${status.hub_fault}`]);
+  for (const run of faulty(runs)) {
+    found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
+  }
+  const { exhausted } = status.letters;
+  if (exhausted) {
+    const verb = exhausted === 1 ? "needs" : "need";
+    found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open"]);
+  }
+  const late = status.partitions.filter((one) => one.lag_seconds >= LATE_SECONDS && one.stops.length === 0
+    && !standing.some(({ partition_id: id }) => id === one.partition_id));
+  if (late.length) {
+    const longest = Math.max(...late.map((one) => one.lag_seconds));
+    const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
+      : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
+    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag", "Events are written late, but none is lost. Check whether the lag grows."]);
+  }
+  if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
+  return found;
+}
+
+const idsOf = (stops) => [...new Set(stops.map((one) => one.partition_id))];
+
+/** Name partitions at the beginning of a sentence: a few by their ids, more by their count. */
+function namedOf(stops) {
+  const ids = idsOf(stops);
+  return ids.length > FEW ? plural(ids.length, "partition") : `Partition${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
+}
+
+/** Fill a place with what needs an operator; else with "All is well", or how to send the first event. It is filled again
+ * only when something has changed, so that it is read aloud once. */
+function needs(place, status, runs = []) {
+  const found = matters(status, runs);
+  const now = JSON.stringify(found);
+  if (place.dataset.of === now) return;
+  place.dataset.of = now;
+  place.replaceChildren(el("div", { class: "lead" }, found.length ? found.map(line) : first(status)));
+}
+
+const first = (status) => el("div", { class: "matter" },
+  el("p", { class: "words" }, "No event has arrived yet"),
+  el("p", {}, `Send the first one to the hub ${status.event_hub}. A local run brings its own events: `,
+    el("code", {}, "make run"), "; your own from a file, with the room that takes them: ",
+    el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), "."));
+
+function line([tone, words, to, word, heading, detail]) {
+  const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
+    : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
+  return el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words), go,
+    heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, "Runbook") : null,
+    detail ? el("p", { class: "detail" }, detail) : null);
+}
+
+function reveal(at) {
+  const place = document.querySelector(at);
+  for (const one of place?.querySelectorAll("#troubled") ?? []) one.open = true;
+  place?.scrollIntoView({ block: "center" });
+  (place?.querySelector("button") ?? place)?.focus({ preventScroll: true });
+}
+
+/** Show which partitions are stopped, a row for each reason; nothing where none is. */
+function stops(status) {
+  const found = status.partitions.flatMap((one) => one.stops);
+  if (found.length === 0) return null;
+  const alike = [...Map.groupBy(found, (one) => one.reason).values()];
+  const columns = [
+    ["Partitions", (group) => named(group, status.partitions.length)],
+    ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
+    ["Since", (group) => ago(group.map((one) => one.stopped_at).sort()[0])],
+    ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
+    ["Detail", detailOf, "wide"],
+  ];
+  const still = idsOf(found).length;
+  return card("Stopped partitions",
+    el("p", { class: "bad", id: "stopped", tabindex: -1 }, still === 1 ? "1 partition is stopped: its events are neither read nor written."
+      : `${count(still)} partitions are stopped: their events are neither read nor written.`),
+    table("Stopped partitions", columns, alike));
+}
+
+/** The one error of the stops of a reason, or each with its partition. */
+function detailOf(group) {
+  if (group.length === 1) return group[0].detail;
+  if (new Set(group.map(alikeIn)).size === 1) return `The same error: ${alikeIn(group[0])}`;
+  return group.slice(0, SHOWN).map((one) => el("p", {}, `Partition ${one.partition_id}: ${alikeIn(one)}`));
+}
+
+/** The detail without the name of its partition. */
+function alikeIn({ detail, partition_id: id }) {
+  const [place, ...words] = (detail ?? "").split(": ");
+  return place.endsWith(`/${id}`) ? words.join(": ") : detail ?? "";
+}
+
+function named(group, all) {
+  const ids = idsOf(group);
+  if (ids.length === all && all > SHOWN) return `all ${all}`;
+  const more = ids.length > SHOWN ? `, and ${ids.length - SHOWN} more` : "";
+  return `${ids.slice(0, SHOWN).join(", ")}${more}`;
+}
+
+const MOST = 8; // partitions in trouble that are not folded
+
+/** List the troubles of a partition, the gravest first: [rank, words, tone]. A healthy partition has none. */
+function troublesOf(one, standing) {
+  return [
+    [0, one.balanced ? "" : "not balanced", "bad"],
+    [1, one.stops.length ? "stopped" : standing.has(one.partition_id) ? "stands" : "", "bad"],
+    [2, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
+    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", "warn"],
+  ].filter(([, words]) => words);
+}
+
+/** Return true if the hub's end was read before the checkpoint advanced: the end is then older than the checkpoint. */
+const isOlder = (one) => one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint);
+
+function byPartition(status) {
+  const now = Date.parse(status.at);
+  const end = (one) => [grouped(one.hub_end),
+    isOlder(one) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
+  const columns = [
+    ["Partition", (one) => one.partition_id],
+    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount"],
+    ["Hub's end", end, "amount"],
+    ["Lag", (one) => count(one.lag), "amount"],
+    ["Behind", (one) => duration(one.lag_seconds), "amount"],
+    ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
+    ["Accounted", (one) => count(one.accounted), "amount"],
+    ["Letters", (one) => count(one.dead_lettered), "amount"],
+  ];
+  const standing = new Set(status.standing.map((one) => one.partition_id));
+  const trouble = ["Trouble", (one) => troublesOf(one, standing).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
+  const inTrouble = [columns[0], trouble, ...columns.slice(1)];
+  const rank = (one) => troublesOf(one, standing)[0][0];
+  const [bad, healthy] = [true, false].map((isBad) =>
+    status.partitions.filter((one) => (troublesOf(one, standing).length > 0) === isBad));
+  bad.sort((one, other) => rank(one) - rank(other)); // a stable sort: by partition within a rank
+  return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
+    el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, MOST)) : null),
+    folded("troubled", `${plural(bad.length - MOST, "more partition")} in trouble`, "More partitions in trouble", inTrouble, bad.slice(MOST)),
+    folded("healthy", `${plural(healthy.length, "partition")} healthy`, "Partitions", columns, healthy));
+}
+
+const folded = (id, words, label, columns, entries) => (entries.length
+  ? el("details", { id }, el("summary", {}, words), table(label, columns, entries)) : null);
+
+const MINUTES = 180;
+const BREAK_MS = 150_000; // a line ends where no watch came for longer than this
+
+/** Return a reader of the minutes; a fault is in `fault`, beside older minutes. */
+const minutesOfApp = () => seldom(async ({ minutes }) => {
+  try {
+    return { minutes: (await get("status/history", { minutes: MINUTES })).minutes, fault: null };
+  } catch (problem) {
+    return { minutes, fault: problem.detail ?? String(problem) };
+  }
+}, { minutes: [], fault: null });
+
+/** Return the panels of lag and rate over time; `lag` is that of this moment, null where the hub does not answer. */
+function overTime({ minutes, fault }, lag) {
+  const points = (name) => minutes.filter((one) => one[name] !== null)
+    .map((one) => ({ at: Date.parse(one.at), value: one[name] }));
+  const lags = points("lag");
+  const rates = points("rate");
+  const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
+  const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
+  const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
+  const none = lags.length || lag === null ? null : el("p", { class: "quiet" }, "The chart begins after the first minute.");
+  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
+  return [
+    card("Lag", el("p", { class: "now lag" }, lag === null ? "Lag unknown: the hub does not answer" : `${plural(lag, "event")} behind`),
+      chart("lag", lags, count, BREAK_MS), none, late, faulty),
+    card("Rate", el("p", { class: "now rate" }, rate), chart("rate", rates, perSecond, BREAK_MS)),
+  ];
+}
+
+const perSecond = (rate) => `${count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))} events/s`;
+
+const WIDTH = 600;
+const HEIGHT = 150;
+
+/** Draw [{at, value}] with axes: `words` writes a value; the line breaks between points that are further apart than
+ * `apart`. Null without a point. */
+function chart(name, points, words, apart = Infinity) {
+  if (points.length === 0) return null;
+  const [from, to] = [points[0].at, points.at(-1).at];
+  const top = rounded(Math.max(1, ...points.map((point) => point.value)));
+  const place = ({ at, value }) =>
+    `${((at - from) / Math.max(1, to - from) * WIDTH).toFixed(1)},${(HEIGHT - value / top * HEIGHT).toFixed(1)}`;
+  const lines = pieces(points, apart).map((piece) =>
+    svg("polyline", { class: name, points: [...piece, piece.at(-1)].map(place).join(" ") })); // one point is a dot
+  const view = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+  return el("figure", { class: "plot", role: "img", "aria-label": `${name}: at most ${words(top)}` },
+    el("div", { class: "up" }, [top, top / 2, 0].map((value) => el("span", {}, words(value)))),
+    svg("svg", { class: "chart", ...view },
+      [0, 0.5, 1].map((share) => svg("line", { x1: 0, x2: WIDTH, y1: share * HEIGHT, y2: share * HEIGHT })), lines),
+    el("div", { class: "across" }, [from, (from + to) / 2, to].map((at) => el("span", {}, clock(at)))));
+}
+
+const clock = (at) => `${new Date(at).toISOString().slice(11, 16)} UTC`;
+
+/** The next number above that is 1, 2 or 5 times a power of ten. */
+function rounded(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
+}
+
+function pieces(points, apart) {
+  const found = [];
+  for (const point of points) {
+    if (found.length && point.at - found.at(-1).at(-1).at <= apart) found.at(-1).push(point);
+    else found.push([point]);
+  }
+  return found;
 }

@@ -1,13 +1,157 @@
-// Tasks: what takes longer than one request. The list of them, the form of a new replay, and one with its progress.
+// The tasks of operators: the list, one task, and the words of each kind.
 
-import { get, post, Problem, tried } from "./api.js";
-import { audit } from "./audits.js";
+import { get, open, post, Problem, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, capital, card, choice, count, dated, el, facts, fault, field, pager, renew, table, taskAt } from "./dom.js";
-import { erasure, erasuresCard } from "./erasures.js";
-import { purge, purgesCard } from "./purges.js";
-import { redrive } from "./redrives.js";
+import { ago, badge, button, capital, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, inOrder,
+  numbersOf, pager, plural, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
+
+const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
+  : `${count(done)} of ${count(total)}`);
+
+/** Say which letters were chosen; a cause is a link, because its name is a hash. */
+function chosenOf(found) {
+  if (found.filter === null) return plural(found.total, "selected letter");
+  const { fingerprint: cause, ...others } = found.filter;
+  const said = Object.entries(others).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
+  if (!cause) return said || "all letters";
+  return [el("a", { href: causeAt(cause) }, "those of one cause"), said ? `, ${said}` : ""];
+}
+
+const isTrying = (found) => found.outcome?.result === "not_tried";
+
+/** Say what became of the letters that a retry moved. */
+function outcomeOf({ outcome, moved }) {
+  if (!outcome) return null;
+  const some = outcome.letters < moved ? `of ${plural(outcome.letters, "letter")}: ` : "";
+  return el("p", { id: "outcome" }, badge(outcome.result), ` ${some}${outcome.words}`);
+}
+
+const redrive = {
+  status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
+  result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
+  goesOn: isTrying,
+  notes: outcomeOf,
+  stays: "the letters that it moved stay moved",
+  title: (found) => capital(found.move),
+  done: (found) => share(found.done, found.total),
+  facts: (found) => [[["Moved", count(found.moved)], ["Changed before, not moved", count(found.unmoved)],
+    ["Letters", chosenOf(found)],
+    ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
+};
+
+const mono = (text) => el("span", { class: "mono" }, text);
+
+/** Offer a dry run. */
+function purgesCard() {
+  const trouble = el("div", {});
+  const start = button("Count old rows", async () => {
+    start.disabled = true;
+    const counts = async () => { location.hash = taskAt(await open("purge", { reason: "a dry run from the operator's page" })); };
+    start.disabled = await tried(trouble, counts);
+  }, { id: "purge-count" });
+  return card("Purges", el("p", { class: "quiet" }, "A dry run counts the rows that are older than ", mono("PURGE_DAYS"),
+    " says, and deletes nothing. ", mono("bin/hubledger purge start"), " deletes them, and each day ", mono("PURGE_DAILY"), "."),
+  el("div", { class: "row actions" }, start), trouble);
+}
+
+const purge = {
+  stays: "the rows that it deleted stay deleted",
+  title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge"),
+  done: (found) => `${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"}`,
+  facts: (found) => [[["Parts done", counted(found)],
+    ["Older than, in days", Object.entries(found.older_than_days).map(([name, days]) => `${name} ${days}`).join(", ")]]],
+  more: (found) => {
+    const tables = found.tables.filter((one) => one.rows || one.notes.length);
+    return [tables.length ? card("By table", table("Tables of the purge", [
+      ["Table", (one) => el("span", { class: "mono" }, one.table)],
+      ["Rows", (one) => count(one.rows), "amount"],
+      ["Bytes", (one) => count(one.bytes), "amount"],
+      ["Oldest", (one) => dated(one.oldest)],
+      ["What stays", (one) => one.notes.join("; "), "wide"],
+    ], tables)) : null];
+  },
+};
+
+const NONE = { task: null, names: "", reason: "" };
+let lastCount = NONE; // the last dry run: the form is filled with it when the operator comes back
+
+/** The form of an erasure. A dry run comes first; then the same subjects can be erased, after one more question. */
+function erasuresCard() {
+  const names = el("textarea", { name: "subjects", rows: 3, cols: 40, required: true, autocomplete: "off", spellcheck: "false" });
+  const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
+  const trouble = el("div", {});
+  const subjects = () => [...new Set(names.value.split("\n").map((one) => one.trim()).filter(Boolean))];
+  const begin = async (dryRun, why) => {
+    const task = await open("erasure", { subjects: subjects(), reason: why, dry_run: dryRun });
+    lastCount = dryRun ? { task: task.task_id, names: names.value, reason: reason.value } : NONE;
+    location.hash = taskAt(task);
+  };
+  const countFirst = async (event) => {
+    event.preventDefault();
+    await tried(trouble, () => begin(true, reason.value.trim()));
+  };
+  const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
+    text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,
+    act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
+  const erase = button("Erase", forGood, { id: "erasure-erase", class: "grave" });
+  const check = () => { erase.disabled = lastCount === NONE || names.value !== lastCount.names; };
+  [names.value, reason.value] = [lastCount.names, lastCount.reason];
+  names.addEventListener("input", check);
+  check();
+  return card("Forget a person", el("p", { class: "quiet" },
+    "A subject is a partition key, or a value of the column that your app names as its subject. Count first, which changes nothing. Then erase what was counted."),
+  el("form", { class: "row", onsubmit: countFirst }, field("Subjects, one a line", names),
+    field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"), erase), trouble);
+}
+
+const erasure = {
+  stays: "what it has erased stays erased",
+  title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
+  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
+  facts: (found) => [[["Subjects", count(found.subjects)], ["Parts done", counted(found)]],
+  [["Staged events", count(found.staged)], ["Rows that replays had removed", count(found.retracted)],
+    ["Events in dry runs", count(found.diffs)]]],
+  notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
+  actions: (found) => (found.status === "done" && found.task_id === lastCount.task ? el("a", { href: "#/tasks" }, "Erase what was counted") : null),
+  more: (found) => {
+    const tables = Object.entries(found.tables);
+    return [tables.length ? card("By table", table("Tables of the erasure", [
+      ["Table", ([name]) => el("span", { class: "mono" }, name)],
+      ["Rows", ([, rows]) => count(rows), "amount"]], tables)) : null,
+    card("Partitions", table("Partitions of the erasure", [["Partition", (one) => one.partition_id],
+      ["Next number", (one) => grouped(one.next), "amount"], ["Up to", (one) => grouped(one.last), "amount"]], inOrder(found.partitions)))];
+  },
+};
+
+const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : "no fault so far");
+
+const audit = {
+  stays: "it has changed nothing",
+  title: () => "Audit of the ledger",
+  status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
+  result: (found) => (found.ended_at ? verdict(found).replace(" so far", "") : null),
+  done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}`,
+  facts: (found) => [[["Found", verdict(found)], ["Numbers accounted for", count(found.accounted)],
+    ["Complete", found.complete ? "yes" : "not yet"]]],
+  notes: (found) => (found.partitions.some((one) => one.rows?.complete === false)
+    ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null),
+  more: (found) => [
+    found.faults.length ? card("Faults", table("Faults", [
+      ["Partition", (one) => one.partition_id],
+      ["Kind", (one) => badge(one.kind)],
+      ["Numbers", numbersOf],
+      ["What is wrong", (one) => one.detail, "wide"],
+    ], found.faults)) : null,
+    found.partitions.length ? card("By partition", table("Partitions", [
+      ["Partition", (one) => one.partition_id],
+      ["Numbers", numbersOf],
+      ["Commits", (one) => count(one.commits), "amount"],
+      ["Letters", (one) => count(one.letters), "amount"],
+      ["State", (one) => badge(one.balanced ? "balanced" : "not balanced")],
+    ], inOrder(found.partitions))) : el("p", { class: "quiet" }, "No partition has been audited yet."),
+  ],
+};
 
 const EVERY_MS = 1000;
 const PAGE = 20;
