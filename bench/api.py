@@ -84,7 +84,7 @@ def _start_worker(path: Path) -> None:
 def _audit_as_a_task(partition_id: PartitionId | None = None) -> None:
     """Audit a partition, or all, without a limit of time."""
     from handlers.app import app
-    from handlers.operations.audit_findings import audited_partitions, verified
+    from handlers.operations.audits import audited_partitions, verified
 
     for id in audited_partitions(app(), partition_id):
         assert verified(app())(id, datetime.max.replace(tzinfo=UTC))[0] == 0

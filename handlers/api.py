@@ -22,7 +22,7 @@ OWN = (
     Route("GET", "status/history", COUNTING, "status.status_history"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger", READING, "ledger.find_commits"),
-    Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
+    Route("GET", "ledger/audit", READING, "audits.audit_ledger"),
     Route("GET", "dead-letters", READING, "letters.list_letters"),
     Route("GET", "dead-letters/groups", READING, "letters.group_letters"),
     Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),

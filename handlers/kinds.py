@@ -10,12 +10,12 @@ from core.tasks.run import Kind
 from core.tasks.statuses import TaskKind
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest
 from handlers.app import App
-from handlers.operations import audit, audit_findings, erasures, purges, redrives, replays
-from handlers.operations.audit_shapes import AuditJobAnswer, AuditShape
-from handlers.operations.erasure_shapes import ErasureAnswer, ErasureShape
-from handlers.operations.purge_shapes import PurgeAnswer, PurgeShape
-from handlers.operations.redrive_shapes import RedriveAnswer, RedriveShape
-from handlers.operations.replay_shapes import ReplayAnswer, ReplayShape
+from handlers.operations import audits, erasures, purges, redrives, replays
+from handlers.operations.audits import AuditJobAnswer, AuditShape
+from handlers.operations.erasures import ErasureAnswer, ErasureShape
+from handlers.operations.purges import PurgeAnswer, PurgeShape
+from handlers.operations.redrives import RedriveAnswer, RedriveShape
+from handlers.operations.replays import ReplayAnswer, ReplayShape
 from handlers.operations.task_shapes import TaskShape
 
 
@@ -39,7 +39,7 @@ KINDS: Mapping[TaskKind, KindOfApp] = {
         redrives.kind, RedriveShape, RedriveAnswer, redrives.request, redrives.shown, redrives.listed, redrives.at_once
     ),
     "purge": KindOfApp(purges.kind, PurgeShape, PurgeAnswer, purges.request, purges.shown),
-    "audit": KindOfApp(audit.kind, AuditShape, AuditJobAnswer, audit.request, audit_findings.shown),
+    "audit": KindOfApp(audits.kind, AuditShape, AuditJobAnswer, audits.request, audits.shown),
     "erasure": KindOfApp(erasures.kind, ErasureShape, ErasureAnswer, erasures.request, erasures.shown),
 }
 ANY_TASK: Any = Union[tuple(one.answer for one in KINDS.values())]  # noqa: UP007 - it is computed

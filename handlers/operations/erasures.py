@@ -1,21 +1,64 @@
-"""An erasure as a task: make it of a request, and show it."""
+"""An erasure as a task: its request and answer, the task that it makes, and how it is shown."""
 
 import time
 from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
 
 from core.aggregation.lake_tables import FILES_KEPT
 from core.aggregation.lake_upkeep import ErasedRows, erase_rows
 from core.api.problems import CONFLICT, Problem, invalid, not_found
-from core.erasure.erasure import COUNTS, asked_of, erased_by, erasure_request, without_subjects
+from core.erasure.erasure import COUNTS, MOST_SUBJECTS, asked_of, erased_by, erasure_request, without_subjects
 from core.erasure.store import Erasures
 from core.erasure.task import ErasureKind
 from core.model.events import PartitionId, Span, span
 from core.model.rows import row_table
+from core.model.shapes import Answered, Reason
 from core.remote.hub.reader import read_ends
-from core.tasks.task import Task, TaskOrder, TaskRequest, of_every_kind
+from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest, of_every_kind
 from core.transforms.loading import load_aggregates
 from handlers.app import App, aggregation
-from handlers.operations.erasure_shapes import ErasedPartitionAnswer, ErasureAnswer, ErasureShape
+from handlers.operations.task_shapes import TaskShape
+
+Subject = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
+]
+Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_SUBJECTS)]
+
+
+class ErasureShape(TaskShape, tag="erasure"):
+    """A request to forget subjects, without the blanks around them. Only a request with `dry_run` = false erases
+    anything; it fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
+
+    subjects: Subjects
+    reason: Reason
+    dry_run: bool = True
+    most_rows: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
+
+
+class ErasedPartitionAnswer(Answered):
+    """A partition: the next number that is looked at, and the last one up to which the subjects stay forgotten."""
+
+    partition_id: str
+    next: str
+    last: str
+
+
+class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
+    """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, staged events, rows
+    that replays had taken away, and events in the results of dry runs. `notes` say what is left, and until when."""
+
+    subjects: int
+    most_rows: int | None
+    rows: int
+    letters: int
+    staged: int
+    retracted: int
+    diffs: int
+    tables: dict[str, int]
+    partitions: list[ErasedPartitionAnswer]
+    notes: list[str]
 
 
 def request(own: App, order: TaskOrder, body: ErasureShape) -> TaskRequest:

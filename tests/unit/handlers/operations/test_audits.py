@@ -1,4 +1,4 @@
-"""handlers/operations/audit.py: the ranges at once, and with their rows as a task."""
+"""handlers/operations/audits.py: the ranges at once, and with their rows as a task."""
 
 from collections.abc import Callable
 from dataclasses import replace
