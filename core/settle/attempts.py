@@ -211,19 +211,16 @@ class Flight:
             memory = mmap.mmap(self._descriptor, SIZE)
             new.rename(new.with_suffix(OWN))
         except (OSError, ImportError) as fault:
-            return self._go_without(new, fault)
+            facts = {"action": "flight", "folder": str(folder), "error": str(fault)}
+            log.warning("no flight record; an event that kills may cost one more process", extra=facts)
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)
+            return b""
         self._free += [place * SLOT.size for place in reversed(range(SLOTS))]
         return memory
-
-    def _go_without(self, new: Path, fault: Exception) -> bytes:
-        facts = {"action": "flight", "folder": str(new.parent), "error": str(fault)}
-        log.warning("no flight record; an event that kills may cost one more process", extra=facts)
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
-        return b""
 
     def _look_at(self, path: Path) -> Iterator[tuple[Suspect, ...]]:
         """Yield the suspects of a death in the window; remove what is too old, or says nothing."""
@@ -314,7 +311,9 @@ class StoredJournal(Journal):
         if asked.isolation.has_passed(asked.tried):
             yield from self._noted(asked, Attempt(transform, is_marked=True))
             return
-        is_marked = self._is_suspicious(asked)
+        is_alone = asked.tried.first <= asked.isolation.alone_to
+        unproven = self._unproven.get((asked.state.partition, asked.caller), BATCH_EVENTS)
+        is_marked = unproven > 0 or asked.comes_again or asked.is_suspect or is_alone
         deaths = max(self._deaths(asked, transform), int(asked.is_suspect)) if is_marked else 0
         with ExitStack() as stack:
             if deaths:
@@ -334,11 +333,6 @@ class StoredJournal(Journal):
             return True
         marks = self._store.read_marks(state, Span(state.next_number, SequenceNumber(2**63 - 1)))
         return any(one.attempt_id not in (self._own, NOBODY) and one.begun_at > since for one in marks)
-
-    def _is_suspicious(self, asked: AttemptRequest) -> bool:
-        is_alone = asked.tried.first <= asked.isolation.alone_to
-        unproven = self._unproven.get((asked.state.partition, asked.caller), BATCH_EVENTS)
-        return unproven > 0 or asked.comes_again or asked.is_suspect or is_alone
 
     def _deaths(self, asked: AttemptRequest, transform: Transform) -> int:
         """Return the number of deaths with one of these events in hand, and learn what the marks say.
@@ -388,8 +382,12 @@ class StoredJournal(Journal):
         self._flight.end(slot)
         if attempt.done_to is None:
             self._put_back(asked, attempt, deaths - 1)
-        else:
-            self._note_end(asked, attempt, Span(asked.tried.first, attempt.done_to))
+            return
+        written, key = Span(asked.tried.first, attempt.done_to), (asked.state.partition, asked.caller)
+        self._unproven[key] = self._unproven.get(key, BATCH_EVENTS) - written.length
+        if attempt.is_marked and not attempt.is_cleared:
+            with suppress(StoreFault):
+                self._store.clear_attempts(asked.state, written)
 
     def _note_killer(self, asked: AttemptRequest, transform: Transform, killer: EventKilled) -> None:
         """Store the verdict on an event, and raise RunChanged."""
@@ -397,14 +395,6 @@ class StoredJournal(Journal):
         mark = replace(self._mark(asked, transform, 0), tried=Span(killer.number, killer.number), verdict=str(killer))
         self._store.begin_attempt(asked.state, mark)
         raise RunChanged from killer
-
-    def _note_end(self, asked: AttemptRequest, attempt: Attempt, written: Span) -> None:
-        """Delete the marks that end in these numbers, and count the numbers as proven."""
-        key = (asked.state.partition, asked.caller)
-        self._unproven[key] = self._unproven.get(key, BATCH_EVENTS) - written.length
-        if attempt.is_marked and not attempt.is_cleared:
-            with suppress(StoreFault):
-                self._store.clear_attempts(asked.state, written)
 
     def _put_back(self, asked: AttemptRequest, attempt: Attempt, deaths: int) -> None:
         """Take back the mark of an attempt that has ended, but keep the deaths that it counts.

@@ -105,7 +105,13 @@ def _answer(question: str, event: Event, references: References, transform: Tran
 
 def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
     """Serve the parent at the other end of a socket; end without waiting for threads of the transform."""
-    _prepare_process(descriptor)
+    with socket.socket(fileno=os.dup(descriptor)) as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", IDLE, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person who ends the program ends the parent
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    with contextlib.suppress(OSError):  # not on every system
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     status = 1
     try:
         serve(Connection(descriptor), load_transform(module, rows_limit), limit)
@@ -116,16 +122,6 @@ def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def _prepare_process(descriptor: int) -> None:
-    with socket.socket(fileno=os.dup(descriptor)) as own:
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", IDLE, 0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person who ends the program ends the parent
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    with contextlib.suppress(OSError):  # not on every system
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 log = logging.getLogger("hubledger.children")
@@ -261,7 +257,8 @@ class _Seat:
             except ChildDied as death:
                 self.child, deaths = None, deaths + 1
                 child.close()
-                _log_death(event, str(death))
+                facts = {"action": "child_died", "sequence_number": event.sequence_number, "error": str(death)}
+                log.warning("a child process died; its event is tried once more, or becomes a letter", extra=facts)
                 if deaths == TRIES or death.is_hang:
                     times = "" if death.is_hang else f", each of the {TRIES} times that it tried this event"
                     raise EventKilled(event.sequence_number, f"{death}{times}", monotonic() - began) from death
@@ -367,8 +364,3 @@ class Children:
                 return child
             child.close()
         return self.start()
-
-
-def _log_death(event: Event, how: str) -> None:
-    facts = {"action": "child_died", "sequence_number": event.sequence_number, "error": how}
-    log.warning("a child process died; its event is tried once more, or becomes a letter", extra=facts)

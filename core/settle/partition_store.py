@@ -190,11 +190,19 @@ class Partitions(HeldLetters):
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """Return the current `state_of` rows of these keys; keys without a row are left out."""
         rows, unknown = self._memory.known(keys) if self._memory else ({}, list(keys))
-        if unknown:
-            found = self._read_rows(unknown)
-            if self._memory:
-                self._memory.remember_references(found)
-            rows.update(found)
+        if not unknown:
+            return rows
+        found: dict[ReferenceKey, Row] = {}
+        for row_class, values in keys_by_class(unknown).items():
+            if (standing := keys_json(values)) == NO_KEYS:
+                continue
+            read = row_reader(row_class)
+            for columns in self._database.ask(of_rows("select_states", row_class), keys=standing):
+                row = read(columns)
+                found[ReferenceKey.of(row)] = row
+        if self._memory:
+            self._memory.remember_references(found)
+        rows.update(found)
         return rows
 
     def commit_batch(self, commit: BatchCommit) -> int:
@@ -280,17 +288,6 @@ class Partitions(HeldLetters):
         ((anchor, opened_at),) = self._database.ask("read_anchor", **key)
         return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at), stops)
 
-    def _read_rows(self, keys: Iterable[ReferenceKey]) -> dict[ReferenceKey, Row]:
-        rows: dict[ReferenceKey, Row] = {}
-        for row_class, values in keys_by_class(keys).items():
-            read = row_reader(row_class)
-            if (standing := keys_json(values)) == NO_KEYS:
-                continue
-            for found in self._database.ask(of_rows("select_states", row_class), keys=standing):
-                row = read(found)
-                rows[ReferenceKey.of(row)] = row
-        return rows
-
 
 def batch_script(commit: BatchCommit) -> Script:
     """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps, attempt, stop."""
@@ -300,7 +297,16 @@ def batch_script(commit: BatchCommit) -> Script:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
         steps.append(Step("add_letter", place_of(commit.state), many=values))
         steps += freeing_steps(commit, at["committed_at"])
-    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
+    recorded = {
+        **place_of(commit.state),
+        "first_sequence_number": commit.first,
+        "last_sequence_number": commit.last.sequence_number,
+        **counts_of(commit.settled, commit.absent),
+        "transform_version": commit.transform_version,
+        "invocation_id": commit.invocation_id,
+        **at,
+    }
+    steps.append(Step("record_batch", recorded))
     if commit.gaps:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
@@ -379,14 +385,3 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
 def counts_of(settled: Settled, absent: int) -> Values:
     """Return what a commit counts: its events by outcome, and its rows."""
     return {"absent": absent, **{name: getattr(settled, name) for name in _COUNTS}}
-
-
-def _ledger_values(commit: BatchCommit) -> Values:
-    return {
-        **place_of(commit.state),
-        "first_sequence_number": commit.first,
-        "last_sequence_number": commit.last.sequence_number,
-        **counts_of(commit.settled, commit.absent),
-        "transform_version": commit.transform_version,
-        "invocation_id": commit.invocation_id,
-    }

@@ -50,7 +50,16 @@ class KeyOrder:
         earlier = None if key is None else self.last.get(key)
         if earlier is None:
             return None
-        held = _held_letter(event, earlier)
+        number = earlier.sequence_number
+        held = DeadLetter(
+            event=event,
+            error_class=earlier.error_class,
+            error_type=error_type(EarlierLetterOpen),
+            error=f"event {number} of the same partition key is an open letter: this event is tried after it",
+            fingerprint="held",
+            status="held",
+            held_behind=number,
+        )
         self.note(held)
         return held
 
@@ -61,20 +70,13 @@ class KeyOrder:
             self.last[key] = OpenLetter(number, letter.error_class)
 
 
-def _held_letter(event: Event, earlier: OpenLetter) -> DeadLetter:
-    number = earlier.sequence_number
-    return DeadLetter(
-        event=event,
-        error_class=earlier.error_class,
-        error_type=error_type(EarlierLetterOpen),
-        error=f"event {number} of the same partition key is an open letter: this event is tried after it",
-        fingerprint="held",
-        status="held",
-        held_behind=number,
-    )
-
-
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
+_CLASSES: tuple[tuple[type[Exception], ErrorClass], ...] = (
+    (PoisonEvent, "poison"),
+    (MissingReference, "reference"),
+    (RowsRefused, "refused"),
+    (ProcessDied, "crash"),
+)
 
 
 class EventKilled(Exception):
@@ -169,12 +171,15 @@ def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetim
     """Return the outcome with the time of the first retry in each letter, and with or without the bodies."""
     if not settled.letters:
         return settled
-    return replace(settled, letters=[_scheduled(letter, policy, clock, now) for letter in settled.letters])
-
-
-def _scheduled(letter: DeadLetter, policy: LetterPolicy, clock: Clock, now: datetime) -> DeadLetter:
-    due_at = now + policy.backoff.pause(1, clock.chance()) if letter.status == "waiting" else None
-    return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)
+    letters = [
+        replace(
+            letter,
+            due_at=now + policy.backoff.pause(1, clock.chance()) if letter.status == "waiting" else None,
+            keeps_body=policy.keep_bodies,
+        )
+        for letter in settled.letters
+    ]
+    return replace(settled, letters=letters)
 
 
 def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
@@ -218,7 +223,7 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     """Return the letter of an event whose transform raised an error."""
     if isinstance(error, LetterOfChild):
         return error.letter
-    error_class = _class_of(error)
+    error_class = next((name for kind, name in _CLASSES if isinstance(error, kind)), "unknown")
     text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     place, status = raised_in(error.__traceback__), AFTER_FAILURE[error_class]
@@ -243,15 +248,3 @@ def _text_of(error: BaseException, transform: Transform) -> str:
         if _ends_the_call(fault, transform):
             raise
         return ""
-
-
-def _class_of(error: BaseException) -> ErrorClass:
-    if isinstance(error, PoisonEvent):
-        return "poison"
-    if isinstance(error, MissingReference):
-        return "reference"
-    if isinstance(error, RowsRefused):
-        return "refused"
-    if isinstance(error, ProcessDied):
-        return "crash"
-    return "unknown"

@@ -186,8 +186,8 @@ MUTANTS = (
         ),
         (
             "a missing reference is taken for a bug",
-            'return "reference"',
-            'return "unknown"',
+            '(MissingReference, "reference")',
+            '(MissingReference, "unknown")',
         ),
         (
             "a written event counts as filtered",

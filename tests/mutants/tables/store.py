@@ -10,7 +10,7 @@ MUTANTS = (
         "tests/contract/test_commit.py",
         (
             "a commit writes no ledger row",
-            'steps.append(Step("record_batch", {**_ledger_values(commit), **at}))',
+            'steps.append(Step("record_batch", recorded))',
             "pass",
         ),
         (
