@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from core.errors import BatchRefused, StreamIncarnationChanged
 from core.model.commits import PartitionState
-from core.model.events import Event, EventBatch, Incarnation, Partition, SequenceNumber, is_same_instant
+from core.model.events import Event, EventBatch, Partition, SequenceNumber, is_same_instant
 from core.model.policies import Anchoring
 from core.model.ports import Extent, HubReader, OffsetRefused, Place
 from core.settle.partition_store import Partitions
@@ -24,36 +24,22 @@ from core.settle.partition_store import Partitions
 def choose_anchor(
     state: PartitionState, anchoring: Anchoring, hub: HubReader, in_hand: Event | None = None
 ) -> SequenceNumber:
-    """Return the first number of a partition without a commit; `in_hand` is the first event that was delivered.
+    """Return the first number of a partition without a commit.
 
-    While no event has been enqueued at or after the time, the anchor is the next number that the hub will give.
+    `in_hand` is the first event that was delivered: retention may have removed it since. While no event has been
+    enqueued at or after the time, the anchor is the next number that the hub will give.
     """
     if anchoring == "first":
-        return _first_held(state, hub, in_hand)
-    extent = hub.extent(state.partition)  # read first: events that arrive later come after it
-    found = hub.first_at(state.partition, _moment(state, anchoring))
-    return SequenceNumber(extent.last + 1) if found is None else found.sequence_number
-
-
-def _first_held(state: PartitionState, hub: HubReader, in_hand: Event | None) -> SequenceNumber:
-    """Return the lower of the hub's first number and that of the event in hand.
-
-    Retention may have removed that event since its delivery. No number is lower than 0, so number 0 needs no call to
-    the hub.
-    """
-    if in_hand is None:
-        return hub.extent(state.partition).beginning
-    if in_hand.sequence_number == 0:
-        return in_hand.sequence_number
-    return min(hub.extent(state.partition).beginning, in_hand.sequence_number)
-
-
-def _moment(state: PartitionState, anchoring: Anchoring) -> datetime:
-    if isinstance(anchoring, datetime):
-        return anchoring
-    if state.opened_at is None:
+        if in_hand is not None and in_hand.sequence_number == 0:
+            return in_hand.sequence_number  # no number is lower, so the hub need not be asked
+        beginning = hub.extent(state.partition).beginning
+        return beginning if in_hand is None else min(beginning, in_hand.sequence_number)
+    moment = anchoring if isinstance(anchoring, datetime) else state.opened_at
+    if moment is None:
         raise ValueError(f"{state.partition}: the store has no time at which its stream was opened")
-    return state.opened_at
+    extent = hub.extent(state.partition)  # read first: events that arrive later come after it
+    found = hub.first_at(state.partition, moment)
+    return SequenceNumber(extent.last + 1) if found is None else found.sequence_number
 
 
 OLDEST = 5.0  # seconds: no batch rests on a reading of the hub that is older
@@ -121,10 +107,11 @@ class HubVerification(Verification):
         now, place = self._monotonic(), (state.stream_id, state.partition)
         since, met_at = now - _age_limit(_next_number(state)), self._met.pop(place, None)
         if not self._is_known_to_fit(state, since) and self._differs(state, store, since):
-            newer = _newer(state, store)
-            if newer is None:
+            store.forget_partition(state.partition)
+            found = store.read_partition(state.partition)
+            if found.stream_id == state.stream_id:
                 raise self._changed(state)
-            return self.verify(newer, store)
+            return self.verify(found, store)  # the stream has a newer incarnation
         is_stopped = state.stop_for("incarnation") is not None
         if is_stopped:
             self._doubted.add(place)
@@ -199,20 +186,17 @@ class HubVerification(Verification):
             return self._reading.created_at
 
     def _stored(self, state: PartitionState, store: Partitions, created_at: datetime) -> datetime | None:
-        """Return the stored time of creation; a stream without one adopts the hub, if its checkpoints fit."""
+        """Return the stored time of creation. A stream without one adopts the hub, if its checkpoints fit."""
         with self._alone:
             found = store.read_incarnation(state.partition.stream)
             if found.stream_id == state.stream_id and found.hub_created_at is None:
-                self._adopt(found, created_at, store)
+                for partition in self._hub.partitions():
+                    self._compare(store.read_partition(partition))
+                store.adopt_hub(found, created_at)
                 found = store.read_incarnation(state.partition.stream)
             if found.hub_created_at is not None:
                 self._created[found.stream_id] = found.hub_created_at
         return self._created.get(state.stream_id)
-
-    def _adopt(self, found: Incarnation, created_at: datetime, store: Partitions) -> None:
-        for partition in self._hub.partitions():
-            self._compare(store.read_partition(partition))
-        store.adopt_hub(found, created_at)
 
     def _compare(self, state: PartitionState) -> None:
         evidence = contradiction(state, self._hub)
@@ -339,10 +323,3 @@ def _next_number(state: PartitionState) -> int:
 def _age_limit(reached: int) -> float:
     """Return how old a reading may be: a new hub cannot have reached this number since then."""
     return min(OLDEST, max(SOONEST, reached / FASTEST))
-
-
-def _newer(state: PartitionState, store: Partitions) -> PartitionState | None:
-    """Return the state in a newer stream than the remembered one, or None where there is no newer one."""
-    store.forget_partition(state.partition)
-    found = store.read_partition(state.partition)
-    return None if found.stream_id == state.stream_id else found

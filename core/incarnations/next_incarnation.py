@@ -167,7 +167,15 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
     if means.hub.created_at() != created_at:
         raise HubUnreachable("the hub was recreated while it was read: repeat the dry run")
     if not order.is_dry_run:
-        _open(_opening(order, found, created_at, beginnings, means), means.store)
+        anchors = {one.partition_id: one.anchor for one in beginnings}
+        by, why, now = order.requested_by, order.reason, means.clock.now()
+        opening = Opening(found, means.stream, created_at, anchors, by, why, now)
+        try:
+            means.store.open_incarnation(opening)
+        except CommitOutcomeUnknown:
+            after = means.store.read_incarnation(means.stream)
+            if (after.number, after.opened_at) != (found.number + 1, now):
+                raise
     return IncarnationReport(found, created_at, not order.is_dry_run, evidence, beginnings)
 
 
@@ -184,24 +192,3 @@ def _evidence(found: Incarnation, created_at: datetime, beginnings: tuple[Beginn
     if stored is not None and stored != created_at:
         return created_differently(created_at, stored)
     return next((f"partition {one.partition_id}: {one.evidence}" for one in beginnings if one.evidence), None)
-
-
-def _opening(
-    order: IncarnationOrder,
-    found: Incarnation,
-    created_at: datetime,
-    beginnings: tuple[Beginning, ...],
-    means: IncarnationMeans,
-) -> Opening:
-    anchors = {one.partition_id: one.anchor for one in beginnings}
-    by, why = order.requested_by, order.reason
-    return Opening(found, means.stream, created_at, anchors, by, why, means.clock.now())
-
-
-def _open(opening: Opening, store: Incarnations) -> None:
-    try:
-        store.open_incarnation(opening)
-    except CommitOutcomeUnknown:
-        found = store.read_incarnation(opening.stream)
-        if (found.number, found.opened_at) != (opening.closed.number + 1, opening.opened_at):
-            raise

@@ -94,7 +94,7 @@ class BatchLines:
             return max(self._minute + MINUTE - now, timedelta()) if self._sums else None
 
     def _due(self, now: datetime) -> list[BatchLine]:
-        minute = _minute_of(now)
+        minute = now.replace(second=0, microsecond=0)
         if minute == self._minute:
             return []
         self._minute = minute
@@ -145,7 +145,3 @@ def _raised_at(raised: Counter[str]) -> dict[str, object]:
 def _ends(report: IngestReport) -> tuple[int, int]:
     events = report.batch.events
     return events[0].sequence_number, events[-1].sequence_number
-
-
-def _minute_of(now: datetime) -> datetime:
-    return now.replace(second=0, microsecond=0)

@@ -1,6 +1,6 @@
 """Heal a gap: read its events back from the hub in pieces, and record which numbers the hub no longer has."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -53,17 +53,14 @@ def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Itera
     deadline = now() + healing.patience
     found = healing.hub.read_range(partition, wound.read_from, gap.last, deadline)
     with closing(found):
-        in_order = _each_once(merge(wound.in_hand, found, key=number_of))
+        in_order = merge(wound.in_hand, found, key=number_of)
+        each_once = (next(same) for _, same in groupby(in_order, key=number_of))
         first = True
-        while events := tuple(islice(in_order, BATCH_EVENTS)):
+        while events := tuple(islice(each_once, BATCH_EVENTS)):
             if not first and now() >= deadline:
                 raise GapNotHealed(partition, events[0].sequence_number, gap.last)
             yield EventBatch(partition, events, wound.invocation_id, asked=gap)
             first = False
-
-
-def _each_once(events: Iterable[Event]) -> Iterator[Event]:
-    return (next(same) for _, same in groupby(events, key=number_of))
 
 
 def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[SequenceGap]:

@@ -32,7 +32,10 @@ def guard(batch: EventBatch, state: PartitionState) -> Guarded:
     fresh = events[known:] if known else events
     if not fresh:
         return Guarded((), first, None)
-    return Guarded(fresh, first, _unasked(_missing(fresh, first), batch.asked))
+    gap = _missing(fresh, first)
+    if gap and batch.asked and batch.asked.holds(gap):
+        gap = None
+    return Guarded(fresh, first, gap)
 
 
 def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:
@@ -43,9 +46,3 @@ def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:
     above = next((place for place, event in enumerate(reversed(events)) if event.sequence_number != last - place), 0)
     end = last - above if above else events[0].sequence_number - 1
     return Span(SequenceNumber(first + below), SequenceNumber(end))
-
-
-def _unasked(missing: Span | None, asked: Span | None) -> Span | None:
-    if missing and asked and asked.holds(missing):
-        return None
-    return missing

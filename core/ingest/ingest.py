@@ -155,12 +155,12 @@ class IngestReport:
 
     @property
     def _taken(self) -> int:
-        return sum(_among(self.batch.events, commit) for commit in self.commits)
-
-
-def _among(events: tuple[Event, ...], commit: BatchCommit) -> int:
-    end = commit.last.sequence_number + 1
-    return bisect_left(events, end, key=number_of) - bisect_left(events, commit.first, key=number_of)
+        events = self.batch.events
+        return sum(
+            bisect_left(events, commit.last.sequence_number + 1, key=number_of)
+            - bisect_left(events, commit.first, key=number_of)
+            for commit in self.commits
+        )
 
 
 @dataclass(slots=True)
@@ -258,7 +258,15 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         if not reading.guarded.run:
             break
         if (wound := reading.wound(known)) is not None:
-            known = _heal_batch(known, wound, means, progress)
+            try:
+                means.store.note_gap(wound.state, wound.gap, means.clock.now())
+            except CheckpointConflict:  # the state came from memory, and another owner has committed since
+                if not progress.note_conflict():
+                    raise
+                continue
+            progress.commits += heal(wound, means)
+            progress.gaps.append(wound.gap)
+            known = replace(known, asked=wound.gap)  # numbers of this range that are still missing are absent
             continue
         _commit_next(known, reading, means, progress, isolation)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
@@ -370,19 +378,6 @@ def without_stop(state: PartitionState, means: Means) -> PartitionState:
         return state
     means.store.clear_stops(state, ["incarnation"])
     return state.without_stops(["incarnation"])
-
-
-def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:
-    """Commit the gap; return the batch marked as asked: numbers of this range that are still missing are absent."""
-    try:
-        means.store.note_gap(wound.state, wound.gap, means.clock.now())
-    except CheckpointConflict:  # the state came from memory, and another owner has committed since
-        if not progress.note_conflict():
-            raise
-        return batch
-    progress.commits += heal(wound, means)
-    progress.gaps.append(wound.gap)
-    return replace(batch, asked=wound.gap)
 
 
 def heal(wound: Wound, means: Means) -> Generator[BatchCommit, None, None]:

@@ -83,7 +83,9 @@ def lift(state: PartitionState, host: HostCheckpoints, verification: Verificatio
         if checkpoint is None or checkpoint.offset == BEFORE_FIRST:
             return Lift("SQL has no event to lift its checkpoint to", found.sequence_number)
         if found.sequence_number >= checkpoint.sequence_number:
-            return Lift(_ahead(found, checkpoint), found.sequence_number)
+            words = f"its checkpoint, {found.sequence_number}, is after the one in SQL, or of a former hub"
+            is_there = found.sequence_number == checkpoint.sequence_number
+            return Lift("its checkpoint was lifted" if is_there else words, found.sequence_number)
         verification.verify_whole(state, store)
         is_moved = host.write(state.partition, checkpoint, found)
     except HostStorageUnreachable as fault:
@@ -91,12 +93,6 @@ def lift(state: PartitionState, host: HostCheckpoints, verification: Verificatio
     if not is_moved:
         return Lift("its checkpoint moved at the same moment", found.sequence_number)
     return Lift("its checkpoint was lifted", found.sequence_number, checkpoint.sequence_number)
-
-
-def _ahead(found: HostCheckpoint, checkpoint: Checkpoint) -> str:
-    if found.sequence_number == checkpoint.sequence_number:
-        return "its checkpoint was lifted"
-    return f"its checkpoint, {found.sequence_number}, is after the one in SQL, or of a former hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,9 @@ class SilenceCheck:
     def run(self, invocation_id: str) -> Iterator[Looked]:
         """Check all partitions in turn until each is level or the time is up; after a fault, continue with the next."""
         self.until = self.means.clock.now() + self.means.healing.patience
-        self._queue_up(self.means.healing.hub.partitions())
+        partitions = self.means.healing.hub.partitions()
+        first = [partition for partition in self.due if partition in partitions]  # the last run did not reach them
+        self.due = deque([*first, *(partition for partition in partitions if partition not in first)])
         while self.due:
             partition = self.due.popleft()
             try:
@@ -227,37 +225,30 @@ class SilenceCheck:
             if self.means.clock.now() >= self.until:
                 break
 
-    def _queue_up(self, partitions: Sequence[Partition]) -> None:
-        """Let the partitions that the last run did not reach go first."""
-        first = [partition for partition in self.due if partition in partitions]
-        self.due = deque([*first, *(partition for partition in partitions if partition not in first)])
-
     def _check(self, partition: Partition, invocation_id: str) -> Iterator[Looked]:
         state = read_anchored(partition, self.means)
         extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
         self.means.incarnations.verify_whole(state, self.means.store)
         state = without_stop(state, self.means)
         if extent.last < state.next_number:
-            self._note_level(state)
+            if self._has_moved(state):
+                self._let_go(state)  # otherwise only the checks bring it further, and it waits for no grace later
+            self.means.store.close_gaps(partition)
+            if over := [stop.reason for stop in state.stops if stop.reason != "trigger"]:
+                self.means.store.clear_stops(state, over)  # the batch was committed, maybe by another owner
             return
         if state.stop_for("store") and self._has_moved(state):
             self.means.store.clear_stops(state, ["store"])
-        if not self._stands(state) or self._is_in_hand(state):
+        if not self._stands(state):
             return
+        if self.means.journal.has_in_hand(state, self.means.clock.now() - self.grace):
+            return  # an attempt tries events of the partition that may kill
         if (healed := self._heal(state, extent, invocation_id)) is not None:
             yield healed
             if healed.is_level:
                 yield from self._lift(partition)
             else:
                 self.due.append(partition)
-
-    def _note_level(self, state: PartitionState) -> None:
-        """Note that no event waits. What only the checks bring further waits for no grace later."""
-        if self._has_moved(state):
-            self._let_go(state)
-        self.means.store.close_gaps(state.partition)
-        if over := [stop.reason for stop in state.stops if stop.reason != "trigger"]:
-            self.means.store.clear_stops(state, over)  # the batch was committed, maybe by another owner
 
     def _let_go(self, state: PartitionState) -> None:
         """Leave a partition to the owner that commits there again."""
@@ -271,7 +262,15 @@ class SilenceCheck:
         return seen is not None and seen.waits_for != state.next_number
 
     def _seen(self, state: PartitionState) -> Standstill | None:
-        return self.standing.get(state.partition) or _remembered(state)
+        """Return the standstill as this process saw it, or as a different process recorded it.
+
+        A partition that is further than the record has a trigger that moves again. The record is at most one check old.
+        """
+        seen, stop = self.standing.get(state.partition), state.stop_for("trigger")
+        if seen is not None or stop is None or stop.carried is None:
+            return seen
+        carrying = Carrying(stop.carried.first - 1, stop.stopped_at, stop.stopped_at)
+        return Standstill(SequenceNumber(stop.carried.last + 1), stop.stopped_at, carrying)
 
     def _stands(self, state: PartitionState) -> bool:
         """Return True when no other owner has committed for as long as the grace."""
@@ -284,10 +283,6 @@ class SilenceCheck:
             seen = Standstill(state.next_number, now)
         self.standing[state.partition] = seen
         return now - seen.since >= self.grace
-
-    def _is_in_hand(self, state: PartitionState) -> bool:
-        """Return True while an attempt tries events of the partition that may kill."""
-        return self.means.journal.has_in_hand(state, self.means.clock.now() - self.grace)
 
     def _heal(self, state: PartitionState, extent: Extent, invocation_id: str) -> Healed | None:
         gap, commits = Span(state.next_number, extent.last), list[BatchCommit]()
@@ -341,19 +336,15 @@ class SilenceCheck:
         state, now = self.means.store.read_partition(partition), self.means.clock.now()
         carrying = seen.carrying.after(lift(state, self.host, self.means.incarnations, self.means.store), now)
         if not seen.carrying.words:
-            carrying = replace(carrying, cause=self._cause(partition, carrying))
+            with suppress(InfrastructureFault):  # the events go on, and the words say the rest
+                cause = self.suspect(partition, SequenceNumber(carrying.stands_at + 1))
+                carrying = replace(carrying, cause=cause)
         self.standing[partition] = replace(seen, carrying=carrying)
         if carrying.stands(now):
             carried = span(carrying.stands_at + 1, state.next_number - 1)
             self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since, carried)
         if carrying.words != seen.carrying.words:
             yield PartitionStanding(partition, carrying.sentence(state))
-
-    def _cause(self, partition: Partition, carrying: Carrying) -> str | None:
-        try:
-            return self.suspect(partition, SequenceNumber(carrying.stands_at + 1))
-        except InfrastructureFault:
-            return None  # the events go on, and the words say the rest
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
         """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first.
@@ -367,18 +358,6 @@ class SilenceCheck:
         commit = absent_commit(state, extent, self.means, invocation_id)
         self.means.store.commit_batch(commit)
         return [commit]
-
-
-def _remembered(state: PartitionState) -> Standstill | None:
-    """Return the standstill that a different process recorded, if its trigger stands.
-
-    A partition that is further has a trigger that moves again; the record is at most one check old.
-    """
-    stop = state.stop_for("trigger")
-    if stop is None or stop.carried is None:
-        return None
-    carrying = Carrying(stop.carried.first - 1, stop.stopped_at, stop.stopped_at)
-    return Standstill(SequenceNumber(stop.carried.last + 1), stop.stopped_at, carrying)
 
 
 @dataclass(frozen=True, slots=True)

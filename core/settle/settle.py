@@ -223,7 +223,7 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     """Return the letter of an event whose transform raised an error."""
     if isinstance(error, LetterOfChild):
         return error.letter
-    error_class = next((name for kind, name in _CLASSES if isinstance(error, kind)), "unknown")
+    error_class: ErrorClass = next((name for kind, name in _CLASSES if isinstance(error, kind)), "unknown")
     text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     place, status = raised_in(error.__traceback__), AFTER_FAILURE[error_class]

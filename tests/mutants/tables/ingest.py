@@ -36,9 +36,8 @@ MUTANTS = (
         (
             "an event that arrives while the anchor is chosen is left out",
             "    extent = hub.extent(state.partition)  # read first: events that arrive later come after it\n"
-            "    found = hub.first_at(state.partition, _moment(state, anchoring))\n",
-            "    found = hub.first_at(state.partition, _moment(state, anchoring))\n"
-            "    extent = hub.extent(state.partition)\n",
+            "    found = hub.first_at(state.partition, moment)\n",
+            "    found = hub.first_at(state.partition, moment)\n    extent = hub.extent(state.partition)\n",
         ),
     ),
     *in_file(
@@ -46,8 +45,8 @@ MUTANTS = (
         f"{UNIT}/ingest/test_gaps.py",
         (
             "a stream begins at the batch that came first, wherever the hub begins",
-            "return min(hub.extent(state.partition).beginning, in_hand.sequence_number)",
-            "return in_hand.sequence_number",
+            "beginning if in_hand is None else min(beginning, in_hand.sequence_number)",
+            "beginning if in_hand is None else in_hand.sequence_number",
         ),
     ),
     *in_file(
@@ -103,8 +102,8 @@ MUTANTS = (
         ),
         (
             "an event that is in hand and in the hub comes twice",
-            "return (next(same) for _, same in groupby(events, key=number_of))",
-            "return iter(events)",
+            "each_once = (next(same) for _, same in groupby(in_order, key=number_of))",
+            "each_once = in_order",
         ),
         (
             "numbers that the hub lost count as healed",
