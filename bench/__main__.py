@@ -15,11 +15,8 @@ from bench import (
     aggregation,
     api,
     decode,
-    drain,
-    durable,
     gaps,
     growth,
-    history,
     imports,
     ingest,
     letters,
@@ -52,15 +49,12 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "imports": imports.measure,
     "replay": replay.measure,
     "sqlserver": sqlserver.measure,
-    "durable": durable.measure,
     "api": api.measure,
     "way": way.measure,
     "local": local_run.measure,
     "peers": comparison.measure,
-    "drain": drain.measure,
     "aggregation": aggregation.measure,
     "spark": spark.measure,
-    "history": history.measure,
     "replayed": replayed.measure,
     "size": size.measure,
     "price": price.measure,
@@ -68,7 +62,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
 }
 
 
-LONG = ("sqlserver", "api", "aggregation", "spark", "history", "replayed")  # which `make bench` leaves out
+LONG = ("sqlserver", "api", "aggregation", "spark", "replayed")  # which `make bench` leaves out
 QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in 15 to 30
     "letters": {"BENCH_LETTERS": "50000"},
     "redrives": {"BENCH_LETTERS": "100000"},

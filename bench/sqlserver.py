@@ -4,7 +4,6 @@ import os
 import secrets
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from statistics import median
@@ -13,7 +12,6 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.samples import PARTITION, ROOMS, START, reading
-from bench.wire_process import SeparateWire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event, SequenceNumber
 from core.model.rows import LINEAGE
@@ -27,6 +25,7 @@ from examples.home_security.transform import SensorReading
 
 SIZES, LETTERS, ROUNDS = (100, 500, 2_000), 5, 12
 OURS = "ours"
+LEAST = {"fast_executemany": 3, "executemany": 8}  # times as fast as the driver's ways
 ROW = (*LINEAGE, "home_id", "sensor_id", "kind", "state", "ppm", "observed_at")
 LETTER = (
     "stream_id", "partition_id", "sequence_number", "offset_token", "enqueued_at", "properties", "body", "error_class",
@@ -40,7 +39,7 @@ Write = Callable[[BatchCommit], object]
 
 
 def measure(store: str = "") -> Iterator[Figure]:
-    """Measure three sizes against two other ways to write, and the requests of a batch; skip without a server."""
+    """Measure three sizes against two other ways to write; skip without a server."""
     server = store or os.environ.get("MSSQL_CONNECTION")
     if not server:
         print("sqlserver: skipped, neither STORE nor MSSQL_CONNECTION names a T-SQL server")
@@ -50,62 +49,30 @@ def measure(store: str = "") -> Iterator[Figure]:
     try:
         for size in SIZES:
             yield from _compare(server, schema, size)
-        yield from _requests(server, schema)
     finally:
         drop_schema(connect(server), schema)
 
 
-@contextmanager
-def _ways(server: str, schema: str) -> Iterator[tuple[Partitions, list[tuple[str, Write]]]]:
-    """Open a store, and give the ways to write a commit: the store's, and two over a second connection."""
+def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
+    """Compare the store's way to write a commit with two others, over a second connection."""
     database = SqlServerDatabase(server, schema=schema)
-    store = Partitions(database)
-    connection = load_driver().connect(server, autocommit=False)
+    store, connection = Partitions(database), load_driver().connect(server, autocommit=False)
+    others = {name: _many(connection, schema, fast=name.startswith("fast")) for name in LEAST}
     try:
-        yield (
-            store,
-            [
-                (OURS, store.commit_batch),
-                ("fast_executemany", _many(connection, schema, fast=True)),
-                ("executemany", _many(connection, schema, fast=False)),
-            ],
-        )
+        seconds = _medians(store, {OURS: store.commit_batch, **others}, size)
     finally:
         database.close()
         connection.close()
-
-
-def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
-    with _ways(server, schema) as (store, ways):
-        seconds = _medians(store, ways, size)
-    for name, least in (("fast_executemany", 3), ("executemany", 8)):
+    for name, least in LEAST.items():
         ratio, rate = seconds[name] / seconds[OURS], f"{size / seconds[OURS]:,.0f} rows/s"
         yield Figure(f"commit of {size} in one call, times {name}", ratio, "x", f">= {least}", ratio >= least, rate)
 
 
-def _requests(server: str, schema: str) -> Iterator[Figure]:
-    """Count the requests on the wire for a batch of 500, each way, in the steady state."""
-    wire, through = SeparateWire.before(server)
-    try:
-        with _ways(through, schema) as (store, ways):
-            for name, write in ways:
-                counts = []
-                for _ in range(3):
-                    commit = _commit(store.read_partition(PARTITION), SIZES[1])
-                    before = wire.requests
-                    write(commit)
-                    counts.append(wire.requests - before)
-                target, met = ("1", counts[-1] == 1) if name == OURS else ("", None)
-                yield Figure(f"requests on the wire per batch, {name}", counts[-1], "requests", target, met)
-    finally:
-        wire.close()
-
-
-def _medians(store: Partitions, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
+def _medians(store: Partitions, ways: dict[str, Write], size: int) -> dict[str, float]:
     """Write batches with each way in turn, so that all see the same machine; return their median seconds."""
-    times: dict[str, list[float]] = {name: [] for name, _ in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
-        for name, write in ways:
+        for name, write in ways.items():
             commit = _commit(store.read_partition(PARTITION), size)
             started = perf_counter()
             write(commit)

@@ -23,7 +23,6 @@ HEAVY = (
     "tests/simulation/test_sweep.py",
     "tests/unit/bench/report/test_suite.py",
     "tests/unit/bench/test_usage.py",
-    "tests/unit/bench/test_wire_process.py",
     "tests/unit/core/remote/spark/test_engines.py",
     "tests/unit/core/remote/spark/test_local.py",
     "tests/unit/core/remote/telemetry/test_opening.py",

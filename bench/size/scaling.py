@@ -1,4 +1,4 @@
-"""How the cost of a batch grows: with the partitions, with the rows that stand, and with the processes."""
+"""How the cost of a batch grows: with the partitions, and with the rows that stand."""
 
 import os
 import sys
@@ -15,7 +15,6 @@ from bench.figures import Cell, Figure, Result, Table
 from bench.large_store import PARTITIONS
 from bench.samples import ROOMS, SIZE
 from bench.size.batches import partition, ready_batch, ready_means
-from bench.size.ingester import Share, ingest_side_by_side
 from bench.size.standing import fill_rows
 from core.ingest.ingest import Means, ingest_batch
 from core.store.sqlite.database import SqliteDatabase
@@ -23,7 +22,6 @@ from core.store.sqlite.schema import migrate_sqlite
 
 COUNTS = (1, 4, 16, 64)  # of partitions
 ROWS = tuple(10**power for power in range(5, 8) if 10**power <= int(os.environ.get("BENCH_ROWS", "1000000")))
-PROCESSES = (1, 2, 4)
 BATCHES = int(os.environ.get("BENCH_BATCHES", "256"))  # of each line, in each table
 STRAIGHT = 1.15
 
@@ -63,8 +61,6 @@ def measure() -> Iterator[Result]:
         yield from with_partitions(Path(folder), COUNTS, BATCHES)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         yield from with_rows(Path(folder), ROWS, BATCHES)
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        yield from with_processes(Path(folder), PROCESSES, BATCHES)
 
 
 def with_partitions(folder: Path, counts: Sequence[int], batches: int) -> Iterator[Result]:
@@ -86,24 +82,6 @@ def with_rows(folder: Path, rows: Sequence[int], batches: int) -> Iterator[Resul
     yield _table("Cost per batch by rows that stand", "rows", rows, lines)
     for number, line in zip(rows[1:], lines[1:], strict=True):
         yield _straight(f"scaling, CPU per batch with {number:,} rows against {rows[0]:,}", [lines[0], line])
-
-
-def with_processes(folder: Path, processes: Sequence[int], batches: int) -> Iterator[Result]:
-    """Measure the rate and the cost of a batch by the number of processes that write into one store."""
-    shares = []
-    for number in processes:
-        path = folder / f"{number}.db"
-        migrate_sqlite(path, ROOMS)
-        shares.append(ingest_side_by_side(path, number, batches))
-    rows = tuple(_process_row(number, share, shares[0]) for number, share in zip(processes, shares, strict=True))
-    columns = ("processes", "batches/s", "events/s", "of one process, x", "CPU per batch, ms", "clock per batch, ms")
-    yield Table("Cost per batch by processes, one store", columns, rows)
-    reason = f"SQLite has one writer, and this machine {os.cpu_count()} cores"
-    for number, share in zip(processes[1:], shares[1:], strict=True):
-        rate, cost = share.rate / shares[0].rate, share.cpu / shares[0].cpu
-        yield Figure(f"scaling, rate of {number} processes against one", rate, "x", "", None, reason)
-        name = f"scaling, CPU per batch of {number} processes against one"
-        yield Figure(name, cost, "x", f"<= {STRAIGHT}", cost <= STRAIGHT)
 
 
 def _line(path: Path, partitions: int, first: int = 0) -> Line:
@@ -137,7 +115,3 @@ def _row(value: int, line: Line, first: Line) -> tuple[Cell, ...]:
 def _straight(name: str, lines: list[Line]) -> Figure:
     ratio = fmean(lines[-1].cpu) / fmean(lines[0].cpu)
     return Figure(name, ratio, "x", f"<= {STRAIGHT}", ratio <= STRAIGHT)
-
-
-def _process_row(number: int, share: Share, first: Share) -> tuple[Cell, ...]:
-    return (number, share.rate, share.rate * SIZE, share.rate / first.rate, 1e3 * share.cpu, 1e3 * share.clock)

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.wire import Wire
 from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.fakes.store import Store
+from tests.sql.wire import Wire
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
 from core.ingest.ingest import Means, ingest_batch
 from core.model.ports import Clock
@@ -29,6 +28,7 @@ from tests.fakes.server_schema import TABLES, drop_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_of
 from tests.sql.values import EPOCH, ROW_CLASSES
+from tests.sql.wire import Cut, Wire
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from bench.wire import Cut, Wire
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -44,6 +43,7 @@ from tests.fakes.tds_server import TdsServer
 from tests.patience import allowed
 from tests.sql.statements import commit_of, commit_with, with_gap
 from tests.sql.values import EPOCH, ROW_CLASSES
+from tests.sql.wire import Cut, Wire
 
 PARTITION = commit_of((), first=True, letters=False).partition
 SOON = Deadlines(timedelta(seconds=10), timedelta(seconds=10))

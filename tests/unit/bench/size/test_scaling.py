@@ -9,7 +9,7 @@ import pytest
 from bench.figures import Figure, Table
 from bench.large_store import PARTITIONS
 from bench.samples import SIZE
-from bench.size.scaling import with_partitions, with_processes, with_rows
+from bench.size.scaling import with_partitions, with_rows
 from bench.size.standing import fill_rows
 
 COUNTS = "SELECT COUNT(*), COUNT(DISTINCT partition_id) FROM sensor_reading"
@@ -47,12 +47,3 @@ def test_batches_follow_the_rows_that_stand(tmp_path: Path) -> None:
 def test_a_filled_store_has_its_rows_in_ranges_without_a_hole(tmp_path: Path) -> None:
     assert fill_rows(tmp_path / "store.db", 8_000) == SIZE
     assert counts(tmp_path / "store.db") == (8_000, PARTITIONS, 0)
-
-
-@pytest.mark.slow
-def test_processes_write_all_their_batches_into_one_store(tmp_path: Path) -> None:
-    table, *figures = with_processes(tmp_path, (1, 2), 8)
-    assert isinstance(table, Table)
-    assert len(figures) == 2
-    assert counts(tmp_path / "1.db") == ((4 + 8) * SIZE, 4, 0)
-    assert counts(tmp_path / "2.db") == ((2 * 4 + 8) * SIZE, 8, 0)

@@ -1,4 +1,4 @@
-"""bench/wire.py: requests counted as they pass, and a line that is cut before or after one, on loopback."""
+"""tests/sql/wire.py: requests counted as they pass, and a line that is cut before or after one, on loopback."""
 
 import socket
 import struct
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.wire import Cut, Requests, Wire
 from tests.offenders import holds_for
 from tests.patience import allowed
+from tests.sql.wire import Cut, Requests, Wire
 
 BATCH, CALL, TRANSACTION, ATTENTION, SIGN_IN, PRELOGIN = 0x01, 0x03, 0x0E, 0x06, 0x10, 0x12
 
