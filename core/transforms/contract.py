@@ -17,7 +17,7 @@ from functools import cached_property
 from inspect import get_annotations
 from pathlib import PurePath
 from traceback import walk_tb
-from types import ModuleType, TracebackType, UnionType
+from types import ModuleType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from core.errors import InvalidTransform
@@ -80,28 +80,17 @@ def importing(module_name: str, transform: str | None = None) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        raise InvalidTransform(*_faults_of_import(error, module_name), module=transform) from error
-
-
-def _faults_of_import(error: BaseException, module_name: str) -> tuple[str, ...]:
-    """Return the faults of a module that cannot be imported, with the line of its own package at which it fails."""
-    if isinstance(error, SyntaxError):
-        return (f"{error.filename}:{error.lineno}: {error.msg}",)
-    faults = error.faults if isinstance(error, InvalidTransform) else (str(error),)
-    if not isinstance(error, ImportError | InvalidTransform):
-        faults = (f"{type(error).__name__}: {error}",)
-    place = _place_of(error.__traceback__, module_name.partition(".")[0])
-    return tuple(f"{place}: {fault}" for fault in faults) if place else faults
-
-
-def _place_of(traceback: TracebackType | None, package: str) -> str | None:
-    """Return `file:line` of the innermost statement of a package's modules."""
-    found = None
-    for frame, line in walk_tb(traceback):
-        name = str(frame.f_globals.get("__name__"))
-        if frame.f_code.co_name == "<module>" and name.partition(".")[0] == package:
-            found = f"{file_of(name, frame.f_code.co_filename)}:{line}"
-    return found
+        if isinstance(error, SyntaxError):
+            raise InvalidTransform(f"{error.filename}:{error.lineno}: {error.msg}", module=transform) from error
+        faults = error.faults if isinstance(error, InvalidTransform) else (str(error),)
+        if not isinstance(error, ImportError | InvalidTransform):
+            faults = (f"{type(error).__name__}: {error}",)
+        place, package = "", module_name.partition(".")[0]
+        for frame, line in walk_tb(error.__traceback__):  # to the innermost statement of the package's own modules
+            name = str(frame.f_globals.get("__name__"))
+            if frame.f_code.co_name == "<module>" and name.partition(".")[0] == package:
+                place = f"{file_of(name, frame.f_code.co_filename)}:{line}: "
+        raise InvalidTransform(*(f"{place}{fault}" for fault in faults), module=transform) from error
 
 
 def placed(faults: Iterable[Fault]) -> list[str]:

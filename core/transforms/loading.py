@@ -188,18 +188,15 @@ def check_transform(module_name: str) -> tuple[int, int]:
     """
     module = import_transform(module_name)
     row_classes = row_classes_of(module)
-    if faults := [*placed(faults_of_form(module)), *_faults_of_aggregates(row_classes)]:
-        raise InvalidTransform(*dict.fromkeys(faults), module=module_name)
-    return len(row_classes), len(load_aggregates(row_classes))
-
-
-def _faults_of_aggregates(row_classes: tuple[type, ...]) -> Iterator[str]:
+    faults = placed(faults_of_form(module))
     for name in aggregate_modules(row_classes):
         try:
             import_aggregates(name)
         except InvalidTransform as fault:
-            yield from fault.faults
-    yield from placed(_faults_of_tables(row_classes))
+            faults += fault.faults
+    if faults := [*faults, *placed(_faults_of_tables(row_classes))]:
+        raise InvalidTransform(*dict.fromkeys(faults), module=module_name)
+    return len(row_classes), len(load_aggregates(row_classes))
 
 
 def _faults_of_tables(row_classes: tuple[type, ...]) -> Iterator[Fault]:

@@ -143,7 +143,7 @@ def test_a_real_process_ends_while_it_sleeps_and_while_native_code_holds_the_loc
 import re, time
 from datetime import timedelta
 from core.model.rows import References
-from core.model.transform import Transform
+from core.model.transforms import Transform
 from core.settle.settle import settle
 from core.transforms.watchdog import Watchdog
 from tests.fakes.builders import event, partition
