@@ -1,7 +1,7 @@
 """Tasks in SQL: open, find, list and move them; and the last steps of the transaction of a piece."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from core.store.columns import (
 from core.store.database import Database, StreamClosed, lock_step, write
 from core.store.script import Script, Step
 from core.tasks.statuses import TASK_MOVES, TaskKind, TaskMove, TaskStatus
-from core.tasks.task import LONGEST_REST, Advance, PartRequest, Task, TaskFacts, TaskPart, TaskRequest
+from core.tasks.task import LONGEST_REST, Advance, Task, TaskFacts, TaskPart, TaskRequest
 
 
 def forget_states(database: Database) -> None:
@@ -138,15 +138,14 @@ class Tasks:
         for task_id, *part in self._database.ask("read_parts", task_ids=json.dumps([(row[0],) for row in rows])):
             parts.setdefault(task_id, []).append(_PART(part))
         facts = decoded(TaskFacts, rows)
-        return tuple(_with_parts(one, parts.get(str(one.task_id), ())) for one in facts)
+        return tuple(
+            Task(**{name: getattr(one, name) for name in _FACTS}, parts=tuple(parts.get(str(one.task_id), ())))
+            for one in facts
+        )
 
 
 class _NotAdded(Exception):
     """The task was not added: an open one keeps it out, or the limit of open tasks is reached."""
-
-
-def _with_parts(one: TaskFacts, parts: Sequence[TaskPart]) -> Task:
-    return Task(**{name: getattr(one, name) for name in _FACTS}, parts=tuple(parts))
 
 
 _PART: Callable[[Sequence[Any]], TaskPart] = decoder(TaskPart)
@@ -192,15 +191,7 @@ def advance_steps(ending: Ending, ahead: Advance, statement: str = "advance_part
     rest = {"next_piece_at": instant_text(ending.next_piece_at or ending.at)}
     held = {**own, **rest, "latest": instant_text(ending.at + LONGEST_REST)}
     held["transform_version"] = ending.transform_version or ""
-    return [
-        Step("hold_task", held, expect=1, otherwise=ending.conflict),
-        Step(statement, _advanced(own, ahead), expect=1, otherwise=ending.conflict),
-        *([Step("end_task", own)] if ahead.is_last else []),
-    ]
-
-
-def _advanced(own: Mapping[str, str], ahead: Advance) -> dict[str, Any]:
-    return {
+    advanced = {
         **ahead.counts,
         **own,
         "part": ahead.part,
@@ -209,10 +200,19 @@ def _advanced(own: Mapping[str, str], ahead: Advance) -> dict[str, Any]:
         "report": ahead.report,
         "is_last": int(ahead.is_last),
     }
+    return [
+        Step("hold_task", held, expect=1, otherwise=ending.conflict),
+        Step(statement, advanced, expect=1, otherwise=ending.conflict),
+        *([Step("end_task", own)] if ahead.is_last else []),
+    ]
 
 
 def _values(request: TaskRequest) -> dict[str, Any]:
     order = request.order
+    parts = [
+        (one.name, *(one.span.ends if one.span else (None, None)), one.position, one.asked, one.report, place)
+        for place, one in enumerate(request.parts)
+    ]
     return {
         "task_id": str(order.task_id),
         "stream_id": order.stream_id,
@@ -229,10 +229,5 @@ def _values(request: TaskRequest) -> dict[str, Any]:
         "most_open": request.most_open,
         "holds_numbers": int(request.holds_numbers and not request.is_dry_run),
         "transform_version": request.transform_version or "",
-        "parts": json.dumps([(*_part(one), place) for place, one in enumerate(request.parts)]),
+        "parts": json.dumps(parts),
     }
-
-
-def _part(one: PartRequest) -> tuple[Any, ...]:
-    first, last = one.span.ends if one.span else (None, None)
-    return one.name, first, last, one.position, one.asked, one.report
