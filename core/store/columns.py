@@ -350,8 +350,9 @@ def _part(hint: Any) -> tuple[int, _Read]:
     if whole is None:
         return 1, _leaf(hint)
     width, parts = 0, []
-    for field in _hints_of(whole):
-        size, read = _part(field)
+    hints = get_type_hints(whole)
+    for name in whole.__struct_fields__ if _is_struct(whole) else [one.name for one in fields(whole) if one.init]:
+        size, read = _part(hints[name])
         parts.append((width, read))
         width += size
     may_be_none = type(None) in types
@@ -373,13 +374,6 @@ def _leaf(hint: Any) -> _Read:
 
 def _is_struct(one: Any) -> bool:
     return isinstance(one, type) and issubclass(one, msgspec.Struct)
-
-
-def _hints_of(whole: Any) -> list[Any]:
-    """Return the types of the fields of a class, in order."""
-    hints = get_type_hints(whole)
-    names = whole.__struct_fields__ if _is_struct(whole) else [one.name for one in fields(whole) if one.init]
-    return [hints[name] for name in names]
 
 
 def subjects_json(subjects: Sequence[str]) -> str:

@@ -109,16 +109,12 @@ class PatientDatabase:
             try:
                 return call()
             except StoreUnavailable as fault:
-                rest = _rest(fault, pause, self._waiting.chance())
+                chance = self._waiting.chance()  # so that not all callers try at once
+                rest = fault.pause * (1 + chance / 4) if isinstance(fault, StoreUnreachable) else pause * chance
                 if self._waiting.monotonic() + rest >= deadline:
                     raise
             self._waiting.sleep(rest)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _rest(fault: StoreUnavailable, pause: float, chance: float) -> float:
-    """Return the seconds until the next try, spread by chance so that not all callers try at once."""
-    return fault.pause * (1 + chance / 4) if isinstance(fault, StoreUnreachable) else pause * chance
 
 
 def write(database: Database, subject: str, statement: Named, **values: Any) -> list[tuple[Any, ...]]:

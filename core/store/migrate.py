@@ -11,7 +11,7 @@ from core import DEFAULT_TRANSFORM
 from core.errors import HubledgerError
 from core.model.policies import EMBEDDED, embedded_path, read_store_connection
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.loading import Room, load_transform, rooms_of
+from core.transforms.loading import load_transform, rooms_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,22 +31,19 @@ def main(arguments: list[str] | None = None) -> int:
     names = given.transform or [os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM]
     try:
         connection = read_store_connection({"STORE_CONNECTION": given.store} if given.store else os.environ)
-        _migrate(connection, rooms_of(one for name in names for one in load_transform(name).row_classes))
+        rooms = rooms_of(one for name in names for one in load_transform(name).row_classes)
+        path = embedded_path(connection)
+        if path is not None:
+            migrate_sqlite(path, rooms, _tell)
+        else:
+            from core.store.sqlserver.schema import MigrationRun, migrate_server
+
+            migrate_server(connection, run=MigrationRun(_tell), rooms=rooms)
     except (HubledgerError, OSError) as error:
         print(f"migrate: {error}", file=sys.stderr)  # noqa: T201
         return 1
     _tell("the store is up to date")
     return 0
-
-
-def _migrate(connection: str, rooms: tuple[Room, ...]) -> None:
-    path = embedded_path(connection)
-    if path is not None:
-        migrate_sqlite(path, rooms, _tell)
-        return
-    from core.store.sqlserver.schema import MigrationRun, migrate_server
-
-    migrate_server(connection, run=MigrationRun(_tell), rooms=rooms)
 
 
 def _tell(line: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, RowTable, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, row_table, texts_of
 from core.store.columns import fields_of, texts_json, types_of
 from core.store.queries import SQL
 from core.transforms.loading import MIGRATIONS, Room
@@ -255,15 +255,7 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
     for name in sorted(there.keys() - {name.lower() for name in wanted}):
         if there[name].needs_value:
             yield f"{table.name}.{name} needs a value, and {row_class.__name__} has no such field"
-    yield from _without_key(table, there)
-
-
-def _without_key(table: RowTable, there: Mapping[str, StoredColumn]) -> Iterable[str]:
-    """Yield a fault when a table has unique indexes, and none of them has exactly the columns that make a row unique.
-
-    A table without any is not judged, because a view has none either.
-    """
-    unique: dict[str, set[str]] = defaultdict(set)
+    unique: dict[str, set[str]] = defaultdict(set)  # the columns of each unique index; a view has no index to judge
     for name, column in there.items():
         for number in filter(None, (column.unique_in or "").split(",")):
             unique[number].add(name)
@@ -274,14 +266,10 @@ def _without_key(table: RowTable, there: Mapping[str, StoredColumn]) -> Iterable
 def _faults(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:
     table, texts = row_table(row_class), texts_of(row_class)
     for name, hint in fields_of(row_class):
-        column, kind = columns.get((table.name.lower(), name.lower())), _kind_of(hint)
+        column = columns.get((table.name.lower(), name.lower()))
+        kind = next((one for one in types_of(hint) if one in COLUMN_TYPES), None)
         if column and name in texts and texts[name].ascii and column.type == "varchar":
             column = replace(column, type="nvarchar")  # it holds every text that the store lets through
         fault = judge(column, kind, name in table.key) if column and kind else None
         if fault is not None:
             yield f"{table.name}.{name} {fault}"
-
-
-def _kind_of(hint: Any) -> type | None:
-    """Return the type of the values of a column; None for one that has no rule here."""
-    return next((kind for kind in types_of(hint) if kind in COLUMN_TYPES), None)

@@ -81,7 +81,11 @@ def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
     text = _output(re.sub(_ALIASED, r"UPDATE \2\n\3  FROM \1 AS \2\n", _in_schema(text), flags=re.M))
     text = re.sub(r"NULLIF\(:(\w+), ''\)", lambda found: _unless_empty(found, types), text)
     text = re.sub(r"(?<!\w):(?=[a-z])", "@", text)
-    return _caught(text, race) if race else text
+    if not race:
+        return text
+    inner, numbers = text.replace("\n", "\n    "), ", ".join(map(str, DUPLICATE))
+    caught = f"IF ERROR_NUMBER() NOT IN ({numbers}) THROW;  -- {race}"
+    return f"BEGIN TRY\n    {inner}\nEND TRY\nBEGIN CATCH\n    {caught}\nEND CATCH;"
 
 
 def server_part(text: str) -> str:
@@ -177,12 +181,6 @@ def _unless_empty(found: re.Match[str], types: Mapping[str, str]) -> str:
     """Return NULL for an empty text. SQL Server takes blanks for empty, and the texts of people may be blank."""
     may_be_blank = types.get(found[1], "").startswith("nvarchar")
     return f"CASE WHEN DATALENGTH(:{found[1]}) > 0 THEN :{found[1]} END" if may_be_blank else found[0]
-
-
-def _caught(text: str, race: str) -> str:
-    inner, numbers = text.replace("\n", "\n    "), ", ".join(map(str, DUPLICATE))
-    caught = f"IF ERROR_NUMBER() NOT IN ({numbers}) THROW;  -- {race}"
-    return f"BEGIN TRY\n    {inner}\nEND TRY\nBEGIN CATCH\n    {caught}\nEND CATCH;"
 
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
@@ -294,17 +292,12 @@ def _query(statement: str, engine: Engine) -> Query:
     optional = frozenset(_IF_GIVEN.findall(text))
     query = Query(header["name"], purpose, declared, text, _params(header["answers"] or ""), optional)
     names = set(query.params) if engine == "sqlite" else {param.name for param in declared}
-    _check_params(text, names, engine)
-    return query
-
-
-def _check_params(text: str, declared: AbstractSet[str], engine: Engine) -> None:
-    used = set(_USED[engine].findall(text))
-    kept = set(re.findall(r"@(\w+) = ", text))  # numbers that the script keeps
-    if unknown := used - declared - kept:
+    used, kept = set(_USED[engine].findall(text)), set(re.findall(r"@(\w+) = ", text))  # the script keeps numbers
+    if unknown := used - names - kept:
         raise ValueError(f"its header does not declare {', '.join(sorted(unknown))}")
-    if unused := declared - used:
+    if unused := names - used:
         raise ValueError(f"its text does not use {', '.join(sorted(unused))}")
+    return query
 
 
 def _params(text: str) -> tuple[Param, ...]:

@@ -25,37 +25,27 @@ def keyed(row_class: type, position: int, values_of: ValuesOf) -> ValuesOf:
     """
     table = row_table(row_class)
     places = {name: place for place, name in enumerate(table.columns, position)}
-    texts = {f"{table.name}.{name}": places[name] for name in _key_columns(row_class)}
+    grouped_by = (each.name for one in load_aggregates((row_class,)) for each in one.grouped_by)
+    texts = {f"{table.name}.{name}": places[name] for name in dict.fromkeys((*table.key, *grouped_by))}
     key_of, ranked_by = [places[name] for name in table.key], places.get(table.newest_by)
 
     def values_with_keys(*given: Any) -> list[Values]:
         values = values_of(*given)
         for name, place in texts.items():
             if padded := [text for each in values if isinstance(text := each[place], str) and text[-1:] == " "]:
-                raise _padded(name, padded[0])
+                raise ValueError(
+                    f"the key {name} ends with a space, which SQL Server ignores: it takes the key for the one without"
+                    f" the space; remove the space in the transform: {padded[0][-40:]!r}"
+                )
         if ranked_by is not None:  # a stable sort: of equal values, the last one stays
             values.sort(key=itemgetter(ranked_by))
-        return _newest(values, key_of) if key_of else values
+        if not key_of:
+            return values
+        # In the order of the values, so that the last one of a key stays.
+        newest = {tuple([str(each[place]) for place in key_of]): each for each in values}
+        return [newest[key] for key in sorted(newest)]
 
     return values_with_keys if texts or key_of else values_of
-
-
-def _key_columns(row_class: type) -> list[str]:
-    """Return the columns of a key: that of a state, or those of the aggregates of appended rows."""
-    grouped_by = (each.name for one in load_aggregates((row_class,)) for each in one.grouped_by)
-    return list(dict.fromkeys((*row_table(row_class).key, *grouped_by)))
-
-
-def _padded(name: str, text: str) -> ValueError:
-    return ValueError(
-        f"the key {name} ends with a space, which SQL Server ignores: it takes the key for the one without the space;"
-        f" remove the space in the transform: {text[-40:]!r}"
-    )
-
-
-def _newest(values: Iterable[Values], places: list[int]) -> list[Values]:
-    newest = {tuple([str(each[place]) for place in places]): each for each in values}  # in order: the last one stays
-    return [newest[key] for key in sorted(newest)]
 
 
 ERASED_AT = 2**63 - 1  # in place of the commit number of a replay: an erasure took the row away

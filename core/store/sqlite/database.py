@@ -122,7 +122,8 @@ class SqliteDatabase:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._drop(script)
+            self._connections.remove(self._opened().pop(script.durable))
+            connection.close()
             fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
             raise fault(f"{script.subject}: the commit was not answered: {error}") from error
 
@@ -152,27 +153,19 @@ class SqliteDatabase:
         for pragma in () if durable else NOT_DURABLE:
             connection.execute(pragma)
         if not self._connections:  # once in a process, as a rule
-            self._check(connection)
+            try:
+                check_columns(connection, self._needed)
+            except BaseException:
+                connection.close()
+                raise
         self._connections.append(connection)
         self._opened()[durable] = connection
         return connection
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        try:
-            check_columns(connection, self._needed)
-        except BaseException:
-            connection.close()
-            raise
 
     def _opened(self) -> dict[bool, sqlite3.Connection]:
         """Return the connections of this thread, by durability."""
         opened: dict[bool, sqlite3.Connection] = self._local.__dict__.setdefault("opened", {})
         return opened
-
-    def _drop(self, script: Script) -> None:
-        connection = self._opened().pop(script.durable)
-        self._connections.remove(connection)
-        connection.close()
 
 
 def _exact_float(value: float | None) -> str | None:

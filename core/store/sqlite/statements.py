@@ -52,9 +52,11 @@ def _verify_slices(one: Aggregate) -> str:
     """
     texts = f" || '{SEPARATOR}' || ".join(f"g.{quoted(name)}" for name in texts_of_row(one))
     blanked = f"replace({texts}, char(10), ' ') || " if texts else ""
-    numbers = ("is_whole", *(each.name for each in one.measures if each.kind == "count"))
-    places = dict.fromkeys(numbers, "%d")  # faster than %s, but 0 for NULL
-    text = blanked + _printed([f"g.{quoted(name)}" for name in others_of_row(one)], places, SEPARATOR if texts else "")
+    numbers = {"is_whole", *(each.name for each in one.measures if each.kind == "count")}
+    others = others_of_row(one)
+    form = SEPARATOR.join("%d" if name in numbers else "%s" for name in others)  # %d is faster, but 0 for NULL
+    columns = ", ".join(f"g.{quoted(name)}" for name in others)
+    text = f"{blanked}printf('{SEPARATOR if texts else ''}{form}', {columns})"
     return (
         "UPDATE staged_slice AS d\n   SET is_verified = 1\n"
         "  FROM (SELECT s.slice, s.windows, s.rows_hash, SUM(s.windows) OVER () AS portion_windows\n"
@@ -89,12 +91,6 @@ def _add_windows(one: Aggregate) -> str:
         f" WHERE {of_portion('g')} AND g.{quoted(one.count)} > 0\n"
         f"    ON CONFLICT ({', '.join(map(quoted, one.key))}) DO UPDATE SET\n       {NEXT.join([*values, *kept])}"
     )
-
-
-def _printed(columns: list[str], places: Mapping[str, str], before: str = "") -> str:
-    """Return an expression for the values of columns as a text; one that is NULL is empty, except for a %d."""
-    form = SEPARATOR.join(places.get(column.removeprefix("g.").strip("[]"), "%s") for column in columns)
-    return f"printf('{before}{form}', {', '.join(columns)})"
 
 
 WINDOW_TEXTS: Mapping[RowVerb, Callable[[Aggregate], str]] = {
@@ -192,16 +188,13 @@ def _select_states(row_class: type, before: str = "") -> str:
 
 def _document(row_class: type) -> str:
     """Return the columns of a row as JSON, joined from objects that one function of SQLite can make."""
-    members = [f"'{name}', {_json_value(f't.{quoted(name)}', hint)}" for name, hint in fields_of(row_class)]
+    columns = [(name, f"t.{quoted(name)}", is_float(hint)) for name, hint in fields_of(row_class)]
+    members = [f"'{name}', " + (f"{EXACT_FLOAT}({one})" if exact else one) for name, one, exact in columns]
     objects = [f"json_object({', '.join(members[at : at + MEMBERS])})" for at in range(0, len(members), MEMBERS)]
     if len(objects) == 1:
         return objects[0]
     joined = " || ',' || ".join(f"substr({each}, 2, length({each}) - 2)" for each in objects)
     return f"'{{' || {joined} || '}}'"
-
-
-def _json_value(column: str, hint: Any) -> str:
-    return f"{EXACT_FLOAT}({column})" if is_float(hint) else column
 
 
 @cache

@@ -85,23 +85,20 @@ def _run_text(shapes: tuple[_StepShape, ...], form: _StepForm, missing: frozense
     rehearse = form.rehearses
     kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
     collected = [_query(shape.statement) for shape in shapes if shape.is_collected]
-    lines = [" ".join(_options(is_plain, form.gives_way))]
+    options = ["SET NOCOUNT ON;", *([] if is_plain else ["SET XACT_ABORT ON;"])]
+    options += ["SET DEADLOCK_PRIORITY LOW;"] if form.gives_way else []
+    lines = [" ".join(options)]
     lines += [_declare(_params(shapes), missing), *map(_declare_answer, collected)]
     lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
     lines += [] if is_plain else ["BEGIN TRANSACTION;"]
     for place, shape in enumerate(shapes):
-        lines += _collecting(shape) if shape.is_collected else []
-        lines += [_query(shape.statement).text_without(missing), *_after(place, shape)]
+        query = _query(shape.statement)
+        lines += [f"INSERT INTO @answer ({_columns(query)})"] if shape.is_collected else []
+        lines += [query.text_without(missing), *_after(place, shape)]
     lines += [] if is_plain else [f"{'ROLLBACK' if rehearse else 'COMMIT'} TRANSACTION;"]
-    lines += map(_select_answer, collected)
+    lines += [f"SELECT {_columns(query, 'a.')} FROM @answer AS a ORDER BY a.place;" for query in collected]
     lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
     return "\n".join(lines)
-
-
-def _options(is_plain: bool, gives_way: bool) -> list[str]:
-    """Return the options of a batch; those that a batch with values sets end with it."""
-    options = ["SET NOCOUNT ON;", *([] if is_plain else ["SET XACT_ABORT ON;"])]
-    return [*options, *(["SET DEADLOCK_PRIORITY LOW;"] if gives_way else [])]
 
 
 def _declare_answer(query: Query) -> str:
@@ -110,14 +107,6 @@ def _declare_answer(query: Query) -> str:
         raise ValueError(f"{query.name} cannot be rehearsed: its header has no `-- answers:` with names and types")
     columns = ", ".join(f"{column.name} {column.type}" for column in query.answers)
     return f"DECLARE @answer TABLE (place int IDENTITY PRIMARY KEY, {columns});"
-
-
-def _collecting(shape: _StepShape) -> list[str]:
-    return [f"INSERT INTO @answer ({_columns(_query(shape.statement))})"]
-
-
-def _select_answer(query: Query) -> str:
-    return f"SELECT {_columns(query, 'a.')} FROM @answer AS a ORDER BY a.place;"
 
 
 def _columns(query: Query, prefix: str = "") -> str:

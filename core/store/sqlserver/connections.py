@@ -121,7 +121,9 @@ class Session:
             while self._cursor.nextset():
                 results += self._fetched()
         except BaseException:
-            self._close_cursor()
+            cursor, self._cursor = self._cursor, None
+            with suppress(self.fault):
+                cursor.close()
             raise
         return results
 
@@ -132,11 +134,6 @@ class Session:
         """Close the connection; the fault of a connection that is lost already is ignored."""
         with suppress(self.fault):
             self._connection.close()
-
-    def _close_cursor(self) -> None:
-        cursor, self._cursor = self._cursor, None
-        with suppress(self.fault):
-            cursor.close()
 
 
 def _size(value: object) -> tuple[int, int, int] | None:

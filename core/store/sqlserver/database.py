@@ -100,11 +100,6 @@ class SqlServerDatabase:
             check_columns(session, self._schema, self._needed)
             self._looked_at_columns = True
 
-    def _note_crossing(self, trouble: Trouble, subject: str) -> None:
-        """Log a deadlock or a lock that was not free in time, with its count in this process: the call is retried."""
-        facts = {"action": "cross_locks", "sql_error": trouble.number, "subject": subject}
-        log.warning("locks crossed; nothing was written", extra=facts | {"crossings": next(self._crossings)})
-
     def _execute(self, batch: Batch, error_of: Callable[[Trouble], Exception], subject: str) -> Results:
         text, given = batch
         try:
@@ -114,7 +109,8 @@ class SqlServerDatabase:
             if trouble.fault not in STAYS:
                 self._connections.drop()
             if trouble.fault is Fault.CROSSED:
-                self._note_crossing(trouble, subject)
+                facts = {"action": "cross_locks", "sql_error": trouble.number, "subject": subject}
+                log.warning("locks crossed; nothing was written", extra=facts | {"crossings": next(self._crossings)})
             raise error_of(trouble) from error
         except UnicodeEncodeError as error:
             raise DataRefused(f"the database refuses the data: {error}") from error

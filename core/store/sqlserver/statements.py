@@ -131,7 +131,8 @@ def _find_overflow(one: Aggregate) -> str:
 def _verify_slices(one: Aggregate) -> str:
     columns = [f"REPLACE(g.{quoted(name)}, NCHAR(10), N' ')" for name in texts_of_row(one)]
     columns += [_instant(f"g.{quoted(name)}", name, one) for name in others_of_row(one)]
-    row = f"SUBSTRING(HASHBYTES('SHA2_256', {_concatenated(columns)}), 1, 4)"
+    text = f"CONCAT(N'', {f', {chr(39)}{SEPARATOR}{chr(39)}, '.join(columns)})"  # it takes NULL for an empty text
+    row = f"SUBSTRING(HASHBYTES('SHA2_256', {text}), 1, 4)"
     return (
         "UPDATE d\n   SET is_verified = 1\n"
         f"  FROM hubledger.staged_slice AS d\n"
@@ -175,11 +176,6 @@ def _add_windows(one: Aggregate) -> str:
         f"SELECT {columns_of(one, 'g.')}, @run_number, g.slice\n  FROM hubledger.{one.staged} AS g\n WHERE {staged}\n"
         f"       AND NOT EXISTS (SELECT 1 FROM hubledger.{one.name} AS a WHERE {match})\n{_BY_STAGED};"
     )
-
-
-def _concatenated(values: list[str]) -> str:
-    """Return an expression for a text; CONCAT takes NULL for an empty text."""
-    return f"CONCAT(N'', {f', {chr(39)}{SEPARATOR}{chr(39)}, '.join(values)})"
 
 
 WINDOW_TEXTS: Mapping[RowVerb, Callable[[Aggregate], str]] = {

@@ -81,8 +81,8 @@ MUTANTS = (
         f"tests/contract/test_states.py tests/contract/test_refused_rows.py {UNIT}/test_rows.py",
         (
             "the oldest state of a commit is kept",
-            "each for each in values}  # in order",
-            "each for each in reversed(list(values))}  # in order",
+            "]): each for each in values}",
+            "]): each for each in reversed(list(values))}",
         ),
         ("two commits lock states in the order of their events", "for key in sorted(newest)", "for key in newest"),
     ),
