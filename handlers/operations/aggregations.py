@@ -12,7 +12,6 @@ from core.aggregation import orders
 from core.aggregation.runs import (
     AggregationRun,
     Days,
-    Failure,
     Move,
     Order,
     OrderedKind,
@@ -377,22 +376,9 @@ def detail_of(run: AggregationRun) -> RunDetailAnswer:
     """Write a run with its failures as an answer."""
     store = app().pipelines
     staged = store.read_staged(run.run_id)
-    failures = [_failure(one) for one in store.read_failures(run.run_id)]
+    failures = [written(FailureAnswer, one) for one in store.read_failures(run.run_id)]
     return RunDetailAnswer(
         run=run_answer(run), staged_at=None if staged is None else staged.staged_at, failures=failures
-    )
-
-
-def _failure(one: Failure) -> FailureAnswer:
-    return FailureAnswer(
-        submit=one.submit,
-        attempt=one.attempt,
-        at=one.at,
-        why=one.why,
-        engine_job_id=one.engine_job_id,
-        reason=one.reason,
-        log=one.log,
-        link=one.link,
     )
 
 
@@ -422,6 +408,7 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
     standing = own.aggregation_store.read_standing(job)
     found = own.aggregation_store.read_runs(job, before, query.limit + 1)
     oldest = own.pipelines.read_oldest_commit(job)
+    history = own.pipelines.read_history(job).splitlines()
     page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=job,
@@ -429,18 +416,9 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
         cut=json.loads(standing.cut),
         reached=json.loads(standing.reached),
         lag_seconds=0.0 if oldest is None else max(0.0, (call.at - oldest).total_seconds()),
-        paused=_paused(standing.pause),
+        paused=None if standing.pause is None else written(PausedAnswer, standing.pause),
         waiting=waiting_answer(standing.order),
-        history=_orders(own.pipelines.read_history(job)),
+        history=[msgspec.json.decode(line, type=OrderAnswer) for line in history[::-1][:SHOWN_ORDERS]],
         runs=[run_answer(one) for one in page],
         next=following,
     )
-
-
-def _paused(pause: Pause | None) -> PausedAnswer | None:
-    return None if pause is None else written(PausedAnswer, pause)
-
-
-def _orders(history: str) -> list[OrderAnswer]:
-    newest = history.splitlines()[::-1][:SHOWN_ORDERS]
-    return [msgspec.json.decode(line, type=OrderAnswer) for line in newest]

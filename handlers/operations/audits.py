@@ -22,7 +22,7 @@ from core.audit.audit import (
 )
 from core.audit.faults import FIRST, FaultKind, LedgerFault
 from core.audit.task import DEADLINE, STREAM, AuditAsked, AuditKind, audit_request
-from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.events import PartitionId, SequenceNumber
 from core.model.shapes import Answered, Nothing, NumberText, PartitionText, Shape, shape_of, written
 from core.purge.task import Verify
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest, of_every_kind, report_of, report_text
@@ -118,10 +118,10 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
     """Return two functions: one audits a partition until a time, the other the stream."""
 
     def of_partition(asked: AuditAsked, id: PartitionId, until: datetime) -> str:
-        return _written(_of_partition(own, asked, id, Reading(lambda: own.clock.now() >= until)))
+        return report_text(_of_partition(own, asked, id, Reading(lambda: own.clock.now() >= until)))
 
     def of_stream() -> str:
-        return _written(Finding([fault_answer(one) for one in stream_faults(own.audits)]))
+        return report_text(Finding([fault_answer(one) for one in stream_faults(own.audits)]))
 
     return of_partition, of_stream
 
@@ -145,16 +145,13 @@ def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionI
 def _of_partition(own: App, asked: AuditAsked, id: PartitionId, reading: Reading) -> Finding:
     done = audit(own.audits, id, reading)
     if not done.partitions:
-        return Finding([fault_answer(_vanished(id))])
+        text = "the partition had rows when this audit began, but no table names it now"
+        return Finding([fault_answer(LedgerFault(id, "partition", FIRST, FIRST, text))])
     (one,) = done.partitions
-    rows = _rows(own, one, window(one.ledger, asked.first, asked.last, MOST_NUMBERS)) if asked.rows else None
+    span = window(one.ledger, asked.first, asked.last, MOST_NUMBERS) if asked.rows else None
+    rows = None if span is None else recount_rows(one, span, own.audits)
     faults = (*one.faults, *(rows.faults if rows else ()))
     return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows))
-
-
-def _vanished(id: PartitionId) -> LedgerFault:
-    text = "the partition had rows when this audit began, but no table names it now"
-    return LedgerFault(id, "partition", FIRST, FIRST, text)
 
 
 def shown(task: Task) -> AuditJobAnswer:
@@ -171,14 +168,6 @@ def shown(task: Task) -> AuditJobAnswer:
         faults=faults,
         partitions=partitions,
     )
-
-
-def _written(finding: Finding) -> str:
-    return report_text(finding)
-
-
-def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | None:
-    return None if span is None else recount_rows(one, span, own.audits)
 
 
 def partition_answer(one: AuditedPartition, rows: RowRecount | None = None) -> AuditedAnswer:
@@ -228,9 +217,21 @@ def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
             BUSY, "an audit is running: send the request again when it is done", headers={"Retry-After": "10"}
         )
     try:
-        return _audited(call)
+        id = None if call.query.partition_id is None else PartitionId(call.query.partition_id)
+        until = CLOCK.now() + AT_MOST
+        done = audit(app().audits, id, Reading(lambda: CLOCK.now() >= until))
     finally:
         _auditing.release()
+    if id is not None and not done.partitions:
+        raise not_found("partition_id", f"partition {id} has no commit")
+    return AuditAnswer(
+        at=call.at,
+        balanced=done.balanced,
+        complete=done.complete,
+        accounted=sum(one.ledger.accounted for one in done.partitions),
+        faults=[fault_answer(fault) for fault in done.faults],
+        partitions=[partition_answer(one) for one in done.partitions],
+    )
 
 
 def request(own: App, order: TaskOrder, body: AuditShape) -> TaskRequest:
@@ -246,22 +247,6 @@ def request(own: App, order: TaskOrder, body: AuditShape) -> TaskRequest:
 def kind(own: App) -> AuditKind:
     """Return the audits of the stream."""
     return AuditKind(own.purges.stream.database, *audit_means(own), own.clock)
-
-
-def _audited(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
-    id = None if call.query.partition_id is None else PartitionId(call.query.partition_id)
-    until = CLOCK.now() + AT_MOST
-    done = audit(app().audits, id, Reading(lambda: CLOCK.now() >= until))
-    if id is not None and not done.partitions:
-        raise not_found("partition_id", f"partition {id} has no commit")
-    return AuditAnswer(
-        at=call.at,
-        balanced=done.balanced,
-        complete=done.complete,
-        accounted=sum(one.ledger.accounted for one in done.partitions),
-        faults=[fault_answer(fault) for fault in done.faults],
-        partitions=[partition_answer(one) for one in done.partitions],
-    )
 
 
 def _ends(asked: AuditShape) -> tuple[SequenceNumber | None, SequenceNumber | None]:

@@ -209,7 +209,10 @@ def _explanation(given: Explanation) -> ExplanationAnswer:
         checkpoint=str(found.checkpoint),
         first=str(found.purged.first),
         range=_range(found.range) if found.range and given.sequence_number <= found.range.last else None,
-        rows=[_row(row) for row in found.rows],
+        rows=[
+            written(WrittenRowAnswer, row, columns={name: _shown(value) for name, value in row.columns.items()})
+            for row in found.rows
+        ],
         letter=None if found.letter is None else letter_answer(found.letter.letter),
         history=[] if found.letter is None else history_of(found.letter),
         gap=None if found.gap is None else written(GapAnswer, found.gap),
@@ -226,10 +229,6 @@ def _purged(given: Purged) -> PurgedAnswer | None:
 
 def _range(given: LedgerRange) -> RangeAnswer:
     return written(RangeAnswer, given)
-
-
-def _row(row: WrittenRow) -> WrittenRowAnswer:
-    return written(WrittenRowAnswer, row, columns={name: _shown(value) for name, value in row.columns.items()})
 
 
 def _shown(value: object) -> object:

@@ -268,15 +268,11 @@ def page_of_letters(query: LettersQuery | RevealedLettersQuery) -> LettersAnswer
     bound_to = query_of(query)
     after = FIRST_PAGE
     if query.cursor is not None:
-        after = _key(key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number]))
+        failed_at, partition_id, number = key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number])
+        after = LetterKey(failed_at, PartitionId(partition_id), SequenceNumber(number))
     found = app().listing.list_letters(filter_of(query), after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, _parts)
     return LettersAnswer(letters=[letter_answer(one) for one in page], next=following)
-
-
-def _key(found: tuple[datetime, str, int]) -> LetterKey:
-    failed_at, partition_id, number = found
-    return LetterKey(failed_at, PartitionId(partition_id), SequenceNumber(number))
 
 
 def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:

@@ -8,8 +8,8 @@ import msgspec
 
 from core.api.problems import invalid
 from core.model.policies import DEFAULT_DAYS, MOST_DAYS
-from core.model.shapes import Answered, Reason
-from core.purge.purge import BY_PARTITION, BY_STREAM, Found, purge_of, purge_request
+from core.model.shapes import Answered, Reason, written
+from core.purge.purge import BY_PARTITION, BY_STREAM, purge_of, purge_request
 from core.purge.task import DEADLINE, PurgeKind
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest, of_every_kind
 from handlers.app import App
@@ -72,7 +72,11 @@ def shown(task: Task) -> PurgeAnswer:
         **of_every_kind(task, done, task.total, task.requested_at + DEADLINE),
         older_than_days=dict(purge.days),
         rows=sum(one.rows for one in found.values()),
-        tables=[_table(name, found[name]) for name in (*BY_PARTITION, *BY_STREAM) if name in found],
+        tables=[
+            written(PurgedTableAnswer, found[name], table=name, notes=[*found[name].notes])
+            for name in (*BY_PARTITION, *BY_STREAM)
+            if name in found
+        ],
     )
 
 
@@ -80,14 +84,3 @@ def purge_task(own: App, order: TaskOrder, days: Mapping[str, int], *, is_dry_ru
     """Return the task of a purge with these days of some tables, and those of the settings."""
     of_tables = {**own.settings.purging.days, **days}
     return purge_request(order, of_tables, own.purges.read_purge_partitions(), is_dry_run=is_dry_run)
-
-
-def _table(name: str, found: Found) -> PurgedTableAnswer:
-    return PurgedTableAnswer(
-        table=name,
-        rows=found.rows,
-        bytes=found.bytes,
-        oldest=found.oldest,
-        newest=found.newest,
-        notes=[*found.notes],
-    )

@@ -11,7 +11,7 @@ import msgspec
 from core.api.operation import Call, number_of, operation
 from core.api.problems import COUNT_DIFFERS, Problem
 from core.errors import InfrastructureFault
-from core.letters.listing import LetterFilter, RedriveCause
+from core.letters.listing import LetterFilter
 from core.letters.redrive import (
     CountDiffers,
     LetterOrder,
@@ -126,7 +126,11 @@ def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer
     """Count the letters by cause, with a sample; nothing changes."""
     found = preview_of(MOVED[call.query.move], filter_of(call.query), app().listing)
     sample = [hide_letter(letter_answer(one)) for one in found.sample]
-    return PreviewAnswer(count=found.count, causes=list(map(_cause, found.causes)), sample=sample)
+    causes = [
+        written(CauseAnswer, one, error_class=one.sample.error_class, error_type=one.sample.error_type)
+        for one in found.causes
+    ]
+    return PreviewAnswer(count=found.count, causes=causes, sample=sample)
 
 
 def request(own: App, order: TaskOrder, body: RedriveShape) -> TaskRequest:
@@ -177,7 +181,7 @@ def shown(task: Task, most: int = MOST_COUNTED) -> RedriveAnswer:
         **of_every_kind(task, job.moved + job.unmoved, task.total),
         move=NAMED[job.asked.move],
         filter=None if given is None else {**given, **hidden},
-        letters=None if selection is None else [_selected(one) for one in selection[:MOST_SHOWN]],
+        letters=None if selection is None else [written(SelectedAnswer, one) for one in selection[:MOST_SHOWN]],
         moved=job.moved,
         unmoved=job.unmoved,
         outcome=_outcome(job, most),
@@ -199,19 +203,6 @@ def _chosen(body: RedriveShape) -> LetterFilter | Selection:
 
 def _position(name: LetterName, field: str) -> LetterPosition:
     return LetterPosition(PartitionId(name.partition_id), number_of(name.sequence_number, field))
-
-
-def _selected(one: LetterPosition) -> SelectedAnswer:
-    return written(SelectedAnswer, one)
-
-
-def _cause(one: RedriveCause) -> CauseAnswer:
-    return CauseAnswer(
-        fingerprint=one.fingerprint,
-        error_class=one.sample.error_class,
-        error_type=one.sample.error_type,
-        letters=one.letters,
-    )
 
 
 def _rest(pause: timedelta) -> None:

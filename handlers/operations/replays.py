@@ -176,8 +176,17 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
         after = (PartitionId(partition_id), SequenceNumber(number))
     found = app().replays.read_replay_diffs(job_id, after, query.limit + 1)
     page, following = page_of(found, query.limit, str(job_id), lambda one: (one.partition_id, one.sequence_number))
-    events = [_diff(one.partition_id, one.sequence_number, one.diff) for one in page]
-    return DiffAnswer(events=events, next=following, keys=list(job.asked.keys) or None)
+    events = [
+        {
+            "partition_id": one.partition_id,
+            "sequence_number": str(one.sequence_number),
+            "error": None,
+            **json.loads(one.diff),
+        }
+        for one in page
+    ]
+    changes = msgspec.convert(events, type=list[EventDiffAnswer])
+    return DiffAnswer(events=changes, next=following, keys=list(job.asked.keys) or None)
 
 
 def kind(own: App) -> ReplayKind:
@@ -193,7 +202,7 @@ def shown(task: Task) -> ReplayAnswer:
     return ReplayAnswer(
         **of_every_kind(task, counts.events + counts.gone + job.others, task.total),
         asked=json.loads(job.asked.asked),
-        counts=_counts(counts),
+        counts=written(CountsAnswer, counts),
         partitions=[_partition(one) for one in job.partitions],
         left_out=[written(LeftOutAnswer, one) for one in job.asked.left_out],
         transform_version=task.transform_version or "",
@@ -245,20 +254,7 @@ def _partition(one: PartitionProgress) -> PartitionAnswer:
         next=str(one.next_number),
         closed_at=one.closed_at,
         note=one.range.note,
-        counts=_counts(one.report),
-        gone=[_span(each) for each in one.report.gone_ranges],
+        counts=written(CountsAnswer, one.report),
+        gone=[written(SpanAnswer, each) for each in one.report.gone_ranges],
         transform_versions=list(one.report.transform_versions),
     )
-
-
-def _counts(counts: ReplayCounts) -> CountsAnswer:
-    return written(CountsAnswer, counts)
-
-
-def _span(span: Span) -> SpanAnswer:
-    return written(SpanAnswer, span)
-
-
-def _diff(partition_id: str, number: int, diff: str) -> EventDiffAnswer:
-    event = {"partition_id": partition_id, "sequence_number": str(number), "error": None}
-    return msgspec.convert({**event, **json.loads(diff)}, type=EventDiffAnswer)
