@@ -9,7 +9,6 @@ const OPERATOR = {
   [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "By value of the message", "New replay", "Tasks",
     "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
   "Many letters at once": ["Redrives", "Letters that it moved"],
-  "What the hub will forget": ["Events in the hub"],
   "Old rows": ["Purges", "Purge", "By table"],
   [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Commit", "Letter", "Gap", "Rows", "Changes by retries and replays"],
 };
