@@ -5,15 +5,12 @@ After eight retries, 99 seconds of pauses, the host passes the batch; its number
 
 import logging
 import time
-from typing import TYPE_CHECKING, List  # noqa: UP035
+from typing import List  # noqa: UP035
 
 import azure.functions as func
 
 from core.errors import InfrastructureFault
 from handlers.timestamps import read_times_fast
-
-if TYPE_CHECKING:
-    from core.ingest.ingest import IngestReport
 
 log = logging.getLogger("hubledger.ingest")
 bp = func.Blueprint()
@@ -34,6 +31,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     """Ingest a batch. The function is not async, so the worker runs it in a thread: database drivers block."""
     if not events:  # the host may call with no events
         return
+    from core.ingest.gaps import gap_facts
     from core.ingest.ingest import ingest_batch
     from handlers.app import app, in_time
     from handlers.event_batches import to_batch
@@ -47,12 +45,6 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     except InfrastructureFault as fault:
         own.batch_log.fail(batch, fault)
         raise
-    _log_gaps(report)
-    own.batch_log.add(report, time.monotonic() - began)
-
-
-def _log_gaps(report: "IngestReport") -> None:
-    from core.ingest.gaps import gap_facts
-
     for gap in report.gaps:
         log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report.healed, report.absent))
+    own.batch_log.add(report, time.monotonic() - began)

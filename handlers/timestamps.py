@@ -8,6 +8,7 @@ from typing import Any
 from azure.functions import meta
 
 # Not the hour 24, which fromisoformat of Python 3.14 reads and the library refuses.
+# The form of a stamp that both readers read alike: YYYY-MM-DDTHH:MM:SS, perhaps with a fraction and UTC.
 _FORM = re.compile(r"\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]00:00)?", re.ASCII)
 _PARAMETERS = ["cls", "datetime_str"]
 _CONVERTER: Any = meta._BaseConverter  # private: changed here only, and only while it has the known form
@@ -33,7 +34,7 @@ def _fast_parser(original: classmethod) -> Any:
     slow = original.__func__
 
     def parse(cls: Any, datetime_str: str | None) -> datetime | None:
-        if datetime_str is None or not _plain(datetime_str):
+        if datetime_str is None or _FORM.fullmatch(datetime_str) is None:
             return slow(cls, datetime_str)
         try:
             moment = datetime.fromisoformat(datetime_str)
@@ -44,8 +45,3 @@ def _fast_parser(original: classmethod) -> Any:
     method: Any = classmethod(parse)
     method.fast, method.original = True, original
     return method
-
-
-def _plain(text: str) -> bool:
-    """Tell if both readers agree on the form of a stamp: YYYY-MM-DDTHH:MM:SS, perhaps with a fraction and UTC."""
-    return _FORM.fullmatch(text) is not None

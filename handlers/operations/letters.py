@@ -45,12 +45,11 @@ class BodyAnswer(Answered):
 def shown(body: bytes, length: int, form: BodyForm) -> BodyAnswer:
     """Show the first octets of a body of `length` octets in a form; octets that are not UTF-8 become U+FFFD."""
     cut = len(body) < length
-    text, fault = _as_json(body, cut) if form == "json" else (_as_text(body, form), None)
+    text: str | None = body.hex() if form == "hex" else body.decode("utf-8", "replace")
+    fault = None
+    if form == "json":
+        text, fault = _as_json(body, cut)
     return BodyAnswer(form=form, bytes=length, truncated=cut, shown=text, fault=fault)
-
-
-def _as_text(body: bytes, form: BodyForm) -> str:
-    return body.hex() if form == "hex" else body.decode("utf-8", "replace")
 
 
 def _as_json(body: bytes, cut: bool) -> tuple[str | None, str | None]:

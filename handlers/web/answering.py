@@ -20,7 +20,7 @@ from core.api.room_operations import refuse_without_link
 from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
 from core.errors import HubledgerError
 from core.model.policies import AccessPolicy
-from core.model.shapes import Answered, Shape
+from core.model.shapes import Shape
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
 from handlers.web.requests import read_body, read_path, read_query
@@ -50,17 +50,13 @@ def redirect_of(req: func.HttpRequest, route: Route) -> func.HttpResponse | None
     """
     path, _, query = req.url.partition("?")
     slashes = len(path) - len(path.rstrip("/"))
-    last = _last_segment(route, req)
+    segment = route.template.rpartition("/")[2]
+    last = req.route_params.get(segment[1:-1]) or "" if segment.startswith("{") else segment
     if not slashes or req.method not in ("GET", "HEAD") or last in ("", ".", ".."):
         return None
-    segment = _KEPT_SLASH.sub("%2", quote(last, safe=""))
-    location = "../" * slashes + segment + (f"?{quote(query, safe=_OF_A_QUERY)}" if query else "")
+    quoted = _KEPT_SLASH.sub("%2", quote(last, safe=""))
+    location = "../" * slashes + quoted + (f"?{quote(query, safe=_OF_A_QUERY)}" if query else "")
     return func.HttpResponse(status_code=308, headers={**SAFE, "Location": location})
-
-
-def _last_segment(route: Route, req: func.HttpRequest) -> str:
-    segment = route.template.rpartition("/")[2]
-    return req.route_params.get(segment[1:-1]) or "" if segment.startswith("{") else segment
 
 
 _TAG = re.compile(r'(?:W/)?("[!#-~]*")')
@@ -118,7 +114,8 @@ def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: M
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
     call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations, lambda: app().room)
-    return _noted(_full(operation.run(call)), route, call)
+    done = operation.run(call)
+    return _noted(done if isinstance(done, Answer) else Answer(done), route, call)
 
 
 def _caller(req: func.HttpRequest, route: Route) -> Caller:
@@ -157,17 +154,10 @@ def _logged(shape: Shape) -> dict[str, str]:
     return {name: clipped(str(value)) for name, value in msgspec.structs.asdict(shape).items() if value is not None}
 
 
-def _full(given: Answered | Answer) -> Answer:
-    return given if isinstance(given, Answer) else Answer(given)
-
-
-def _octets(given: Answer) -> bytes:
-    return given.body if isinstance(given.body, bytes) else msgspec.json.encode(given.body)
-
-
 def _written(req: func.HttpRequest, given: Answer) -> func.HttpResponse:
     """Write an answer: as the version that the client has, compressed where the client takes that, or as it is."""
-    headers, octets = {**SAFE, **given.headers}, _octets(given)
+    headers = {**SAFE, **given.headers}
+    octets = given.body if isinstance(given.body, bytes) else msgspec.json.encode(given.body)
     if req.method in ("GET", "HEAD"):
         headers["Vary"] = "Accept-Encoding"
         if len(octets) > SMALL and takes_gzip(req.headers.get("accept-encoding", "")):

@@ -18,7 +18,6 @@ from core.api.problems import (
     UNAVAILABLE,
     UNEXPECTED,
     FieldFault,
-    ProblemType,
 )
 from core.api.route import CHANGING, COUNTING, LINKING, OPEN, READING, REVEALING, Level, Route
 from core.model.shapes import Nothing, Shape
@@ -102,16 +101,16 @@ def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[st
         responses["308"] = {"description": said, "headers": _headers(308)}
     if route.level.needs_key:
         responses["401"] = {"description": "The host refuses the request: its key is missing or wrong. No body."}
-    problems = (*_OF_ALL, *operation.problems, *_of_level(route.level))
+    admitted = (NOT_ALLOWED,) if route.level.role or route.level.link is not None else ()
+    changing = _OF_CHANGES if route.level is CHANGING else ()
+    problems = (*_OF_ALL, *operation.problems, *admitted, *changing)
     for kind in sorted(set(problems), key=lambda kind: (kind.status, kind.name)):
         empty = {"description": "", "headers": _headers(kind.status), "content": {}}
-        _add_problem(responses.setdefault(str(kind.status), empty), kind, refs)
+        response = responses.setdefault(str(kind.status), empty)
+        said = f"{kind.title} (`{PREFIX}{kind.name}`)."
+        response["description"] = f"{response['description']} {said}".strip()
+        response["content"][PROBLEM] = {"schema": refs[ProblemAnswer]}
     return dict(sorted(responses.items()))
-
-
-def _of_level(level: Level) -> tuple[ProblemType, ...]:
-    admitted = (NOT_ALLOWED,) if level.role or level.link is not None else ()
-    return (*admitted, *(_OF_CHANGES if level is CHANGING else ()))
 
 
 def _headers(status: int, *more: str) -> dict[str, Any]:
@@ -121,12 +120,6 @@ def _headers(status: int, *more: str) -> dict[str, Any]:
 
 def _octets(media: str) -> dict[str, Any]:
     return {media: {"schema": {"type": "object" if media == JSON else "string"}}}
-
-
-def _add_problem(response: dict[str, Any], kind: ProblemType, refs: Mapping[type, dict[str, Any]]) -> None:
-    said = f"{kind.title} (`{PREFIX}{kind.name}`)."
-    response["description"] = f"{response['description']} {said}".strip()
-    response["content"][PROBLEM] = {"schema": refs[ProblemAnswer]}
 
 
 VERSION = "1"
