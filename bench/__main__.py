@@ -33,7 +33,7 @@ from bench.peers import comparison
 from bench.report.part import measure_part
 from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
 from bench.report.suite import Orders, Suite, held, summary
-from bench.size import price, scaling, size
+from bench.size import scaling, size
 from bench.way import part as way
 from local.programs import Interrupted, Interruption
 from local.stack.sql_server import Server, ServerRefused, add_store, prepared
@@ -57,7 +57,6 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "spark": spark.measure,
     "replayed": replayed.measure,
     "size": size.measure,
-    "price": price.measure,
     "scaling": scaling.measure,
 }
 

@@ -8,7 +8,7 @@ from bench.report.results import LARGE, SERVER, PartResult, Results
 
 VERDICTS = {True: ", met", False: ", **missed**", None: ""}
 RATE = "events/s"
-TABLED = frozenset({"peers", "price"})  # parts whose tables readers choose by
+TABLED = "peers"  # the part whose tables readers choose by
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
@@ -70,7 +70,7 @@ def _chosen(parts: Iterable[PartResult], pictures: Mapping[str, Picture], images
         for figure in (one for one in part.figures if one.target):
             rows.append((name, figure.name.removeprefix(f"{part.part}, "), *_measured(figure)))
             name = ""
-        blocks += map(markdown, part.tables if part.part in TABLED else ())
+        blocks += map(markdown, part.tables if part.part == TABLED else ())
         blocks += [_shown(pictures[part.part], images)] if part.part in pictures else []
     return [*blocks, *([_lined(("part", "figure", "measured", "target"), rows)] if rows else [])]
 
