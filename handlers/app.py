@@ -27,9 +27,8 @@ from core.ingest.batch_log import BatchLines
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.stalled_partitions import SilenceCheck
-from core.ledger.burn_down_store import BurnDowns
 from core.ledger.explain import Explanations
-from core.ledger.store import Ledger, read_open_letters
+from core.ledger.store import BurnDowns, Ledger, read_open_letters
 from core.ledger.totals import LetterBooks
 from core.ledger.watch import BurnDown, BurnDownMeans, read_burn_down
 from core.letters.listing import LetterListing

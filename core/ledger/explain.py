@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, cast
 
 from core.ledger.store import STATUSES, read_purged
-from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Purged, Whereabouts, WrittenRow
+from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.letters.listing import LetterFilter, LetterListing, filter_values
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.rows import row_table
@@ -135,7 +135,7 @@ class Explanations:
         self._letters = LetterListing(stream)
 
     def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
-        """Return the facts about a number; None for a partition without a commit.
+        """Return the facts about a number, or None for a partition without a commit.
 
         States have no index by number, so whole tables are read.
         """
@@ -144,13 +144,20 @@ class Explanations:
             return None
         position = {"partition_id": partition_id, "sequence_number": number}
         found = decoded(LedgerRange, self._stream.ask("find_range", **position))
+        changes = decoded(LedgerRange, self._stream.ask("find_changes", **position, most=MOST_CHANGES))
+        gaps = decoded(NotedGap, self._stream.ask("find_gap", **position))
+        written = []
+        for row_class in self._row_classes:
+            for ordinal, commit_number, *columns in self._stream.ask(of_rows("select_placed", row_class), **position):
+                row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
+                written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
         return Whereabouts(
             checkpoint=checkpoint[0][0],
             range=found[0] if found else None,
-            changes=decoded(LedgerRange, self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
-            gap=self._gap(position),
+            changes=changes,
+            gap=next((gap for gap in gaps if gap.last >= number), None),
             letter=self._letters.read_letter(partition_id, number),
-            rows=self._rows(partition_id, number),
+            rows=tuple(written),
             states_declared=any(row_table(row_class).key for row_class in self._row_classes),
             purged=read_purged(self._stream, partition_id),
             erased=self._stream.ask("count_erased", **position)[0][0],
@@ -177,23 +184,9 @@ class Explanations:
         numbers = sorted(letters | tables.keys(), reverse=True)
         return tuple(KeyPlace(partition_id, one, one in letters, tuple(tables.get(one, ()))) for one in numbers), begins
 
-    def _gap(self, position: dict[str, Any]) -> NotedGap | None:
-        """Return the gap that includes the number, or None."""
-        gaps = decoded(NotedGap, self._stream.ask("find_gap", **position))
-        return next((gap for gap in gaps if gap.last >= position["sequence_number"]), None)
-
-    def _rows(self, partition_id: PartitionId, number: SequenceNumber) -> tuple[WrittenRow, ...]:
-        written = []
-        for row_class in self._row_classes:
-            position = {"partition_id": partition_id, "sequence_number": number}
-            for ordinal, commit_number, *columns in self._stream.ask(of_rows("select_placed", row_class), **position):
-                row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
-                written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
-        return tuple(written)
-
 
 def explain(partition_id: PartitionId, number: SequenceNumber, store: Explanations) -> Explanation | None:
-    """READ everything that is known about a number and DECIDE its outcome; None for a partition without a commit."""
+    """READ everything that is known about a number and DECIDE its outcome. None: the partition has no commit."""
     found = store.find_whereabouts(partition_id, number)
     if found is None:
         return None
@@ -204,12 +197,15 @@ def explain(partition_id: PartitionId, number: SequenceNumber, store: Explanatio
 def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if number > found.checkpoint:
         after = f"It is {number - found.checkpoint} after the checkpoint at {found.checkpoint}"
-        return "not_yet", f"{after}, so it is not committed yet{_open(found)}."
+        is_open = found.gap is not None and found.gap.status == "open"
+        fetched = "; the gap that it is part of is being fetched from the hub" if is_open else ""
+        return "not_yet", f"{after}, so it is not committed yet{fetched}."
     if number < found.purged.first:
         return "before_first", "It is before the first number of the ledger: the stream was anchored later."
     if number <= found.purged.last:
         outcome, sentence = _outcome_of_purged(found)
-        return outcome, f"{sentence} {_purged(found.purged)}"
+        gone = f"Its ledger row was purged: those up to number {found.purged.last} are gone"
+        return outcome, f"{sentence} {gone}, the last on {found.purged.at:%Y-%m-%d %H:%M} UTC."
     if found.range is None or number > found.range.last:
         return "missing", "No range of the ledger covers it: the books are not balanced."
     evident = _evident(found)
@@ -236,7 +232,10 @@ def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
         stands = " that nothing retries any more" if letter.status == "exhausted" else f", {letter.status}"
         return "dead_lettered", f"It is a dead letter{stands}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
-        return "written", f"{_writing(found)} wrote {_count(len(found.rows), 'row')} of it."
+        number, kinds = found.rows[0].commit_number, {change.commit_number: change.kind for change in found.changes}
+        commit = f"ommit {number}{_KINDS[kinds.get(number, 'batch')]}"
+        commit = f"C{commit}" if found.letter is None else f"It was a dead letter; c{commit}"
+        return "written", f"{commit} wrote {_count(len(found.rows), 'row')} of it."
     if found.erased:
         return "erased", f"An erasure took away {_count(found.erased, 'row')} of it, and keeps it forgotten."
     return None
@@ -253,28 +252,11 @@ def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
     return "purged", f"{text} its letter was purged too."
 
 
-def _purged(purged: Purged) -> str:
-    gone = f"Its ledger row was purged: those up to number {purged.last} are gone"
-    return f"{gone}, the last on {purged.at:%Y-%m-%d %H:%M} UTC."
-
-
-def _open(found: Whereabouts) -> str:
-    is_open = found.gap is not None and found.gap.status == "open"
-    return "; the gap that it is part of is being fetched from the hub" if is_open else ""
-
-
 def _perhaps_since(deciding: Sequence[LedgerRange], states_declared: bool) -> str:
     """Name the newest replay that may have included this event: it replayed only the staged events of its range."""
     able = [one.commit_number for one in deciding if set(_possible(one, states_declared)) & {"written", "filtered"}]
     some = "had only some events of its range, and may have left no row for this event"
     return f"; commit {able[0]}, a replay, {some}" if able else ""
-
-
-def _writing(found: Whereabouts) -> str:
-    number = found.rows[0].commit_number
-    kinds = {change.commit_number: change.kind for change in found.changes}
-    writing = f"ommit {number}{_KINDS[kinds.get(number, 'batch')]}"
-    return f"C{writing}" if found.letter is None else f"It was a dead letter; c{writing}"
 
 
 def _deciding(changes: Sequence[LedgerRange]) -> list[LedgerRange]:

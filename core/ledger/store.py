@@ -1,9 +1,10 @@
-"""The ledger in SQL: the totals, letters and stops of one moment, and the minutes of the charts."""
+"""The ledger in SQL: the totals, letters, open gaps and stops of one moment, and the minutes of the charts."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from core.ledger.totals import KEPT, Books, CountedLetters, LetterBooks, Minute, PartitionBooks
@@ -15,6 +16,7 @@ from core.store.columns import (
     decoded,
     decoder,
     instant_of,
+    instant_or_none,
     instant_text,
     names_of,
 )
@@ -42,7 +44,7 @@ class Ledger:
         return decoded(PartitionBooks, self._stream.ask("read_books"))
 
     def read_incarnation(self) -> Incarnation | None:
-        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+        """Return the newest incarnation of the stream, or None while the store does not know the stream."""
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
         return decoder(Incarnation)(found[0]) if found else None
 
@@ -99,12 +101,12 @@ class Ledger:
         return int(found[0][0]) if found else 0
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        """Return the first number of a partition that counts; None for a partition without an anchor."""
+        """Return the first number of a partition that counts, or None without an anchor."""
         found = self._stream.ask("read_anchor", partition_id=partition_id)
         return found[0][0] if found else None
 
     def store_minute(self, minute: Minute) -> None:
-        """Store a minute, unless there is one for the same minute of the clock; remove the minutes older than KEPT."""
+        """Store a minute, unless there is one for the same minute of the clock. Remove the minutes older than KEPT."""
         stream_id = self._stream.find()
         if stream_id is not None:
             self._stream.database.run(minute_script(stream_id, minute))
@@ -153,8 +155,11 @@ def read_letter_books(store: Ledger) -> LetterBooks:
         before, partitions = partitions, store.read_books()
         if [one.commit_number for one in partitions] == [one.commit_number for one in before]:
             break
-    else:
-        letters = _in_between(letters, before, partitions)
+    else:  # the checkpoints' counts that fit the letters best, between those before and after them
+        (least, less), (most, more) = _made(before), _made(partitions)
+        found = letters.open + letters.settled + letters.purged
+        replayed = min(max(found - most, less), more)
+        letters = replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)
     return _with_oldest(letters, store)
 
 
@@ -181,9 +186,53 @@ def _made(partitions: Sequence[PartitionBooks]) -> tuple[int, int]:
     return of_batches, sum(one.letters for one in partitions) - of_batches
 
 
-def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
-    """Return the letters with the checkpoints' counts that fit them best, between those before and after them."""
-    (least, less), (most, more) = _made(before), _made(after)
-    found = letters.open + letters.settled + letters.purged
-    replayed = min(max(found - most, less), more)
-    return replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)
+MOST_GAPS = 1000
+ForgottenKind = Literal["kept", "unkept", "gap"]  # a letter with a stored body, a letter without, a gap
+LETTERS: tuple[ForgottenKind, ...] = ("kept", "unkept")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCount:
+    """The open letters or gaps of one kind in a partition. The hub no longer holds the events of `gone`.
+
+    A gap is gone with its first event. Of the others, the first event was enqueued at `first_at`.
+    """
+
+    partition_id: PartitionId
+    kind: ForgottenKind
+    gone: int
+    first_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGap:
+    """An open gap: its first number, and a time before which the event of that number was not enqueued."""
+
+    partition_id: PartitionId
+    first: SequenceNumber
+    after_at: datetime
+
+
+class BurnDowns:
+    """Reads the open letters and gaps of one stream, whose events the hub will forget."""
+
+    def __init__(self, stream: OneStream) -> None:
+        self._stream = stream
+
+    def read_partition_ids(self) -> tuple[PartitionId, ...]:
+        """Return the partitions that have a checkpoint: no other partition has letters."""
+        return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
+
+    def count_open_letters(self, partition_id: PartitionId, beginning: SequenceNumber) -> tuple[OpenCount, ...]:
+        """Count the open letters of a partition by kind. The letters before `beginning` are gone."""
+        counts = []
+        for kind in LETTERS:
+            own = {"partition_id": partition_id, "body_kept": int(kind == "kept"), "beginning": beginning}
+            for gone, first_at in self._stream.ask("count_open_letters", **own):
+                if gone or first_at:
+                    counts.append(OpenCount(partition_id, kind, gone, instant_or_none(first_at)))
+        return tuple(counts)
+
+    def read_open_gaps(self) -> tuple[OpenGap, ...]:
+        """Return the open gaps by partition and number, as many as a person can look at."""
+        return decoded(OpenGap, self._stream.ask("read_open_gaps", most=MOST_GAPS))

@@ -39,7 +39,7 @@ class PartitionLedger(Outcomes):
     """The ledger of a partition, summed from its first range, and the count of its letters.
 
     `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
-    `counted_commits` are those that the checkpoint has counted; `newest_commit` is the last one in the ledger.
+    `counted_commits` are those that the checkpoint has counted. `newest_commit` is the last one in the ledger.
     """
 
     partition: Partition
@@ -91,7 +91,7 @@ class PartitionBooks(Outcomes):
 
     @property
     def numbers(self) -> int:
-        """The count of numbers from the anchor to the checkpoint; each of them has to be accounted for."""
+        """The count of numbers from the anchor to the checkpoint. Each of them has to be accounted for."""
         return self.checkpoint - (self.first if self.anchor is None else self.anchor) + 1
 
     @property
@@ -102,7 +102,7 @@ class PartitionBooks(Outcomes):
 
 @dataclass(frozen=True, slots=True)
 class CountedLetters:
-    """The letters of a stream by status; `purged` letters exist no more."""
+    """The letters of a stream by status. `purged` letters exist no more."""
 
     counts: Mapping[LetterStatus, int]
     purged: int = 0
@@ -164,7 +164,7 @@ class Books:
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
-    """Count the events after the checkpoint; None while the hub does not answer. A hub that ends at -1 is empty."""
+    """Count the events after the checkpoint, or None while the hub does not answer. A hub that ends at -1 is empty."""
     if hub_end is None:
         return None
     if hub_end == -1:
@@ -173,7 +173,7 @@ def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
 
 
 def lag_time(books: PartitionBooks | None, lag: int | None, now: datetime) -> timedelta | None:
-    """Return the longest time that the first event after the checkpoint can have waited; None when it is unknown."""
+    """Return the longest time that the first event after the checkpoint can have waited, or None: it is unknown."""
     if lag is None or (lag and books is None):
         return None
     return max(timedelta(), now - books.enqueued_at) if lag and books else timedelta()
@@ -192,10 +192,9 @@ class Minute:
 
 
 def rates(minutes: Sequence[Minute]) -> list[float | None]:
-    """Return the numbers accounted for per second since the minute before, for each minute; None for the first."""
-    return [None, *(_rate(before, after) for before, after in pairwise(minutes))][: len(minutes)]
-
-
-def _rate(before: Minute, after: Minute) -> float:
-    seconds = (after.at - before.at).total_seconds()
-    return round(max(0, after.accounted - before.accounted) / max(1.0, seconds), 3)
+    """Return for each minute the numbers accounted for per second since the minute before. The first has None."""
+    found: list[float | None] = [None]
+    for before, after in pairwise(minutes):
+        seconds = (after.at - before.at).total_seconds()
+        found.append(round(max(0, after.accounted - before.accounted) / max(1.0, seconds), 3))
+    return found[: len(minutes)]

@@ -13,15 +13,14 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from core.errors import HubRefused, HubUnreachable, StreamIncarnationChanged
-from core.ledger.burn_down_store import LETTERS, BurnDowns, Kind, OpenCount, OpenGap
-from core.ledger.store import Ledger
+from core.ledger.store import LETTERS, BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap
 from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_time
 from core.measured import measured
 from core.model.events import Partition, PartitionId, SequenceNumber, Stream
 from core.model.letters import LetterKey
 from core.model.ports import HubReader
 
-ONLY_IN_HUB: tuple[Kind, ...] = ("unkept", "gap")  # their events are lost when the hub forgets them
+ONLY_IN_HUB: tuple[ForgottenKind, ...] = ("unkept", "gap")  # their events are lost when the hub forgets them
 HOUR = timedelta(hours=1)
 
 
@@ -60,7 +59,7 @@ class BurnDown:
         """The open letters without a body, and the open gaps, whose event the hub no longer holds."""
         return sum(one.gone for one in self.counts if one.kind in ONLY_IN_HUB)
 
-    def _hours(self, kinds: Sequence[Kind]) -> float:
+    def _hours(self, kinds: Sequence[ForgottenKind]) -> float:
         """Return the hours until the hub forgets the first of these events: never less than 0, its whole retention when
         there is none, and -1 where the retention is not known."""
         if self.retention is None:
@@ -84,12 +83,16 @@ def read_burn_down(own: BurnDownMeans, now: datetime) -> BurnDown:
     ids = tuple(dict.fromkeys((*own.store.read_partition_ids(), *(gap.partition_id for gap in gaps))))
     held = _held(own, ids, gaps)
     counts = [one for id in ids for one in own.store.count_open_letters(id, held.beginnings[id])]
-    counts += [_count_gaps(list(each), held) for _, each in groupby(gaps, lambda gap: gap.partition_id)]
+    for id, each in groupby(gaps, lambda gap: gap.partition_id):
+        own_gaps = list(each)
+        gone = sum(gap.first < held.beginnings[id] for gap in own_gaps)
+        first_at = held.gaps_at[id] if gone < len(own_gaps) else None  # those that the hub holds count as old as it
+        counts.append(OpenCount(id, "gap", gone, first_at))
     return BurnDown(now, own.retention, tuple(counts))
 
 
 def _held(own: BurnDownMeans, ids: Sequence[PartitionId], gaps: Sequence[OpenGap]) -> _Held:
-    """Read the hub; without an answer, nothing is known to be gone, and a gap is as old as the event before it."""
+    """Read the hub. Without an answer, nothing is known to be gone, and a gap is as old as the event before it."""
     after = {gap.partition_id: gap.after_at for gap in reversed(gaps)}
     try:
         beginnings = {id: own.hub.extent(own.stream.partition(id)).beginning for id in ids}
@@ -100,13 +103,6 @@ def _held(own: BurnDownMeans, ids: Sequence[PartitionId], gaps: Sequence[OpenGap
     return _Held(beginnings, after | {id: event.enqueued_at for id, event in found.items() if event is not None})
 
 
-def _count_gaps(gaps: Sequence[OpenGap], held: _Held) -> OpenCount:
-    """Count the gaps of a partition; each that the hub holds counts as old as the first of them."""
-    id = gaps[0].partition_id
-    gone = sum(gap.first < held.beginnings[id] for gap in gaps)
-    return OpenCount(id, "gap", gone, held.gaps_at[id] if gone < len(gaps) else None)
-
-
 # An alert fires when the watch is silent for this long, so no absent event and no failed job goes unreported.
 ABSENT_WITHIN = timedelta(minutes=15)
 STOPPED_AFTER = timedelta(minutes=5)  # as long as the longest likely invocation
@@ -115,8 +111,10 @@ READ_FROM = timedelta(minutes=1)  # for a shorter lag, the checkpoint's time is 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The aggregation: the time of the oldest commit that waits for it, the submits that failed lately, and the runs
-    that were committed lately with a fault in the quality of their rows."""
+    """The aggregation: the time of the oldest commit that waits for it, and the submits that failed lately.
+
+    `faults` counts the runs that were committed lately with a fault in the quality of their rows.
+    """
 
     oldest_at: datetime | None = None
     failures: int = 0
@@ -168,7 +166,7 @@ class LaggingPartition:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The facts that the watch read at one moment; `lags` counts the numbers that wait in each partition of the hub."""
+    """The facts that the watch read at one moment. `lags` counts the waiting numbers of each partition of the hub."""
 
     stream: Stream
     at: datetime
@@ -280,14 +278,14 @@ def _lagging(
 
 
 def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:
-    """Return the first number that has to be accounted for next; numbers before the anchor never have to be."""
+    """Return the first number that has to be accounted for next. Numbers before the anchor never have to be."""
     if books is not None:
         return SequenceNumber(books.checkpoint + 1)
     return own.store.find_anchor(id) or SequenceNumber(0)
 
 
 def _since(own: Watching, books: PartitionBooks | None, partition: Partition, now: datetime) -> datetime | None:
-    """Return the time at which the oldest waiting event was enqueued; for a short lag, the checkpoint's time."""
+    """Return the time at which the oldest waiting event was enqueued, or for a short lag the checkpoint's time."""
     longest = lag_time(books, 1, now)
     if books is not None and longest is not None and longest < READ_FROM:
         return books.enqueued_at

@@ -58,7 +58,7 @@ class NotedGap:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRow:
-    """A row that carries the number; `ordinal` counts the appended rows of an event, and is None for a state."""
+    """A row that carries the number. `ordinal` counts the appended rows of an event, and is None for a state."""
 
     table: str
     ordinal: int | None
@@ -70,7 +70,7 @@ class WrittenRow:
 class Whereabouts:
     """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
     may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
-    says how far the partition is purged; `erased` counts rows that an erasure took away."""
+    says how far the partition is purged. `erased` counts rows that an erasure took away."""
 
     checkpoint: SequenceNumber
     range: LedgerRange | None

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from core.audit.store import AuditStore
-from core.ledger.burn_down_store import BurnDowns
 from core.ledger.explain import Explanations
-from core.ledger.store import Ledger
+from core.ledger.store import BurnDowns, Ledger
 from core.letters.listing import LetterListing
 from core.model.events import Stream
 from core.purge.store import Purges

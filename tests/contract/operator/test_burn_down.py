@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from core.ledger.burn_down_store import OpenCount, OpenGap
+from core.ledger.store import OpenCount, OpenGap
 from core.model.commits import DeadLetter, LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span
 from tests.contract.operator.conftest import Office

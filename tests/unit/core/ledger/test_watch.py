@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from core.errors import HubUnreachable
-from core.ledger.burn_down_store import OpenCount
-from core.ledger.store import Ledger
+from core.ledger.store import Ledger, OpenCount
 from core.ledger.totals import LetterBooks, PartitionBooks
 from core.ledger.watch import (
     ABSENT_WITHIN,

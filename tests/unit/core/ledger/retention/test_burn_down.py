@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from core.ledger.burn_down_store import BurnDowns, Kind, OpenCount, OpenGap
+from core.ledger.store import BurnDowns, ForgottenKind, OpenCount, OpenGap
 from core.ledger.watch import BurnDown, BurnDownMeans, read_burn_down
 from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
@@ -22,7 +22,7 @@ def hours(count: float) -> datetime:
 class Open(BurnDowns):
     """The open letters and gaps of partition 0, with letters of these numbers by kind, one event an hour."""
 
-    letters: dict[Kind, list[int]]
+    letters: dict[ForgottenKind, list[int]]
     gaps: tuple[OpenGap, ...] = ()
 
     def read_partition_ids(self) -> tuple[PartitionId, ...]:
