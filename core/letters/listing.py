@@ -38,7 +38,7 @@ FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters c
 
 @dataclass(frozen=True, slots=True)
 class ListedLetter:
-    """A letter without its body; `body_bytes` is the length of a body that was stored.
+    """A letter without its body. `body_bytes` is the length of a body that was stored.
 
     A held letter waits for the letter `held_behind`, the one before it of its partition key; other letters have None.
     """
@@ -87,7 +87,7 @@ class LetterAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WholeLetter:
-    """A letter with its attempts and all parts of its event except the body; its properties as JSON that holds tags."""
+    """A letter with its attempts and all parts of its event except the body. Its properties are JSON with tags."""
 
     letter: ListedLetter
     offset: str
@@ -97,8 +97,10 @@ class WholeLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterGroup:
-    """The letters of one cause, or of one value of it. They have `variants` different values; `sample` is the letter
-    that failed last, and `examples` are values of the last ones."""
+    """The letters of one cause, or of one value of it. They have `variants` different values.
+
+    `sample` is the letter that failed last, and `examples` are values of the last letters.
+    """
 
     fingerprint: str
     letters: int
@@ -122,7 +124,7 @@ SAMPLED = 20  # letters of a cause whose values are shown
 
 @dataclass(frozen=True, slots=True)
 class RedriveCause:
-    """The letters of one cause that a job would move; `sample` is one letter of the cause."""
+    """The letters of one cause that a job would move. `sample` is one letter of the cause."""
 
     fingerprint: str
     letters: int
@@ -131,7 +133,7 @@ class RedriveCause:
 
 @dataclass(frozen=True, slots=True)
 class RedriveRange:
-    """The letters of one partition at the request; the `numbers` of a selection, or None for a filter."""
+    """The letters of one partition at the request, with the `numbers` of a selection, or None for a filter."""
 
     partition_id: PartitionId
     span: Span
@@ -146,7 +148,7 @@ class LetterListing:
         self._stream = stream
 
     def find_stream(self) -> int | None:
-        """Return the id of the stream whose letters are found; it may have been closed some seconds ago."""
+        """Return the id of the stream whose letters are found. It may have been closed some seconds ago."""
         return self._stream.find()
 
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
@@ -157,7 +159,7 @@ class LetterListing:
         return decoded(ListedLetter, found)
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
-        """Group letters by cause; a group that loses its last letter between the reads is left out."""
+        """Group letters by cause. A group that loses its last letter between the reads is left out."""
         given = filter_values(wanted)
         if wanted.error_class is None and wanted.partition_key is None:
             lean = {name: value for name, value in given.items() if name not in ("error_class", "partition_key")}
@@ -191,7 +193,7 @@ class LetterListing:
         return WholeLetter(letter, offset, shown_properties(properties), decoded(LetterAttempt, attempts))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
-        """Return the first `most` bytes of a letter's body; empty when there is no letter."""
+        """Return the first `most` bytes of a letter's body. They are empty when there is no letter."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter_body", **position, most=most)
         return bytes(found[0][0] or b"") if found else b""  # SQLite's SUBSTR of no octets is NULL
@@ -204,7 +206,7 @@ class LetterListing:
     def find_matching(
         self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[LetterPosition, ...]:
-        """Return the positions of letters that fit a filter; the letters that failed first come first."""
+        """Return the positions of letters that fit a filter. The letters that failed first come first."""
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
         return decoded(LetterPosition, self._stream.ask("find_matching", **given))
 
@@ -216,7 +218,7 @@ class LetterListing:
     def cause_matching(
         self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[RedriveCause, ...]:
-        """Return the largest causes; one that loses its last letter between the reads is left out."""
+        """Return the largest causes. A cause that loses its last letter between the reads is left out."""
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
         causes = [(*cause, self._newest(wanted, cause[0], 1)) for cause in self._stream.ask("cause_matching", **given)]
         return tuple(RedriveCause(fingerprint, count, newest[0]) for fingerprint, count, newest in causes if newest)

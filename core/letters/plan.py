@@ -44,7 +44,7 @@ def is_to_run(letter: ClaimedLetter) -> bool:
 def plan_retry(
     hold: LetterHold, letters: Sequence[ClaimedLetter], references: References, rules: RetryRules, invocation_id: str
 ) -> RetryCommit:
-    """Return the outcome of every letter, as one value; the letters must be in order of sequence number."""
+    """Return the outcome of every letter, as one value. The letters must be in order of sequence number."""
     settled = settle(
         [letter.event for letter in letters if is_to_run(letter)], references, rules.transform, of=hold.partition
     )

@@ -43,7 +43,7 @@ class LetterOrder:
 
 @dataclass(frozen=True, slots=True)
 class CountDiffers:
-    """The number of letters that this move may take differs from the expected one; nothing was moved."""
+    """The number of letters that this move may take differs from the expected one. Nothing was moved."""
 
     found: int
 
@@ -58,7 +58,7 @@ class RedriveReport:
 
 @dataclass(frozen=True, slots=True)
 class RedriveAsked:
-    """The stored request of a redrive. `chosen` has the given fields of the filter; it is None for a selection."""
+    """The stored request of a redrive. `chosen` has the given fields of the filter, and is None for a selection."""
 
     move: OrderedMove
     chosen: dict[str, str] | None
@@ -81,7 +81,7 @@ class RangeAsked:
 class RedriveProgress:
     """The progress of a job in one partition: the position of its part is the last number that it walked to.
 
-    `unmoved` letters were in no status that the move allows any more; those that had changed before the job came to
+    `unmoved` letters were in no status that the move allows any more. Letters that had changed before the job came to
     them are counted when the partition is closed.
     """
 
@@ -100,12 +100,12 @@ class Redrive:
 
     @property
     def wanted(self) -> LetterFilter | None:
-        """The filter; None for a selection."""
+        """The filter, or None for a selection."""
         return None if self.asked.chosen is None else filter_of_fields(self.asked.chosen)
 
     @property
     def selection(self) -> Selection | None:
-        """The selected letters; None for a filter."""
+        """The selected letters, or None for a filter."""
         if self.asked.chosen is not None:
             return None
         named = [(PartitionId(one.part.name), one.asked.numbers or ()) for one in self.progress]
@@ -121,7 +121,7 @@ class Redrive:
 
     @property
     def open_progress(self) -> RedriveProgress | None:
-        """The partition of the next piece; None when all are closed."""
+        """The partition of the next piece, or None when all are closed."""
         return next((one for one in self.progress if one.part.closed_at is None), None)
 
 
@@ -138,26 +138,24 @@ def progress_of(part: TaskPart) -> RedriveProgress:
 def redrive_request(
     order: TaskOrder, asked: RedriveAsked, ranges: tuple[RedriveRange, ...], per_second: int | None = None
 ) -> TaskRequest:
-    """Return the task of a redrive. Its key is that of the filter or the selection; the move does not count."""
+    """Return the task of a redrive. Its key names the filter or the selection, but not the move."""
     named = [(one.partition_id, one.numbers) for one in ranges] if asked.chosen is None else asked.chosen
+    parts = []
+    for one in ranges:
+        first, last = one.span.ends
+        start = first - 1 if asked.walks_up else last + 1  # the walk begins next to the first letter
+        wanted = report_text(RangeAsked(one.letters, one.numbers))
+        parts.append(PartRequest(one.partition_id, start, one.span, wanted, report_text(RedriveReport())))
     return TaskRequest(
         order=order,
         kind="redrive",
         key=sha256(dumps(named, sort_keys=True).encode()).hexdigest(),
         asked=report_text(asked),
-        parts=tuple(_part(asked, one) for one in ranges),
+        parts=tuple(parts),
         total=sum(one.letters for one in ranges),
         per_second=per_second,
         most_open=MOST_OPEN,
     )
-
-
-def _part(asked: RedriveAsked, one: RedriveRange) -> PartRequest:
-    """Return a partition of a new job: the walk begins next to its first letter."""
-    first, last = one.span.ends
-    start = first - 1 if asked.walks_up else last + 1
-    wanted = report_text(RangeAsked(one.letters, one.numbers))
-    return PartRequest(one.partition_id, start, one.span, wanted, report_text(RedriveReport()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +265,10 @@ class Redrives(Partitions):
         return found
 
     def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
-        """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;
-        None when no letter of it is left. A page of many others may be short, or empty."""
+        """Look at the next letters of the open partition of a job, and return those of its filter, at most this number.
+
+        None: no letter of it is left. A page of many others may be short, or empty.
+        """
         wanted, progress = job.wanted, job.open_progress
         if progress is None or wanted is None:
             return None
@@ -298,7 +298,7 @@ class Redrives(Partitions):
         self._database.run(piece_script(piece))
 
     def close_partition(self, job: Redrive, at: datetime) -> None:
-        """Close the open partition of a job; the last one ends the job. Raises as commit_piece does."""
+        """Close the open partition of a job. The last one ends the job. Raises as commit_piece does."""
         self._database.run(close_script(job, at))
 
     @property
@@ -326,7 +326,7 @@ def piece_script(piece: RedrivePiece) -> Script:
 
 
 def close_script(job: Redrive, at: datetime) -> Script:
-    """Return the transaction that closes the open partition of a job; with the last one, it ends the job.
+    """Return the transaction that closes the open partition of a job. With the last one, it ends the job.
 
     A requested letter that was not moved counts as `unmoved`: it had changed before the job came to it.
     """
@@ -347,7 +347,7 @@ SAMPLED, CAUSES = 5, 100
 
 @dataclass(frozen=True, slots=True)
 class RedriveKind(Kind):
-    """The redrives of one stream, and their means; `sleep` sleeps for a time."""
+    """The redrives of one stream, and their means. `sleep` sleeps for a time."""
 
     stream: Stream
     store: Redrives
@@ -366,7 +366,7 @@ class RedriveKind(Kind):
         self.sleep(pause)
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
-        """READ the next letters, DECIDE, and write them as one piece; when none is left, close the partition."""
+        """READ the next letters, DECIDE, and write them as one piece. When none is left, close the partition."""
         job = redrive_of(task)
         progress = progress_of(part)
         walked = _walk(job, progress, self.store)
@@ -378,7 +378,7 @@ class RedriveKind(Kind):
 
 
 def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: LetterListing) -> RedrivePreview:
-    """Return the letters that a job would move now, by cause and with a sample; nothing changes."""
+    """Return the letters that a job would move now, by cause and with a sample. Nothing changes."""
     statuses = MOVES[move].sources
     causes = chosen.cause_matching(wanted, statuses, CAUSES)
     sample = chosen.sample_matching(wanted, statuses, SAMPLED)
@@ -399,12 +399,8 @@ def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[R
     statuses = MOVES[order.move].sources
     if isinstance(order.chosen, LetterFilter):
         return chosen.range_matching(until_request(order.chosen, now), statuses)
-    return _selected(chosen.find_selected(order.chosen, statuses))
-
-
-def _selected(positions: Selection) -> tuple[RedriveRange, ...]:
     numbers: dict[PartitionId, list[SequenceNumber]] = {}
-    for one in positions:
+    for one in chosen.find_selected(order.chosen, statuses):
         numbers.setdefault(one.partition_id, []).append(one.sequence_number)
     return tuple(
         RedriveRange(id, Span(min(own), max(own)), len(own), tuple(sorted(own))) for id, own in sorted(numbers.items())
@@ -412,7 +408,7 @@ def _selected(positions: Selection) -> tuple[RedriveRange, ...]:
 
 
 def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | None:
-    """Return the letters of the next piece; None when none is left."""
+    """Return the letters of the next piece, or None."""
     most = piece_limit(job.task.per_second)
     selected = progress.asked.numbers
     if selected is None:

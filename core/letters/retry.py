@@ -76,7 +76,7 @@ class Keeper:
 
 
 def release(chunk: LetterChunk, keeper: Keeper) -> int:
-    """Give back the letters of a chunk that its claim still holds and that were not settled; return their number.
+    """Give back the letters of a chunk that its claim still holds and that were not settled, and return their number.
 
     No attempt is counted. These letters are due after a short pause, so that the fault may pass.
     """
@@ -100,14 +100,13 @@ IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault 
 
 
 def next_due_at(keeper: Keeper) -> datetime | None:
-    """Return the time when the next letter is due or a lease ends; None when none waits. It is past for letters that
-    are due now."""
+    """Return the time when the next letter is due or a lease ends, or None. It is past for letters that are due now."""
     latest = keeper.clock.now() + keeper.letters.longest_wait
     return keeper.store.next_due_at(keeper.stream, latest, frees_held=keeper.letters.order == "none")
 
 
 def wait_for_due(keeper: Keeper, look: timedelta) -> timedelta:
-    """Return the time until the next letter is due or a lease ends; nothing when letters are due now.
+    """Return the time until the next letter is due or a lease ends. It is nothing when letters are due now.
 
     At most `look`, because letters that fail later may be due sooner.
     """
@@ -116,12 +115,12 @@ def wait_for_due(keeper: Keeper, look: timedelta) -> timedelta:
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
-    """Claim letters that are due, as many as `fan_out` chunks hold, but no more than one statement may lock, and return
-    their ids; empty when none is due.
+    """Claim the letters that are due, and return their ids.
 
-    The claim holds until the lease ends; retry every chunk before that. Chunks marked `alone` come last; run them one
-    after another, because each of their letters may have killed a process. Letters that are still held although keys
-    are no longer kept in order are freed.
+    One claim has as many letters as `fan_out` chunks hold, but no more than one statement may lock. It holds until the
+    lease ends, so retry every chunk before that. Chunks marked `alone` come last. Run them one after another, because
+    each of their letters may have killed a process. Letters that are still held although keys are no longer kept in
+    order are freed.
     """
     policy, now = keeper.letters, keeper.clock.now()
     token = str(keeper.clock.new_id())
@@ -137,8 +136,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     """Try the letters of a chunk that its claim still holds, commit their outcomes, and report them.
 
     Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before the fault
-    remain.
-    The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
+    remain. The other letters are released if the store can be reached, or else freed when the lease ends.
 
     A chunk begins once: if its process dies, the chunk is not tried again under this claim. Its letters count a lost
     claim when the lease ends. The held letters that it frees are tried at once, for a part of the lease.
@@ -218,8 +216,10 @@ class _ChunkRetry:
                 part = (*self._settle(run), *part[len(run) :])
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
-        """Fetch the events of letters without a body from the hub; after its first fault, or when the time is up, other
-        letters are `left`."""
+        """Fetch the events of letters without a body from the hub.
+
+        After its first fault, or when the time is up, other letters are `left`.
+        """
         whole: list[ClaimedLetter] = []
         for letter in letters:
             if letter.body_kept:
@@ -235,30 +235,26 @@ class _ChunkRetry:
         return whole
 
     def _settle(self, run: Claimed) -> Claimed:
-        """Settle a run in one transaction; return the letters that have to be tried again."""
-        asked = self._request(run)
+        """Settle a run in one transaction, and return the letters that have to be tried again."""
+        keeper, asked = self.keeper, self._request(run)
         try:
-            with self.keeper.journal.attempt(asked, self.keeper.transform) as attempt:
+            with keeper.journal.attempt(asked, keeper.transform) as attempt:
                 commit = self._plan(run, self.erased.around(attempt.transform))
-                self.keeper.store.commit_retry(commit)
+                keeper.store.commit_retry(commit)
                 attempt.done_to = asked.tried.last
         except RunChanged:
             return run
         except (DataRefused, LetterConflict, CommitOutcomeUnknown) as fault:
             return self._after_fault(run, commit, fault)
         self._note_commit(run, commit, commit.outcomes)
-        self._take_freed(run, commit)
-        return ()
-
-    def _take_freed(self, run: Claimed, commit: RetryCommit) -> None:
-        """Claim the letters that this commit has freed, so that a key with many held letters needs only one round."""
-        keeper = self.keeper
         resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
         keyed = any(one.event.partition_key is not None and one.sequence_number in resolved for one in run)
         if keeper.letters.order == "hold_key" and keyed and keeper.clock.now() < self.until:
+            # The letters that this commit has freed: a key with many held letters needs only one round.
             freed = keeper.store.take_freed(commit, keeper.clock.now() + keeper.letters.lease)
             self.freed += freed
             self.taken += [letter.sequence_number for letter in freed]
+        return ()
 
     def _request(self, run: Claimed) -> AttemptRequest:
         """Return the attempt that a run needs. A letter that lost a claim may kill."""
@@ -294,8 +290,11 @@ class _ChunkRetry:
             self.count(**{outcome.status: 1})
 
     def _after_fault(self, run: Claimed, commit: RetryCommit, fault: StoreFault) -> Claimed:
-        """Report the letters that the claim lost, and return the letters that it holds. After a lost answer, letters
-        that the commit touched count as settled."""
+        """Report the letters that the claim lost, and return the letters to try again, which it holds.
+
+        After a lost answer, letters that the commit touched count as settled. Letters that the database refuses even
+        without rows are `left`.
+        """
         found = {letter.sequence_number: letter for letter in self.keeper.store.find_letters(self._held(run))}
         touched = {number for number, letter in found.items() if letter.touched_by == self.hold.claimed_by}
         held = {number for number in touched if found[number].status == "retrying"}
@@ -304,18 +303,13 @@ class _ChunkRetry:
             self._note_commit(run, commit, [one for one in commit.outcomes if one.sequence_number in stands])
         self.count(lost=len(run) - len(held) - len(stands))
         again = tuple(letter for letter in run if letter.sequence_number in held)
-        return self._after_idle_turn(run, fault) if len(again) == len(run) else again
-
-    def _after_idle_turn(self, run: Claimed, fault: StoreFault) -> Claimed:
-        """Return the letters to try again after a turn that settled none, while the claim holds all of them."""
-        if isinstance(fault, DataRefused):
-            return self._after_refusal(run, fault)
-        self.idle_turns += 1
-        if self.idle_turns >= IDLE_TURNS:
-            raise fault
-        return run
-
-    def _after_refusal(self, run: Claimed, fault: DataRefused) -> Claimed:
+        if len(again) < len(run):
+            return again
+        if not isinstance(fault, DataRefused):
+            self.idle_turns += 1
+            if self.idle_turns >= IDLE_TURNS:
+                raise fault
+            return run
         try:
             self.isolation.note_refusal(run, fault)
         except DataRefused:  # the database refuses this letter even without rows

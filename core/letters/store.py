@@ -47,7 +47,7 @@ class Letters(Partitions):
         return store_clock(self._database, own, OF_LETTERS, monotonic)
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
-        """Claim letters that wait and are due, and letters whose lease has ended; no letter is ever held twice.
+        """Claim letters that wait and are due, and letters whose lease has ended. No letter is ever held twice.
 
         A letter whose lease ended counts one more lost claim, if its lone try had begun or if it never lost a claim
         before. When the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
@@ -71,13 +71,13 @@ class Letters(Partitions):
         write(self._database, str(hold.partition), "begin_lone_try", **values, **times)
 
     def commit_retry(self, commit: RetryCommit) -> int:
-        """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
+        """Write rows, outcomes, attempts and a ledger row in one transaction, and return its commit number.
 
         For each settled letter, the next held letter of its key is freed: it waits and is due.
 
         The partition's checkpoint row is locked and its commit number raised. The checkpoint does not move, so the
         remembered one is still right. Raises LetterConflict (the claim does not hold all letters) and DataRefused (also
-        for rows that the new holder of a letter wrote); neither writes anything. Raises CommitOutcomeUnknown when the
+        for rows that the new holder of a letter wrote), with nothing written. Raises CommitOutcomeUnknown when the
         answer was lost.
         """
         try:
@@ -89,7 +89,7 @@ class Letters(Partitions):
     def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
         """Free the first held letter of each key that has no earlier letter waiting or being retried.
 
-        Of many, a part is freed; the next call continues.
+        Of many, a part is freed, and the next call continues.
         """
         values = {"freed_by": freed_by(by), "freed_at": instant_text(at), "most": ROWS_AT_ONCE}
         write(self._database, str(stream), "free_without_order", stream_id=self.open_stream(stream), **values)
@@ -100,7 +100,7 @@ class Letters(Partitions):
         return tuple(sorted(taken, key=number_of))
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
-        """Return these letters as they are now, under any claim; letters that do not exist are left out."""
+        """Return these letters as they are now, under any claim. Letters that do not exist are left out."""
         return decoded(FoundLetter, self._database.ask("find_letters", **_hold_values(hold)))
 
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
@@ -115,7 +115,7 @@ class Letters(Partitions):
         return decoded(FoundLetter, self._database.run(script).rows)
 
     def next_due_at(self, stream: Stream, latest: datetime, frees_held: bool = False) -> datetime | None:
-        """Return the time when the first letter is due or its lease ends; None when none waits or is being retried.
+        """Return the time when the first letter is due or its lease ends. None: no letter waits or is being retried.
 
         The time is in the past when a letter waits for a time after `latest`: a clock that was ahead set that time.
         With `frees_held`, held letters are due too. An idle round is one call.
@@ -127,7 +127,7 @@ class Letters(Partitions):
         return instant_or_none(found[0][0]) if found else None
 
     def _ask_remembered(self, stream: Stream, statement: str, values: Values) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement that answers nothing for a closed stream; none for an unremembered stream."""
+        """Return the rows of a statement that answers nothing for a closed stream, as for an unremembered one."""
         stream_id = self._memory.last_stream_id_of(stream) if self._memory else None
         if self._memory is None or stream_id is None:
             return []
@@ -140,7 +140,7 @@ class Letters(Partitions):
 
 
 def claim_script(claim: LetterClaim, stream_id: int) -> Script:
-    """Return the transaction of a claim; it answers with the letters that the claim holds, also when sent again."""
+    """Return the transaction of a claim. It answers with the letters that the claim holds, also when sent again."""
     held = {"stream_id": stream_id, "claimed_by": claim.claimed_by, "claimed_until": instant_text(claim.claimed_until)}
     values = {
         **held,
@@ -153,7 +153,7 @@ def claim_script(claim: LetterClaim, stream_id: int) -> Script:
 
 
 def taking_script(commit: RetryCommit, until: datetime) -> Script:
-    """Return the transaction that claims the letters that a retry has freed; sent again, it answers alike."""
+    """Return the transaction that claims the letters that a retry has freed. Sent again, it answers alike."""
     held = {**place_of(commit.state), "claimed_by": commit.claimed_by, "claimed_until": instant_text(until)}
     freed = {"freed_by": freed_by(commit.claimed_by), "freed_at": instant_text(commit.committed_at)}
     read = {**held, "sequence_numbers": numbers_json(commit.sequence_numbers)}
@@ -171,6 +171,22 @@ def retry_script(commit: RetryCommit) -> Script:
     shared = {**place, "transform_version": commit.transform_version, "committed_at": at}
     numbers = numbers_json(commit.sequence_numbers)
     freed = {**place, "sequence_numbers": numbers, "freed_by": freed_by(commit.claimed_by), "freed_at": at}
+    attempt = {
+        "touched_by": commit.claimed_by,
+        "kind": "retry",
+        "done_by": commit.invocation_id,
+        "why": "",
+        "done_at": at,
+    }
+    settled = commit.settled
+    change = {
+        "first_sequence_number": commit.sequence_numbers[0],
+        "last_sequence_number": commit.sequence_numbers[-1],
+        **counts_of(settled, 0),
+        "dead_lettered": len(commit.sequence_numbers) - settled.written - settled.filtered,
+        "held": 0,
+        "invocation_id": commit.invocation_id,
+    }
     return Script(
         str(commit.partition),
         (
@@ -184,15 +200,15 @@ def retry_script(commit: RetryCommit) -> Script:
                 otherwise=taken,
             ),
             Step("free_letters", freed),
-            Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),
+            Step("record_attempts", {**freed, **attempt}),
             Step("record_freed", {**freed, "done_by": commit.invocation_id}),
-            Step("record_change", {**shared, **_retry_values(commit), "kind": "retry"}),
+            Step("record_change", {**shared, **change, "kind": "retry"}),
         ),
     )
 
 
 def move_script(move: LetterMove, stream_id: int) -> Script:
-    """Return the transaction of a move; it answers with the letters as they are after the move."""
+    """Return the transaction of a move. It answers with the letters as they are after the move."""
     place = {"stream_id": stream_id, "partition_id": move.partition.partition_id}
     found = {**place, "sequence_numbers": numbers_json(move.sequence_numbers), "move_id": move.move_id}
     steps = (*move_steps(move, stream_id), Step("find_moved", found, answers=True))
@@ -200,7 +216,7 @@ def move_script(move: LetterMove, stream_id: int) -> Script:
 
 
 def move_steps(move: LetterMove, stream_id: int, counts: str | None = None) -> tuple[Step, ...]:
-    """Return the steps of a move, in lock order; `counts` names the kept number of the moved letters.
+    """Return the steps of a move, in lock order. `counts` names the kept number of the moved letters.
 
     A discard frees the letters that were held after those it settles, and locks the partition for that.
     """
@@ -239,7 +255,7 @@ def _hold_values(hold: LetterHold) -> Values:
 
 
 def _outcome_values(outcome: LetterOutcome) -> Values:
-    """Return the parameters of `settle_letters` that differ by letter; texts lose what UTF-8 cannot hold."""
+    """Return the parameters of `settle_letters` that differ by letter. Texts lose what UTF-8 cannot hold."""
     failure = outcome.failure
     return {
         "sequence_number": outcome.sequence_number,
@@ -252,28 +268,4 @@ def _outcome_values(outcome: LetterOutcome) -> Values:
         "fingerprint": failure and failure.fingerprint,
         "why": outcome.why,
         "error_at": failure and failure.error_at,
-    }
-
-
-def _retry_attempt_values(commit: RetryCommit, done_at: str) -> Values:
-    return {
-        **place_of(commit.state),
-        "sequence_numbers": numbers_json(commit.sequence_numbers),
-        "touched_by": commit.claimed_by,
-        "kind": "retry",
-        "done_by": commit.invocation_id,
-        "why": "",
-        "done_at": done_at,
-    }
-
-
-def _retry_values(commit: RetryCommit) -> Values:
-    settled, numbers = commit.settled, commit.sequence_numbers
-    return {
-        "first_sequence_number": numbers[0],
-        "last_sequence_number": numbers[-1],
-        **counts_of(settled, 0),
-        "dead_lettered": len(numbers) - settled.written - settled.filtered,
-        "held": 0,
-        "invocation_id": commit.invocation_id,
     }

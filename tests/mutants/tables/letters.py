@@ -118,7 +118,7 @@ MUTANTS = (
         ),
         (
             "a retry leaves no row in the ledger",
-            '            Step("record_change", {**shared, **_retry_values(commit), "kind": "retry"}),\n',
+            '            Step("record_change", {**shared, **change, "kind": "retry"}),\n',
             "",
         ),
         ("a retry writes no rows", "            *row_steps(commit.settled, place),\n", ""),
