@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_at_signal(stop: Callable[[], None]) -> None:
-    """Call `stop` on the running loop at the first signal, and ignore those that follow; for the main thread.
+    """Call `stop` on the running loop at the first signal, and ignore those that follow. Call it in the main thread.
 
     A handler of the loop ends with the loop, and one of Python with the interpreter: then a signal would kill the
     process. A signal that is ignored stays ignored.
@@ -44,7 +44,7 @@ def stop_at_signal(stop: Callable[[], None]) -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore SIGTERM and Ctrl-C from now on; call it before the loop ends."""
+    """Ignore SIGTERM and Ctrl-C from now on. Call it before the loop ends."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -55,7 +55,7 @@ ENDED_EARLY = 70  # EX_SOFTWARE, as when a transform hangs
 
 
 async def until_signal(work: Coroutine[Any, Any, None], grace: timedelta, end: Callable[[], None]) -> None:
-    """Cancel the work once, however many signals come; call `end` if the process has not ended after the grace."""
+    """Cancel the work once, however many signals come. Call `end` if the process has not ended after the grace."""
     signalled = asyncio.Event()
     stop_at_signal(signalled.set)
     task, waiting = asyncio.ensure_future(work), asyncio.ensure_future(signalled.wait())
@@ -92,7 +92,7 @@ class JsonLines(logging.Formatter):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 after a clean end; 1, with one line on stderr, when the worker cannot work."""
+    """Return 0 after a clean end, or 1, with one line on stderr, when the worker cannot work."""
     parser = argparse.ArgumentParser(prog="python -m core.worker", description=__doc__)
     parser.add_argument("--interval", type=_seconds, default=10, help="seconds between balancings of partitions (10)")
     parser.add_argument("--expiry", type=_seconds, default=60, help="seconds until a silent owner counts as gone (60)")

@@ -44,7 +44,7 @@ class Pulse:
             del self._in_hand[key]
 
     def fault(self) -> str | None:
-        """Return the reason to start the worker again; None while it lives."""
+        """Return the reason to start the worker again, or None while it lives."""
         since = self._monotonic() - self._limit
         if self._round_at < since:
             return f"no balancing of partitions began in the last {self._limit:g} s"
@@ -54,7 +54,7 @@ class Pulse:
 
 @asynccontextmanager
 async def answering(address: str | None, pulse: Pulse) -> AsyncIterator[str | None]:
-    """Serve the health at an address (HOST:PORT; port 0: a free one), and yield the address; for None, serve nothing.
+    """Serve the health at an address (HOST:PORT, with port 0 a free one), and yield the address. None: serve nothing.
 
     Raises SettingsRefused when the address cannot be used.
     """
@@ -103,7 +103,7 @@ def _response(pulse: Pulse, head: bytes) -> bytes:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Ask a worker for its health; return 0 if it lives, else 1, and say why in one line."""
+    """Ask a worker for its health. Return 0 if it lives, else 1, and say why in one line."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
         (address,) = given

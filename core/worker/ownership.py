@@ -1,12 +1,11 @@
 """SqlCheckpointStore: the SDK's checkpoint store on our own tables, so that consumers share partitions without blobs.
 
 Contract: azure.eventhub.aio.CheckpointStore of azure-eventhub 5.15. Beyond its documentation, the SDK compares
-`last_modified_time` as float seconds since the epoch; it iterates returned lists repeatedly and mutates their dicts, so
-each call makes fresh ones; and an offset must come back as text, because the SDK takes a number for a sequence number.
+`last_modified_time` as float seconds since the epoch. It iterates returned lists repeatedly and mutates their dicts, so
+each call makes fresh ones. An offset must come back as text, because the SDK takes a number for a sequence number.
 
 The SDK stops balancing once every owner has the rounded-down share: 8 partitions may stay at 4, 2, 2. So an owner with
-more than the rounded-up share gives one partition away each time it renews, and the SDK of an owner with too few takes
-it.
+more than the rounded-up share gives one partition away each time it renews. The SDK of an owner with too few takes it.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ Claim = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The owner of a partition; an empty `owner_id` means that it was released. `etag` changes with every claim."""
+    """The owner of a partition. An empty `owner_id` means that it was released. `etag` changes with every claim."""
 
     partition: Partition
     owner_id: str
@@ -46,7 +45,7 @@ class OwnershipClaim:
 
 
 def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
-    """Count the partitions of an owner above an even share; a dead owner counts until its partitions are taken."""
+    """Count the partitions of an owner above an even share. A dead owner counts until its partitions are taken."""
     owners = {one.owner_id for one in standing if one.owner_id} | {owner_id}
     share = -(-len(standing) // len(owners))
     return max(0, sum(one.owner_id == owner_id for one in standing) - share)
@@ -68,7 +67,7 @@ class Ownerships(Partitions):
         )
 
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
-        """Write an ownership if the expected etag is still right; otherwise return False and change nothing."""
+        """Write an ownership if the expected etag is still right, or else return False and change nothing."""
         ownership, expected = claim.ownership, claim.expected_etag
         values = {
             "stream_id": self.open_stream(ownership.partition.stream),
@@ -90,7 +89,7 @@ class Ownerships(Partitions):
 
 
 class SqlCheckpointStore(CheckpointStore):
-    """Claims ownership by compare and set on etags; returns checkpoints from the transactions and never writes any."""
+    """Claims ownership by compare and set on etags. Returns the checkpoints of our transactions, and writes none."""
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class SqlCheckpointStore(CheckpointStore):
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """`now` is the clock of this process, with which the SDK compares; stored times are of the database's clock.
+        """`now` is the clock of this process, with which the SDK compares. Stored times are of the database's clock.
 
         `beat` is called at the beginning of each balancing.
         """
@@ -127,7 +126,7 @@ class SqlCheckpointStore(CheckpointStore):
         return [self._claim_of(ownership, names) for ownership in self._standing]
 
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
-        """Claim, renew or release (an empty owner_id) each partition; return only those that this owner now has.
+        """Claim, renew or release (an empty owner_id) each partition, and return only those that this owner now has.
 
         The first call in a new incarnation claims nothing: the SDK then closes its links, and opens them in the next
         round at the checkpoints of the new stream.
@@ -139,7 +138,9 @@ class SqlCheckpointStore(CheckpointStore):
             return won
         for wanted in ownership_list:
             names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
-            claim = self._claim({**wanted, "owner_id": ""} if wanted is given_away else wanted)
+            partition = stream_of(*names).partition(PartitionId(wanted["partition_id"]))
+            owner_id = "" if wanted is given_away else wanted["owner_id"]
+            claim = OwnershipClaim(self._ownership(partition, owner_id), wanted.get("etag"))
             if await asyncio.to_thread(self._write, claim) and wanted is not given_away:
                 won.append(self._claim_of(claim.ownership, names))
         return won
@@ -149,7 +150,16 @@ class SqlCheckpointStore(CheckpointStore):
 
         The SDK releases only those that it knows: a claim that it cancelled may have won.
         """
-        await asyncio.to_thread(self._release_all)
+
+        def release() -> None:
+            with self._claiming:
+                self._is_released = True
+                stream, owner_id = self._owner or (None, "")
+                for one in () if stream is None else self._store.read_ownerships(stream):
+                    if one.owner_id == owner_id:
+                        self._store.claim_ownership(OwnershipClaim(self._ownership(one.partition, ""), one.etag))
+
+        await asyncio.to_thread(release)
 
     async def update_checkpoint(self, checkpoint: dict[str, Any], **kwargs: Any) -> None:
         """Do nothing: our checkpoint moves only in the transaction that writes the rows."""
@@ -157,7 +167,7 @@ class SqlCheckpointStore(CheckpointStore):
     async def list_checkpoints(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        """Return the checkpoint of each partition; a consumer continues right after it."""
+        """Return the checkpoint of each partition. A consumer continues right after it."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
         found = await asyncio.to_thread(self._store.read_checkpoints, stream_of(*names))
         return [
@@ -174,24 +184,11 @@ class SqlCheckpointStore(CheckpointStore):
                 self._owner = (ownership.partition.stream, ownership.owner_id)
             return self._store.claim_ownership(claim)
 
-    def _release_all(self) -> None:
-        with self._claiming:
-            self._is_released = True
-            stream, owner_id = self._owner or (None, "")
-            for one in () if stream is None else self._store.read_ownerships(stream):
-                if one.owner_id == owner_id:
-                    self._store.claim_ownership(OwnershipClaim(self._ownership(one.partition, ""), one.etag))
-
     def _given_away(self, ownership_list: list[Claim]) -> Claim | None:
-        """Return a renewed claim to give away if this owner has more than its share; an owner with less claims it."""
+        """Return a renewed claim to give away if this owner has more than its share. An owner with less claims it."""
         etags = {one.etag for one in self._standing if one.owner_id}
         renewed = [wanted for wanted in ownership_list if wanted["owner_id"] and wanted.get("etag") in etags]
         return renewed[-1] if renewed and surplus(self._standing, renewed[-1]["owner_id"]) else None
-
-    def _claim(self, wanted: Claim) -> OwnershipClaim:
-        stream = stream_of(wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
-        partition = stream.partition(PartitionId(wanted["partition_id"]))
-        return OwnershipClaim(self._ownership(partition, wanted["owner_id"]), wanted.get("etag"))
 
     def _ownership(self, partition: Partition, owner_id: str) -> Ownership:
         return Ownership(partition, owner_id, str(uuid.uuid4()), self._now() - self._ahead)

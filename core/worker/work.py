@@ -149,7 +149,7 @@ async def work(terms: Terms) -> None:
 
 
 async def check_and_work(sources: Sources, terms: Terms) -> None:
-    """Work after the store and the hub have answered; at the end, no thread still uses the database or the hub."""
+    """Work after the store and the hub have answered. At the end, no thread still uses the database or the hub."""
     settings, hub = sources.settings, sources.hub
     try:
         await asyncio.to_thread(Partitions(sources.database).open_stream, settings.stream)
@@ -206,14 +206,11 @@ async def end(client: Any, lines: BatchLines, owners: Any) -> None:
         await client.close()
     finally:
         _log_lines(lines.rest())
-        await _release(owners)
-
-
-async def _release(owners: Any) -> None:
-    try:
-        await owners.release_all()
-    except InfrastructureFault as fault:
-        log.warning("partitions not released; peers wait for --expiry", extra={"action": "end", "error": str(fault)})
+        try:
+            await owners.release_all()
+        except InfrastructureFault as fault:
+            facts = {"action": "end", "error": str(fault)}
+            log.warning("partitions not released; peers wait for --expiry", extra=facts)
 
 
 def _verification(hub: SdkHubReader) -> HubVerification:
@@ -225,7 +222,7 @@ async def keep_letters(
     look: timedelta,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Retry due letters until cancelled; never sleep longer than `look`, because new letters may be due sooner.
+    """Retry due letters until cancelled. Never sleep longer than `look`, because new letters may be due sooner.
 
     The thread of a cancelled round finishes the round. If the thread dies, its claims end with their lease.
     """
@@ -235,7 +232,7 @@ async def keep_letters(
 
 
 def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
-    """Retry the letters that are due now; return the time to sleep. After a fault, its letters are due again later."""
+    """Retry the letters that are due now, and return the time to sleep. After a fault, they are due again later."""
     try:
         if wait := wait_for_due(keeper, look):
             return wait
@@ -276,7 +273,7 @@ async def follow_partitions(hub: SdkHubReader, sleep: Callable[[float], Awaitabl
 
 
 def check_gaps(silence: SilenceCheck) -> None:
-    """Check all partitions once, and log each gap; a fault is logged, and the next check tries again."""
+    """Check all partitions once, and log each gap. A fault is logged, and the next check tries again."""
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
@@ -290,7 +287,7 @@ def check_gaps(silence: SilenceCheck) -> None:
 
 
 async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:
-    """Run the other loops for as long as events are received; a bug in one ends all."""
+    """Run the other loops for as long as events are received. A bug in one ends all."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(other) for other in others]
         await receiving
