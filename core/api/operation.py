@@ -41,7 +41,7 @@ class _Bound(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 def page_of(
     found: Sequence[Entry], limit: int, query: object, key: Callable[[Entry], Sequence[object]]
 ) -> tuple[Sequence[Entry], str | None]:
-    """Return a page, and the cursor of the next one; None at the end. `found` has one entry more if there is one."""
+    """Return a page, and the cursor of the next one or None. `found` has one entry more if there is a next page."""
     page = found[:limit]
     return page, cursor_of(query, key(page[-1])) if len(found) > limit else None
 
@@ -58,7 +58,7 @@ def cursor_of(query: object, key: Sequence[object]) -> str:
 
 
 def key_of(query: object, cursor: str, key: type[Key]) -> Key:
-    """Return the key in a cursor; raise a problem for a damaged one or one of a different query.
+    """Return the key in a cursor. Raise a problem for a damaged cursor, or for the cursor of a different query.
 
     `key` is a type of tuples whose fields have limits. All its instants are in UTC, as in the cursors that we make.
     """
@@ -117,8 +117,10 @@ Answers = Mapping[int, Any]  # a shape, a union of shapes, or a media type
 
 @dataclass(frozen=True, slots=True, eq=False)  # an operation equals only itself, so it is a key
 class Operation:
-    """One operation, with the name of its function. `answers` holds its bodies by status, or the media type of octets;
-    `problems` are its own, besides those of every route."""
+    """One operation, with the name of its function. `answers` holds its bodies by status, or the media type of octets.
+
+    `problems` are its own, besides those of every route.
+    """
 
     name: str
     summary: str
@@ -136,7 +138,7 @@ def operation(
 ) -> Callable[[Run], Operation]:
     """Make an operation of the decorated function.
 
-    The shapes of the request are those in the function's `Call[Path, Query, Body]`; without `answers` it answers 200
+    The shapes of the request are those in the function's `Call[Path, Query, Body]`. Without `answers`, it answers 200
     with the shape that it returns.
     """
 
@@ -150,7 +152,7 @@ def operation(
 
 
 def number_of(text: str, field_name: str) -> SequenceNumber:
-    """Read a sequence number of a request; more than 63 bits are a problem."""
+    """Read a sequence number of a request. More than 63 bits are a problem."""
     number = int(text)
     if number > LARGEST_NUMBER:
         raise invalid(field_name, f"the largest sequence number is {LARGEST_NUMBER}")

@@ -39,7 +39,7 @@ _PAGE = """<!doctype html>
 
 
 def guide(path: Path, names: Collection[str]) -> str:
-    """Return a page of Markdown as HTML; `names` are those of all guides, without their suffix.
+    """Return a page of Markdown as HTML. `names` has the names of all guides, without their suffix.
 
     A link to another guide leads to it, one to an address of the web leads there, and any other is its text alone.
     """
@@ -73,7 +73,7 @@ def slug(heading: str) -> str:
 
 
 def _linked(tokens: Iterable["Token"], names: Collection[str]) -> Iterable["Token"]:
-    """Give the parts of a line with links that work; a picture is its words."""
+    """Give the parts of a line with links that work. A picture is its words."""
     is_open: list[bool] = []
     for token in tokens:
         if token.type == "link_open":
@@ -121,7 +121,7 @@ def page(path: Path) -> Answer:
 
 @cache
 def guide_page(path: Path, names: tuple[str, ...]) -> Answer:
-    """Return a guide; `names` are those of all guides."""
+    """Return a guide. `names` has the names of all guides."""
     return _answer(guide(path, names).encode(), MEDIA[".html"])
 
 

@@ -82,7 +82,7 @@ def clipped(text: str) -> str:
 
 
 def invalid(field_name: str, detail: str) -> Problem:
-    """Make the problem of one field; both texts may quote the caller."""
+    """Make the problem of one field. Both texts may quote the caller."""
     name, shown = clipped(field_name), clipped(detail)
     return Problem(INVALID, f"{name}: {shown}", (FieldFault(name, shown),))
 
@@ -99,17 +99,13 @@ def of_fault(fault: HubledgerError) -> Problem:
     """
     kind = CONFLICT if isinstance(fault, StreamIncarnationChanged) else UNAVAILABLE
     headers = {"Retry-After": PATIENCE} if isinstance(fault, PASSING) else {}
-    return Problem(kind, _said(fault), more={"fault": type(fault).__name__}, headers=headers)
+    said = str(fault)
+    if isinstance(fault, StoreMisconfigured):  # a driver may repeat parts of the string
+        said = "STORE_CONNECTION: the database refuses this connection string; the log has the reason"
+    return Problem(kind, said, more={"fault": type(fault).__name__}, headers=headers)
 
 
 def unexpected(invocation_id: str) -> Problem:
-    """Make the problem of an unforeseen fault; `instance` leads to its stack in the log."""
+    """Make the problem of an unforeseen fault. `instance` leads to its stack in the log."""
     said = f"the app failed unexpectedly: the log has the stack of invocation {invocation_id}"
     return Problem(UNEXPECTED, said, more={"instance": f"urn:uuid:{invocation_id}"})
-
-
-def _said(fault: HubledgerError) -> str:
-    """Leave the fault of a connection string to the log: a driver may repeat parts of the string."""
-    if isinstance(fault, StoreMisconfigured):
-        return "STORE_CONNECTION: the database refuses this connection string; the log has the reason"
-    return str(fault)

@@ -30,13 +30,13 @@ def sign_link(link: Link, subject: str, expires_at: datetime, secret: str) -> st
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs links with the first of the app's secrets; each is good for `life`."""
+    """Signs links with the first of the app's secrets. Each is good for `life`."""
 
     secrets: Sequence[str]
     life: timedelta
 
     def sign(self, link: Link, subject: str, now: datetime) -> tuple[str, datetime]:
-        """Return a link for one subject, and the time at which it ends; raise a problem in an app without a secret."""
+        """Return a link for one subject, and the time at which it ends. Raise a problem in an app without a secret."""
         if not self.secrets:
             raise Problem(CONFLICT, "RESIDENT_LINK_SECRET is not set, so this app makes no links")
         expires_at = end_of_link(now, self.life)
@@ -113,7 +113,7 @@ class RoomStore:
         return Windows(windows, standing.cut, standing.cut == standing.reached, next(committed, None))
 
     def read_last_window(self, aggregate: type, key: str | int, until: datetime) -> datetime | None:
-        """Return the beginning of the last window of a key that begins before an instant; None when there is none."""
+        """Return the beginning of the last window of a key that begins before an instant, or None."""
         asked = {"key_value": key, "until_at": instant_text(until)}
         ((found,),) = self._database.ask(of_rows("read_last_window", aggregate), **asked)
         return instant_or_none(found)

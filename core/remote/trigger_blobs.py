@@ -1,7 +1,7 @@
 """The trigger's own checkpoints in the layout of the Event Hubs extension: an empty blob for each partition.
 
 Source of the layout: `BlobCheckpointStoreInternal` of the extension. The container is `azure-webjobs-eventhub`, and the
-name of a blob is `namespace/hub/group/checkpoint/partition` in lower case; its metadata has the position. The blobs
+name of a blob is `namespace/hub/group/checkpoint/partition` in lower case. Its metadata has the position. The blobs
 beside them say which host owns a partition. They are never touched: a change of them makes pauses and doubles.
 """
 
@@ -78,7 +78,7 @@ def blob_name(partition: Partition) -> str:
 
 
 def _open_container(environment: Mapping[str, str], seconds: Mapping[str, float]) -> Any:
-    """Return a client of the container; HostStorageUnreachable when no setting names the account."""
+    """Return a client of the container. Raises HostStorageUnreachable when no setting names the account."""
     from azure.storage.blob import ContainerClient
 
     options: dict[str, Any] = {"retry_total": 0, **seconds}
