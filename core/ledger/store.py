@@ -12,14 +12,7 @@ from core.ledger.whereabouts import NOT_PURGED, Purged
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId, SequenceNumber
 from core.model.letters import OPEN, SETTLED, LetterKey
-from core.store.columns import (
-    decoded,
-    decoder,
-    instant_of,
-    instant_or_none,
-    instant_text,
-    names_of,
-)
+from core.store.columns import decoded, decoder, instant_of, instant_or_none, instant_text, names_of
 from core.store.database import OneStream
 from core.store.script import Script, Step
 
@@ -193,10 +186,8 @@ LETTERS: tuple[ForgottenKind, ...] = ("kept", "unkept")
 
 @dataclass(frozen=True, slots=True)
 class OpenCount:
-    """The open letters or gaps of one kind in a partition. The hub no longer holds the events of `gone`.
-
-    A gap is gone with its first event. Of the others, the first event was enqueued at `first_at`.
-    """
+    """The open letters or gaps of one kind in a partition. The hub no longer holds the events of `gone`. A gap is gone
+    with its first event. Of the others, the first event was enqueued at `first_at`."""
 
     partition_id: PartitionId
     kind: ForgottenKind
@@ -225,13 +216,13 @@ class BurnDowns:
 
     def count_open_letters(self, partition_id: PartitionId, beginning: SequenceNumber) -> tuple[OpenCount, ...]:
         """Count the open letters of a partition by kind. The letters before `beginning` are gone."""
-        counts = []
-        for kind in LETTERS:
-            own = {"partition_id": partition_id, "body_kept": int(kind == "kept"), "beginning": beginning}
-            for gone, first_at in self._stream.ask("count_open_letters", **own):
-                if gone or first_at:
-                    counts.append(OpenCount(partition_id, kind, gone, instant_or_none(first_at)))
-        return tuple(counts)
+        own = {"partition_id": partition_id, "beginning": beginning}
+        return tuple(
+            OpenCount(partition_id, kind, gone, instant_or_none(first_at))
+            for kind in LETTERS
+            for gone, first_at in self._stream.ask("count_open_letters", **own, body_kept=int(kind == "kept"))
+            if gone or first_at
+        )
 
     def read_open_gaps(self) -> tuple[OpenGap, ...]:
         """Return the open gaps by partition and number, as many as a person can look at."""

@@ -167,8 +167,6 @@ def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
     """Count the events after the checkpoint, or None while the hub does not answer. A hub that ends at -1 is empty."""
     if hub_end is None:
         return None
-    if hub_end == -1:
-        return 0
     return max(0, hub_end - (books.checkpoint if books else -1))
 
 
@@ -193,8 +191,8 @@ class Minute:
 
 def rates(minutes: Sequence[Minute]) -> list[float | None]:
     """Return for each minute the numbers accounted for per second since the minute before. The first has None."""
-    found: list[float | None] = [None]
+    found: list[float | None] = [None] if minutes else []
     for before, after in pairwise(minutes):
         seconds = (after.at - before.at).total_seconds()
         found.append(round(max(0, after.accounted - before.accounted) / max(1.0, seconds), 3))
-    return found[: len(minutes)]
+    return found
