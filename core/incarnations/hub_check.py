@@ -105,7 +105,7 @@ class HubVerification(Verification):
 
     def verify(self, state: PartitionState, store: Partitions) -> PartitionState:
         now, place = self._monotonic(), (state.stream_id, state.partition)
-        since, met_at = now - _age_limit(_next_number(state)), self._met.pop(place, None)
+        since, met_at = now - _age_limit(_following(state)), self._met.pop(place, None)
         if not self._is_known_to_fit(state, since) and self._differs(state, store, since):
             store.forget_partition(state.partition)
             found = store.read_partition(state.partition)
@@ -291,7 +291,7 @@ def contradiction(state: PartitionState, hub: HubReader) -> str | None:
 def too_short(state: PartitionState, extent: Extent) -> str | None:
     """Return a clause that says that a partition of the hub ends too early for its state. None when it does not."""
     checkpoint = state.checkpoint
-    if extent.last < _next_number(state) - 1:
+    if extent.last < _following(state) - 1:
         kind = "anchor" if checkpoint is None else "checkpoint"
         number = state.next_number if checkpoint is None else checkpoint.sequence_number
         return f"the hub ends at {extent.last}, before the {kind} at {number}"
@@ -316,7 +316,7 @@ def created_differently(created_at: datetime, stored: datetime) -> str:
     return f"the hub was created at {created_at.isoformat()}, but the stream was read from one of {stored.isoformat()}"
 
 
-def _next_number(state: PartitionState) -> int:
+def _following(state: PartitionState) -> int:
     return state.next_number if state.checkpoint is not None or state.anchor is not None else 0
 
 

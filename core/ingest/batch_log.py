@@ -107,7 +107,7 @@ class BatchLines:
         return lines
 
     def _sum(self, report: IngestReport, counts: dict[str, int], seconds: float) -> None:
-        first, last = _ends(report)
+        first, last = _first_and_last(report)
         sums = self._sums.setdefault(str(report.batch.partition), Sums(self._minute, first, last, Counter(), Counter()))
         sums.first, sums.last = min(sums.first, first), max(sums.last, last)
         sums.counts.update(counts)
@@ -117,7 +117,7 @@ class BatchLines:
 
 
 def _own_line(report: IngestReport, counts: dict[str, int], seconds: float) -> BatchLine:
-    first, last = _ends(report)
+    first, last = _first_and_last(report)
     facts = {
         "action": "ingest",
         "partition": str(report.batch.partition),
@@ -142,6 +142,6 @@ def _raised_at(raised: Counter[str]) -> dict[str, object]:
     return {"raised_at": dict(raised.most_common(PLACES))} if raised else {}
 
 
-def _ends(report: IngestReport) -> tuple[int, int]:
+def _first_and_last(report: IngestReport) -> tuple[int, int]:
     events = report.batch.events
     return events[0].sequence_number, events[-1].sequence_number

@@ -87,11 +87,11 @@ def noting_recurrence(batch: EventBatch, store: Partitions, clock: Clock) -> Ite
         yield
     except StoreFault as fault:
         with suppress(StoreFault):
-            _note(batch, fault, store, clock)
+            _count_failure(batch, fault, store, clock)
         raise
 
 
-def _note(batch: EventBatch, fault: StoreFault, store: Partitions, clock: Clock) -> None:
+def _count_failure(batch: EventBatch, fault: StoreFault, store: Partitions, clock: Clock) -> None:
     is_recurrent = batch.retries + 1 >= RECURRENT
     if isinstance(fault, StoreUnreachable) and not is_recurrent:
         return  # the count could not be read either, and the batch would wait twice as long

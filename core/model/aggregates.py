@@ -376,7 +376,7 @@ def _aggregate(declared: type, source: type, name: str, at: str, window: timedel
     if faults:
         raise InvalidTransform(*faults)
     found = Aggregate(name, declared, source, at, window, tuple(keys), tuple(measures))
-    if faults := list(_faults(found, columns)):
+    if faults := list(_faults_of_aggregate(found, columns)):
         raise InvalidTransform(*faults)
     return found
 
@@ -389,7 +389,7 @@ def _rollup(finest: Aggregate, name: str, length: Length) -> Aggregate:
     return replace(finest, name=f"{finest.name}_{name}", of=coarser, window=window_of(length), keep=keep_of(length))
 
 
-def _faults(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> Iterator[str]:
+def _faults_of_aggregate(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> Iterator[str]:
     who = one.of.__name__
     if one.key.count(WINDOW_START) != 1 or not one.grouped_by or one.keys[0].name == WINDOW_START:
         yield f"{who}: the key is one or more columns, the first of them before {WINDOW_START}"

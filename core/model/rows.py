@@ -70,7 +70,7 @@ def appended_to(table: str, subject: str = "") -> Callable[[type[RowType]], type
     """
 
     def declare(row_class: type[RowType]) -> type[RowType]:
-        _TABLES[row_class] = RowTable(table, _columns(row_class), (), subject)
+        _TABLES[row_class] = RowTable(table, _field_names(row_class), (), subject)
         return row_class
 
     return declare
@@ -92,7 +92,7 @@ def state_of(
     def declare(row_class: type[RowType]) -> type[RowType]:
         if not key:
             raise InvalidTransform(f"{row_class.__name__}: the key of {table} names no field")
-        _TABLES[row_class] = RowTable(table, _columns(row_class), key, subject, newest_by)
+        _TABLES[row_class] = RowTable(table, _field_names(row_class), key, subject, newest_by)
         return row_class
 
     return declare
@@ -118,7 +118,7 @@ def declared() -> tuple[type, ...]:
     return tuple(_TABLES)
 
 
-def _columns(row_class: type[Row]) -> tuple[str, ...]:
+def _field_names(row_class: type[Row]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cast(Any, row_class))) if is_dataclass(row_class) else ()
 
 

@@ -59,7 +59,7 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
                 _become(found, own[type(found)])
             except msgspec.ValidationError:
                 found = lenient(body)
-                _note(body, found)
+                _count_unknown_of(body, found)
         except msgspec.DecodeError as error:
             raise type(error)(fault_of_body(body, error)) from error
         return cast(Body, found)
@@ -116,7 +116,7 @@ def _strict(body_class: Any) -> Any:
     return type(body_class)(body_class.__name__, (body_class,), {}, forbid_unknown_fields=True)
 
 
-def _note(body: bytes, found: msgspec.Struct) -> None:
+def _count_unknown_of(body: bytes, found: msgspec.Struct) -> None:
     if _counts.get() is not None:
         config = found.__struct_config__
         known = {*found.__struct_encode_fields__, config.tag_field}

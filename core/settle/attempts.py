@@ -232,7 +232,7 @@ class Flight:
         if is_old and path.suffix != OWN:
             path.unlink()
         elif path.suffix == DEAD:
-            yield _read(path)
+            yield _read_suspects(path)
 
 
 def _buried(path: Path, now: float) -> Path:
@@ -249,13 +249,13 @@ def _buried(path: Path, now: float) -> Path:
         return path
     finally:
         os.close(descriptor)
-    if not _read(path):
+    if not _read_suspects(path):
         path.unlink()
     os.utime(path, (now, now))
     return path.rename(path.with_suffix(DEAD))
 
 
-def _read(path: Path) -> tuple[Suspect, ...]:
+def _read_suspects(path: Path) -> tuple[Suspect, ...]:
     content = path.read_bytes()
     return _suspects(content, range(0, SIZE, SLOT.size)) if len(content) == SIZE else ()
 

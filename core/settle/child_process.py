@@ -82,14 +82,14 @@ def serve(connection: Connection, transform: Transform, limit: float) -> None:
             return
         signal.setitimer(signal.ITIMER_REAL, limit + GRACE)
         with counting_unknown_fields() as unknown:
-            answer = _answer(question, event, references, transform)
+            answer = _pickled_answer(question, event, references, transform)
         references.end_a_fork()
         connection.send_bytes(answer)
         connection.send(dict(unknown))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _answer(question: str, event: Event, references: References, transform: Transform) -> bytes:
+def _pickled_answer(question: str, event: Event, references: References, transform: Transform) -> bytes:
     """Return what the transform makes of an event; its error, as the letter says it, where it raises one."""
     try:
         if question == "references" and transform.references_of is not None:

@@ -144,7 +144,7 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
             for row in rows:
                 if type(row) not in sinks:
                     block: list[PlacedRow] = []
-                    sinks[type(row)] = _sink(type(row), block, references)
+                    sinks[type(row)] = _keeper(type(row), block, references)
                     blocks[type(row)] = block
                     if row_table(type(row)).key:
                         keyed.add(type(row))
@@ -182,7 +182,7 @@ def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetim
     return replace(settled, letters=letters)
 
 
-def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
+def _keeper(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
     """Return a function that takes rows of a class: it adds them to their block, and shows states to later events."""
     if not row_table(row_class).key:
         return block.append
@@ -224,7 +224,7 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     if isinstance(error, LetterOfChild):
         return error.letter
     error_class: ErrorClass = next((name for kind, name in _CLASSES if isinstance(error, kind)), "unknown")
-    text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
+    text = (_text_of_error(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     place, status = raised_in(error.__traceback__), AFTER_FAILURE[error_class]
     fingerprint = fingerprint_of(name, text, place)
@@ -238,7 +238,7 @@ def _ends_the_call(error: BaseException, transform: Transform) -> bool:
     return ends or (isinstance(error, KeyboardInterrupt) and transform.takes_signals())
 
 
-def _text_of(error: BaseException, transform: Transform) -> str:
+def _text_of_error(error: BaseException, transform: Transform) -> str:
     """Return what an error says, as a text that UTF-8 holds: half of a surrogate pair, which a body can have, becomes
     its escape."""
     try:

@@ -180,7 +180,7 @@ def compiled_values(
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
     ascii_only = {name for name, text in texts_of(row_class).items() if text.ascii}
-    writers = (f"ascii({_value(*one)})" if one[0] in ascii_only else _value(*one) for one in fields)
+    writers = (f"ascii({_value_code(*one)})" if one[0] in ascii_only else _value_code(*one) for one in fields)
     values = ", ".join([*lineage, *writers, *last, ""])
     unpacked = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
     written = "".join(f", instants('{name}', [placed[2].{name} for placed in rows])" for name in columns)
@@ -229,7 +229,7 @@ _WRITTEN: Mapping[type, str] = {float: "v + 0.0", date: "v.isoformat()", datetim
 _GUARDED: Mapping[type, str] = {float: "is_number(v)", Decimal: "is_number(v)", datetime: "v.tzinfo is not None"}
 
 
-def _value(name: str, hint: Any) -> str:
+def _value_code(name: str, hint: Any) -> str:
     """Return the code that writes a field: a value of exactly its type at once, any other by `fit`."""
     if hint is datetime:
         return f"at_{name}"
@@ -314,7 +314,7 @@ def decoder(value_class: type[Value]) -> Callable[[Sequence[Any]], Value]:
     A field that has fields of its own takes a column for each. If it is optional, it is None where the first is NULL.
     ValueError for a row with more or fewer columns.
     """
-    width, read = _part(cast(Any, value_class))
+    width, read = _reader(cast(Any, value_class))
 
     def decode(row: Sequence[Any]) -> Value:
         if len(row) != width:
@@ -343,16 +343,16 @@ def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
 
 
 @cache
-def _part(hint: Any) -> tuple[int, _Read]:
+def _reader(hint: Any) -> tuple[int, _Read]:
     """Return the number of columns of a type, and its reader."""
     types = types_of(hint)
     whole = next((one for one in types if is_dataclass(one) or _is_struct(one)), None)
     if whole is None:
-        return 1, _leaf(hint)
+        return 1, _leaf_reader(hint)
     width, parts = 0, []
     hints = get_type_hints(whole)
     for name in whole.__struct_fields__ if _is_struct(whole) else [one.name for one in fields(whole) if one.init]:
-        size, read = _part(hints[name])
+        size, read = _reader(hints[name])
         parts.append((width, read))
         width += size
     may_be_none = type(None) in types
@@ -363,7 +363,7 @@ def _part(hint: Any) -> tuple[int, _Read]:
     return width, read_whole
 
 
-def _leaf(hint: Any) -> _Read:
+def _leaf_reader(hint: Any) -> _Read:
     if get_origin(hint) is Mapping:  # the properties of an event
         return lambda row, at: decode_properties(row[at])
     make = next((make for kind, make in _LEAVES.items() if kind in types_of(hint)), None)

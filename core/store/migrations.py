@@ -74,7 +74,7 @@ def title_of(app: str, version: int, name: str) -> str:
 @cache
 def load_migrations(engine: str) -> tuple[Migration, ...]:
     """Return our migrations of an engine, in the order in which they apply."""
-    return _read(SQL / engine / MIGRATIONS, OURS)
+    return _read_folder(SQL / engine / MIGRATIONS, OURS)
 
 
 def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
@@ -87,12 +87,12 @@ def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
         return ()
     if len(room.name) > APP_LIMIT:
         raise SchemaMismatch(f"{folder}: the name of the package has more than {APP_LIMIT} characters")
-    names = {each: _names(folder, each) for each in ENGINES}
+    names = {each: _names_in(folder, each) for each in ENGINES}
     if differing := sorted(set.symmetric_difference(*names.values())):
         raise SchemaMismatch(
             f"{folder} has {', '.join(differing)} for one engine only: write each migration for {' and '.join(ENGINES)}"
         )
-    return _read(folder / engine, room.name)
+    return _read_folder(folder / engine, room.name)
 
 
 def missing_migrations(
@@ -127,19 +127,19 @@ def made_before_hashes(place: str) -> SchemaMismatch:
     return SchemaMismatch(f"{place} was made by an older state of this code, before any release: {ANEW}")
 
 
-def _names(folder: Path, engine: str) -> set[str]:
+def _names_in(folder: Path, engine: str) -> set[str]:
     if not (folder / engine).is_dir():
         raise SchemaMismatch(f"{folder} has no folder {engine}: write each migration for {' and '.join(ENGINES)}")
-    return {path.name for path in _files(folder / engine)}
+    return {path.name for path in _files_in(folder / engine)}
 
 
-def _files(folder: Path) -> list[Path]:
+def _files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def _read(folder: Path, app: str) -> tuple[Migration, ...]:
+def _read_folder(folder: Path, app: str) -> tuple[Migration, ...]:
     found: list[Migration] = []
-    for path in _files(folder):
+    for path in _files_in(folder):
         named = _FILE.fullmatch(path.name)
         if named is None or len(named["name"]) > NAME_LIMIT:
             raise SchemaMismatch(
@@ -223,7 +223,7 @@ def tables_json(row_classes: Iterable[type]) -> str:
 def warn_of_misfits(found: Iterable[Sequence[Any]], row_classes: Iterable[type], judge: Judge) -> None:
     """Log the misfits of the tables that exist, all in one line."""
     columns = _by_name(found)
-    misfits = [fault for each in row_classes for fault in _faults(each, columns, judge)]
+    misfits = [fault for each in row_classes for fault in _misfits(each, columns, judge)]
     if misfits:
         facts = {"action": "check_columns", "columns": misfits}
         log.warning("columns change values that are sent to them; change their types", extra=facts)
@@ -232,7 +232,7 @@ def warn_of_misfits(found: Iterable[Sequence[Any]], row_classes: Iterable[type],
 def refuse_missing(found: Iterable[Sequence[Any]], row_classes: Iterable[type]) -> None:
     """Raise SchemaMismatch with every table and column that the rows of these classes need and the database lacks."""
     columns = _by_name(found)
-    if faults := [fault for each in row_classes for fault in _missing(each, columns)]:
+    if faults := [fault for each in row_classes for fault in _lacking(each, columns)]:
         raise SchemaMismatch(
             f"the tables do not fit the transform: {'; '.join(faults)}; add a migration (`bin/hubledger"
             " migrate-diff --transform NAME` writes it, docs/transforms.md), and run `python -m core.store.migrate`"
@@ -244,7 +244,7 @@ def _by_name(found: Iterable[Sequence[Any]]) -> _Columns:
     return {(one.table.lower(), one.name.lower()): one for one in (StoredColumn(*row) for row in found)}
 
 
-def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
+def _lacking(row_class: type, columns: _Columns) -> Iterable[str]:
     table = row_table(row_class)
     there = {name: one for (of, name), one in columns.items() if of == table.name.lower()}
     if not there:
@@ -263,7 +263,7 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
         yield f"{table.name} is not unique by {', '.join(table.unique_by)}"
 
 
-def _faults(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:
+def _misfits(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:
     table, texts = row_table(row_class), texts_of(row_class)
     for name, hint in fields_of(row_class):
         column = columns.get((table.name.lower(), name.lower()))

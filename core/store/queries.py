@@ -68,7 +68,7 @@ _SQLSERVER: Rules = (
 
 def sqlite_text(body: str) -> str:
     """Return the text for SQLite; ValueError for a mark that is wrong."""
-    return _checked(_json_each(re.sub(_FIRST, _first_by_key, _ruled(body, _SQLITE))))
+    return _refuse_marks(_json_each(re.sub(_FIRST, _first_by_key, _ruled(body, _SQLITE))))
 
 
 def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
@@ -77,7 +77,7 @@ def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
     With `race`, a duplicate is no fault, for that reason.
     """
     text = re.sub(_FIRST, _first_by_top, _ruled(body, _SQLSERVER))
-    text = _top(_checked(re.sub(_JSON, _openjson, text)))
+    text = _top(_refuse_marks(re.sub(_JSON, _openjson, text)))
     text = _output(re.sub(_ALIASED, r"UPDATE \2\n\3  FROM \1 AS \2\n", _in_schema(text), flags=re.M))
     text = re.sub(r"NULLIF\(:(\w+), ''\)", lambda found: _unless_empty(found, types), text)
     text = re.sub(r"(?<!\w):(?=[a-z])", "@", text)
@@ -102,7 +102,7 @@ def _ruled(body: str, rules: Rules) -> str:
     return f"{text}\n;" if "--" in last else f"{text};"  # the line that ends it is of the other engine
 
 
-def _checked(text: str) -> str:
+def _refuse_marks(text: str) -> str:
     if wrong := re.search(_WRONG, text, re.M):
         raise ValueError(f"{wrong[0]} is not a mark")
     return text
@@ -126,18 +126,18 @@ def _json_each(text: str) -> str:
     places = {
         f"{found['alias']}.{name}": f"{found['alias']}.value" + ("" if place is None else f" ->> {place}")
         for found in re.finditer(_JSON, text)
-        for name, _, place in _columns(found)
+        for name, _, place in _json_columns(found)
     }
     text = re.sub(_JSON, r"json_each(:\g<param>) AS \g<alias>", text)
     return re.sub(r"\b\w+\.\w+\b", lambda column: places.get(column[0], column[0]), text) if places else text
 
 
 def _openjson(found: re.Match[str]) -> str:
-    columns = (f"{name} {of} '${'' if place is None else f'[{place}]'}'" for name, of, place in _columns(found))
+    columns = (f"{name} {of} '${'' if place is None else f'[{place}]'}'" for name, of, place in _json_columns(found))
     return f"OPENJSON(:{found['param']}) WITH ({', '.join(columns)}) AS {found['alias']}"
 
 
-def _columns(found: re.Match[str]) -> Iterator[tuple[str, str, int | None]]:
+def _json_columns(found: re.Match[str]) -> Iterator[tuple[str, str, int | None]]:
     """Return name, type and place of the columns of a mark; a list has one column, without a place."""
     is_list = found["mark"] == "list"
     for place, column in enumerate(found["columns"].split(",")):
@@ -265,7 +265,7 @@ def parse_queries(text: str, where: str, engine: Engine) -> Iterator[tuple[int, 
     for place, end in zip(places, [*places[1:], len(text)], strict=False):
         line = text.count("\n", 0, place) + 1
         try:
-            yield line, _query(_filled(text[place:end], parts), engine)
+            yield line, _parsed(_filled(text[place:end], parts), engine)
         except ValueError as error:
             raise ValueError(f"{where}:{line}: {error}") from error
 
@@ -279,7 +279,7 @@ def _filled(statement: str, parts: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", part, statement)
 
 
-def _query(statement: str, engine: Engine) -> Query:
+def _parsed(statement: str, engine: Engine) -> Query:
     if not (header := _HEADER.match(statement)):
         raise ValueError("a query needs a name, a line of purpose and its params")
     declared = _params(header["params"])

@@ -71,7 +71,7 @@ _OF_EVENTS = (
 )
 
 
-def key_text(row_class: type, name: str) -> str:
+def key_type(row_class: type, name: str) -> str:
     """Return the type to read a text of a key in: an nvarchar would have SQL Server convert the column of each row.
 
     Of a text that is not of ASCII, a varchar has similar letters. So a text that others send is compared whole too.
@@ -85,7 +85,7 @@ def _of_subjects(row_class: type) -> str:
     a text, as a number or null]."""
     name = row_table(row_class).subject
     is_text = str in types_of(dict(fields_of(row_class))[name])
-    place, kind, collated = (0, key_text(row_class, name), f" {BY_CODE_POINT}") if is_text else (1, "bigint", "")
+    place, kind, collated = (0, key_type(row_class, name), f" {BY_CODE_POINT}") if is_text else (1, "bigint", "")
     typed, whole = f"subject {kind} '$[{place}]'", ""
     if kind == ASCII_TEXT:
         typed, whole = f"{typed}, sent {KEY_TEXT} '$[{place}]'", f" WHERE s.sent = s.subject{collated}"

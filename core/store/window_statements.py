@@ -38,12 +38,12 @@ def keys_match(one: Aggregate, left: str, right: str) -> str:
     return " AND ".join(f"{left}.{quoted(name)} = {right}.{quoted(name)}" for name in one.key)
 
 
-def columns_of(one: Aggregate, alias: str = "") -> str:
+def column_list(one: Aggregate, alias: str = "") -> str:
     """Return the list of all columns of a window."""
     return ", ".join(f"{alias}{quoted(name)}" for name in one.columns)
 
 
-def joined(measure: Measure, standing: str, staged: str) -> str:
+def merged(measure: Measure, standing: str, staged: str) -> str:
     """Return the value of a measure of a window and a part of it."""
     if measure.kind == "count" or (measure.kind == "sum" and not measure.is_optional):
         return f"{standing} + {staged}"

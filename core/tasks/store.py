@@ -121,7 +121,7 @@ class Tasks:
         write(self._database, f"task {task_id}", "note_task_fault", **values)
 
     def _refuse(self, request: TaskRequest) -> None:
-        chosen = {name: value for name, value in _values(request).items() if name in _STANDING}
+        chosen = {name: value for name, value in _request_values(request).items() if name in _STANDING}
         if standing := self._database.ask("find_standing", **chosen):
             task_id, kind = standing[0]
             if UUID(task_id) == request.order.task_id:
@@ -154,7 +154,7 @@ _STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
 
 def open_script(request: TaskRequest) -> Script:
     """Return the transaction of a new task; it locks the stream, whose tasks are opened one after the other."""
-    values = _values(request)
+    values = _request_values(request)
     return Script(
         f"{request.kind} {request.order.task_id}",
         (
@@ -207,7 +207,7 @@ def advance_steps(ending: Ending, ahead: Advance, statement: str = "advance_part
     ]
 
 
-def _values(request: TaskRequest) -> dict[str, Any]:
+def _request_values(request: TaskRequest) -> dict[str, Any]:
     order = request.order
     parts = [
         (one.name, *(one.span.ends if one.span else (None, None)), one.position, one.asked, one.report, place)

@@ -62,13 +62,13 @@ class SqliteDatabase:
         self._unchecked = 0  # rows that transactions have changed since the last checkpoint and that are not durable
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        with _faults():
+        with _named_faults():
             return self._connection().execute(self._text(statement, values), values).fetchall()
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         kept: Kept = {step.counts: 0 for step in script.steps if step.counts}
         rows: list[tuple[Any, ...]] = []
-        with suppress(_RolledBack), self._writing, _faults(), self._transaction(script) as connection:
+        with suppress(_RolledBack), self._writing, _named_faults(), self._transaction(script) as connection:
             before = connection.total_changes
             for step in script.steps:
                 found = self._do(connection, step, kept)
@@ -174,7 +174,7 @@ def _exact_float(value: float | None) -> str | None:
 
 
 @contextmanager
-def _faults() -> Iterator[None]:
+def _named_faults() -> Iterator[None]:
     """Name the faults of SQLite: a fault of a value or a constraint is DataRefused, any other is StoreUnavailable."""
     try:
         yield

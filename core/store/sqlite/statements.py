@@ -14,9 +14,9 @@ from core.store.row_statements import RETRACTED, STANDING, common_body, is_older
 from core.store.script import OfRows, RowVerb, Step
 from core.store.window_statements import (
     SEPARATOR,
-    columns_of,
-    joined,
+    column_list,
     keys_match,
+    merged,
     of_facts,
     of_portion,
     others_of_row,
@@ -81,13 +81,13 @@ def _replace_windows(one: Aggregate) -> str:
 
 def _add_windows(one: Aggregate) -> str:
     values = [
-        f"{quoted(each.name)} = {joined(each, f'{one.name}.{quoted(each.name)}', f'excluded.{quoted(each.name)}')}"
+        f"{quoted(each.name)} = {merged(each, f'{one.name}.{quoted(each.name)}', f'excluded.{quoted(each.name)}')}"
         for each in one.measures
     ]
     kept = [f"{name} = excluded.{name}" for name in ("run_number", "slice")]
     return (
-        f"INSERT INTO {one.name} ({columns_of(one)}, run_number, slice)\n"
-        f"SELECT {columns_of(one, 'g.')}, :run_number, g.slice\n  FROM {one.staged} AS g\n"
+        f"INSERT INTO {one.name} ({column_list(one)}, run_number, slice)\n"
+        f"SELECT {column_list(one, 'g.')}, :run_number, g.slice\n  FROM {one.staged} AS g\n"
         f" WHERE {of_portion('g')} AND g.{quoted(one.count)} > 0\n"
         f"    ON CONFLICT ({', '.join(map(quoted, one.key))}) DO UPDATE SET\n       {NEXT.join([*values, *kept])}"
     )

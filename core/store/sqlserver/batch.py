@@ -40,7 +40,7 @@ class _StepForm:
 
 def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
     """Return the batch of a statement that reads."""
-    declared, missing = _query(statement).declared, _missing(values)
+    declared, missing = _query_of(statement).declared, _left_out(values)
     return _ask_text(statement, missing), _given(declared, values)
 
 
@@ -51,8 +51,10 @@ def run_batch(script: Script, rehearse: bool) -> Batch:
     gives it when everything is rolled back: no row stays locked while a client reads.
     """
     shapes = _shapes(script, rehearse)
-    values = _values(script.steps, _kept(shapes))
-    return _run_text(shapes, _StepForm(rehearse, script.gives_way), _missing(values)), _given(_params(shapes), values)
+    values = _values_of_steps(script.steps, _kept_numbers(shapes))
+    return _run_text(shapes, _StepForm(rehearse, script.gives_way), _left_out(values)), _given(
+        _params_of(shapes), values
+    )
 
 
 def _shapes(script: Script, rehearse: bool) -> tuple[_StepShape, ...]:
@@ -71,32 +73,32 @@ def run_text(script: Script) -> str:
 
 def step_text(step: Step) -> str:
     """Return the text of one step in its batch."""
-    return _query(step.statement).text
+    return _query_of(step.statement).text
 
 
 @cache
 def _ask_text(statement: Named, missing: frozenset[str]) -> str:
-    query = _query(statement)
+    query = _query_of(statement)
     return f"SET NOCOUNT ON;\n{_declare(query.declared, missing)}\n{query.text_without(missing)}"
 
 
 @cache
 def _run_text(shapes: tuple[_StepShape, ...], form: _StepForm, missing: frozenset[str]) -> str:
     rehearse = form.rehearses
-    kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
-    collected = [_query(shape.statement) for shape in shapes if shape.is_collected]
+    kept, is_plain = _kept_numbers(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
+    collected = [_query_of(shape.statement) for shape in shapes if shape.is_collected]
     options = ["SET NOCOUNT ON;", *([] if is_plain else ["SET XACT_ABORT ON;"])]
     options += ["SET DEADLOCK_PRIORITY LOW;"] if form.gives_way else []
     lines = [" ".join(options)]
-    lines += [_declare(_params(shapes), missing), *map(_declare_answer, collected)]
+    lines += [_declare(_params_of(shapes), missing), *map(_declare_answer, collected)]
     lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
     lines += [] if is_plain else ["BEGIN TRANSACTION;"]
     for place, shape in enumerate(shapes):
-        query = _query(shape.statement)
-        lines += [f"INSERT INTO @answer ({_columns(query)})"] if shape.is_collected else []
-        lines += [query.text_without(missing), *_after(place, shape)]
+        query = _query_of(shape.statement)
+        lines += [f"INSERT INTO @answer ({_answer_columns(query)})"] if shape.is_collected else []
+        lines += [query.text_without(missing), *_check_after(place, shape)]
     lines += [] if is_plain else [f"{'ROLLBACK' if rehearse else 'COMMIT'} TRANSACTION;"]
-    lines += [f"SELECT {_columns(query, 'a.')} FROM @answer AS a ORDER BY a.place;" for query in collected]
+    lines += [f"SELECT {_answer_columns(query, 'a.')} FROM @answer AS a ORDER BY a.place;" for query in collected]
     lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
     return "\n".join(lines)
 
@@ -109,11 +111,11 @@ def _declare_answer(query: Query) -> str:
     return f"DECLARE @answer TABLE (place int IDENTITY PRIMARY KEY, {columns});"
 
 
-def _columns(query: Query, prefix: str = "") -> str:
+def _answer_columns(query: Query, prefix: str = "") -> str:
     return ", ".join(prefix + column.name for column in query.answers)
 
 
-def _after(place: int, shape: _StepShape) -> list[str]:
+def _check_after(place: int, shape: _StepShape) -> list[str]:
     if shape.expects != "nothing":
         expected = "1" if shape.expects == "one" else f"@{_expected(place).name}"
         why = f"{shape.statement} {UNMET_WORDS}"
@@ -121,18 +123,18 @@ def _after(place: int, shape: _StepShape) -> list[str]:
     return [f"SET @{shape.counts} = @{shape.counts} + @@ROWCOUNT;"] if shape.counts else []
 
 
-def _kept(shapes: Iterable[_StepShape]) -> tuple[str, ...]:
+def _kept_numbers(shapes: Iterable[_StepShape]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for shape in shapes for name in (shape.keeps, shape.counts) if name))
 
 
 @cache
-def _params(shapes: tuple[_StepShape, ...]) -> tuple[Param, ...]:
+def _params_of(shapes: tuple[_StepShape, ...]) -> tuple[Param, ...]:
     """Return the parameters of all steps, each once, without those that the script keeps itself."""
     params: dict[str, Param] = {}
-    kept = _kept(shapes)
+    kept = _kept_numbers(shapes)
     for place, shape in enumerate(shapes):
         expected = (_expected(place),) if shape.expects == "many" else ()
-        for param in (*_query(shape.statement).declared, *expected):
+        for param in (*_query_of(shape.statement).declared, *expected):
             if param.name not in kept:
                 params.setdefault(param.name, param)
     return tuple(params.values())
@@ -148,12 +150,12 @@ def _expected(place: int) -> Param:
     return Param(f"expected_of_step_{place}", "int")
 
 
-def _values(steps: Iterable[Step], kept: tuple[str, ...]) -> dict[str, Any]:
+def _values_of_steps(steps: Iterable[Step], kept: tuple[str, ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for place, step in enumerate(steps):
         if step.expect is not None:
             values[_expected(place).name] = step.expect
-        for param in _query(step.statement).declared:
+        for param in _query_of(step.statement).declared:
             if param.name in kept:
                 continue
             value = _sent(step, param) if param.type == ROWS else step.values[param.name]
@@ -173,22 +175,22 @@ def _sent(step: Step, param: Param) -> str:
     return rows_json(rows)
 
 
-def _query(statement: Named) -> Query:
+def _query_of(statement: Named) -> Query:
     return load_queries("sqlserver")[statement] if isinstance(statement, str) else rows_query(statement)
 
 
 def _declare(params: Iterable[Param], missing: frozenset[str]) -> str:
     """Declare every parameter, so that each value is sent once; a missing one is NULL."""
     given = {param.name: "" if param.name in missing else f" = {_CONVERTED.get(param.type, '?')}" for param in params}
-    declared = [f"@{param.name} {_type(param)}{given[param.name]}" for param in params]
+    declared = [f"@{param.name} {_type_of(param)}{given[param.name]}" for param in params]
     return f"DECLARE {', '.join(declared)};" if declared else ""
 
 
-def _type(param: Param) -> str:
+def _type_of(param: Param) -> str:
     return LONG if param.type == ROWS else param.type
 
 
-def _missing(values: Mapping[str, Any]) -> frozenset[str]:
+def _left_out(values: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the values to leave out: the driver asks the server for the type of each NULL."""
     return frozenset([name for name, value in values.items() if value is None])
 
@@ -198,6 +200,6 @@ def _given(params: Iterable[Param], values: Mapping[str, Any]) -> list[Any]:
 
 
 def _bound(param: Param, value: Any) -> Any:
-    if _type(param) == LONG:
+    if _type_of(param) == LONG:
         return LongText(value)
     return without_zone(value) if param.type == "datetime2(7)" else value

@@ -40,7 +40,7 @@ _UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
 def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
     """Return the fault of a column; None for one that stores or refuses every value of its type."""
     if not _holds(column, kind):
-        return f"is {_written(column)}: {_HOLDS[kind]} holds every value"
+        return f"is {_type_text(column)}: {_HOLDS[kind]} holds every value"
     if kind is str and is_key and not (column.collation or "").endswith(_BINARY):
         return f"has the collation {column.collation}: Latin1_General_100_BIN2 tells every two keys apart"
     return None
@@ -61,7 +61,7 @@ def _holds(column: StoredColumn, kind: type) -> bool:
     return column.type == ("float" if kind is float else "date")
 
 
-def _written(column: StoredColumn) -> str:
+def _type_text(column: StoredColumn) -> str:
     if column.type in _EXACT:
         return f"{column.type}({column.precision}, {column.scale})"
     return f"{column.type}({column.scale})" if column.type == "datetime2" else column.type

@@ -36,7 +36,7 @@ from core.store.row_statements import (
     STANDING,
     common_body,
     is_older,
-    key_text,
+    key_type,
     keyed,
     of_partition,
     ordinal_text,
@@ -44,9 +44,9 @@ from core.store.row_statements import (
 from core.store.script import OfRows, RowVerb
 from core.store.window_statements import (
     SEPARATOR,
-    columns_of,
-    joined,
+    column_list,
     keys_match,
+    merged,
     of_facts,
     of_portion,
     others_of_row,
@@ -75,23 +75,23 @@ def without_zone(value: Any) -> Any:
 def rows_json(rows: Sequence[Sequence[Any]]) -> str:
     """Return rows as a JSON array of arrays; DataRefused for a value that JSON cannot hold."""
     try:
-        return orjson.dumps(rows, default=_written, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
+        return orjson.dumps(rows, default=_json_form, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
     except (orjson.JSONEncodeError, ValueError) as error:
         raise DataRefused(f"the rows cannot be written as JSON: {error.__cause__ or error}") from error
 
 
 def many_json(many: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Return the further parameters of a statement of many as a JSON array of arrays, in the order of the columns."""
-    return rows_json([[_sent(name, each[name]) for name in columns] for each in many])
+    return rows_json([[_column_value(name, each[name]) for name in columns] for each in many])
 
 
-def _sent(name: str, value: Any) -> Any:
+def _column_value(name: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     return without_zone(value) if name.endswith("_at") else value
 
 
-def _written(value: object) -> str:
+def _json_form(value: object) -> str:
     """Return a value in the form that T-SQL reads; TypeError for a value of any other type."""
     if isinstance(value, Decimal):
         return _decimal_text(value)
@@ -130,7 +130,7 @@ def _find_overflow(one: Aggregate) -> str:
 
 def _verify_slices(one: Aggregate) -> str:
     columns = [f"REPLACE(g.{quoted(name)}, NCHAR(10), N' ')" for name in texts_of_row(one)]
-    columns += [_instant(f"g.{quoted(name)}", name, one) for name in others_of_row(one)]
+    columns += [_instant_text(f"g.{quoted(name)}", name, one) for name in others_of_row(one)]
     text = f"CONCAT(N'', {f', {chr(39)}{SEPARATOR}{chr(39)}, '.join(columns)})"  # it takes NULL for an empty text
     row = f"SUBSTRING(HASHBYTES('SHA2_256', {text}), 1, 4)"
     return (
@@ -146,7 +146,7 @@ def _verify_slices(one: Aggregate) -> str:
     )
 
 
-def _instant(column: str, name: str, one: Aggregate) -> str:
+def _instant_text(column: str, name: str, one: Aggregate) -> str:
     """Return an expression for a column's text; an instant has six digits, a T and a Z, or is NULL."""
     if name not in one.instants:
         return column
@@ -164,7 +164,7 @@ def _replace_windows(one: Aggregate) -> str:
 def _add_windows(one: Aggregate) -> str:
     """Update the windows that exist, and insert the others: MERGE has known races."""
     values = [
-        f"{quoted(each.name)} = {joined(each, f'a.{quoted(each.name)}', f'g.{quoted(each.name)}')}"
+        f"{quoted(each.name)} = {merged(each, f'a.{quoted(each.name)}', f'g.{quoted(each.name)}')}"
         for each in one.measures
     ]
     staged, match = f"{_PORTION} AND g.{quoted(one.count)} > 0", keys_match(one, "a", "g")
@@ -172,8 +172,8 @@ def _add_windows(one: Aggregate) -> str:
         f"UPDATE a\n   SET {NEXT.join([*values, 'run_number = @run_number', 'slice = g.slice'])}\n"
         f"  FROM hubledger.{one.staged} AS g\n INNER JOIN hubledger.{one.name} AS a ON {match}\n"
         f" WHERE {staged}\n{_BY_STAGED};\n"
-        f"INSERT INTO hubledger.{one.name} ({columns_of(one)}, run_number, slice)\n"
-        f"SELECT {columns_of(one, 'g.')}, @run_number, g.slice\n  FROM hubledger.{one.staged} AS g\n WHERE {staged}\n"
+        f"INSERT INTO hubledger.{one.name} ({column_list(one)}, run_number, slice)\n"
+        f"SELECT {column_list(one, 'g.')}, @run_number, g.slice\n  FROM hubledger.{one.staged} AS g\n WHERE {staged}\n"
         f"       AND NOT EXISTS (SELECT 1 FROM hubledger.{one.name} AS a WHERE {match})\n{_BY_STAGED};"
     )
 
@@ -220,14 +220,14 @@ _DECLARED = {  # the types of all parameters, in the order in which a batch decl
 @cache
 def rows_query(of: OfRows) -> Query:
     """Return the statement of a verb, with its parameters."""
-    text = _text(of)
+    text = _rows_text(of)
     used = set(re.findall(r"@(\w+)", text))
     params = [Param(name, kind) for name, kind in _DECLARED.items() if name in used]
     params += [Param(name, ROWS) for name in used if name.startswith(ROWS_OF)]
     return Query(str(of), "", tuple(params), text)
 
 
-def _text(of: OfRows) -> str:
+def _rows_text(of: OfRows) -> str:
     if (body := common_body(of, _document)) is not None:
         return server_text(body, _DECLARED)
     if of.verb in WINDOW_TEXTS:
@@ -241,7 +241,7 @@ def rows_values(row_class: type) -> ValuesOf:
 
     ValueError for a float that the server does not have: its `float` begins with the smallest normal number.
     """
-    lineage = _position(row_table(row_class))
+    lineage = _position_columns(row_table(row_class))
     compiled = compiled_values(row_class, lineage, server_instant_texts)
     floats = [place for place, (_, hint) in enumerate(fields_of(row_class), len(lineage)) if is_float(hint)]
 
@@ -260,7 +260,7 @@ def rows_variable(table: RowTable) -> str:
     return f"{ROWS_OF}{table.name}"
 
 
-def _position(table: RowTable) -> tuple[str, ...]:
+def _position_columns(table: RowTable) -> tuple[str, ...]:
     return ("sequence_number",) if table.key and not table.newest_by else ("sequence_number", "ordinal")
 
 
@@ -295,7 +295,7 @@ def _retract_states(row_class: type) -> str:
         f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
         f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number,"
         f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
-        f"  FROM {_joined(row_class)}\n WHERE {_OF_PARTITION} AND {gives_way}\n{_BY_KEY};"
+        f"  FROM {_with_standing(row_class)}\n WHERE {_OF_PARTITION} AND {gives_way}\n{_BY_KEY};"
     )
 
 
@@ -315,14 +315,14 @@ def _update(row_class: type, lineage: str) -> str:
     columns = "".join(f"{quoted(name)} = r.{quoted(name)}, " for name in table.columns if name not in table.key)
     return (
         f"UPDATE t SET {columns}{lineage}sequence_number = r.sequence_number, commit_number = @commit_number\n"
-        f"  FROM {_joined(row_class)}"
+        f"  FROM {_with_standing(row_class)}"
     )
 
 
 def _insert_missing(row_class: type) -> str:
     table = row_table(row_class)
     given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
-    standing = f"SELECT 1 FROM hubledger.{table.name} AS t WHERE {_matches(row_class, 'r')}"
+    standing = f"SELECT 1 FROM hubledger.{table.name} AS t WHERE {_same_key(row_class, 'r')}"
     return (
         f"INSERT INTO hubledger.{table.name} ({', '.join(map(quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
         f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
@@ -334,10 +334,10 @@ def _select_states(row_class: type, before: str = "") -> str:
     """Select states by their keys; `@keys` is a JSON array of arrays of key values."""
     table = row_table(row_class)
     columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
-    typed = [f"{quoted(name)} {_type(row_class, name)} '$[{at}]'" for at, name in enumerate(table.key)]
-    matches = _matches(row_class, "k")
+    typed = [f"{quoted(name)} {_column_type(row_class, name)} '$[{at}]'" for at, name in enumerate(table.key)]
+    matches = _same_key(row_class, "k")
     for at, name in enumerate(table.key):
-        if _type(row_class, name) == ASCII_TEXT:
+        if _column_type(row_class, name) == ASCII_TEXT:
             sent = quoted(f"{at}")  # no field has such a name
             typed.append(f"{sent} {KEY_TEXT} '$[{at}]'")
             matches += f" AND k.{sent} = k.{quoted(name)} {BY_CODE_POINT}"
@@ -351,20 +351,20 @@ def _open_json(row_class: type) -> str:
     """Return the expression that reads the rows of a class from their variable: the position, then the columns."""
     table = row_table(row_class)
     number = TAKEN if table.key else "ordinal"
-    types = [(name, "bigint") for name in ("sequence_number", number)[: len(_position(table))]]
-    types += [(quoted(name), _type(row_class, name)) for name in table.columns]
+    types = [(name, "bigint") for name in ("sequence_number", number)[: len(_position_columns(table))]]
+    types += [(quoted(name), _column_type(row_class, name)) for name in table.columns]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
     return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
 
 
-def _joined(row_class: type) -> str:
+def _with_standing(row_class: type) -> str:
     """Return the rows of a class, each with the state that has its key."""
     return (
-        f"{_open_json(row_class)} INNER JOIN hubledger.{row_table(row_class).name} AS t ON {_matches(row_class, 'r')}"
+        f"{_open_json(row_class)} INNER JOIN hubledger.{row_table(row_class).name} AS t ON {_same_key(row_class, 'r')}"
     )
 
 
-def _matches(row_class: type, source: str) -> str:
+def _same_key(row_class: type, source: str) -> str:
     """Return the condition that the keys match. Texts from JSON have the database's collation, so they are collated by
     code point, as the columns of ids are."""
     hints = dict(fields_of(row_class))
@@ -374,11 +374,11 @@ def _matches(row_class: type, source: str) -> str:
     )
 
 
-def _type(row_class: type, name: str) -> str:
+def _column_type(row_class: type, name: str) -> str:
     hint = dict(fields_of(row_class))[name]
     for kind in types_of(hint):
         if kind in _TYPES:
-            return key_text(row_class, name) if name in row_table(row_class).key and kind is str else _TYPES[kind]
+            return key_type(row_class, name) if name in row_table(row_class).key and kind is str else _TYPES[kind]
     raise InvalidTransform(f"{hint} is not a type that a column can hold: use one of {', '.join(map(str, _TYPES))}")
 
 

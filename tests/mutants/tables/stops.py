@@ -15,7 +15,7 @@ MUTANTS = (
             "self._compare(store.read_partition(partition))",
             "store.read_partition(partition)",
         ),
-        ("a hub that lost the checkpoint fits", "if extent.last < _next_number(state) - 1:", "if extent.last < -1:"),
+        ("a hub that lost the checkpoint fits", "if extent.last < _following(state) - 1:", "if extent.last < -1:"),
         (
             "events of the former hub pass for events of the new one",
             "former = bisect_left(batch.events, created_at, key=enqueued_at_of)",

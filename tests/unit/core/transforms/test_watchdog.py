@@ -145,7 +145,7 @@ from datetime import timedelta
 from core.model.rows import References
 from core.model.transforms import Transform
 from core.settle.settle import settle
-from core.transforms.watchdog import Watchdog
+from core.settle.watchdog import Watchdog
 from tests.fakes.builders import event, partition
 watchdog = Watchdog(timedelta(seconds=1))
 settle([event(7)], References({{}}), Transform("t/1", lambda event, _: {hang}, watch=watchdog.over), of=partition())
