@@ -21,7 +21,7 @@ def prepare_interpreter() -> None:
 
 
 def open_journal(settings: Settings, database: Database, clock: Clock, closing: ExitStack) -> StoredJournal:
-    """Return the journal; `closing` ends its children and removes its flight record."""
+    """Return the journal. `closing` ends its children and removes its flight record."""
     children = Children(settings.transform, settings.rows_per_event, settings.transform_deadline)
     flight = Flight(flight_folder(settings.store_connection, str(settings.stream)))
     closing.callback(children.close)

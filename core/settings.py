@@ -1,4 +1,4 @@
-"""The settings of the app: read once into a frozen value; all faults are reported together."""
+"""The settings of the app: read once into a frozen value. All faults are reported together."""
 
 import json
 import re
@@ -35,7 +35,7 @@ LIVY_DIALECTS = ("apache", "synapse", "fabric")
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The settings of aggregation. `jobs` is the folder or address of the programs; None: the app's own folder."""
+    """The settings of aggregation. `jobs` is the folder or address of the programs. None: the app's own folder."""
 
     engine: str
     submit: str
@@ -59,7 +59,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in the environment of the app; docs/configuration.md explains each."""
+    """The settings in the environment of the app, as docs/configuration.md explains them."""
 
     store_connection: str
     transform: str

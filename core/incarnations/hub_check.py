@@ -51,7 +51,7 @@ enqueued_at_of = attrgetter("enqueued_at")
 
 
 class Verification:
-    """Checks the hub before a partition is read or written; this class itself assumes that the hub is the stream's.
+    """Checks the hub before a partition is read or written. This class itself assumes that the hub is the stream's.
 
     Every method may be called from several threads. Raises StreamIncarnationChanged when the hub is a different one,
     HubUnreachable when the hub does not answer.
@@ -89,7 +89,7 @@ class CreationReading:
 class HubVerification(Verification):
     """The verification of a process, over one hub. One reading of the hub serves all partitions.
 
-    `monotonic` gives seconds; `alone` is a reentrant lock. A reading is trusted only for as long as a new hub would
+    `monotonic` gives seconds. `alone` is a reentrant lock. A reading is trusted only for as long as a new hub would
     need to reach the numbers of the events, at most five seconds: so no event of a new hub passes for one of the old
     hub.
     """
@@ -178,7 +178,7 @@ class HubVerification(Verification):
         return reading.created_at == self._created.get(state.stream_id)
 
     def _read_since(self, since: float) -> datetime:
-        """Return the hub's time of creation, read after a moment; threads that wait for it share one request."""
+        """Return the hub's time of creation, read after a moment. Threads that wait for it share one request."""
         with self._alone:
             if self._reading is None or self._reading.sent <= since:
                 sent = self._monotonic()
@@ -278,7 +278,7 @@ class VerifiedHub:
 
 
 def contradiction(state: PartitionState, hub: HubReader) -> str | None:
-    """Return a clause that says how the hub contradicts the state of a partition; None when it does not.
+    """Return a clause that says how the hub contradicts the state of a partition, or None when it does not.
 
     The hub may have lost the checkpoint's event to retention: then only the hub's end is compared.
     """
@@ -299,7 +299,7 @@ def too_short(state: PartitionState, extent: Extent) -> str | None:
 
 
 def differing_event(state: PartitionState, hub: HubReader, extent: Extent) -> str | None:
-    """Return a clause that says how the hub's event differs from the checkpoint of its number; None when it does
+    """Return a clause that says how the hub's event differs from the checkpoint of its number, or None when it does
     not."""
     checkpoint = state.checkpoint
     if checkpoint is None or extent.beginning > checkpoint.sequence_number:

@@ -1,6 +1,6 @@
 """Open the next incarnation of a stream after its hub was recreated, and close the former one.
 
-A person requests it (docs/operator.md). The old books stay as they are, with their rows and letters; the new ones begin
+A person requests it (docs/operator.md). The old books stay as they are, with their rows and letters. The new ones begin
 in every partition of the hub at an anchor. A dry run shows beforehand which events will be read.
 """
 
@@ -49,7 +49,7 @@ class Incarnations(Partitions):
 
 
 def opening_script(opening: Opening) -> Script:
-    """Return the transaction of the next incarnation; the row of the closed one is its lock."""
+    """Return the transaction of the next incarnation. The row of the closed one is its lock."""
     closed, at = opening.closed, instant_text(opening.opened_at)
     stream_id = {"stream_id": closed.stream_id}
     opened = {
@@ -93,7 +93,7 @@ class IncarnationOrder:
 class Beginning:
     """The anchor of a partition in the next incarnation, and the numbers that the hub holds.
 
-    `evidence` says how the hub contradicts the old checkpoint; None where it does not.
+    `evidence` says how the hub contradicts the old checkpoint, or None where it does not.
     """
 
     partition_id: PartitionId
@@ -120,7 +120,7 @@ class IncarnationReport:
 
 
 class StateDiffers(HubledgerError):
-    """The stream or the hub is not as the person saw it; nothing was changed."""
+    """The stream or the hub is not as the person saw it. Nothing was changed."""
 
     def __init__(self, found: Incarnation, hub_created_at: datetime) -> None:
         super().__init__(
@@ -132,7 +132,7 @@ class StateDiffers(HubledgerError):
 
 
 class HubFits(HubledgerError):
-    """The hub is the one that the stream was read from; nothing was changed."""
+    """The hub is the one that the stream was read from. Nothing was changed."""
 
     def __init__(self, found: Incarnation) -> None:
         super().__init__(
@@ -152,7 +152,7 @@ class IncarnationMeans:
 
 
 def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> IncarnationReport:
-    """Open the next incarnation, or only report it in a dry run; the same order is refused the second time.
+    """Open the next incarnation, or only report it in a dry run. The same order is refused the second time.
 
     Raises StateDiffers, HubFits, IncarnationConflict, HubUnreachable and the faults of the store.
     """

@@ -40,7 +40,7 @@ class Sums:
     slowest: float = 0.0
 
     def line(self, partition: str) -> BatchLine:
-        """Return the line; the field `seconds` is a sum too."""
+        """Return the line. The field `seconds` is a sum too."""
         facts = {
             "action": "ingest",
             "partition": partition,

@@ -2,9 +2,9 @@
 
 Such a batch is held and tried again instead of becoming letters. The store counts the attempts, so that a restart does
 not reset the count. When the patience is used up, the letters are accepted, so bad events cannot block a partition for
-ever; they are accepted without a pause until a batch is healthy again.
+ever. They are accepted without a pause until a batch is healthy again.
 
-Poison is the fault of an event, and shows no outage; but where nearly no event failed before, and now most are poison,
+Poison is the fault of an event, and shows no outage. But where nearly no event failed before, and now most are poison,
 a deployment or a schema has changed. So a partition is held for poison only if its last commits had nearly no letters:
 once, because the letters that are accepted then end that.
 """

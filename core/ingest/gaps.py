@@ -45,7 +45,7 @@ class Wound:
 
 
 def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Iterator[EventBatch]:
-    """Yield the events of a gap, from the hub and in hand, as batches; numbers that are in no batch are absent.
+    """Yield the events of a gap, from the hub and in hand, as batches. Numbers that are in no batch are absent.
 
     Raises GapNotHealed between two pieces when the time is up, but always yields the first piece.
     """

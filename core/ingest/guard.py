@@ -9,9 +9,9 @@ from core.model.events import Event, EventBatch, SequenceNumber, Span, number_of
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The new events of a batch, from number `first` on; none when all are redelivered.
+    """The new events of a batch, from number `first` on. There are none when all are redelivered.
 
-    `gap` reaches from the first to the last missing number; None when none is missing, or when the hub was already
+    `gap` reaches from the first to the last missing number, or None when none is missing, or when the hub was already
     asked for all of them.
     """
 

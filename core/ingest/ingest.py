@@ -1,7 +1,7 @@
 """Ingest a batch: read the partition, decide, write once. docs/one-event.md walks through it.
 
 A partition may be held for ever by a fault that is taken for a passing one: a lock that nobody releases, a statement
-that never ends in time, an error that the store does not know; or by a commit that is refused even without the rows of
+that never ends in time, an error that the store does not know, or by a commit that is refused even without the rows of
 its events. The host passes a batch after some retries, and begins to count anew with the next one: so the store counts,
 and a person must see it.
 """
@@ -44,9 +44,9 @@ OpenLetters = Mapping[str, OpenLetter]  # by partition key, the last one of each
 def read_open_letters(
     state: PartitionState, run: Sequence[Event], store: Partitions, policy: LetterPolicy
 ) -> tuple[PartitionState, OpenLetters | None]:
-    """READ the open letters that the events of a run have to wait for; None where no event waits.
+    """READ the open letters that the events of a run have to wait for, or None where no event waits.
 
-    Calls the store only for keys that may have an open letter; the returned state remembers the keys that have none.
+    Calls the store only for keys that may have an open letter. The returned state remembers the keys that have none.
     """
     if policy.order != "hold_key" or not run:
         return state, None
@@ -82,7 +82,7 @@ RECURRENT = 5  # failures of a batch in a row; the pauses of the host between th
 @contextmanager
 def noting_recurrence(batch: EventBatch, store: Partitions, clock: Clock) -> Iterator[None]:
     """Record a fault that failed the batch too often as the stop `store`, and count each one after it, also of other
-    batches; if this fails too, the next retry does it."""
+    batches. If this fails too, the next retry does it."""
     try:
         yield
     except StoreFault as fault:
@@ -116,7 +116,7 @@ REFUSAL_LIMIT = 200  # refusals in one invocation; the host's retry continues af
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The outcome of a batch and of the gaps before and inside it; the commits of the gaps come first."""
+    """The outcome of a batch and of the gaps before and inside it. The commits of the gaps come first."""
 
     batch: EventBatch
     commits: tuple[BatchCommit, ...]
@@ -187,7 +187,7 @@ class Progress:
         self.commits.append(commit)
 
     def note_conflict(self) -> bool:
-        """Count a conflict; return False after too many in a row."""
+        """Count a conflict. Return False after too many in a row."""
         self.conflicts += 1
         return self.conflicts < CONFLICT_LIMIT
 
@@ -233,7 +233,7 @@ class Means:
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
     """Commit the new events of a batch once, in order, in one transaction.
 
-    Missing events before them are committed first. Raises InfrastructureFault; the commits before the fault remain, and
+    Missing events before them are committed first. Raises InfrastructureFault. The commits before the fault remain, and
     the guard drops their events on redelivery.
     """
     try:
@@ -245,7 +245,7 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
 
 
 def record_stop(partition: Partition, stop: PartitionStopped, means: Means) -> None:
-    """Record a stop for pages and alerts; when the store fails too, the next attempt records it."""
+    """Record a stop for pages and alerts. When the store fails too, the next attempt records it."""
     with suppress(StoreFault):
         means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
 
@@ -360,7 +360,7 @@ def refer(reading: BatchReading, transform: Transform, means: Means) -> BatchRea
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """Return the partition's state; anchor a partition that has neither a checkpoint nor an anchor.
+    """Return the partition's state. Anchor a partition that has neither a checkpoint nor an anchor.
 
     Raises StreamIncarnationChanged when the hub is not the stream's.
     """
@@ -381,9 +381,9 @@ def without_stop(state: PartitionState, means: Means) -> PartitionState:
 
 
 def heal(wound: Wound, means: Means) -> Generator[BatchCommit, None, None]:
-    """Commit the events of a gap that the hub holds, and yield each commit; if two owners do so, one of them wins.
+    """Commit the events of a gap that the hub holds, and yield each commit. If two owners do so, one of them wins.
 
-    Raises GapNotHealed, HubUnreachable and the faults of a commit; the next try continues after the last commit.
+    Raises GapNotHealed, HubUnreachable and the faults of a commit. The next try continues after the last commit.
     """
     for piece in pieces(wound, means.healing, means.clock.now):
         yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits

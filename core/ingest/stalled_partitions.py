@@ -1,7 +1,7 @@
 """Heal partitions whose checkpoint stands while the hub is ahead, and move the trigger's own checkpoint forward.
 
 The host keeps a checkpoint of its own for each partition. A reader of the host that died at an event which it cannot
-read opens again where this checkpoint is; a healthy one writes over it within a second.
+read opens again where this checkpoint is. A healthy one writes over it within a second.
 
 The app's own reader carries such a partition until a different owner commits there again, and lifts its trigger.
 """
@@ -28,14 +28,14 @@ MOVES_WITHIN = timedelta(seconds=110)
 
 
 class HostStorageUnreachable(InfrastructureFault):
-    """The storage of the Functions host is not set, does not answer, or refuses us; its text says which."""
+    """The storage of the Functions host is not set, does not answer, or refuses us. Its text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCheckpoint:
-    """The trigger's own checkpoint as it was read; without a number there is none.
+    """The trigger's own checkpoint as it was read. Without a number there is none.
 
-    `tag` is its version; `others` are the values beside the position, which stay as they are.
+    `tag` is its version. `others` are the values beside the position, which stay as they are.
     """
 
     sequence_number: int = -1
@@ -59,13 +59,13 @@ class HostCheckpoints(Protocol):
         """Return the checkpoint of a partition."""
 
     def write(self, partition: Partition, position: Checkpoint, found: HostCheckpoint) -> bool:
-        """Replace a checkpoint, or make one where none was found; return False when it has changed since."""
+        """Replace a checkpoint, or make one where none was found. Return False when it has changed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
     """The outcome of a lift: the number at which the trigger's checkpoint was found, the number to which it was moved,
-    and a clause in words. Without an answer from the storage, `found` is None; without a move, `moved_to` is None."""
+    and a clause in words. Without an answer from the storage, `found` is None. Without a move, `moved_to` is None."""
 
     words: str
     found: int | None = None
@@ -100,7 +100,7 @@ class Carrying:
     """A partition that the app's own reader carries because its trigger stands.
 
     `stands_at` is the last number that the trigger had delivered, and `since` the time of the first check that found it
-    there. `moved_at` is the time at which the carrying began, or the trigger's own checkpoint last moved by itself;
+    there. `moved_at` is the time at which the carrying began, or the trigger's own checkpoint last moved by itself.
     `left_at` is the number that it had after the last look. `words` are those that were said last, and `cause` names
     the event at which the trigger stands, if it is known.
     """
@@ -138,7 +138,7 @@ TURN = timedelta(seconds=10)  # of one partition, when others wait too; the comm
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """A gap at the end of a partition, and the commits that closed it; `is_level`: they reach the hub's end."""
+    """A gap at the end of a partition, and the commits that closed it. `is_level`: they reach the hub's end."""
 
     partition: Partition
     gap: Span
@@ -166,7 +166,7 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStanding:
-    """A trigger that stands, in words for people; yielded when there is something new to say."""
+    """A trigger that stands, in words for people. It is yielded when there is something new to say."""
 
     partition: Partition
     words: str
@@ -189,11 +189,11 @@ class Standstill:
 
 @dataclass(slots=True)
 class SilenceCheck:
-    """Checks every partition from time to time; `means.store` must have no memory, because other processes commit too.
+    """Checks every partition from time to time. `means.store` must have no memory, because other processes commit too.
 
     A partition is healed when it has waited for the same number for as long as `grace`, also while new events come. If
-    its own events arrive after all, one of the two commits wins. A run ends after `means.healing.patience`; the next
-    one begins with the partitions that this one did not reach. `host` has the trigger's own checkpoints; None where
+    its own events arrive after all, one of the two commits wins. A run ends after `means.healing.patience`. The next
+    one begins with the partitions that this one did not reach. `host` has the trigger's own checkpoints, or None where
     there is no host. `suspect` names the event at which a trigger stands.
     """
 
@@ -206,7 +206,7 @@ class SilenceCheck:
     until: datetime = NOT_RUNNING
 
     def run(self, invocation_id: str) -> Iterator[Looked]:
-        """Check all partitions in turn until each is level or the time is up; after a fault, continue with the next."""
+        """Check all partitions in turn until each is level or the time is up. After a fault, continue with the next."""
         self.until = self.means.clock.now() + self.means.healing.patience
         partitions = self.means.healing.hub.partitions()
         first = [partition for partition in self.due if partition in partitions]  # the last run did not reach them
@@ -298,7 +298,7 @@ class SilenceCheck:
         return Healed(state.partition, Span(gap.first, reached), tuple(commits), is_level=reached >= gap.last)
 
     def _take_turn(self, wound: Wound, commits: list[BatchCommit]) -> bool:
-        """Commit the gap, piece by piece, while the turn lasts; return False when it was too short.
+        """Commit the gap, piece by piece, while the turn lasts. Return False when it was too short.
 
         A hub that sends nothing is waited for until the end of the run, and the next run begins with the others.
         """
@@ -329,7 +329,7 @@ class SilenceCheck:
             self.standing[state.partition] = Standstill(following, seen.since, seen.carrying or begun)
 
     def _lift(self, partition: Partition) -> Iterator[PartitionStanding]:
-        """Lift the trigger of a partition that is carried; say so once, and record a trigger that stands for long."""
+        """Lift the trigger of a partition that is carried. Say so once, and record a trigger that stands for long."""
         seen = self.standing.get(partition)
         if self.host is None or seen is None or seen.carrying is None:
             return
@@ -347,7 +347,7 @@ class SilenceCheck:
             yield PartitionStanding(partition, carrying.sentence(state))
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
-        """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first.
+        """Commit the numbers up to the hub's end as absent. A conflict means that another owner committed first.
 
         While the hub's newest event is younger than the grace, it may still come, so nothing is absent yet.
         """
@@ -362,7 +362,7 @@ class SilenceCheck:
 
 @dataclass(frozen=True, slots=True)
 class HubEnd:
-    """The position of a commit that ends where the hub ends; reading can continue from its offset."""
+    """The position of a commit that ends where the hub ends. Reading can continue from its offset."""
 
     sequence_number: SequenceNumber
     offset: str

@@ -1,4 +1,4 @@
-"""Aggregates: classes that name their measures once; the tables, the statements and the job's columns follow from them.
+"""Aggregates: classes that name their measures once. The tables, the statements and the job's columns follow from them.
 
 @aggregate_of(OrderLine, "shop_sales", at="placed_at", window=timedelta(minutes=15))
     @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ MeasureKind = Literal["count", "sum", "least", "most"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column of the key, with the name of a column of the source; `length` and `ascii` describe a text."""
+    """A column of the key, with the name of a column of the source. `length` and `ascii` describe a text."""
 
     length: int = 40
     ascii: bool = False
@@ -35,7 +35,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of rows. Each aggregate has exactly one; a window without a row does not exist."""
+    """The number of rows. Each aggregate has exactly one. A window without a row does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class CountOf:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum of a column of integers, `times` a factor; None where no row has a value."""
+    """The sum of a column of integers, `times` a factor, or None where no row has a value."""
 
     column: str
     times: int = 1
@@ -85,7 +85,7 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None."""
+    """A column of values: `value` limits a count to the rows with that value. `is_optional`: it may be None."""
 
     name: str
     kind: MeasureKind
@@ -122,7 +122,7 @@ def means_of(declared: type, name: str, hint: Any) -> tuple[tuple[type, ...], Me
 def key_column(
     declared: type, name: str, hint: tuple[type, ...], means: Key | None, columns: dict[str, tuple[type, ...]]
 ) -> KeyColumn:
-    """Return the column of the key of a field; `means` is None for the beginning of the window."""
+    """Return the column of the key of a field. `means` is None for the beginning of the window."""
     if means is None:
         return KeyColumn(name, datetime)
     if columns.get(name) != hint or hint not in ((str,), (int,)):
@@ -165,7 +165,7 @@ _TAKEN = ("staged", "staging")  # the ends of the names of staging tables
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A length of windows, and how long they are stored after their end; a plain length keeps them for ever."""
+    """A length of windows, and how long they are stored after their end. A plain length keeps them for ever."""
 
     window: timedelta
     keep: timedelta
@@ -180,7 +180,7 @@ def window_of(length: Length) -> timedelta:
 
 
 def keep_of(length: Length) -> timedelta | None:
-    """Return how long windows are stored; None: for ever."""
+    """Return how long windows are stored. None: for ever."""
     return length.keep if isinstance(length, Kept) else None
 
 
@@ -264,7 +264,7 @@ class Aggregate:
         return (self, *self.rollups)
 
     def horizon(self, now: datetime) -> datetime | None:
-        """Return the instant before which windows are removed; None when all stay.
+        """Return the instant before which windows are removed, or None when all stay.
 
         It is the beginning of a day. So the windows of a coarser level are built from all finer windows or from none.
         """
@@ -334,7 +334,7 @@ def aggregate_of(
 
 
 def aggregate_table(declared: type) -> Aggregate:
-    """Return the declaration of a class; InvalidTransform when it was never declared."""
+    """Return the declaration of a class. Raises InvalidTransform when it was never declared."""
     try:
         return _AGGREGATES.get(declared) or _ROLLUPS[declared]
     except KeyError:
@@ -342,7 +342,7 @@ def aggregate_table(declared: type) -> Aggregate:
 
 
 def aggregate_named(name: str) -> Aggregate:
-    """Return the aggregate of a name; InvalidTransform when no imported module declares it."""
+    """Return the aggregate of a name. Raises InvalidTransform when no imported module declares it."""
     for one in _AGGREGATES.values():
         if one.name == name:
             return one
@@ -382,7 +382,7 @@ def _aggregate(declared: type, source: type, name: str, at: str, window: timedel
 
 
 def _rollup(finest: Aggregate, name: str, length: Length) -> Aggregate:
-    """Return a coarser level; the class of its windows extends the declared one."""
+    """Return a coarser level. The class of its windows extends the declared one."""
     of = finest.of
     named = f"{of.__name__}{name.title().replace('_', '')}"
     coarser = type(named, (of,), {"__slots__": (), "__doc__": of.__doc__, "__module__": of.__module__})

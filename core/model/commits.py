@@ -19,7 +19,7 @@ LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The last committed number of a partition; `commit_number` counts its commits of every kind, from 1, and
+    """The last committed number of a partition. `commit_number` counts its commits of every kind, from 1, and
     `unknown_fields` the events of batches by the name of a field that the room does not know, as JSON."""
 
     sequence_number: SequenceNumber
@@ -77,7 +77,7 @@ class OpenKeys:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """The state of a partition before a commit; without a checkpoint, nothing was committed yet.
+    """The state of a partition before a commit. Without a checkpoint, nothing was committed yet.
 
     Only a state without a checkpoint has `opened_at`, the time at which the stream was opened, and, once it is decided,
     `anchor`, the partition's first number. `stops` are the stops that were recorded when the state was read.
@@ -109,7 +109,7 @@ class PartitionState:
 
     @property
     def next_number(self) -> SequenceNumber:
-        """The first number of the next commit; the partition must be anchored or committed."""
+        """The first number of the next commit. The partition must be anchored or committed."""
         if self.checkpoint is not None:
             return SequenceNumber(self.checkpoint.sequence_number + 1)
         if self.anchor is None:
@@ -119,7 +119,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A whole event that could not become rows, and the reason; `fingerprint` groups letters of one cause, and
+    """A whole event that could not become rows, and the reason. `fingerprint` groups letters of one cause, and
     `error_at` is the file and line of the room that raised the error.
 
     A waiting letter without a `due_at` is due when it is written. Without `keeps_body`, only the hub has the body. A
@@ -166,7 +166,7 @@ class Settled:
 
     @property
     def rows_written(self) -> int:
-        """The number of rows over all classes; one event may write several."""
+        """The number of rows over all classes. One event may write several."""
         return sum(map(len, self.rows.values()))
 
     @property
@@ -186,7 +186,7 @@ class SequenceGap:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
+    """All that one transaction writes for the numbers `first` to `last`. The hub no longer has `absent` of them.
 
     `is_marked`: its numbers may have marks, and the commit deletes them. `ends` are the reasons of the stops that end
     with it.
@@ -211,7 +211,7 @@ class BatchCommit:
 
     @property
     def expected(self) -> SequenceNumber | None:
-        """The checkpoint that this commit requires; None for the first commit of the partition."""
+        """The checkpoint that this commit requires, or None for the first commit of the partition."""
         checkpoint = self.state.checkpoint
         return None if checkpoint is None else checkpoint.sequence_number
 
@@ -228,7 +228,7 @@ class BatchCommit:
         return plus_unknown_fields(stored, self.settled.unknown_fields)
 
     def ending(self, *, outage: bool, held: bool) -> "BatchCommit":
-        """Return the commit that ends the partition's stops of these reasons; each commit ends a fault of the store."""
+        """Return the commit that ends the partition's stops of these reasons. Each commit ends a fault of the store."""
         is_over = {"outage": outage, "held": held, "store": True}
         ends = tuple([stop.reason for stop in self.state.stops if is_over.get(stop.reason)])
         return replace(self, ends=ends) if ends else self

@@ -32,7 +32,7 @@ class Span:
         return self.first <= other.first and other.last <= self.last
 
     def overlap(self, other: "Span") -> "Span | None":
-        """Return the numbers that are in both spans; None when there are none."""
+        """Return the numbers that are in both spans, or None when there are none."""
         first, last = max(self.first, other.first), min(self.last, other.last)
         return Span(first, last) if first <= last else None
 
@@ -52,7 +52,7 @@ class Span:
             yield span(following, self.last), False
 
     def holes(self, numbers: Iterable[int]) -> "list[Span]":
-        """Return the runs of this span without any given number; the numbers are as for `runs`."""
+        """Return the runs of this span without any given number. The numbers are as for `runs`."""
         return [run for run, is_given in self.runs(numbers) if not is_given]
 
 
@@ -62,7 +62,7 @@ def span(first: int, last: int) -> Span:
 
 
 def joined(before: Sequence[Span], after: Sequence[Span], limit: int) -> tuple[Span, ...]:
-    """Return both lists as one, with touching spans joined; spans above the limit are left out."""
+    """Return both lists as one, with touching spans joined. Spans above the limit are left out."""
     spans = list(before)
     for one in after:
         if spans and spans[-1].last + 1 == one.first:
@@ -81,7 +81,7 @@ number_of = attrgetter("sequence_number")
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An event hub as one consumer group sees it; `event_hub` is "namespace/hub"."""
+    """An event hub as one consumer group sees it. `event_hub` is "namespace/hub"."""
 
     event_hub: str
     consumer_group: str
@@ -92,7 +92,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One life of a hub as a stream stores it; `hub_created_at` is None until the hub was read for the first time."""
+    """One life of a hub as a stream stores it. `hub_created_at` is None until the hub was read for the first time."""
 
     stream_id: int
     number: int
@@ -104,7 +104,7 @@ class Incarnation:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as one consumer group sees it; `event_hub` is "namespace/hub"."""
+    """A partition as one consumer group sees it. `event_hub` is "namespace/hub"."""
 
     event_hub: str
     consumer_group: str
@@ -122,7 +122,7 @@ class Partition:
 class Event(msgspec.Struct, frozen=True):
     """One event of the hub. `body` has the bytes that were sent, `properties` the application properties by name.
 
-    `sequence_number` orders the events of a partition; `enqueued_at` is aware UTC; `offset` is never compared.
+    `sequence_number` orders the events of a partition. `enqueued_at` is aware UTC. `offset` is never compared.
     It is no dataclass, because one is made for each event: a frozen dataclass takes ten times as long to fill.
     """
 

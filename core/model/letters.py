@@ -43,7 +43,7 @@ class Backoff:
     factor: float = 2.0
 
     def longest(self, attempts: int) -> timedelta:
-        """Return the longest pause after so many attempts; fewer than one count as one."""
+        """Return the longest pause after so many attempts. Fewer than one count as one."""
         if not self.base:
             return self.base
         try:
@@ -105,7 +105,7 @@ AFTER_FAILURE: Mapping[ErrorClass, LetterStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class LetterPolicy:
-    """The settings of letters. A transaction takes `chunk` letters and a claim takes `fan_out` chunks; the claim holds
+    """The settings of letters. A transaction takes `chunk` letters and a claim takes `fan_out` chunks. The claim holds
     for the time of `lease`. Under `hold_key`, up to `held_limit` letters of a partition are held."""
 
     backoff: Backoff = field(default_factory=Backoff)
@@ -136,9 +136,9 @@ Selection = tuple[LetterPosition, ...]
 
 @dataclass(frozen=True, slots=True)
 class LetterChunk:
-    """The ids of letters of one partition under one claim; small enough for the history of an orchestration.
+    """The ids of letters of one partition under one claim, small enough for the history of an orchestration.
 
-    `alone`: each letter lost a claim before, so each is tried alone; run such a chunk after the others.
+    `alone`: each letter lost a claim before, so each is tried alone. Run such a chunk after the others.
     """
 
     partition_id: PartitionId
@@ -152,7 +152,7 @@ class LetterChunk:
 
     @staticmethod
     def from_json(given: Mapping[str, object]) -> "LetterChunk":
-        """Parse a chunk; ValueError for any other object."""
+        """Parse a chunk. Raises ValueError for any other object."""
         return msgspec.convert(given, LetterChunk)
 
 
@@ -179,7 +179,7 @@ class ClaimedPosition:
 
 @dataclass(frozen=True, slots=True)
 class LetterHold:
-    """The letters of one partition under a claim; the claim may have lost some of them since."""
+    """The letters of one partition under a claim. The claim may have lost some of them since."""
 
     state: PartitionState
     sequence_numbers: tuple[SequenceNumber, ...]
@@ -206,8 +206,8 @@ class ClaimedLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterOutcome:
-    """The outcome of a letter. `failure` is None when the reason stays the same; a waiting letter has `due_at`, any
-    other letter has `why`; `attempted` is False when nothing was tried; the lone tries that killed their process count
+    """The outcome of a letter. `failure` is None when the reason stays the same. A waiting letter has `due_at`, any
+    other letter has `why`. `attempted` is False when nothing was tried. The lone tries that killed their process count
     as one."""
 
     sequence_number: SequenceNumber
@@ -232,7 +232,7 @@ class RetryCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose commit number this commit raises; the checkpoint does not move."""
+        """The partition whose commit number this commit raises. The checkpoint does not move."""
         return self.state.partition
 
     @property
@@ -244,7 +244,7 @@ class RetryCommit:
 class LetterMove:
     """A move of letters that runs no transform. A move that is sent twice under one `move_id` takes effect once.
 
-    `claimed_by` limits the move to letters that this claim holds; None: any. `due_at` is for letters that then wait.
+    `claimed_by` limits the move to letters that this claim holds. None: any. `due_at` is for letters that then wait.
     """
 
     move: Move
@@ -286,7 +286,7 @@ class RetryReport:
 
 
 def chunks_of(claimed: Sequence[ClaimedPosition], claimed_by: str, most: int) -> tuple[LetterChunk, ...]:
-    """Cut a claim into chunks of one partition each, in order of position; letters that are tried alone come last."""
+    """Cut a claim into chunks of one partition each, in order of position. Letters that are tried alone come last."""
     groups: dict[tuple[bool, PartitionId], list[SequenceNumber]] = {}
     for each in sorted(claimed, key=lambda one: one.position.sequence_number):
         groups.setdefault((each.lost_claims > 0, each.position.partition_id), []).append(each.position.sequence_number)

@@ -21,7 +21,7 @@ _NAMED: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 
 
 def anchoring_of(text: str) -> Anchoring:
-    """Return the anchoring that a text names: `first`, `latest` or a time; ValueError for any other text."""
+    """Return the anchoring that a text names: `first`, `latest` or a time. Raises ValueError for any other text."""
     return _NAMED[text] if text in _NAMED else parse_instant(text)
 
 
@@ -45,8 +45,8 @@ class SubjectKey:
 class Fuse:
     """Suspects an outage when `floor` events or more of an invocation fail with one class, and at least this `share`.
 
-    While a batch is held, one failure is enough for the floor. `patience` is the number of attempts; 0: no fuse. The
-    share is that of the events that were tried; letters that are held after a failure count for the floor. A crash
+    While a batch is held, one failure is enough for the floor. `patience` is the number of attempts. 0: no fuse. The
+    share is that of the events that were tried. Letters that are held after a failure count for the floor. A crash
     never counts: its event is alone to blame.
     """
 
@@ -115,7 +115,7 @@ class AccessPolicy:
 
     With `platform_signs_in`, App Service authentication signs callers in. Otherwise the Azure Front Door with the id
     `front_door` does, if there is one. `operator_role` replaces the name of the role for changes. `link_secret` signs
-    links, and links that `former_link_secret` signed still work; without a secret there are no links.
+    links, and links that `former_link_secret` signed still work. Without a secret there are no links.
     """
 
     platform_signs_in: bool = False
@@ -132,12 +132,12 @@ class AccessPolicy:
 
     @property
     def link_secrets(self) -> tuple[str, ...]:
-        """The secrets whose links work; the first one signs."""
+        """The secrets whose links work. The first one signs."""
         return tuple(secret for secret in (self.link_secret, self.former_link_secret) if secret)
 
     @property
     def faults(self) -> list[str]:
-        """The faults of these settings; no fault quotes a secret."""
+        """The faults of these settings. No fault quotes a secret."""
         found = []
         if self.front_door is not None and not GUID.fullmatch(self.front_door):
             found.append("TRUSTED_FRONT_DOOR must be the id of an Azure Front Door, which its X-Azure-FDID carries")
@@ -170,7 +170,7 @@ SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection st
 
 
 def read_store_connection(environment: Mapping[str, str]) -> str:
-    """Return the setting STORE_CONNECTION; SettingsRefused when it is missing or wrong."""
+    """Return the setting STORE_CONNECTION. Raises SettingsRefused when it is missing or wrong."""
     value = environment.get("STORE_CONNECTION") or ""
     if not value:
         raise SettingsRefused(["STORE_CONNECTION must be set"])
@@ -210,7 +210,7 @@ class PurgePolicy:
 
 
 def policy_of(daily: bool, given: Mapping[str, object], faults: list[str]) -> PurgePolicy:
-    """Return the policy of the settings; PURGE_DAYS names the days of some tables. Add its faults to those given."""
+    """Return the policy of the settings. PURGE_DAYS names the days of some tables. Add its faults to those given."""
     tables = ", ".join(DEFAULT_DAYS)
     unknown = [f"PURGE_DAYS names {table!r}, which is none of {tables}" for table in given if table not in DEFAULT_DAYS]
     wrong = [

@@ -20,7 +20,10 @@ class Clock:
 
 
 def parse_instant(text: str) -> datetime:
-    """Return the time that a text in RFC 3339 names, in UTC; ValueError for one without a zone or outside of UTC."""
+    """Return the time that a text in RFC 3339 names, in UTC.
+
+    Raises ValueError for a time without a zone or outside of UTC.
+    """
     moment = datetime.fromisoformat(text)
     return in_utc(moment)
 
@@ -56,7 +59,7 @@ class OffsetRefused(HubledgerError):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The ends of a partition: the hub holds no event before `beginning`; `last` is the newest number (-1: none yet).
+    """The ends of a partition: the hub holds no event before `beginning`. `last` is the newest number (-1: none yet).
 
     `beginning` is `last` + 1 when the hub holds no event.
     """
@@ -69,7 +72,7 @@ class Extent:
 class HubReader(Protocol):
     """Reads the hub through a separate consumer group. Several threads may call every method.
 
-    Any method may raise HubUnreachable or HubRefused; the latter names the setting that has to change.
+    Any method may raise HubUnreachable or HubRefused. HubRefused names the setting that has to change.
     """
 
     def partitions(self) -> tuple[Partition, ...]:
@@ -93,7 +96,7 @@ class HubReader(Protocol):
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
     ) -> Generator[Event, None, None]:
-        """Yield the events of a range in order; after the last one, numbers that are not yielded are not in the hub.
+        """Yield the events of a range in order. After the last one, numbers that are not yielded are not in the hub.
 
         Close the generator if you stop before its end.
         """

@@ -60,7 +60,7 @@ def encode_properties(properties: Mapping[str, object]) -> str:
 
 
 def decode_properties(text: str) -> Mapping[str, object]:
-    """Return the properties that `encode_properties` wrote; a text that it did not write is read as plain JSON.
+    """Return the properties that `encode_properties` wrote. A text that it did not write is read as plain JSON.
 
     Somebody may have changed the text by hand: properties that are no object, or nested too deeply, are Unread.
     """
@@ -91,7 +91,7 @@ def encode_body(value: object) -> bytes:
 
 
 def to_json(value: object, depth: int = 0) -> Json:
-    """Return a value as JSON; the inverse is `from_json`."""
+    """Return a value as JSON. The inverse is `from_json`."""
     if depth == MOST_NESTED and isinstance(value, (list, tuple, Mapping, Described)):
         return {"$flat": _flat(value)}
     if isinstance(value, (list, tuple)):

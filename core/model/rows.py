@@ -33,8 +33,8 @@ PlacedRow = tuple[int, int, Row]
 @dataclass(frozen=True, slots=True)
 class RowTable:
     """The table of a row class: `key` is empty for appended rows and names the key columns of a state. `subject` is the
-    column that names the person or thing that an erasure forgets; empty: none. `newest_by` is the column that decides
-    which row of a key stays; empty: the position of its event does."""
+    column that names the person or thing that an erasure forgets. Empty: none. `newest_by` is the column that decides
+    which row of a key stays. Empty: the position of its event does."""
 
     name: str
     columns: tuple[str, ...]
@@ -64,7 +64,7 @@ _TABLES: dict[type, RowTable] = {}
 
 
 def appended_to(table: str, subject: str = "") -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows that are only added to a table; the position of the event and an ordinal make each row unique.
+    """Declare rows that are only added to a table. The position of the event and an ordinal make each row unique.
 
     An erasure deletes the rows whose `subject` column has the erased value.
     """
@@ -99,7 +99,7 @@ def state_of(
 
 
 def row_table(row_class: type) -> RowTable:
-    """Return the table of a row class; InvalidTransform when the class was never declared."""
+    """Return the table of a row class. Raises InvalidTransform when the class was never declared."""
     try:
         return _TABLES[row_class]
     except KeyError:
@@ -216,11 +216,11 @@ class References:
         self._rows = dict(rows)
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
-        """Return the current row of a key; None when there is none."""
+        """Return the current row of a key, or None when there is none."""
         return cast("RowType | None", self._rows.get(ReferenceKey(row_class, key)))
 
     def get(self, row_class: type[RowType], *key: object) -> RowType:
-        """Return the current row of a key; MissingReference when there is none."""
+        """Return the current row of a key. Raises MissingReference when there is none."""
         row = self.find(row_class, *key)
         if row is None:
             raise MissingReference(f"{row_table(row_class).name} {', '.join(map(str, key))} is not registered")

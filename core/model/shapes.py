@@ -37,7 +37,7 @@ MEANT = {
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The shape of a part of a request; fields that it does not name are refused. A request must set exactly one of the
+    """The shape of a part of a request. Fields that it does not name are refused. A request must set exactly one of the
     fields in ONE_OF."""
 
     ONE_OF: ClassVar[tuple[str, ...]] = ()
@@ -65,7 +65,7 @@ def shape_of(value_class: type, hidden: tuple[str, ...] = (), **types: Any) -> A
 
 
 def written(shape: type[AnswerShape], value: object, **given: Any) -> AnswerShape:
-    """Return an answer that shows a value; `given` are the fields that differ from it, or that it does not have."""
+    """Return an answer that shows a value. `given` are the fields that differ from it, or that it does not have."""
     writers = _writers(cast(Any, shape), cast(Any, type(value)))
     own = {name: write(getattr(value, name)) for name, write in writers if name not in given}
     return shape(**own, **given)

@@ -44,8 +44,8 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
     """Return a function that makes a body from JSON: an object of a subclass of `msgspec.Struct`, or of one of several
     with different tags.
 
-    A field that the class does not have is ignored; `bin/hubledger try` and the status of the app count it by name. A
-    class with `forbid_unknown_fields` refuses it. A time is cut to microseconds; a text stays whole. Raises as
+    A field that the class does not have is ignored. `bin/hubledger try` and the status of the app count it by name. A
+    class with `forbid_unknown_fields` refuses it. A time is cut to microseconds. A text stays whole. Raises as
     `msgspec.json.Decoder.decode` does, with the text of `fault_of_body`.
     """
     own: dict[Any, type[Body]] = {_strict(one): one for one in body_classes}
@@ -205,7 +205,7 @@ def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextM
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows.
+    """A transform module, read once. `row_classes` are those in its namespace. A replay retracts their rows.
 
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.

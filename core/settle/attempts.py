@@ -139,7 +139,7 @@ class Wreckage:
 class Flight:
     """The flight record of this process, and of those before it. Several threads may use it. Close it with the app.
 
-    `folder` is the folder of the stream, as `flight_folder` names it; None: nothing is recorded.
+    `folder` is the folder of the stream, as `flight_folder` names it. None: nothing is recorded.
     """
 
     def __init__(self, folder: Path | None, now: Callable[[], float] = time.time) -> None:
@@ -151,7 +151,7 @@ class Flight:
         self._memory: Any = b"" if folder is None else self._open(folder)
 
     def begin(self, partition_id: PartitionId, tried: Span) -> int:
-        """Note that events are tried from now on; return the slot of the note."""
+        """Note that events are tried from now on. Return the slot of the note."""
         try:
             slot = self._free.pop()
         except IndexError:
@@ -223,7 +223,7 @@ class Flight:
         return memory
 
     def _look_at(self, path: Path) -> Iterator[tuple[Suspect, ...]]:
-        """Yield the suspects of a death in the window; remove what is too old, or says nothing."""
+        """Yield the suspects of a death in the window. Remove what is too old, or says nothing."""
         if path.stem == self._name or path.suffix not in (NEW, OWN, DEAD):
             return
         if path.suffix == OWN:
@@ -236,7 +236,7 @@ class Flight:
 
 
 def _buried(path: Path, now: float) -> Path:
-    """Return the new name of a dead process's record, whose time is that of its discovery; the old one if it lives.
+    """Return the new name of a dead process's record, whose time is that of its discovery, or the old one if it lives.
 
     A record without suspects is removed: its process did not die of an event.
     """

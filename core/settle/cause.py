@@ -51,7 +51,7 @@ def values_of(text: str) -> tuple[str, ...]:
 
 
 def differing_values(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the values in which the messages of one cause differ, each once, in order; of a single message, all."""
+    """Return the values in which the messages of one cause differ, each once, in order, or all of a single message."""
     several = list(dict.fromkeys(map(values_of, texts)))
     places = [place for place in zip(*several, strict=False) if len(several) == 1 or len(set(place)) > 1]
     return tuple(dict.fromkeys(", ".join(values) for values in zip(*places, strict=True)))

@@ -90,7 +90,7 @@ def serve(connection: Connection, transform: Transform, limit: float) -> None:
 
 
 def _pickled_answer(question: str, event: Event, references: References, transform: Transform) -> bytes:
-    """Return what the transform makes of an event; its error, as the letter says it, where it raises one."""
+    """Return the rows or the references of an event, or the letter of its error."""
     try:
         if question == "references" and transform.references_of is not None:
             return pickle.dumps((question, tuple(transform.references_of(event))))
@@ -104,7 +104,7 @@ def _pickled_answer(question: str, event: Event, references: References, transfo
 
 
 def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
-    """Serve the parent at the other end of a socket; end without waiting for threads of the transform."""
+    """Serve the parent at the other end of a socket. End without waiting for threads of the transform."""
     with socket.socket(fileno=os.dup(descriptor)) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", IDLE, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person who ends the program ends the parent
@@ -138,7 +138,7 @@ START = (
 
 
 class ChildDied(Exception):
-    """The child ended, or did not answer in time; the words say how."""
+    """The child ended, or did not answer in time. The words say how."""
 
     def __init__(self, how: str, is_hang: bool = False) -> None:
         super().__init__(how)
@@ -146,7 +146,7 @@ class ChildDied(Exception):
 
 
 class Child:
-    """A child process. One thread at a time asks it; close it, and it is killed."""
+    """A child process. One thread at a time asks it. Close it, and it is killed."""
 
     def __init__(self, module: str, rows_limit: int, limit: float) -> None:
         ours, theirs = socket.socketpair()
@@ -169,7 +169,7 @@ class Child:
         return self._process.poll() is None
 
     def await_ready(self) -> None:
-        """Wait until the child has loaded the transform; ChildDied when it cannot."""
+        """Wait until the child has loaded the transform. ChildDied when it cannot."""
         self._wait_at_most(READY)
         self._receive()
         self._wait_at_most(self._limit)
@@ -233,7 +233,7 @@ class Child:
 
 @dataclass(slots=True)
 class _Seat:
-    """One attempt's place among the children of a process; `child` is None after a death."""
+    """One attempt's place among the children of a process. `child` is None after a death."""
 
     children: "Children"
     child: Child | None
@@ -299,7 +299,7 @@ class Children:
 
     @contextmanager
     def careful(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
-        """Give the transform whose functions run in a child; the transform itself where no child can be started."""
+        """Give the transform whose functions run in a child, or the transform itself where no child can be started."""
         with self._place(self._places):
             try:
                 seat = _Seat(self, self._take(), look_again)

@@ -3,7 +3,7 @@
 A run whose rows the database refuses is halved until each bad event is alone.
 
 A refused transaction shows that its run holds at least one bad event. The next transaction takes the first half of that
-run. If it is committed, the bad event is in the other half; if it is refused, the bad event is in this half. Each call
+run. If it is committed, the bad event is in the other half. If it is refused, the bad event is in this half. Each call
 halves the suspects. One bad event in a run of n therefore costs log2(n) + 1 calls besides the first refusal and the
 last commit, and all other events are committed. From the second bad event on, a transaction takes as many events as lay
 between the last two bad ones, and twice as many after each success: where many events are bad, they are soon tried
@@ -48,7 +48,7 @@ class Isolation:
     """The refused events found so far, and the place of the next suspects. Runs are in order of sequence number.
 
     `suspects_end` is the number after the run that is known to hold a bad event. `reach` is the number of events to try
-    at once when none is suspected; None: all. After `limit` refusals the fault goes to the caller; None: never.
+    at once when none is suspected. None: all. After `limit` refusals the fault goes to the caller. None: never.
     `killed` are the events that kill, with the words of their letters, and the newest of them ends the next run. Up to
     the number `alone_to`, events are tried one at a time. When the children that events ended have lived for longer
     than LONGEST together, the caller has to come again for the events after them.

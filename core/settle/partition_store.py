@@ -72,7 +72,7 @@ class HeldLetters:
         self._memory = memory
 
     def read_open_keys(self, state: PartitionState) -> PartitionState:
-        """Return the state with the partition keys that have an open letter; keys that the state has already stay."""
+        """Return the state with the partition keys that have an open letter. Keys that the state has already stay."""
         if state.open_keys is not None:
             return state
         found = self._database.ask("read_open_keys", **place_of(state), most=MOST_OPEN_KEYS + 1)
@@ -139,13 +139,13 @@ STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
 class Partitions(HeldLetters):
-    """The partitions in a database; with a memory, a batch costs one call in the steady state.
+    """The partitions in a database. With a memory, a batch costs one call in the steady state.
 
-    Several threads may call all methods. Any method may raise StoreUnavailable; then nothing was written.
+    Several threads may call all methods. Any method may raise StoreUnavailable. Then nothing was written.
     """
 
     def open_stream(self, stream: Stream) -> int:
-        """Return the id of a stream; open a stream that the store does not know yet."""
+        """Return the id of a stream. Open a stream that the store does not know yet."""
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
@@ -158,12 +158,12 @@ class Partitions(HeldLetters):
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
 
     def read_incarnation(self, stream: Stream) -> Incarnation:
-        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+        """Return the newest incarnation of a stream. A stream that the store does not know yet is opened."""
         self.open_stream(stream)
         return decoder(Incarnation)(self._database.ask("read_incarnation", **names_of(stream))[0])
 
     def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
-        """Store the hub's time of creation with an incarnation that has none; one that has it keeps it."""
+        """Store the hub's creation time, unless the incarnation has one."""
         values = {"stream_id": incarnation.stream_id, "hub_created_at": instant_text(created_at)}
         write(self._database, f"stream {incarnation.stream_id}", "adopt_hub", **values)
 
@@ -173,7 +173,7 @@ class Partitions(HeldLetters):
             self._memory.forget(partition)
 
     def read_partition(self, partition: Partition) -> PartitionState:
-        """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
+        """Return the partition's stream and checkpoint. Open a stream that the store does not know yet."""
         if self._memory is None:
             return self._read(partition)
         state = self._memory.state_of(partition)
@@ -188,7 +188,7 @@ class Partitions(HeldLetters):
         return decoder(Past)(self._database.ask("read_past", **place_of(state), last_commit=last)[0])
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-        """Return the current `state_of` rows of these keys; keys without a row are left out."""
+        """Return the current `state_of` rows of these keys. Keys without a row are left out."""
         rows, unknown = self._memory.known(keys) if self._memory else ({}, list(keys))
         if not unknown:
             return rows
@@ -206,11 +206,11 @@ class Partitions(HeldLetters):
         return rows
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
+        """Write checkpoint, rows, letters, ledger and gaps in one transaction. Return the commit number.
 
         If the state has open keys, held letters whose earlier letter was settled since are freed. Raises
         CheckpointConflict (the checkpoint is not where the commit expects it, or a replay may have opened letters since
-        the open keys were read) and DataRefused; neither writes anything. Raises CommitOutcomeUnknown when the answer
+        the open keys were read) and DataRefused. Neither writes anything. Raises CommitOutcomeUnknown when the answer
         was lost. After each fault but DataRefused the next read goes to the database.
         """
         try:
@@ -229,7 +229,7 @@ class Partitions(HeldLetters):
         return number
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
-        """Anchor a partition without a commit at a number, unless it has an anchor already; return its state."""
+        """Anchor a partition without a commit at a number, unless it has an anchor already. Return its state."""
         values = {**place_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
         write(self._database, str(state.partition), "anchor_partition", **values)
         anchored = self._read(state.partition)
@@ -262,13 +262,13 @@ class Partitions(HeldLetters):
     def note_stop(
         self, state: PartitionState, reason: StopReason, detail: str, at: datetime, carried: Span | None = None
     ) -> None:
-        """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
+        """Record that a partition is stopped, or count one more attempt. The next read of its state shows the stop."""
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
         first, last = (carried.first, carried.last) if carried else (None, None)
         self._change_stops("note_stop", state, reason=reason, carried_from=first, carried_to=last, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
-        """Delete stops; the next read of the state no longer shows them."""
+        """Delete stops. The next read of the state no longer shows them."""
         self._change_stops("clear_stops", state, reasons=texts_json(reasons))
 
     def _change_stops(self, statement: str, state: PartitionState, **values: str | int | None) -> None:
@@ -337,7 +337,7 @@ def keys_json(keys: Iterable[tuple[Any, ...]]) -> str:
 
 
 def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) -> Values:
-    """Return the columns of a new letter. Only a waiting letter is due; texts lose what UTF-8 cannot hold."""
+    """Return the columns of a new letter. Only a waiting letter is due. Texts lose what UTF-8 cannot hold."""
     event, due_at = letter.event, letter.due_at
     first_due_at = failed_at if due_at is None else instant_text(due_at)
     return {

@@ -114,7 +114,7 @@ def settle(
     order: KeyOrder | None = None,
     of: Partition | None = None,
 ) -> Settled:
-    """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
+    """Apply the transform to each event, in order. Every event ends as written, filtered or a letter.
 
     With an `order`, an event whose partition key has an open letter is held instead. Raises only MemoryError, the
     KeyboardInterrupt of a signal, and the end of a child process: whatever else a transform raises is the outcome of

@@ -53,7 +53,7 @@ class Alarm:
 
 
 class Watchdog:
-    """Watches over all transforms of the process. `over` is a Watch; close it with the app."""
+    """Watches over all transforms of the process. `over` is a Watch. Close it with the app."""
 
     def __init__(self, deadline: timedelta, alarm: "Alarm | None" = None) -> None:
         self._deadline = deadline.total_seconds()
@@ -66,7 +66,7 @@ class Watchdog:
 
     @contextmanager
     def over(self, of: Partition | None, events: Sequence[Event]) -> Iterator[None]:
-        """Watch over the transform for as long as it works on these events; set the alarm unless it is set."""
+        """Watch over the transform for as long as it works on these events. Set the alarm unless it is set."""
         run = WatchedRun(of, events, self._alarm.monotonic())
         self.running[run] = None
         try:
@@ -81,7 +81,7 @@ class Watchdog:
             self.running.pop(run, None)
 
     def look(self) -> bool:
-        """End the process when a run has lasted too long, else reset the alarm; return False once closed."""
+        """End the process when a run has lasted too long, else reset the alarm. Return False once closed."""
         now = self._alarm.monotonic()
         for run in list(self.running):
             if now - run.begun_at >= self._deadline:

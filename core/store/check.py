@@ -15,7 +15,7 @@ from core.transforms.loading import check_transform, load_transform
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print one line and return 0; on faults, print each on a line of stderr and return 1.
+    """Print one line and return 0. On faults, print each on a line of stderr and return 1.
 
     A warning of the store is a line of stderr too, and no fault.
     """

@@ -56,7 +56,7 @@ def instant_texts(moments: Sequence[datetime]) -> list[str]:
 
 
 def day_text(day: date) -> str:
-    """Return the text of a calendar day, ISO 8601; ValueError for a value that is not a date."""
+    """Return the text of a calendar day, ISO 8601. Raises ValueError for a value that is not a date."""
     if not isinstance(day, date):
         raise ValueError(f"{day!r} is not a date")
     return day.isoformat()
@@ -105,12 +105,12 @@ def storable(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of a text that a column of `most` characters can hold; SQL Server counts UTF-16 units."""
+    """Return the beginning of a text that a column of `most` characters can hold. SQL Server counts UTF-16 units."""
     return storable(text).encode("utf-16-le")[: 2 * most].decode("utf-16-le", "ignore")
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a text is, as a bigint column holds it; None for any other text."""
+    """Return the number that a text is, as a bigint column holds it, or None for any other text."""
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 19:
         return None
@@ -173,8 +173,8 @@ def compiled_values(
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
     The parts of the position in `lineage` come first, those in `last` last. Required instants are written a column at a
-    time, `at_<field>`; other values one by one. The function raises ValueError for a value that is not of the type of
-    its field, for a number that is not finite, because SQL has no value for it, for a text that is not of ASCII, and
+    time, `at_<field>`, and other values one by one. The function raises ValueError for a value that is not of the type
+    of its field, for a number that is not finite, because SQL has no value for it, for a text that is not of ASCII, and
     for a row that raises anything when it is read.
     """
     fields = fields_of(row_class)
@@ -268,9 +268,10 @@ def _fitted(kind: type, value: Any, texts: Callable[..., list[str]]) -> Any:
 
 
 def _sound(value: Any) -> Any:
-    """Return the same value; ValueError for a number that is not finite, of which a database or JSON would make NULL.
+    """Return the same value. Raises ValueError for a number that is not finite.
 
-    NaN arrives in columns of any type: it is the missing value of many libraries.
+    A database or JSON would make NULL of it. NaN arrives in columns of any type: it is the missing value of many
+    libraries.
     """
     if isinstance(value, float | Decimal) and not _is_number(value):
         raise ValueError(f"{value} is not a finite number that a column can hold")
@@ -284,7 +285,7 @@ def _is_number(value: float | Decimal) -> bool:
 
 
 def _ascii(value: Any) -> Any:
-    """Return the same text; ValueError for one of which a server would make question marks."""
+    """Return the same text. Raises ValueError for one of which a server would make question marks."""
     if isinstance(value, str) and not value.isascii():
         raise ValueError(f"{value!r} has other characters than those of ASCII, for which its column is declared")
     return value

@@ -9,7 +9,7 @@ OPERATORS_PATIENCE = timedelta(seconds=3)  # shorter than the first pause after 
 
 
 def open_database(store_connection: str, needed: tuple[type, ...] = ()) -> Database:
-    """Return the database; it connects on first use, and reports its faults then.
+    """Return the database. It connects on first use, and reports its faults then.
 
     It is a fault too when the `needed` row classes have no fitting tables.
     """

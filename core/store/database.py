@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 
 class Database(Protocol):
-    """Runs statements by name; both engines have the same names, parameters and columns. Instants are texts.
+    """Runs statements by name. Both engines have the same names, parameters and columns. Instants are texts.
 
     Several threads may call every method. Every method may raise StoreUnavailable: then nothing was written.
     """
@@ -32,9 +32,9 @@ class Database(Protocol):
         ...
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Run a script in one transaction; a rehearsal is rolled back and returns what a commit would have returned.
+        """Run a script in one transaction. A rehearsal is rolled back and returns what a commit would have returned.
 
-        Raises the error that `otherwise` of a step makes, and DataRefused; with both, nothing was written. Raises
+        Raises the error that `otherwise` of a step makes, and DataRefused. With both, nothing was written. Raises
         CommitOutcomeUnknown when the answer was lost.
         """
         ...
@@ -164,7 +164,7 @@ class StreamClosed(Exception):
 
 
 class OneStream:
-    """One stream of a database, in its newest incarnation; its id is remembered for a few seconds.
+    """One stream of a database, in its newest incarnation. Its id is remembered for a few seconds.
 
     `monotonic` gives seconds.
     """
@@ -176,19 +176,19 @@ class OneStream:
         self._memory = Memory(timedelta(), monotonic)
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement about this stream; none while there is no such stream."""
+        """Return the rows of a statement about this stream, or none while there is no such stream."""
         stream_id = self.find()
         return [] if stream_id is None else self.database.ask(statement, stream_id=stream_id, **values)
 
     def write(self, statement: str, partition_id: PartitionId, **values: Any) -> None:
-        """Run a statement that writes to this stream; do nothing while there is no such stream."""
+        """Run a statement that writes to this stream. Do nothing while there is no such stream."""
         stream_id = self.find()
         if stream_id is not None:
             place = {"stream_id": stream_id, "partition_id": partition_id}
             write(self.database, str(self.stream), statement, **place, **values)
 
     def find(self) -> int | None:
-        """Return the stream's id; None while the stream is not in the database."""
+        """Return the stream's id, or None while the stream is not in the database."""
         known = self._memory.stream_id_of(self.stream)
         if known is not None:
             return known
@@ -197,5 +197,5 @@ class OneStream:
 
 
 def lock_step(stream_id: int, otherwise: Callable[[], Exception]) -> Step:
-    """Return the step that locks a stream until its transaction ends; `otherwise`: the error of a closed one."""
+    """Return the step that locks a stream until its transaction ends. `otherwise`: the error of a closed one."""
     return Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=otherwise, keeps="locked_stream")

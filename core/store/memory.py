@@ -42,7 +42,7 @@ class Memory:
         return state
 
     def stream_id_of(self, stream: Stream) -> int | None:
-        """Return the remembered id of a stream; None when it is unknown or old."""
+        """Return the remembered id of a stream, or None when it is unknown or old."""
         read_at, stream_id = self._stream_ids.get(stream, (0.0, None))
         return stream_id if self._monotonic() - read_at < STREAM_SECONDS else None
 
@@ -85,7 +85,7 @@ class Memory:
         return rows, unknown
 
     def remember_references(self, found: Mapping[ReferenceKey, Row]) -> None:
-        """Remember rows, from now on; a key without a row is never remembered."""
+        """Remember rows, from now on. A key without a row is never remembered."""
         now = self._monotonic()
         with self._lock:
             for key, row in found.items():

@@ -15,7 +15,7 @@ from core.transforms.loading import load_transform, rooms_of
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Apply the missing migrations and print their progress; on a fault, print one line on stderr and return 1."""
+    """Apply the missing migrations and print their progress. On a fault, print one line on stderr and return 1."""
     parser = argparse.ArgumentParser(prog="python -m core.store.migrate", description=__doc__)
     parser.add_argument(
         "--store",

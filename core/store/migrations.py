@@ -33,7 +33,7 @@ _FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[A-Za-z0-9_-]+)\.sql")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema; its version is the number at the beginning of its file's name."""
+    """One step of the schema. Its version is the number at the beginning of its file's name."""
 
     version: int
     name: str
@@ -78,7 +78,7 @@ def load_migrations(engine: str) -> tuple[Migration, ...]:
 
 
 def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
-    """Return the migrations of a room, in the order in which they apply; none if the room has no such folder.
+    """Return the migrations of a room, in the order in which they apply, or none if the room has no such folder.
 
     Raises SchemaMismatch when the numbers have a gap, or the engines have different files.
     """
@@ -195,7 +195,7 @@ log = logging.getLogger("hubledger.store")
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column as the database describes it; engines without precision and scale have 0.
+    """A column as the database describes it. Engines without precision and scale have 0.
 
     `needs_value`: the column takes no NULL and has no default, so an insert has to name it. `unique_in`: the numbers
     of the unique indexes that it is part of, with commas.

@@ -67,12 +67,12 @@ _SQLSERVER: Rules = (
 
 
 def sqlite_text(body: str) -> str:
-    """Return the text for SQLite; ValueError for a mark that is wrong."""
+    """Return the text for SQLite. Raises ValueError for a mark that is wrong."""
     return _refuse_marks(_json_each(re.sub(_FIRST, _first_by_key, _ruled(body, _SQLITE))))
 
 
 def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
-    """Return the text for SQL Server with parameters of these types; ValueError for a mark that is wrong.
+    """Return the text for SQL Server with parameters of these types. Raises ValueError for a mark that is wrong.
 
     With `race`, a duplicate is no fault, for that reason.
     """
@@ -138,7 +138,7 @@ def _openjson(found: re.Match[str]) -> str:
 
 
 def _json_columns(found: re.Match[str]) -> Iterator[tuple[str, str, int | None]]:
-    """Return name, type and place of the columns of a mark; a list has one column, without a place."""
+    """Return name, type and place of the columns of a mark. A list has one column, without a place."""
     is_list = found["mark"] == "list"
     for place, column in enumerate(found["columns"].split(",")):
         parts = re.fullmatch(r"(\w+) (\w+(?:\(\w+\))?)", column.strip())
@@ -172,7 +172,7 @@ def _output(text: str) -> str:
 
 
 def _in_schema(text: str) -> str:
-    """Give every table its schema; a name that WITH makes has none."""
+    """Give every table its schema. A name that WITH makes has none."""
     made = "|".join([*re.findall(r"(\w+) AS \(", text), "TOP"])
     return re.sub(rf"\b(FROM|JOIN|INTO|UPDATE) (?!(?:{made})\b)(?=\w+\b(?!\())", r"\1 hubledger.", text)
 
@@ -201,7 +201,7 @@ Engine = Literal["sqlite", "sqlserver"]
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter; it declares its type if the engine needs one. `columns` are the columns of a parameter of many."""
+    """A parameter. It declares its type if the engine needs one. `columns` are the columns of a parameter of many."""
 
     name: str
     type: str = ""
@@ -210,7 +210,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One named statement. `answers` are the columns of its rows, if a rehearsal has to collect them; `optional` are
+    """One named statement. `answers` are the columns of its rows, if a rehearsal has to collect them. `optional` are
     the parameters whose lines end with `-- if given`."""
 
     name: str
@@ -222,7 +222,7 @@ class Query:
 
     @property
     def params(self) -> tuple[str, ...]:
-        """The names of its parameters; a parameter of many counts as its columns."""
+        """The names of its parameters. A parameter of many counts as its columns."""
         return tuple(dict.fromkeys(name for one in self.declared for name in one.columns or (one.name,)))
 
     def text_without(self, missing: AbstractSet[str]) -> str:
@@ -232,7 +232,7 @@ class Query:
 
 @cache
 def load_queries(engine: Engine) -> Mapping[str, Query]:
-    """Return every named statement for an engine, also of the rooms; ValueError for a file of a different form."""
+    """Return the named statements for an engine, also the rooms'. Raises ValueError for a file of a different form."""
     return queries_of(
         {path.relative_to(SQL.parent).as_posix(): path.read_text(encoding="utf-8") for path in query_files()}, engine
     )
@@ -245,7 +245,7 @@ def query_files() -> list[Path]:
 
 
 def queries_of(files: Mapping[str, str], engine: Engine) -> Mapping[str, Query]:
-    """Return the statements of files by name; ValueError for a second one of a name."""
+    """Return the statements of files by name. Raises ValueError for a second one of a name."""
     queries: dict[str, Query] = {}
     for where, text in files.items():
         for line, query in parse_queries(text, where, engine):

@@ -17,7 +17,7 @@ from core.transforms.loading import load_aggregates
 
 
 def keyed(row_class: type, position: int, values_of: ValuesOf) -> ValuesOf:
-    """Return a function from placed rows to values; before the columns, the values have a position of this length.
+    """Return a function from placed rows to values. Before the columns, the values have a position of this length.
 
     For states, only the newest of each key, by its `newest_by` or the last one, in the order of the keys: two commits
     lock them in one order. The function raises ValueError for a key that ends with a space, in every engine: SQL Server
@@ -120,7 +120,7 @@ def in_table_order(row_classes: Iterable[type]) -> list[type]:
 
 
 def common_body(of: OfRows, document: Callable[[type], str]) -> str | None:
-    """Return the body of a verb that is alike in both engines; None for any other verb. `document` returns the
+    """Return the body of a verb that is alike in both engines, or None for any other verb. `document` returns the
     expression of an engine for the columns of a row as JSON."""
     if of.verb == "find_row_faults":
         return _row_faults(of.row_classes)

@@ -37,7 +37,7 @@ RowVerb = Literal[
 
 @dataclass(frozen=True, slots=True)
 class OfRows:
-    """The name of a statement that an engine builds from the fields of row classes; one verb takes several classes."""
+    """The name of a statement that an engine builds from the fields of row classes. One verb takes several classes."""
 
     verb: RowVerb
     row_classes: tuple[type, ...]
@@ -64,10 +64,10 @@ Named = str | OfRows  # a statement of sql/queries, or one that is built from ro
 class Step:
     """One statement of a transaction.
 
-    `values` are its parameters by name; the kept numbers of earlier steps are parameters too. With `many`, the
+    `values` are its parameters by name. The kept numbers of earlier steps are parameters too. With `many`, the
     statement runs once for each member: further parameters of a named statement, or placed rows of a row class. If the
     statement touches a different number of rows than `expect`, the transaction ends with the error that `otherwise`
-    makes. `keeps` names the number that the statement returns; `counts` names the kept number to which the touched rows
+    makes. `keeps` names the number that the statement returns. `counts` names the kept number to which the touched rows
     are added. The rows of the step that `answers` are the answer of the script. A duplicate in a key or a table of
     `races` means that another transaction was first: the error is that of `otherwise`, or StoreUnavailable without one.
     For a state, the script runs again instead, and a second duplicate of one key is DataRefused.
@@ -86,7 +86,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The steps of one transaction, in lock order; `subject` names it in errors.
+    """The steps of one transaction, in lock order. `subject` names it in errors.
 
     `may_repeat`: running it twice does no more than running it once, so a lost answer is StoreUnavailable, which is
     retried. Without `durable`, a loss of power may take the transaction back, together with every later one, until the

@@ -1,4 +1,4 @@
-"""The statements about aggregates that are alike in both engines; `core/store/<engine>/statements.py` has the others.
+"""The statements about aggregates that are alike in both engines. `core/store/<engine>/statements.py` has the others.
 
 A job stages the windows of each level with the number of their slice, and after them the facts of each level and slice:
 the number of its windows, and a hash of its rows with all their values. The hash is a sum over the rows, so that

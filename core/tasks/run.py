@@ -1,6 +1,6 @@
 """Work on a task, piece by piece, each piece one transaction: the loop of every kind.
 
-SQL holds how far a task is and the time of its next piece; the caller only drives it. If it calls too often, too late,
+SQL holds how far a task is and the time of its next piece. The caller only drives it. If it calls too often, too late,
 twice at once or never again, nothing is done twice and the cap of the rate holds.
 """
 
@@ -38,7 +38,7 @@ Rest = Callable[[timedelta], None]
 class Kind(ABC):
     """A kind of task, and how it does a piece.
 
-    `fan_out` parts are worked on at once; with 1, one after the other, in order. A task that is not over at its
+    `fan_out` parts are worked on at once. With 1, one after the other, in order. A task that is not over at its
     `deadline` after the request fails, because an open one keeps others out. A kind that calls a transform has its
     `transform_version`.
     """
@@ -85,7 +85,7 @@ class SliceReport:
 
 
 def open_task(request: TaskRequest, tasks: Tasks) -> Task:
-    """Open a task and return it; if the answer of the first try is lost, find out whether it is open. Raises as
+    """Open a task and return it. If the answer of the first try is lost, find out whether it is open. Raises as
     `Tasks.open`."""
     try:
         tasks.open(request)
@@ -101,7 +101,7 @@ def open_task(request: TaskRequest, tasks: Tasks) -> Task:
 
 def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
     """Begin a planned task, and return its parts to work on at once, at most `fan_out`. (None,) means all parts in
-    order; nothing is returned when the task does not run or has no open part."""
+    order. Nothing is returned when the task does not run or has no open part."""
     task = _running(task_id, kind)
     if task is None or task.open_part is None:
         return ()
@@ -114,7 +114,7 @@ def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
 def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> SliceReport:
     """Work on a part of a task, or on all parts in order, until a time or until nothing is left.
 
-    The first piece is always tried. Raises InfrastructureFault; the pieces before the fault remain.
+    The first piece is always tried. Raises InfrastructureFault. The pieces before the fault remain.
     """
     pieces = looked_at = conflicts = 0
     while True:
@@ -144,7 +144,7 @@ def note_fault(task_id: UUID, fault: InfrastructureFault | None, kind: Kind) -> 
 
 
 def end_overdue(task: Task, kind: Kind) -> bool:
-    """Fail an open task, also a paused one, whose deadline has passed; return True if it is over."""
+    """Fail an open task, also a paused one, whose deadline has passed. Return True if it is over."""
     late = kind.deadline is not None and kind.clock.now() >= task.requested_at + kind.deadline
     if not late or task.status not in OPEN:
         return task.status not in OPEN
@@ -183,7 +183,7 @@ def _waits_for_version(task: Task, kind: Kind) -> bool:
 
 
 def _rested(task: Task, kind: Kind) -> bool:
-    """Rest until the time of the next piece; False when that time has come.
+    """Rest until the time of the next piece, or return False when that time has come.
 
     A time that is farther away was set by a clock that was ahead, so it does not count.
     """

@@ -1,4 +1,4 @@
-"""Tasks: what a person requests and what takes more than one transaction; their statuses, and the moves."""
+"""Tasks: what a person requests and what takes more than one transaction, with their statuses and the moves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tasks in SQL: open, find, list and move them; and the last steps of the transaction of a piece."""
+"""Tasks in SQL: open, find, list and move them. Also the last steps of the transaction of a piece."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ class Tasks:
         kind: TaskKind | None = None,
         status: TaskStatus | None = None,
     ) -> tuple[Task, ...]:
-        """Return tasks of a stream, the newest first; with `before`, only those after the task of that time and id."""
+        """Return tasks of a stream, the newest first. With `before`, only those after the task of that time and id."""
         at, task_id = LATEST if before is None else before
         page = {"requested_at": instant_text(at), "task_id": str(task_id), "most": most}
         chosen = {"stream_id": stream_id, "kind": kind, "status": status}
@@ -101,7 +101,7 @@ class Tasks:
         return instant_of(found[0][0]) if found else None
 
     def move(self, move: TaskMove) -> bool:
-        """Change a task's status if TASK_MOVES allows it; otherwise return False and change nothing."""
+        """Change a task's status if TASK_MOVES allows it. Otherwise return False and change nothing."""
         allowed, at = TASK_MOVES[move.move], instant_text(move.moved_at)
         entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
         values = {
@@ -153,7 +153,7 @@ _STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
 
 
 def open_script(request: TaskRequest) -> Script:
-    """Return the transaction of a new task; it locks the stream, whose tasks are opened one after the other."""
+    """Return the transaction of a new task. It locks the stream, whose tasks are opened one after the other."""
     values = _request_values(request)
     return Script(
         f"{request.kind} {request.order.task_id}",

@@ -34,7 +34,7 @@ class PartRequest:
 @dataclass(frozen=True, slots=True)
 class TaskOrder:
     """What every new task has: its id and stream, and who orders it, why and when. The client makes the id, and the
-    digest tells its request from others; the app's own tasks have none."""
+    digest tells its request from others. The app's own tasks have none."""
 
     task_id: UUID
     stream_id: int
@@ -47,7 +47,7 @@ class TaskOrder:
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
     """A task before it begins. `asked` is the request as JSON. Two tasks of a kind with the same `key` are never open
-    together. If the kind `holds_numbers`, two open tasks never have a number of a part in common; dry runs do not
+    together. If the kind `holds_numbers`, two open tasks never have a number of a part in common. Dry runs do not
     count. `most_open` is the limit of open tasks of the kind. A `transform_version` is that of the kind's transform."""
 
     order: TaskOrder
@@ -79,7 +79,7 @@ class TaskPart:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """A task without its parts. `fault` is the fault that holds it up or ended it; `history` has one JSON object per
+    """A task without its parts. `fault` is the fault that holds it up or ended it. `history` has one JSON object per
     line. Only drivers with its `transform_version` do its pieces."""
 
     task_id: UUID

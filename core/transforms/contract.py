@@ -28,7 +28,7 @@ Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class ModulePart:
-    """A part of a module: the path of a name, such as ("OrderLine", "shop_id"); empty for the module itself."""
+    """A part of a module: the path of a name, such as ("OrderLine", "shop_id"). It is empty for the module itself."""
 
     module: ModuleType
     path: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Lines:
 
     @cached_property
     def text(self) -> str:
-        """The source of the module; empty when its loader has none."""
+        """The source of the module. It is empty when its loader has none."""
         spec = self._module.__spec__
         read: Callable[[str], str | None] | None = getattr(spec and spec.loader, "get_source", None)
         return (read(self._module.__name__) if read else None) or ""
@@ -57,7 +57,7 @@ class Lines:
         return ast.parse(self.text)
 
     def line_of(self, path: Iterable[str]) -> int:
-        """Return the line of the innermost part of a path that the source has; 1 for the module itself."""
+        """Return the line of the innermost part of a path that the source has, or 1 for the module itself."""
         line, bodies = 1, self.tree.body
         for name in path:
             found = next((node for node in reversed(bodies) if name in _names_of(node)), None)
@@ -144,7 +144,7 @@ def is_plain(name: str) -> bool:
 
 
 def fault_of_table(name: str) -> str | None:
-    """Return the fault of the name of a table; None for one that both engines take without quotes."""
+    """Return the fault of the name of a table, or None for one that both engines take without quotes."""
     if not _TABLE.fullmatch(name):
         return (
             f"the table name {name!r} has other characters than letters of ASCII, digits and _, or begins with a digit"
@@ -159,7 +159,7 @@ def fault_of_table(name: str) -> str | None:
 
 
 def fault_of_column(name: str) -> str | None:
-    """Return the fault of the name of a column; None for one that both engines take in brackets."""
+    """Return the fault of the name of a column, or None for one that both engines take in brackets."""
     if name.lower().startswith(OURS):
         return f"the names of columns of Hubledger begin with {OURS}"
     return f"the name is longer than {LONGEST_COLUMN} characters" if len(name) > LONGEST_COLUMN else None

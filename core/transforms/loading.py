@@ -182,7 +182,7 @@ _CREATES = re.compile(r"CREATE TABLE (\w+)")
 
 
 def check_transform(module_name: str) -> tuple[int, int]:
-    """Check a transform whole; return the numbers of its row classes and of the aggregates of their rows.
+    """Check a transform whole. Return the numbers of its row classes and of the aggregates of their rows.
 
     Raises InvalidTransform with every fault, each with its file and line.
     """

@@ -37,7 +37,7 @@ class _RolledBack(Exception):
 
 
 class SqliteDatabase:
-    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes; `now` is
+    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes. `now` is
     the clock of the machine, which all processes share as they share the file.
 
     It does not open unless the rows of the `needed` classes have their tables, and their rooms their migrations.

@@ -34,7 +34,7 @@ _TYPES: Mapping[type, str] = {str: "TEXT", Decimal: "TEXT", int: "INTEGER", bool
 
 
 def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
-    """Return the fault of a column; None for one that stores every value of its type, as each does with an instant."""
+    """Return the fault of a column, or None for one that stores every value of its type. Each stores an instant."""
     affinity, wanted = _affinity(column.type.upper()), _TYPES.get(kind)
     if wanted in (None, affinity) or affinity == "NONE" or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):
         return None
@@ -55,7 +55,7 @@ BUSY_POLL = 0.01  # seconds
 
 
 def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) -> sqlite3.Connection:
-    """Open a connection to a database; SchemaMismatch when this code or a room cannot run on its schema."""
+    """Open a connection to a database. Raises SchemaMismatch when this code or a room cannot run on its schema."""
     if not path.exists():
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
@@ -79,7 +79,7 @@ def check_columns(connection: sqlite3.Connection, needed: Iterable[type] = ()) -
 
 
 def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """Open a connection in autocommit mode, durable at each commit; StoreUnavailable when the file is no database."""
+    """Open a connection in autocommit mode, durable at each commit. Raises StoreUnavailable when it is no database."""
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
@@ -110,7 +110,7 @@ def _switch_to_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:
 def migrate_sqlite(
     path: Path, rooms: Iterable[Room] = (), tell: Callable[[str], None] = lambda line: None
 ) -> list[Migration]:
-    """Create or upgrade a database with our migrations, then those of the rooms; return the applied ones.
+    """Create or upgrade a database with our migrations, then those of the rooms. Return the applied ones.
 
     It is one transaction, and reports its steps when it is committed. Safe to run twice, and in two processes at once.
     """
@@ -132,7 +132,7 @@ def migrate_sqlite(
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
-    """Apply and record a migration; return the line to tell."""
+    """Apply and record a migration. Return the line to tell."""
     try:
         _run(connection, migration.text)
     except sqlite3.Error as error:
@@ -145,7 +145,7 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
 
 
 def _run(connection: sqlite3.Connection, text: str) -> None:
-    """Run the statements of a migration; it may not begin or end a transaction, because the whole run is one."""
+    """Run the statements of a migration. It may not begin or end a transaction, because the whole run is one."""
     connection.set_authorizer(_refuse_transaction)
     try:
         for statement in _statements(text):

@@ -179,7 +179,7 @@ def _retract_states(row_class: type) -> str:
 
 
 def _select_states(row_class: type, before: str = "") -> str:
-    """Select states by their keys; `keys` is a JSON array of arrays of key values."""
+    """Select states by their keys. `keys` is a JSON array of arrays of key values."""
     table = row_table(row_class)
     columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
     matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))

@@ -21,7 +21,7 @@ Batch = tuple[str, list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _StepShape:
-    """The part of a step that decides the text of its batch; the number that a step of many expects is a parameter."""
+    """The part of a step that decides the text of its batch. The number that a step of many expects is a parameter."""
 
     statement: Named
     expects: Literal["nothing", "one", "many"]
@@ -45,7 +45,7 @@ def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
 
 
 def run_batch(script: Script, rehearse: bool) -> Batch:
-    """Return the batch of a script; ValueError when two steps give one parameter different values.
+    """Return the batch of a script. Raises ValueError when two steps give one parameter different values.
 
     A script of one statement without a condition needs no transaction of ours. A rehearsal collects its answer and
     gives it when everything is rolled back: no row stays locked while a client reads.
@@ -104,7 +104,7 @@ def _run_text(shapes: tuple[_StepShape, ...], form: _StepForm, missing: frozense
 
 
 def _declare_answer(query: Query) -> str:
-    """Declare a variable for the rows of a statement; no rollback empties a variable."""
+    """Declare a variable for the rows of a statement. No rollback empties a variable."""
     if not query.answers:
         raise ValueError(f"{query.name} cannot be rehearsed: its header has no `-- answers:` with names and types")
     columns = ", ".join(f"{column.name} {column.type}" for column in query.answers)
@@ -180,7 +180,7 @@ def _query_of(statement: Named) -> Query:
 
 
 def _declare(params: Iterable[Param], missing: frozenset[str]) -> str:
-    """Declare every parameter, so that each value is sent once; a missing one is NULL."""
+    """Declare every parameter, so that each value is sent once. A missing one is NULL."""
     given = {param.name: "" if param.name in missing else f" = {_CONVERTED.get(param.type, '?')}" for param in params}
     declared = [f"@{param.name} {_type_of(param)}{given[param.name]}" for param in params]
     return f"DECLARE {', '.join(declared)};" if declared else ""

@@ -51,7 +51,7 @@ class Reconnects:
         return opened
 
     def _note_failure(self, why: str) -> float:
-        """Return the pause; threads that fail together count once."""
+        """Return the pause. Threads that fail together count once."""
         with self._lock:
             now = self._monotonic()
             if now >= self._until:
@@ -79,14 +79,14 @@ class Driver(Protocol):
 
 
 class LongText(str):
-    """A text of any length, such as JSON; every other text has at most 4,000 characters."""
+    """A text of any length, such as JSON. Every other text has at most 4,000 characters."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """The longest times of a sign-in and a statement; both stay well inside the time of an invocation.
+    """The longest times of a sign-in and a statement. Both stay well inside the time of an invocation.
 
     Only a migration has statements without a deadline (None): it runs outside of every invocation.
     """
@@ -131,13 +131,13 @@ class Session:
         return [[tuple(row) for row in self._cursor.fetchall()]] if self._cursor.description else []
 
     def close(self) -> None:
-        """Close the connection; the fault of a connection that is lost already is ignored."""
+        """Close the connection. The fault of a connection that is lost already is ignored."""
         with suppress(self.fault):
             self._connection.close()
 
 
 def _size(value: object) -> tuple[int, int, int] | None:
-    """Return the type to declare for a text or a whole number; None leaves it to the driver.
+    """Return the type to declare for a text or a whole number. None leaves it to the driver.
 
     The driver alone would declare a text by its length and a number by its size, and the server compiles a plan for
     each declaration of one batch. It would also send a long text piece by piece, after an extra round trip.
@@ -162,7 +162,7 @@ _credential_lock = threading.Lock()
 
 
 def entra_token() -> str:
-    """Return a token for Azure SQL; azure-identity caches it and renews it before it expires."""
+    """Return a token for Azure SQL. The package azure-identity caches it and renews it before it expires."""
     from azure.core.exceptions import AzureError, ClientAuthenticationError
     from azure.identity import DefaultAzureCredential
 
@@ -183,7 +183,7 @@ def entra_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The driver and the token of a connection; neither is loaded before it is needed."""
+    """The driver and the token of a connection. Neither is loaded before it is needed."""
 
     driver: Callable[[], Driver] = load_driver
     token: Callable[[], str] = entra_token
@@ -221,7 +221,7 @@ class Connections:
         return session
 
     def drop(self) -> None:
-        """Close this thread's session after a fault; the next call opens and checks a new session."""
+        """Close this thread's session after a fault. The next call opens and checks a new session."""
         session: Session | None = getattr(self._local, "session", None)
         if session is not None:
             self._local.session = None
@@ -240,7 +240,7 @@ class Connections:
 
 
 def connect(connection_string: str, deadlines: Deadlines | None = None, access: Access | None = None) -> Session:
-    """Open a session; it signs in by Entra token when the string has no credentials."""
+    """Open a session. It signs in by Entra token when the string has no credentials."""
     deadlines, access = deadlines or Deadlines(), access or Access()
     driver = access.driver()
     options: dict[str, Any] = {"autocommit": True, "timeout": _whole_seconds(deadlines.sign_in)}
@@ -271,7 +271,7 @@ def _sign_in_fault(error: BaseException) -> StoreMisconfigured | StoreUnavailabl
 
 
 def _whole_seconds(deadline: timedelta) -> int:
-    """Return a deadline in the form that the driver takes; at least 1, because 0 means no deadline."""
+    """Return a deadline in the form that the driver takes, at least 1, because 0 means no deadline."""
     return max(1, math.ceil(deadline.total_seconds()))
 
 

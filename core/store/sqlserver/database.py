@@ -66,7 +66,7 @@ class SqlServerDatabase:
         return results[-1] if results else []
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Run a script; when the key of a state is refused, run it again.
+        """Run a script. When the key of a state is refused, run it again.
 
         If a different transaction wrote the state first, its state is there by then. A second refusal of one key is no
         race: then the data holds keys that the column's collation takes for one.
@@ -147,7 +147,7 @@ def _unmet(script: Script, trouble: Trouble) -> Exception | None:
 
 
 def _error_of_duplicate(script: Script, trouble: Trouble) -> Exception:
-    """Return the error of the step that raced, because another transaction was first; other duplicates are data."""
+    """Return the error of the step that raced, because another transaction was first. Other duplicates are data."""
     step = next((one for one in script.steps if trouble.names_key(one.races)), None)
     if step is None:
         return _error_of_reading(trouble)

@@ -80,19 +80,19 @@ class Trouble:
     def names_key(self, keys: Collection[str]) -> bool:
         """Return True when the text of a duplicate names one of these keys or tables, with or without a schema.
 
-        Its first two quoted words are names; further quoted words are values.
+        Its first two quoted words are names. Further quoted words are values.
         """
         return any(name.rpartition(".")[2] in keys for name in _QUOTED.findall(self.text)[:2])
 
     @property
     def taken(self) -> str:
-        """The key of a duplicate; empty if the server does not name it."""
+        """The key of a duplicate. It is empty if the server does not name it."""
         found = _TAKEN.search(self.text)
         return found[1] if found else ""
 
 
 def read_trouble(error: BaseException) -> Trouble:
-    """Return the meaning of a pyodbc error; an unknown error counts as transient and is logged with its number."""
+    """Return the meaning of a pyodbc error. An unknown error counts as transient and is logged with its number."""
     state, message = _parts(error)
     numbers = _numbers(message)
     for number in numbers:
@@ -103,7 +103,7 @@ def read_trouble(error: BaseException) -> Trouble:
 
 
 def misses_object(error: BaseException) -> bool:
-    """Return True when the requested table does not exist; False when access to it is denied."""
+    """Return True when the requested table does not exist, and False when access to it is denied."""
     return _parts(error)[0] == _MISSING_OBJECT
 
 

@@ -38,7 +38,7 @@ _UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
 
 
 def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
-    """Return the fault of a column; None for one that stores or refuses every value of its type."""
+    """Return the fault of a column, or None for one that stores or refuses every value of its type."""
     if not _holds(column, kind):
         return f"is {_type_text(column)}: {_HOLDS[kind]} holds every value"
     if kind is str and is_key and not (column.collation or "").endswith(_BINARY):
@@ -82,7 +82,7 @@ def check_version(session: Session, schema: str, rooms: Iterable[Room] = ()) -> 
 
 
 def open_session(session: Session) -> bool:
-    """Bound the session's waits for locks; return False if readers wait for writers in this database.
+    """Bound the session's waits for locks. Return False if readers wait for writers in this database.
 
     Raises StoreMisconfigured for a database whose compatibility level lacks OPENJSON: the statements would miss an
     object that no migration brings.
@@ -125,7 +125,7 @@ def migrate_server(
     run: MigrationRun = QUIET,
     rooms: Iterable[Room] = (),
 ) -> list[Migration]:
-    """Create or upgrade the schema with our migrations, then those of the rooms; return the applied ones.
+    """Create or upgrade the schema with our migrations, then those of the rooms. Return the applied ones.
 
     Each migration is one transaction, so those that were applied stay when a later one fails. No statement has a
     deadline, because a grown table takes as long as it takes. If two processes migrate at once, the second one waits

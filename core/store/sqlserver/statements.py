@@ -68,12 +68,12 @@ def server_instant_texts(moments: Sequence[datetime]) -> list[str]:
 
 
 def without_zone(value: Any) -> Any:
-    """Return an instant's text without its Z; any other value unchanged."""
+    """Return an instant's text without its Z, or any other value unchanged."""
     return value.removesuffix("Z") if isinstance(value, str) else value
 
 
 def rows_json(rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows as a JSON array of arrays; DataRefused for a value that JSON cannot hold."""
+    """Return rows as a JSON array of arrays. Raises DataRefused for a value that JSON cannot hold."""
     try:
         return orjson.dumps(rows, default=_json_form, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
     except (orjson.JSONEncodeError, ValueError) as error:
@@ -92,7 +92,7 @@ def _column_value(name: str, value: Any) -> Any:
 
 
 def _json_form(value: object) -> str:
-    """Return a value in the form that T-SQL reads; TypeError for a value of any other type."""
+    """Return a value in the form that T-SQL reads. Raises TypeError for a value of any other type."""
     if isinstance(value, Decimal):
         return _decimal_text(value)
     if isinstance(value, datetime):
@@ -103,7 +103,7 @@ def _json_form(value: object) -> str:
 
 
 def _decimal_text(value: Decimal) -> str:
-    """Return the exact text of a number; ValueError when the server would round it."""
+    """Return the exact text of a number. Raises ValueError when the server would round it."""
     text = f"{value:f}"
     if not value.is_finite() or len(text.partition(".")[2].rstrip("0")) > PLACES:
         raise ValueError(f"{text} is not a number with at most {PLACES} decimal places")
@@ -147,7 +147,7 @@ def _verify_slices(one: Aggregate) -> str:
 
 
 def _instant_text(column: str, name: str, one: Aggregate) -> str:
-    """Return an expression for a column's text; an instant has six digits, a T and a Z, or is NULL."""
+    """Return an expression for a column's text. An instant has six digits, a T and a Z, or is NULL."""
     if name not in one.instants:
         return column
     return f"STUFF(LEFT(CAST({column} AS varchar(33)), 26), 11, 1, 'T') + 'Z'"
@@ -256,7 +256,7 @@ def rows_values(row_class: type) -> ValuesOf:
 
 
 def rows_variable(table: RowTable) -> str:
-    """Return the name of the variable that holds a table's rows; no parameter has this name."""
+    """Return the name of the variable that holds a table's rows. No parameter has this name."""
     return f"{ROWS_OF}{table.name}"
 
 
@@ -331,7 +331,7 @@ def _insert_missing(row_class: type) -> str:
 
 
 def _select_states(row_class: type, before: str = "") -> str:
-    """Select states by their keys; `@keys` is a JSON array of arrays of key values."""
+    """Select states by their keys. `@keys` is a JSON array of arrays of key values."""
     table = row_table(row_class)
     columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
     typed = [f"{quoted(name)} {_column_type(row_class, name)} '$[{at}]'" for at, name in enumerate(table.key)]
@@ -391,7 +391,7 @@ def _document(row_class: type) -> str:
 def _json_value(column: str, hint: Any) -> str:
     """Return the JSON value of a column. Instants get the T and the Z of RFC 3339, which a cast to text leaves out.
 
-    FOR JSON writes 16 digits of a float, and two floats may share them; style 3 of CONVERT writes 17, which are exact.
+    FOR JSON writes 16 digits of a float, and two floats may share them. Style 3 of CONVERT writes 17, which are exact.
     """
     types = types_of(hint)
     if is_float(hint):
