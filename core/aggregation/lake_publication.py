@@ -1,7 +1,7 @@
 """The publication of runs in the lake's tables, and the state of the tables that a job gets.
 
 A table names the last run in it by its application transaction. So a commit that is repeated is skipped, and one that
-is raced is refused. A run of an aggregate is closed in SQL first; what the lake lacks, a later run writes whole. A run
+is raced is refused. A run of an aggregate is closed in SQL first. A later run writes whole what the lake lacks. A run
 of rows has no result in SQL: it is marked, committed in the lake, and closed, so that it is never given up in between.
 """
 
@@ -43,13 +43,13 @@ def tables_of(job: str) -> tuple[str, ...]:
 
 
 def hand_over(store: Aggregations, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
-    """Write the state of the tables for a job, with the rows that it reads; return the arguments that name it."""
+    """Write the state of the tables for a job, with the rows that it reads. Return the arguments that name it."""
     jobs = (run.job, rows_job(run.job)) if run.rows_from == "lake" else (run.job,)
     return _handed_over(store, lake, jobs, f"{run.job_name}-{run.submits}")
 
 
 def hand_over_rows(store: Aggregations, lake: Lake, job: str, name: str) -> tuple[str, ...]:
-    """Write the state of the rows of an aggregate for a reader; return the arguments that name it."""
+    """Write the state of the rows of an aggregate for a reader, and return the arguments that name the state."""
     return _handed_over(store, lake, (rows_job(job),), name)
 
 
@@ -67,10 +67,10 @@ def states_of(store: Aggregations, lake: Lake, job: str) -> dict[str, TableState
 
 
 def publish(store: Aggregations, lake: Lake, job: str) -> bool:
-    """Commit what closed runs have written into their tables; False when a later tick or run has to do it."""
+    """Commit the files of closed runs into their tables. False: a later tick or run has to do it."""
     if is_rows_job(job):
         return True  # its runs are closed after their commit
-    published = [_published(store, lake, job, table) for table in tables_of(job)]  # each of them, also after a False
+    published = [_publish_table(store, lake, job, table) for table in tables_of(job)]  # each, also after a False
     return all(published)
 
 
@@ -94,20 +94,16 @@ def commit_rows(
     return "committed" if store.close_run(marked, staged, closed_at) else HELD
 
 
-def _published(store: Aggregations, lake: Lake, job: str, table: str) -> bool:
+def _publish_table(store: Aggregations, lake: Lake, job: str, table: str) -> bool:
     last = _last_run(store, lake.read_table(table, job), job)  # before the runs, because a published run is closed
-    for run in _from_last_snapshot(store.read_committed_runs(job, last.number if last else 0)):
+    committed = store.read_committed_runs(job, last.number if last else 0)
+    whole = max((at for at, run in enumerate(committed) if run.is_snapshot), default=0)
+    for run in committed[whole:]:  # a run that writes a whole table needs none of those before it
         place, here = run.lake_path or "", f"{lake.location}/"
         changes = _changes(lake, place.removeprefix(here)) if place.startswith(here) else None
         if changes is None or not _committed(store, lake, table, run, changes.get(table)):
             return False
     return True
-
-
-def _from_last_snapshot(committed: Sequence[AggregationRun]) -> Sequence[AggregationRun]:
-    """Return the runs from the last one that writes a whole table: it needs none of those before it."""
-    last = max((at for at, run in enumerate(committed) if run.is_snapshot), default=0)
-    return committed[last:]
 
 
 def _committed(store: Aggregations, lake: Lake, table: str, run: AggregationRun, change: TableChange | None) -> bool:
@@ -130,7 +126,7 @@ def _follows(standing: StandingTable, last: AggregationRun | None, run: Aggregat
 
 
 def _last_run(store: Aggregations, standing: StandingTable, job: str) -> AggregationRun | None:
-    """Return the last run in a table; None for one that the store does not know, for example after a restore."""
+    """Return the last run in a table, or None: the store does not know the run, for example after a restore."""
     found = store.read_runs(job, standing.run + 1, 1)
     return found[0] if found and found[0].number == standing.run else None
 
@@ -143,6 +139,6 @@ def _state(standing: StandingTable, last: AggregationRun | None) -> TableState:
 
 
 def _changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
-    """Return the changes of an execution; None when its manifest is not in the lake."""
+    """Return the changes of an execution, or None when its manifest is not in the lake."""
     text = lake.read_text(f"{folder}/{MANIFEST}")
     return None if text is None else manifest_of(text)

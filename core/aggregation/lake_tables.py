@@ -93,26 +93,28 @@ class Lake(Protocol):
         """The folder or the address that jobs write to."""
 
     def read_table(self, table: str, job: str) -> StandingTable:
-        """Return a table; NO_TABLE when there is none yet. LakeUnreachable when it is not a table of this job."""
+        """Return a table, or NO_TABLE when there is none yet. Raises LakeUnreachable for a table of a different job."""
 
     def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
-        """Commit a change that fits the table in exactly this version; False when a different commit was first."""
+        """Commit a change that fits the table in exactly this version. False: a different commit was first."""
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
         """Return True when a file of a change is no longer in the lake."""
 
     def maintain(self, table: str) -> Mapping[str, int]:
-        """Compact a table, remove files that no reader of the last days needs, and shorten its log; return counts."""
+        """Compact a table, remove files that no reader of the last days needs, shorten its log, and return counts."""
 
     def delete(self, table: str, condition: str) -> int:
-        """Delete the rows of a table that fit a condition in SQL, and return their number; the files that had them stay
-        for readers until `maintain` removes them."""
+        """Delete the rows of a table that fit a condition in SQL, and return their number.
+
+        The files that had the rows stay for readers until `maintain` removes them.
+        """
 
     def write_text(self, path: str, text: str) -> None:
         """Write a text for a job."""
 
     def read_text(self, folder: str) -> str | None:
-        """Return the text that a job wrote in a folder; None when there is none."""
+        """Return the text that a job wrote in a folder, or None."""
 
 
 def state_json(tables: Mapping[str, TableState]) -> str:
@@ -131,7 +133,7 @@ def manifest_json(changes: Mapping[str, TableChange]) -> str:
 
 
 def manifest_of(text: str) -> dict[str, TableChange]:
-    """Return the changes of a run in a text; ValueError for any other text."""
+    """Return the changes of a run in a text. Raises ValueError for any other text."""
     return msgspec.json.decode(text, type=dict[str, TableChange])
 
 

@@ -117,7 +117,7 @@ def _order_repair(job: str, erased: ErasedRows, own: Aggregation, pipelines: Pip
 
 
 def maintain_job(own: Aggregation, job: str) -> str:
-    """Maintain the tables of a job; return the result in words. Raises InfrastructureFault."""
+    """Maintain the tables of a job, and return the result in words. Raises InfrastructureFault."""
     if own.lake is None:
         return "there is no lake"
     if own.store.read_standing(job).open_run is not None:

@@ -76,7 +76,7 @@ class Pipelines:
         return False
 
     def read_oldest_commit(self, job: str) -> datetime | None:
-        """Return the time of the oldest commit that is not in the aggregate; None when all are."""
+        """Return the time of the oldest commit that is not in the aggregate, or None."""
         found = self._database.ask("read_cut", job=job)
         begun = begun_json(Cut(found[0][0]) if found else NO_CUT)
         return instant_or_none(self._database.ask("read_oldest_commit", begun=begun)[0][0])
@@ -113,7 +113,7 @@ class Pipelines:
         return bool(write(self._database, order.job, "end_order", **end_values(order, waiting)))
 
     def discard_run(self, order: Order, run: AggregationRun, failure: Failure) -> bool:
-        """Close an open run without a result; the next run takes over its commits."""
+        """Close an open run without a result. The next run takes over its commits."""
         return is_first(self._database, discard_run_script(order, run, failure))
 
     def discard_result(self, order: Order, staged: Staged, failure: Failure) -> bool:
@@ -145,7 +145,7 @@ OPEN = ("submitting", "submitted")
 
 
 def pause(order: Order, store: Pipelines) -> None:
-    """Pause a job: nothing of it is planned, submitted or committed; a running Spark job finishes."""
+    """Pause a job: nothing of it is planned, submitted or committed. A running Spark job finishes."""
     if not store.pause(order):
         raise AggregationConflict(f"{order.job} is paused already")
 
@@ -175,7 +175,7 @@ def withdraw(order: Order, standing: Standing, store: Pipelines) -> None:
 
 
 def cancel(order: Order, run: AggregationRun, store: Pipelines, engine: SparkEngine | None) -> None:
-    """Ask the engine to end the job of an open run; the next tick begins the next attempt."""
+    """Ask the engine to end the job of an open run. The next tick begins the next attempt."""
     _refuse_closed(run)
     if run.engine_job_id is None:
         raise AggregationConflict(f"run {run.number} has no job in the engine yet: try again, or discard the run")
@@ -186,7 +186,7 @@ def cancel(order: Order, run: AggregationRun, store: Pipelines, engine: SparkEng
 
 
 def discard_run(order: Order, run: AggregationRun, store: Pipelines, engine: SparkEngine | None) -> None:
-    """Close an open run without a result, and ask the engine to end its job; an engine that refuses stops nothing."""
+    """Close an open run without a result, and ask the engine to end its job. An engine that refuses stops nothing."""
     _refuse_closed(run)
     if not store.discard_run(order, run, _failure(order, run, "the run was discarded")):
         raise AggregationConflict(f"run {run.number} has moved on: look at it again")
@@ -196,7 +196,7 @@ def discard_run(order: Order, run: AggregationRun, store: Pipelines, engine: Spa
 
 
 def discard_result(order: Order, run: AggregationRun, store: Pipelines) -> None:
-    """Take the staged result of an open run away; the next tick begins the next attempt."""
+    """Take the staged result of an open run away. The next tick begins the next attempt."""
     _refuse_closed(run)
     staged = store.read_staged(run.run_id)
     if staged is None:

@@ -299,40 +299,33 @@ class RunStep(Enum):
 def next_step(
     run: AggregationRun, answer: EngineAnswer, staged: Staged | None, now: datetime, limits: RunLimits
 ) -> RunStep:
-    """Return the next step of an open run; a complete result is committed, whatever the engine says.
+    """Return the next step of an open run. A complete result is committed, whatever the engine says.
 
-    A run that has committed slices is not given up, because the next run would count them again; a repair may be.
+    A run that has committed slices is not given up, because the next run would count them again. A repair may be.
     """
     if staged is not None:
         return RunStep.COMMIT
     if run.status == "submitting":
-        return _step_after_submit(run, answer, now, limits)
-    if _goes_on(run, answer, now, limits):
+        if answer.job_id is not None:
+            return RunStep.ADOPT
+        patience = limits.grace if answer.answered else limits.deadline
+        if now - run.intent_at <= patience:
+            return RunStep.WAIT
+        is_spent = run.submits >= limits.submits and run.may_fail
+        return RunStep.GIVE_UP if is_spent else RunStep.SUBMIT_AGAIN
+    waited = now - (run.submitted_at or run.intent_at)
+    goes_on = answer.state in (JobState.RUNNING, None) and waited <= limits.deadline
+    if answer.state is JobState.LOST:
+        goes_on = waited <= limits.grace  # engines list a new job late
+    if goes_on:
         return RunStep.WAIT
     return RunStep.GIVE_UP if limits.spent(run) else RunStep.TRY_AGAIN
-
-
-def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> RunStep:
-    if answer.job_id is not None:
-        return RunStep.ADOPT
-    patience = limits.grace if answer.answered else limits.deadline
-    if now - run.intent_at <= patience:
-        return RunStep.WAIT
-    is_spent = run.submits >= limits.submits and run.may_fail
-    return RunStep.GIVE_UP if is_spent else RunStep.SUBMIT_AGAIN
-
-
-def _goes_on(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> bool:
-    waited = now - (run.submitted_at or run.intent_at)
-    if answer.state is JobState.LOST:
-        return waited <= limits.grace  # engines list a new job late
-    return answer.state in (JobState.RUNNING, None) and waited <= limits.deadline
 
 
 def planned_run(
     job: str, standing: Standing, engine: str, now: datetime, reach: Reach | None = None
 ) -> AggregationRun | None:
-    """Return the run from the job's cut, by default to the cut that the checkpoints allow; None without new commits."""
+    """Return the run from the job's cut, by default to the cut that the checkpoints allow. None: no new commits."""
     cut_to = standing.reached if reach is None else reach.cut_after(standing.cut)
     if cut_to == standing.cut:
         return None
@@ -403,7 +396,7 @@ def fitting(cut: Cut) -> OrderedKind:
 def ordered_run(
     job: str, standing: Standing, source: RowSource, engine: str, now: datetime
 ) -> AggregationRun | NotYet | None:
-    """Return the run of the order that waits, or the reason why it has none; None without an order."""
+    """Return the run of the order that waits, or the reason why it has none, or None without an order."""
     order = standing.order
     if order is None:
         return None
@@ -439,10 +432,9 @@ class PartitionRows:
 class Quality:
     """The rows that a run added up.
 
-    `rows_ledger`: the appended rows that the ledger counts for the commits of the run; None when some were
-    purged. `rows_read`: those that the run read; `rows_removed`: those of its table that a replay removed since;
-    `rows_elsewhere`: those of other tables. `fault` says in words that they differ. `rows_late` were read long after
-    the end of their window.
+    `rows_ledger` are the appended rows that the ledger counts for the commits of the run, or None after a purge.
+    The run read `rows_read`. A replay removed `rows_removed` of its table since, and `rows_elsewhere` are in other
+    tables. `fault` says in words that they differ. `rows_late` were read long after the end of their window.
     """
 
     fault: str | None
@@ -456,5 +448,5 @@ class Quality:
 
 
 def quality_from(text: str | None) -> Quality | None:
-    """Return the quality in the JSON of a run; None for a run that has none."""
+    """Return the quality in the JSON of a run, or None."""
     return None if text is None else msgspec.json.decode(text, type=Quality)

@@ -50,7 +50,7 @@ def level_mismatch(job: str) -> SchemaMismatch:
 
 
 def read_staged(database: Database, run_id: str) -> Staged | None:
-    """Return the first complete result of a run; None when there is none."""
+    """Return the first complete result of a run, or None."""
     found = database.ask("read_staged", run_id=run_id)
     if not found:
         return None
@@ -79,7 +79,7 @@ def adding_steps(level: type, part: Part, values: Mapping[str, Any]) -> Iterator
 
 
 class MovedOn(Exception):
-    """Another tick was first; nothing was written."""
+    """Another tick was first, and nothing was written."""
 
 
 def plan_script(run: AggregationRun, order: RunOrder | None = None) -> Script:
@@ -144,7 +144,7 @@ def entry_values(order: Order, days: Days | None = None) -> dict[str, str]:
 
 
 def is_first(database: Database, script: Script) -> bool:
-    """Run a transaction; return False when another tick was first."""
+    """Run a transaction, and return False when another tick was first."""
     try:
         database.run(script)
     except MovedOn:
@@ -170,10 +170,10 @@ class _CutRow:
 class Aggregations:
     """Runs and the aggregates in a database. It needs no patience: the next tick of the timer tries again.
 
-    Any method may raise StoreUnavailable. One that returns a bool is a compare and set: it returns False and writes
-    nothing when another process was first.
+    Any method may raise StoreUnavailable. A method that returns a bool is a compare and set: it returns False, with
+    nothing written, when another process was first.
 
-    The database has the tables of these row classes' aggregates; None: of all that are declared.
+    The database has the tables of these row classes' aggregates. None: of all that are declared.
     """
 
     row_classes: tuple[type, ...] | None = None
@@ -192,7 +192,7 @@ class Aggregations:
         return Standing(found.cut, found.number, last[0] if last else None, reached, found.pause, found.order)
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
-        """Return the end of a run that begins at a cut, after about `most_rows` rows; None without new commits.
+        """Return the end of a run that begins at a cut, after about `most_rows` rows, or None without new commits.
 
         The commits of all partitions are taken side by side, and one commit at least.
         """
@@ -201,8 +201,10 @@ class Aggregations:
         return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
 
     def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
-        """Write a run and the intent to submit it, if the run begins at the job's cut, no run is open, nobody has
-        paused the job, and the order of the run still waits. The first run opens the job's cut."""
+        """Write a run and the intent to submit it. The first run opens the job's cut.
+
+        False: the run does not begin at the job's cut, a run is open, the job is paused, or its order waits no more.
+        """
         if run.number == 1:
             write(self._database, run.job, "open_cut", job=run.job, levels=levels_text(run.job))
         return self._is_first(plan_script(run, order))
@@ -230,7 +232,7 @@ class Aggregations:
         self._is_first(Script(f"failure of {failure.run_id}", (failure_step(failure),)))
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
-        """Close an open run without a result, and write why its last submit gave none; the cut does not move."""
+        """Close an open run without a result, and write why its last submit gave none. The cut does not move."""
         why = cut(failure, FAILURE_LENGTH)
         values = {"attempt": run.attempt, "failure": why, "closed_at": instant_text(closed_at)}
         return self._is_first(ended_script("fail_run", run, values, last))
@@ -291,7 +293,7 @@ class Aggregations:
             self._remove(staging_id, "remove_staging")
 
     def remove_windows(self, level: type, before: datetime, most: int) -> int:
-        """Delete windows of a level that begin before an instant, in one transaction; return their number.
+        """Delete windows of a level that begin before an instant, in one transaction, and return their number.
 
         A number below `most` means that none is left.
         """
@@ -424,5 +426,5 @@ def failure_step(failure: Failure) -> Step:
 
 
 def _tail(log: str) -> str:
-    """Return the end of a log; SQL Server counts UTF-16 units."""
+    """Return the end of a log. SQL Server counts UTF-16 units."""
     return storable(log).encode("utf-16-le")[-2 * LOG_LENGTH :].decode("utf-16-le", "ignore")

@@ -130,7 +130,7 @@ def commit_run(
 ) -> str:
     """Commit the slices of a run that are not in yet, as far as the time goes, and close it after the last.
 
-    Returns the result in words; raises StagingRefused for a result that is not what its job staged.
+    Returns the result in words. Raises StagingRefused for a result that is not what its job staged.
     """
     slices = store.read_slices(staged)
     _check(run, staged, slices)
@@ -146,7 +146,7 @@ def commit_run(
 
 
 def size_after(size: int, taken: timedelta) -> int:
-    """Return the number of windows of the next transaction, so that no writer waits long; the last one took `taken`."""
+    """Return the number of windows of the next transaction, so that no writer waits long. The last one took `taken`."""
     wanted = size // 2 if taken > SLOW else 2 * size if taken < FAST else size
     return min(PORTION, max(LEAST, wanted))
 
@@ -168,7 +168,7 @@ def _names(levels: Iterable[str]) -> str:
 
 
 def next_portion(slices: Sequence[StagedSlice], first: int, size: int) -> Portion | None:
-    """Return the next portion of ordered slices, which begins at the number `first`; None when no slice is left.
+    """Return the next portion of ordered slices, which begins at the number `first`, or None.
 
     A portion has at most `size` windows, unless its only slice has more. The last portion ends with the last slice.
     """
@@ -194,7 +194,7 @@ TIME = timedelta(minutes=1)  # of one tick; the next one continues
 
 
 def remove_old_windows(store: Aggregations, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
-    """Remove the windows before the horizon of each level; return the number of each level that lost some."""
+    """Remove the windows before the horizon of each level, and return the number of each level that lost some."""
     began, removed = now(), Counter[str]()
     for level in find_aggregate(job).levels:
         horizon = level.horizon(began)
@@ -212,7 +212,7 @@ NOT_ASKED = EngineAnswer(None, None)
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """The means of a tick. `lake` is None where results stay in SQL; every job gets the `arguments`.
+    """The means of a tick. `lake` is None where results stay in SQL. Every job gets the `arguments`.
 
     `jobs` are the aggregates of the app's transform, and the jobs that keep their rows in the lake.
     """
@@ -228,9 +228,11 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """The steps of a tick, in words, and the last run after it. `published`: the lake's tables are up to date; `fault`
-    has the words of a lake that does not answer; `removed` counts the old windows that were removed, by level. `closed`
-    is the run that this tick committed whole."""
+    """The steps of a tick, in words, and the last run after it. `published`: the lake's tables are up to date.
+
+    `fault` has the words of a lake that does not answer. `removed` counts the old windows that were removed, by level.
+    `closed` is the run that this tick committed whole.
+    """
 
     did: tuple[str, ...]
     run: AggregationRun | None
@@ -253,7 +255,7 @@ class AggregationReport:
 def aggregate(own: Aggregation, job: str) -> AggregationReport:
     """Take the open run one step further, and begin the next run when none is open.
 
-    Raises InfrastructureFault; the writes before the fault remain, and the next tick continues from there.
+    Raises InfrastructureFault: the writes before the fault remain, and the next tick continues from there.
     """
     did: list[str] = []
     standing = own.store.read_standing(job)
@@ -261,7 +263,12 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
     closed = standing.last_run if did == ["committed"] else None
-    published, fault = _published(own, job)
+    published, fault = True, None
+    if own.lake is not None:
+        try:
+            published = publish(own.store, own.lake, job)
+        except LakeUnreachable as unreachable:  # it stops no run: a later run writes the whole table there
+            published, fault = False, str(unreachable)
     removed: Mapping[str, int] = {}
     if standing.pause is not None:
         did.append("is paused")
@@ -271,16 +278,6 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
     return AggregationReport(tuple(did), standing.last_run, published, fault, removed, closed)
-
-
-def _published(own: Aggregation, job: str) -> tuple[bool, str | None]:
-    """Publish closed runs. A lake that does not answer stops no run: a later run writes the whole table there."""
-    if own.lake is None:
-        return True, None
-    try:
-        return publish(own.store, own.lake, job), None
-    except LakeUnreachable as fault:
-        return False, str(fault)
 
 
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
@@ -297,25 +294,20 @@ def _begin(own: Aggregation, job: str, standing: Standing) -> str:
 
 
 def _begin_ordered(own: Aggregation, job: str, standing: Standing) -> str | NotYet | None:
-    """Begin the run that a person ordered; while it waits, increments may go on."""
+    """Begin the run that a person ordered. While it waits, increments may go on."""
     order = standing.order
     if order is None:
         return None
-    planned = ordered_run(job, standing, _source(own, job, standing), own.engine.name, own.now())
+    source, rows = RowSource("sql", standing.reached), rows_job(job)
+    if own.lake is not None and rows in own.jobs:
+        source = RowSource("lake", own.store.read_standing(rows).cut)
+    planned = ordered_run(job, standing, source, own.engine.name, own.now())
     if isinstance(planned, AggregationRun):
         run = replace(planned, rows_limit=own.limits.rows_after(standing.last_run))  # of the increment after it
         return _submit(own, run) if own.store.open_run(run, order) else "another tick has planned the run"
     if planned is not None and planned.ends:
         own.store.drop_order(job, order, planned.why, own.now())
     return planned
-
-
-def _source(own: Aggregation, job: str, standing: Standing) -> RowSource:
-    """Return the lake, if it keeps the rows of the aggregate."""
-    rows = rows_job(job)
-    if own.lake is None or rows not in own.jobs:
-        return RowSource("sql", standing.reached)
-    return RowSource("lake", own.store.read_standing(rows).cut)
 
 
 def _begin_increment(own: Aggregation, job: str, standing: Standing) -> str:
@@ -345,7 +337,7 @@ def _go_on(own: Aggregation, run: AggregationRun) -> str:
     failure = failure_of(own.engine, run, answer, own.now())
     end_job(own.engine, run, answer)
     if step is RunStep.GIVE_UP:
-        return _give_up(own, run, failure, _state(answer))
+        return _give_up(own, run, failure, "was not answered" if answer.state is None else answer.state.value)
     return _submit_again(own, run, run.attempt + (step is RunStep.TRY_AGAIN), failure)
 
 
@@ -355,7 +347,9 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
         if is_rows_job(run.job):
             return commit_rows(own.store, own.lake, run, staged, own.now())
         if (overflow := own.store.find_overflow(run, staged)) is not None:
-            return _stop(own, run, staged, overflow)
+            failure = refusal_of(run, "a value of its result fits no column", overflow, own.now())
+            why = f"{overflow}: change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
+            return _done(own.store.stop_run(run, staged, why, failure), "stopped its job")
         return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
     except LakeUnreachable as fault:
         return f"waits: {fault}"
@@ -368,12 +362,6 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
     if own.limits.spent(left or run):
         return _give_up(own, run, failure, "was refused by the database")
     return _submit_again(own, run, run.attempt + 1, failure)
-
-
-def _stop(own: Aggregation, run: AggregationRun, staged: Staged, overflow: str) -> str:
-    failure = refusal_of(run, "a value of its result fits no column", overflow, own.now())
-    why = f"{overflow}: change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
-    return _done(own.store.stop_run(run, staged, why, failure), "stopped its job")
 
 
 def _give_up(own: Aggregation, run: AggregationRun, failure: Failure, state: str) -> str:
@@ -416,10 +404,6 @@ def lake_arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
         if is_rows_job(run.job) or run.rows_from == "lake":
             raise
         return ()
-
-
-def _state(answer: EngineAnswer) -> str:
-    return answer.state.value if answer.state is not None else "was not answered"
 
 
 def _done(done: bool, what: str) -> str:
