@@ -156,8 +156,8 @@ class SettledLetter:
 class PurgeReach:
     """The limits of a purge of one partition's ledger.
 
-    How far it is purged, the commit of its newest batch, the commit at which the oldest open replay begins, the time of
-    its request, and whether an audit is open.
+    It is `purged` so far, and `newest_batch` is the commit of its newest batch. The oldest open replay begins at commit
+    `replay_from`, and was requested at `replay_at`.
     """
 
     purged: Purged
@@ -188,8 +188,10 @@ class LetterPiece:
 
 @dataclass(frozen=True, slots=True)
 class RowPiece:
-    """The next old rows of a table that no total counts: their number, at most `most`. `part_of` is the job whose parts
-    they are; after the last piece the table has no old row."""
+    """The next old rows of a table that no total counts: their number, at most `most`. `part_of` is their task.
+
+    After the last piece, the table has no old row.
+    """
 
     target: PurgeTarget
     before: datetime

@@ -83,8 +83,10 @@ def row_script(stream_id: int, steps: Sequence[Step], ending: Ending, ahead: Adv
 
 
 def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
-    """Return the steps that delete the rows of a piece, as many as were counted; a step before it marks staged events
-    that no purge has seen before."""
+    """Return the steps that delete the rows of a piece, as many as were counted.
+
+    A step before them marks staged events that no purge has seen before.
+    """
     table, most = piece.target.table, {"most": piece.most}
     old, of_stream = {"before_at": instant_text(piece.before), **most}, {"stream_id": stream_id}
     if table in PARTS:

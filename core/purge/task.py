@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from core.ledger.whereabouts import LedgerRange, Purged
+from core.ledger.whereabouts import LedgerRange
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import PartitionId
 from core.model.ports import Clock
@@ -62,7 +62,7 @@ class PurgeKind(Kind):
         return Tasks(self.store.stream.database)
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
-        """Purge the next piece of a table, or count its old rows; an audit comes before the ledger of a partition."""
+        """Purge the next piece of a table, or count its old rows. An audit comes before the ledger of a partition."""
         piece, target = _PieceOfPurge(self, purge_of(task), part), target_of(part.name)
         id = target.partition_id
         if id is not None and piece.purge.has_left(id):
@@ -93,7 +93,8 @@ class _PieceOfPurge:
         faults, until = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
         if not faults:
             return self._note(Found(audited_to=until))
-        return self._leave(f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none")
+        why = f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none"
+        return self._note(Found(notes=(why,), is_left=True))
 
     def purge_ledger(self, id: PartitionId) -> Done:
         """Purge the next old ledger rows that nothing needs any more."""
@@ -123,7 +124,10 @@ class _PieceOfPurge:
         store, reach = self.kind.store, self.kind.store.read_reach(id)
         before = self.purge.before("event_hub_dead_letter")
         if self._is_dry_run:
-            counted = store.count_letters(id, self._reached(id, reach), before)
+            (last, _), after, reached = self._limit(id, reach), reach.purged.commit_number, reach.purged
+            if last > after:  # as far as a purge of the ledger would reach
+                reached = store.count_ledger(id, after, last, self._old_before(reach))[1]
+            counted = store.count_letters(id, reached, before)
             size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
             return self._note(replace(counted, bytes=size))
         read = store.read_settled_letters(id, reach.purged, before, self.kind.letters_of_piece)
@@ -161,15 +165,8 @@ class _PieceOfPurge:
 
     def _note(self, found: Found, *, is_last: bool = True) -> Done:
         """Record what was found, and change nothing else."""
-        return self._write(self._ahead(found, is_last=is_last))
-
-    def _leave(self, note: str) -> Done:
-        """Record why nothing more of the partition is purged."""
-        return self._note(Found(notes=(note,), is_left=True))
-
-    def _write(self, ahead: Advance) -> Done:
         ending = self._ending()
-        steps = tuple(advance_steps(ending, ahead))
+        steps = tuple(advance_steps(ending, self._ahead(found, is_last=is_last)))
         self.kind.store.stream.database.run(Script(f"purge {ending.task_id}", steps))
         return Done(1, 0)
 
@@ -177,14 +174,8 @@ class _PieceOfPurge:
         cuts = self.kind.store.read_cuts(id)
         return ledger_limit(reach, self.purge.audited_to(id), cuts, self.kind.jobs)
 
-    def _reached(self, id: PartitionId, reach: PurgeReach) -> Purged:
-        """Return how far a purge of the ledger would reach."""
-        store, after = self.kind.store, reach.purged.commit_number
-        last, _ = self._limit(id, reach)
-        return store.count_ledger(id, after, last, self._old_before(reach))[1] if last > after else reach.purged
-
     def _old_before(self, reach: PurgeReach) -> datetime:
-        """Return the time before which ledger rows are old; those since an open replay's request may be its own."""
+        """Return the time before which ledger rows are old. Rows since an open replay's request may be its own."""
         old = self.purge.before("batch_ledger")
         return old if reach.replay_at is None else min(old, reach.replay_at)
 
