@@ -200,7 +200,7 @@ class StreamIncarnationChanged(PartitionStopped):
         super().__init__(
             f"{partition}: {evidence}, so the hub was recreated, restored or failed over; nothing was dropped or"
             " written. To continue, open the next incarnation of the stream (docs/operator.md, python -m"
-            " handlers.commands)"
+            " handlers.commands next-incarnation)"
         )
         self.partition = partition
         self.evidence = evidence

@@ -1,17 +1,22 @@
-"""The commands of the app: open the next incarnation of the stream, with a reason and a name.
+"""The commands of the app, which run with its settings and without its API.
 
-It does what POST /api/streams/next-incarnation does, with the app's settings and without the API. REQUEST is the body
-of the request, as JSON. By default it is a dry run; the answer is printed.
+`next-incarnation` does what POST /api/streams/next-incarnation does. `rebuild-arguments` prints the arguments with
+which `jobs/rebuild_aggregate.py` reads the rows in the lake.
 """
 
 import argparse
 import getpass
+import shlex
 import sys
+from uuid import uuid4
 
 import msgspec
 
+from core.aggregation.lake_publication import hand_over_rows
+from core.aggregation.lake_tables import rows_job
 from core.api.problems import Problem
-from core.errors import HubledgerError
+from core.errors import AggregationConflict, HubledgerError
+from handlers.app import aggregation, app
 from handlers.operations.incarnations import IncarnationShape, open_incarnation
 
 REFUSED = 1
@@ -19,9 +24,10 @@ EPILOG = """
 exit codes: 0 done, 1 refused or failed (one line on standard error), 2 a bad request
 
 examples:
-  python -m handlers.commands '{"expected_incarnation": 1, "reason": "the hub was recreated"}'
-  python -m handlers.commands '{"expected_incarnation": 1, "reason": "the hub was recreated",
+  python -m handlers.commands next-incarnation '{"expected_incarnation": 1, "reason": "the hub was recreated"}'
+  python -m handlers.commands next-incarnation '{"expected_incarnation": 1, "reason": "the hub was recreated",
     "dry_run": false, "expected_hub_created_at": "2026-11-22T06:00:00Z"}'
+  python -m handlers.commands rebuild-arguments --job home_activity
 """
 
 
@@ -33,19 +39,39 @@ def main(arguments: list[str] | None = None) -> int:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("request", help="the body of POST /api/streams/next-incarnation")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    opening = commands.add_parser("next-incarnation", help="open the next incarnation of the stream; a dry run first")
+    opening.add_argument("request", metavar="REQUEST", help="the body of POST /api/streams/next-incarnation, as JSON")
+    rebuilding = commands.add_parser("rebuild-arguments", help="print the arguments of a rebuild that reads the lake")
+    rebuilding.add_argument("--job", help="an aggregate; default: the first of the transform by name")
+    given = parser.parse_args(arguments)
     try:
-        body = msgspec.json.decode(parser.parse_args(arguments).request, type=IncarnationShape)
+        print(_opened(given.request) if given.command == "next-incarnation" else _handed_over(given.job))  # noqa: T201
     except msgspec.DecodeError as fault:
-        parser.error(str(fault))
-    try:
-        answer = open_incarnation(body, f"command:{getpass.getuser()}")
+        opening.error(str(fault))
     except (Problem, HubledgerError) as refusal:
         said = refusal.detail if isinstance(refusal, Problem) else refusal
-        print(f"{parser.prog}: {said}", file=sys.stderr)  # noqa: T201
+        print(f"{parser.prog} {given.command}: {said}", file=sys.stderr)  # noqa: T201
         return REFUSED
-    print(msgspec.json.encode(answer).decode())  # noqa: T201
     return 0
+
+
+def _opened(request: str) -> str:
+    """Carry a request out, and return its answer as JSON."""
+    body = msgspec.json.decode(request, type=IncarnationShape)
+    return msgspec.json.encode(open_incarnation(body, f"command:{getpass.getuser()}")).decode()
+
+
+def _handed_over(job: str | None) -> str:
+    """Hand the rows of a job over to a reader, and return the arguments that name them."""
+    own, names = aggregation(), app().jobs
+    if not names or (job or names[0]) not in names:
+        raise AggregationConflict(f"--job is one of {', '.join(names)}" if names else "the transform has no aggregate")
+    of = job or names[0]
+    if own is None or own.lake is None or rows_job(of) not in own.jobs:
+        raise AggregationConflict(f"the lake does not keep the rows of {of}: set SPARK_ENGINE, LAKE and LAKE_ROWS")
+    rows = hand_over_rows(own.store, own.lake, of, f"reader-{uuid4().hex}")
+    return shlex.join(("--transform", app().settings.transform, *rows))
 
 
 if __name__ == "__main__":

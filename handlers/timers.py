@@ -1,16 +1,9 @@
-"""The timers: the watch, gaps, aggregation and the upkeep of the lake.
+"""The timers: the watch, gaps, aggregation and the upkeep of the lake."""
 
-`python -m handlers.timers` prints the arguments with which `jobs/rebuild_aggregate.py` reads the rows in the lake.
-"""
-
-import argparse
 import logging
 import os
-import shlex
-import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import azure.functions as func
 
@@ -116,37 +109,6 @@ def maintain(own: "Aggregation") -> None:
             log.info("lake maintained", extra={**facts, "did": did})
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print the arguments; return 1 with a line on standard error when the lake does not keep the rows."""
-    from core.errors import HubledgerError
-
-    parser = argparse.ArgumentParser(prog="python -m handlers.timers", description=__doc__)
-    parser.add_argument("--job", help="an aggregate; default: the first of the transform by name")
-    given = parser.parse_args(arguments)
-    try:
-        print(shlex.join(_handed_over(given.job)))  # noqa: T201
-    except HubledgerError as refusal:
-        print(f"{parser.prog}: {refusal}", file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
-def _handed_over(job: str | None) -> tuple[str, ...]:
-    from core.aggregation.lake_publication import hand_over_rows
-    from core.aggregation.lake_tables import rows_job
-    from core.errors import AggregationConflict
-    from handlers.app import aggregation, app
-
-    own, names = aggregation(), app().jobs
-    if not names or (job or names[0]) not in names:
-        raise AggregationConflict(f"--job is one of {', '.join(names)}" if names else "the transform has no aggregate")
-    of = job or names[0]
-    if own is None or own.lake is None or rows_job(of) not in own.jobs:
-        raise AggregationConflict(f"the lake does not keep the rows of {of}: set SPARK_ENGINE, LAKE and LAKE_ROWS")
-    rows = hand_over_rows(own.store, own.lake, of, f"reader-{uuid4().hex}")
-    return ("--transform", app().settings.transform, *rows)
-
-
 @bp.function_name("watch")
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def watch(timer: func.TimerRequest) -> None:
@@ -195,7 +157,3 @@ def watching(own: "App") -> "Watching":
     sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
     pipelines = pipeline if aggregates else no_pipeline
     return Watching(*sources, pipelines, read_losses, own.batch_log.faults)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

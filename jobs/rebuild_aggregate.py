@@ -203,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--since", type=date.fromisoformat, help="the first day, in UTC; default: all before")
     parser.add_argument("--until", type=date.fromisoformat, help="the last day, in UTC; default: all after")
     parser.add_argument("--lake", help="a folder or an address; default: the rows are read from SQL")
-    parser.add_argument("--lake-state", help="as `python -m handlers.timers` prints it")
+    parser.add_argument("--lake-state", help="as `python -m handlers.commands rebuild-arguments` prints it")
     given = parser.parse_args(arguments)
     import_transform(given.transform)
     spark: SparkSession = open_session(f"rebuild-{given.name}")

@@ -52,7 +52,7 @@ def command(app: App, **body: Any) -> "subprocess.CompletedProcess[str]":
     """Run the command of the next incarnation over the app's hub and store."""
     request = json.dumps({"expected_incarnation": 1, "reason": "recreated", **body})
     return subprocess.run(
-        [sys.executable, "-m", "handlers.commands", request],
+        [sys.executable, "-m", "handlers.commands", "next-incarnation", request],
         cwd=APP,
         env=app.settings(PATH="/usr/bin:/bin", HOME=str(app.folder), USER="ada"),
         capture_output=True,

@@ -1,4 +1,4 @@
-"""handlers/operations/aggregations.py, and the command of handlers/timers.py."""
+"""handlers/operations/aggregations.py, and the command that hands over the rows of the lake."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ import pytest
 
 from core.aggregation.spark_engine import JobState
 from core.errors import EngineRefused
-from handlers import timers
+from handlers import commands
 from handlers.app import aggregation, app
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, reading
@@ -283,12 +283,12 @@ def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_r
 def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
     ordering: Ordering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert timers.main([]) == 1
+    assert commands.main(["rebuild-arguments"]) == 1
     assert "the lake does not keep the rows of home_activity: set SPARK_ENGINE" in capsys.readouterr().err
     ordering.restart(LAKE_ROWS="true")
-    assert timers.main(["--job", "none"]) == 1
+    assert commands.main(["rebuild-arguments", "--job", "none"]) == 1
     assert "--job is one of home_activity" in capsys.readouterr().err
-    assert timers.main([]) == 0
+    assert commands.main(["rebuild-arguments"]) == 0
     named, transform, _, folder, _, state = shlex.split(capsys.readouterr().out)
     assert (named, transform) == ("--transform", "examples.home_security")
     assert sorted(json.loads((Path(folder) / state).read_text())) == [

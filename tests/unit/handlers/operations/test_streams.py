@@ -132,7 +132,9 @@ def test_what_cannot_be_asked_is_refused_by_its_field(streams: Streams) -> None:
 
 def test_the_command_does_the_same(streams: Streams, capsys: pytest.CaptureFixture[str]) -> None:
     def run(**body: Any) -> int:
-        return command.main([json.dumps({"reason": "recreated", "expected_incarnation": 1, **body})])
+        return command.main(
+            ["next-incarnation", json.dumps({"reason": "recreated", "expected_incarnation": 1, **body})]
+        )
 
     assert run() == 0
     assert json.loads(capsys.readouterr().out) == streams.ask().body
