@@ -179,7 +179,10 @@ def _open_app() -> App:
     closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = open_journal(settings, patient, clock, closing)
     means = Means(store, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
+    unremembered = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     open_telemetry(os.environ)
+    batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
+    closing.callback(batch_log.close)
     return App(
         settings=settings,
         transform=transform,
@@ -187,8 +190,8 @@ def _open_app() -> App:
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
         store=store,
         means=means,
-        batch_log=_open_batch_log(settings, closing),
-        silence=SilenceCheck(_fresh(means, patient), settings.gap_grace, host, hub.suspect),
+        batch_log=batch_log,
+        silence=SilenceCheck(unremembered, settings.gap_grace, host, hub.suspect),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
         redrives=Redrives(patient),
@@ -220,10 +223,6 @@ def _open_databases(settings: Settings, transform: Transform) -> tuple[Database,
     return database, PatientDatabase(database, patience), briefly_patient(database, patience)
 
 
-def _fresh(means: Means, database: Database) -> Means:
-    return replace(means, store=Partitions(database), incarnations=_verification(means.healing.hub))
-
-
 def _closing(*opened: Closeable) -> ExitStack:
     """Return what closes these parts in reverse order; the end of the process does so too."""
     closing = ExitStack()
@@ -237,12 +236,6 @@ def _room(settings: Settings, database: Database, transform: Transform) -> RoomM
     access = settings.access
     store = RoomStore(database, Aggregations(database, transform.row_classes))
     return RoomMeans(store, Signer(access.link_secrets, access.link_life))
-
-
-def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:
-    batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
-    closing.callback(batch_log.close)
-    return batch_log
 
 
 def _verification(hub: HubReader) -> HubVerification:

@@ -9,9 +9,9 @@ import msgspec
 from core.api.operation import Call, operation, utc
 from core.api.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
 from core.errors import IncarnationConflict
-from core.incarnations.next_incarnation import Beginning, HubFits, IncarnationOrder, StateDiffers, next_incarnation
+from core.incarnations.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.model.policies import Anchoring, anchoring_of
-from core.model.shapes import Answered, Instant, Nothing, Reason, Shape
+from core.model.shapes import Answered, Instant, Nothing, Reason, Shape, written
 from handlers.app import app
 
 log = logging.getLogger("hubledger.api")
@@ -82,7 +82,10 @@ def open_incarnation(body: IncarnationShape, who: str) -> IncarnationAnswer:
         hub_created_at=report.hub_created_at,
         evidence=report.evidence,
         numbers=sum(one.numbers for one in report.beginnings),
-        partitions=[_beginning(one) for one in report.beginnings],
+        partitions=[
+            written(BeginningAnswer, one, hub_beginning=str(one.beginning), hub_end=str(one.end), numbers=one.numbers)
+            for one in report.beginnings
+        ],
     )
 
 
@@ -107,14 +110,3 @@ def _anchoring(text: str) -> Anchoring:
     except ValueError:
         wanted = "not first, latest or a time with its zone, such as 2026-01-01T00:00:00Z"
         raise invalid("anchor", f"{text!r} is {wanted}") from None
-
-
-def _beginning(one: Beginning) -> BeginningAnswer:
-    return BeginningAnswer(
-        partition_id=one.partition_id,
-        anchor=str(one.anchor),
-        hub_beginning=str(one.beginning),
-        hub_end=str(one.end),
-        numbers=one.numbers,
-        evidence=one.evidence,
-    )

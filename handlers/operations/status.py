@@ -19,8 +19,8 @@ from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, ra
 from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
-from core.model.letters import OPEN, LetterKey
-from core.model.shapes import Answered, Nothing, Shape
+from core.model.letters import OPEN
+from core.model.shapes import Answered, Nothing, Shape, written
 from handlers.app import CLOCK, App, LetterCount, app
 from handlers.remembered import Lifetime, Remembered
 from handlers.room_routes import own_room
@@ -60,12 +60,7 @@ def standing_answers() -> list[StandingAnswer]:
     return []
 
 
-def _find_standing() -> Mapping[PartitionId, datetime]:
-    own = app()
-    return find_standing(watching(own), own.clock.now())
-
-
-STANDING = Remembered(_find_standing, Lifetime(fresh=5.0, limit=5.0))
+STANDING = Remembered(lambda: find_standing(watching(app()), app().clock.now()), Lifetime(fresh=5.0, limit=5.0))
 
 
 def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
@@ -326,7 +321,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     counted = own.letter_counts.get()
     books = Books(own.ledger.read_books(), counted.letters)
     (ends, age), fault = _hub_ends(own)
-    forgets = own.burn_down.get()
+    forgets, oldest = own.burn_down.get(), books.letters.oldest
     stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
     partitions = _partitions(BookSources(books, ends, stops), call.at)
     waiting = {one.partition_id for one in partitions if one.lag}
@@ -348,7 +343,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         stops=sum(map(len, stops.values())),
         standing=[one for one in standing_answers() if one.partition_id in waiting],
         letters=_letters(counted),
-        oldest_open_letter=_oldest(books.letters.oldest),
+        oldest_open_letter=None if oldest is None else written(OldestLetter, oldest),
         hub_forgets=HubForgets(**{name: getattr(forgets, name) for name in HubForgets.__struct_fields__}),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
         room_pages=[RoomPage(**one._asdict()) for one in own_room().pages],
@@ -409,11 +404,3 @@ def _letters(counted: LetterCount) -> LettersByStatus:
     counts = {status: found.counts.get(status, 0) for status in OPEN}
     sums = {name: getattr(found, name) for name in ("settled", "open", "dead_lettered", "replayed")}
     return LettersByStatus(counted_at=counted.at, **sums, **counts)
-
-
-def _oldest(key: LetterKey | None) -> OldestLetter | None:
-    if key is None:
-        return None
-    return OldestLetter(
-        partition_id=key.partition_id, sequence_number=str(key.sequence_number), failed_at=key.failed_at
-    )
