@@ -27,7 +27,7 @@ examples:
   python -m handlers.commands next-incarnation '{"expected_incarnation": 1, "reason": "the hub was recreated"}'
   python -m handlers.commands next-incarnation '{"expected_incarnation": 1, "reason": "the hub was recreated",
     "dry_run": false, "expected_hub_created_at": "2026-11-22T06:00:00Z"}'
-  python -m handlers.commands rebuild-arguments --job home_activity
+  python -m handlers.commands rebuild-arguments
 """
 
 
