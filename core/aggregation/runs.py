@@ -128,9 +128,9 @@ class AggregationRun:
     windows: int | None = None
     lake_path: str | None = None
     is_snapshot: bool = False
+    committed_slices: int = 0
     rows_limit: int | None = None
     rows_planned: int | None = None
-    committed_slices: int = 0
     quality: str | None = None
     kind: RunKind = "increment"
     days: Days = ALL_DAYS

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -110,35 +110,20 @@ class QualityAnswer(_Quality):
     figures may be added."""
 
 
-class RunAnswer(Answered):
+_Run: Any = shape_of(
+    AggregationRun,
+    hidden=("days", "rows_from"),
+    cut_from=dict[str, int],
+    cut_to=dict[str, int],
+    quality=QualityAnswer | None,
+)
+
+
+class RunAnswer(_Run, kw_only=True):
     """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
     counts between them, and `rows_limit` is the number after which the run was ended. A repair or a backfill has the
     windows from `since_day` to `until_day`, of the rows at `rows_from`. New statuses and kinds may be added."""
 
-    run_id: str
-    job: str
-    number: int
-    cut_from: dict[str, int]
-    cut_to: dict[str, int]
-    engine: str
-    attempt: int
-    submits: int
-    status: str
-    planned_at: datetime
-    intent_at: datetime
-    engine_job_id: str | None
-    submitted_at: datetime | None
-    closed_at: datetime | None
-    failure: str | None
-    readings: int | None
-    windows: int | None
-    lake_path: str | None
-    is_snapshot: bool
-    committed_slices: int
-    rows_limit: int | None
-    rows_planned: int | None
-    quality: QualityAnswer | None
-    kind: str
     since_day: date | None
     until_day: date | None
     rows_from: str
@@ -221,11 +206,15 @@ class RunDetailAnswer(Answered):
 
 def run_answer(run: AggregationRun) -> RunAnswer:
     """Return a run as it is shown."""
-    shown: dict[str, Any] = asdict(run)
-    days = shown.pop("days")
-    cuts = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
-    figures = {"quality": None if run.quality is None else msgspec.json.decode(run.quality, type=QualityAnswer)}
-    return RunAnswer(**shown | cuts | figures, since_day=days["since"], until_day=days["until"])
+    return written(
+        RunAnswer,
+        run,
+        cut_from=json.loads(run.cut_from),
+        cut_to=json.loads(run.cut_to),
+        quality=None if run.quality is None else msgspec.json.decode(run.quality, type=QualityAnswer),
+        since_day=run.days.since,
+        until_day=run.days.until,
+    )
 
 
 def waiting_answer(order: RunOrder | None) -> WaitingAnswer | None:
