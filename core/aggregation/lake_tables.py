@@ -238,7 +238,7 @@ def lake_rows(aggregates: Iterable[Aggregate]) -> tuple[LakeRows, ...]:
 
 
 def rows_of_job(job: str, aggregates: Iterable[Aggregate]) -> LakeRows:
-    """Return the rows that a job appends; InvalidTransform when no aggregate reads them."""
+    """Return the rows that a job appends. Raises InvalidTransform when no aggregate reads them."""
     for rows in lake_rows(aggregates):
         if rows.job == job:
             return rows

@@ -2,7 +2,7 @@
 
 Nothing is remembered between two calls: each looks at the runs and does what is still missing.
 
-A job may have been told which files a table has. So the tables of a job with an open run are left to the next time; a
+A job may have been told which files a table has. So the tables of a job with an open run are left to the next time. A
 run that is planned in the meantime wins, because each commit is for exactly one version of its table.
 """
 

@@ -27,7 +27,7 @@ RowsFrom = Literal["sql", "lake"]  # the place from which a job reads the rows o
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Days of event time in UTC, from `since` to `until`, both included; None is no end."""
+    """Days of event time in UTC, from `since` to `until`, both included. None is no end."""
 
     since: date | None = None
     until: date | None = None
@@ -64,8 +64,10 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order about a job, or about one of its runs, with its author and reason. The client makes the id;
-    an order of the app has none."""
+    """An order about a job, or about one of its runs, with its author and reason.
+
+    The client makes the id, and an order of the app has none.
+    """
 
     job: str
     move: Move
@@ -101,7 +103,7 @@ def _cut(named: Mapping[str, int]) -> Cut:
 class AggregationRun:
     """One run: the commits after `cut_from` up to `cut_to`.
 
-    `intent_at`: the time of the last decision to submit it; `submits`: the number of submits over all attempts.
+    `intent_at` is the time of the last decision to submit it, and `submits` counts the submits of all attempts.
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
     run is closed. `rows_limit` bounded the rows of the run when it was planned, and the ledger counts `rows_planned` in
     its commits. The slices of its windows before `committed_slices` are committed. `quality` is JSON:
@@ -169,7 +171,7 @@ class Standing:
 
     @property
     def open_run(self) -> AggregationRun | None:
-        """The run that is neither committed nor failed; there is at most one."""
+        """The run that is neither committed nor failed. There is at most one."""
         run = self.last_run
         return run if run is not None and run.status in ("submitting", "submitted") else None
 
@@ -244,7 +246,7 @@ class RunLimits:
         return run.may_fail and (run.attempt >= self.attempts or run.submits >= self.submits)
 
     def rows_after(self, last: AggregationRun | None) -> int:
-        """Return the limit of the next run: half of that of a failed run, and twice that of a committed one.
+        """Return the limit of the next run: half the limit of a failed run, and twice the limit of a committed one.
 
         It never falls below a thousandth of `rows`, so that it is soon back after an engine was away. A repair or a
         backfill leaves it as it is.
@@ -275,8 +277,8 @@ class Reach:
 class EngineAnswer:
     """The engine's answer about an attempt of a run.
 
-    `job_id` is None when the engine lists no job of this name, `state` when the engine was not asked for it; both are
-    None when the engine did not answer, or refused to: then `fault` has its words.
+    `job_id` is None when the engine lists no job of this name, and `state` when the engine was not asked for it. Both
+    are None when the engine did not answer, or refused to. Then `fault` has its words.
     """
 
     job_id: str | None

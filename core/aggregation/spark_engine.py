@@ -33,7 +33,7 @@ class JobReport:
 
 
 class SparkEngine(Protocol):
-    """Runs Spark jobs; the id of a job is an opaque text. Every method may raise EngineUnreachable or EngineRefused."""
+    """Runs Spark jobs. The id of a job is an opaque text. Every method may raise EngineUnreachable or EngineRefused."""
 
     @property
     def name(self) -> str:
@@ -46,13 +46,13 @@ class SparkEngine(Protocol):
         """
 
     def find(self, name: str) -> str | None:
-        """Return the id of a running or ended job that was submitted under this name; None when there is none."""
+        """Return the id of a running or ended job that was submitted under this name, or None."""
 
     def state(self, job_id: str) -> JobState:
         """Return the state of a job."""
 
     def cancel(self, job_id: str) -> None:
-        """Ask the engine to end a job; a job that has ended or is lost is ignored."""
+        """Ask the engine to end a job. A job that has ended or is lost is ignored."""
 
     def report(self, job_id: str) -> JobReport:
-        """Return the engine's words about a job; an empty report for a job that it does not know."""
+        """Return the engine's words about a job, or an empty report for a job that it does not know."""

@@ -110,7 +110,7 @@ def plan_script(run: AggregationRun, order: RunOrder | None = None) -> Script:
 
 
 def days_values(days: Days) -> dict[str, str]:
-    """Return days as parameters; a missing end is an empty text."""
+    """Return days as parameters. A missing end is an empty text."""
     names = {"since_day": days.since, "until_day": days.until}
     return {name: "" if day is None else day.isoformat() for name, day in names.items()}
 

@@ -32,7 +32,7 @@ class ProblemType:
 
     @property
     def uri(self) -> str:
-        """The `type` of RFC 9457; it never changes."""
+        """The `type` of RFC 9457, which never changes."""
         return PREFIX + self.name
 
 

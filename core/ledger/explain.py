@@ -214,7 +214,11 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     deciding = _deciding(found.changes)
     if found.gap is not None and found.gap.status == "absent" and not _is_decided(deciding):
         lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent"
-        return "absent", f"{lost}{_perhaps_since(deciding, found.states_declared)}."
+        able = [one for one in deciding if {*_possible(one, found.states_declared)} & {"written", "filtered"}]
+        if able:  # the newest replay that may have included this event: it replayed only the staged events of its range
+            lost = f"{lost}; commit {able[0].commit_number}, a replay, had only some events of its range, and may have"
+            lost = f"{lost} left no row for this event"
+        return "absent", f"{lost}."
     return _without_trace(found)
 
 
@@ -250,13 +254,6 @@ def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
         return "absent", f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent."
     text = "It has neither a row nor a letter: it was filtered, it wrote a state that a newer event has replaced, or"
     return "purged", f"{text} its letter was purged too."
-
-
-def _perhaps_since(deciding: Sequence[LedgerRange], states_declared: bool) -> str:
-    """Name the newest replay that may have included this event: it replayed only the staged events of its range."""
-    able = [one.commit_number for one in deciding if set(_possible(one, states_declared)) & {"written", "filtered"}]
-    some = "had only some events of its range, and may have left no row for this event"
-    return f"; commit {able[0]}, a replay, {some}" if able else ""
 
 
 def _deciding(changes: Sequence[LedgerRange]) -> list[LedgerRange]:

@@ -40,7 +40,7 @@ FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters c
 class ListedLetter:
     """A letter without its body. `body_bytes` is the length of a body that was stored.
 
-    A held letter waits for the letter `held_behind`, the one before it of its partition key; other letters have None.
+    A held letter waits for the letter `held_behind`, the one before it of its partition key. Other letters have None.
     """
 
     partition_id: PartitionId

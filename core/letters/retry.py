@@ -1,10 +1,10 @@
 """Retry dead letters: claim those that are due, and settle them chunk by chunk.
 
-SQL is the schedule (`due_at`); the caller is only an alarm clock. If it calls too often, too late, twice at once or
+SQL is the schedule (`due_at`), and the caller is only an alarm clock. If it calls too often, too late, twice at once or
 never again, nothing is lost and nothing is applied twice.
 
 A chunk takes one transaction, unless a fault needs more. A run that the database refuses is halved until the bad
-letters are alone; they get class `refused` and the database's error. Letters that the claim lost are left out, and the
+letters are alone. They get class `refused` and the database's error. Letters that the claim lost are left out, and the
 others are retried. When the answer to a transaction is lost, its letters are read: the letters that it settled carry
 the claim and are no longer `retrying`.
 """

@@ -1,6 +1,6 @@
 """Turn an operator's request for a replay into sequence numbers of each partition."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,7 +38,7 @@ def replay_request(
 class ReplayOrder:
     """The request of a person: `partitions` None means all, `start` and `end` None mean the ends of the ledger.
 
-    A range by number or offset includes both ends; a range by time ends before `end`. `asked` is the range as JSON.
+    A range by number or offset includes both ends. A range by time ends before `end`. `asked` is the range as JSON.
     With `keys`, only the events of these partition keys are replayed.
     """
 
@@ -70,7 +70,12 @@ def ranges_of(order: ReplayOrder, reach: ReplayReach) -> Ranges:
     answer.
     """
     _refuse_backwards(order, reach.most_events)
-    found = [_range_of(order, one, reach) for one in _chosen(order, reach.replayable)]
+    found = []
+    known = {one.partition_id: one for one in reach.replayable}
+    for id in known if order.partitions is None else dict.fromkeys(order.partitions):
+        if id not in known:
+            raise ReplayRefused("partitions", f"no event of partition {id} is committed, so it has no range to replay")
+        found.append(_range_of(order, known[id], reach))
     ranges = tuple(one for one in found if isinstance(one, PartitionRange))
     left_out = tuple(one for one in found if isinstance(one, LeftOut))
     if not ranges:
@@ -95,16 +100,6 @@ def _refuse_backwards(order: ReplayOrder, most: int) -> None:
 def _refuse_too_many(field: str, events: int, most: int) -> None:
     if events > most:
         raise ReplayRefused(field, f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
-
-
-def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Replayable]:
-    known = {one.partition_id: one for one in replayable}
-    for partition_id in known if order.partitions is None else dict.fromkeys(order.partitions):
-        if partition_id not in known:
-            raise ReplayRefused(
-                "partitions", f"no event of partition {partition_id} is committed, so it has no range to replay"
-            )
-        yield known[partition_id]
 
 
 def _range_of(order: ReplayOrder, one: Replayable, reach: ReplayReach) -> PartitionRange | LeftOut:
