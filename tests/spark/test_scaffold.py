@@ -27,7 +27,7 @@ from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
 from core.aggregation.store.commits import Aggregations
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from core.transforms.aggregates import find_aggregate
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import ingest_file, means_of
@@ -78,7 +78,7 @@ from core.aggregation.store.commits import Aggregations
 from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import Aggregation, aggregate
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from core.transforms.aggregates import find_aggregate
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import ingest_file, means_of

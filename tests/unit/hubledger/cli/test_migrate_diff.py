@@ -13,7 +13,7 @@ OF = ("--transform", "apps.parcels")
 INGEST = """
 from pathlib import Path
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms import load_transform
+from core.transforms.loading import load_transform
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import ingest_file, means_of
 transform = load_transform("apps.sensors")
