@@ -263,7 +263,9 @@ class _Reader:
 
     def spark(self) -> SparkSettings:
         engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")
-        livy_url, databricks_url = (self._address(name) for name in ("LIVY_URL", "DATABRICKS_URL"))
+        livy_url, databricks_url = (
+            (self._environment.get(name) or "").rstrip("/") for name in ("LIVY_URL", "DATABRICKS_URL")
+        )
         dialect = self.choice("LIVY_DIALECT", LIVY_DIALECTS, dialect_at(livy_url))
         if engine == "livy":
             self._refuse_address("LIVY_URL", livy_url, engine, dialect)
@@ -286,9 +288,6 @@ class _Reader:
             deadline=self.seconds("AGGREGATION_DEADLINE_SECONDS", 7_200, most=86_400),
             rows=self.count("AGGREGATION_ROWS", 10_000_000, most=999_999_999),
         )
-
-    def _address(self, name: str) -> str:
-        return (self._environment.get(name) or "").rstrip("/")
 
     def _refuse_address(self, name: str, address: str, engine: str, service: str) -> None:
         if (fault := address_fault(address, service)) is not None:

@@ -1,7 +1,7 @@
 """Check that the hub is still the one that the stream was read from, and anchor a partition at its first number.
 
-The check compares two facts with the store: the hub's time of creation, which a recreated hub does not share, and the
-event at the checkpoint, because after a failover or a restore the same number may mean a different event.
+The check compares two facts with the store. One is the hub's time of creation, which a recreated hub does not share.
+The other is the event at the checkpoint: after a failover or a restore, its number may mean a different event.
 
 Ingestion checks before each batch (`Verification`). All other reads of the hub go through `VerifiedHub`.
 """

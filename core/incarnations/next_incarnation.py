@@ -161,7 +161,11 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
     if expected != (found.number, created_at):
         raise StateDiffers(found, created_at)
     beginnings = tuple(_beginning(one, order.anchoring, means) for one in means.hub.partitions())
-    evidence = _evidence(found, created_at, beginnings)
+    stored = found.hub_created_at
+    if stored is None or stored == created_at:
+        evidence = next((f"partition {one.partition_id}: {one.evidence}" for one in beginnings if one.evidence), None)
+    else:
+        evidence = created_differently(created_at, stored)
     if evidence is None and not order.is_forced:
         raise HubFits(found)
     if means.hub.created_at() != created_at:
@@ -185,10 +189,3 @@ def _beginning(partition: Partition, anchoring: Anchoring, means: IncarnationMea
     anchor = choose_anchor(fresh, anchoring, means.hub)
     evidence = contradiction(means.store.read_partition(partition), means.hub)
     return Beginning(partition.partition_id, anchor, extent.beginning, extent.last, evidence)
-
-
-def _evidence(found: Incarnation, created_at: datetime, beginnings: tuple[Beginning, ...]) -> str | None:
-    stored = found.hub_created_at
-    if stored is not None and stored != created_at:
-        return created_differently(created_at, stored)
-    return next((f"partition {one.partition_id}: {one.evidence}" for one in beginnings if one.evidence), None)

@@ -192,20 +192,19 @@ def check_levels(who: str, finest: Length, rollups: Mapping[str, Length]) -> Non
     _check_keep(f"{who}: window", finest)
     finer = finest
     for name, length in rollups.items():
-        _check_rollup(f"{who}: rollup {name}", name, finer, length)
+        what, window, below = f"{who}: rollup {name}", window_of(length), window_of(finer)
+        if not _NAME.fullmatch(name) or name in _TAKEN:
+            taken = " or ".join(_TAKEN)
+            raise InvalidTransform(f"{what}: a name has lower-case letters, digits and _, and is not {taken}")
+        if window <= below or window % below or DAY % window or window % SECOND:
+            raise InvalidTransform(
+                f"{what}: {window} is no whole number of windows of {below}, or no whole part of a day"
+            )
+        _check_keep(what, length)
+        kept, kept_below = keep_of(length), keep_of(finer)
+        if kept is not None and (kept_below is None or kept < kept_below):
+            raise InvalidTransform(f"{what}: it is kept for a shorter time than the windows that it is built from")
         finer = length
-
-
-def _check_rollup(what: str, name: str, finer: Length, length: Length) -> None:
-    window, below = window_of(length), window_of(finer)
-    if not _NAME.fullmatch(name) or name in _TAKEN:
-        raise InvalidTransform(f"{what}: a name has lower-case letters, digits and _, and is not {' or '.join(_TAKEN)}")
-    if window <= below or window % below or DAY % window or window % SECOND:
-        raise InvalidTransform(f"{what}: {window} is no whole number of windows of {below}, or no whole part of a day")
-    _check_keep(what, length)
-    kept, kept_below = keep_of(length), keep_of(finer)
-    if kept is not None and (kept_below is None or kept < kept_below):
-        raise InvalidTransform(f"{what}: it is kept for a shorter time than the windows that it is built from")
 
 
 def _check_keep(what: str, length: Length) -> None:
@@ -325,9 +324,14 @@ def aggregate_of(
     def declare(declared: type[Declared]) -> type[Declared]:
         found = _aggregate(declared, source, name, at, window_of(window))
         check_levels(declared.__name__, window, rollups or {})
-        coarser = tuple(_rollup(found, level, length) for level, length in (rollups or {}).items())
+        coarser: list[Aggregate] = []
+        for level, length in (rollups or {}).items():
+            named = f"{declared.__name__}{level.title().replace('_', '')}"
+            members = {"__slots__": (), "__doc__": declared.__doc__, "__module__": declared.__module__}
+            of, name_of = type(named, (declared,), members), f"{found.name}_{level}"
+            coarser.append(replace(found, name=name_of, of=of, window=window_of(length), keep=keep_of(length)))
         _ROLLUPS.update({one.of: one for one in coarser})
-        _AGGREGATES[declared] = replace(found, keep=keep_of(window), rollups=coarser)
+        _AGGREGATES[declared] = replace(found, keep=keep_of(window), rollups=tuple(coarser))
         return declared
 
     return declare
@@ -379,14 +383,6 @@ def _aggregate(declared: type, source: type, name: str, at: str, window: timedel
     if faults := list(_faults_of_aggregate(found, columns)):
         raise InvalidTransform(*faults)
     return found
-
-
-def _rollup(finest: Aggregate, name: str, length: Length) -> Aggregate:
-    """Return a coarser level. The class of its windows extends the declared one."""
-    of = finest.of
-    named = f"{of.__name__}{name.title().replace('_', '')}"
-    coarser = type(named, (of,), {"__slots__": (), "__doc__": of.__doc__, "__module__": of.__module__})
-    return replace(finest, name=f"{finest.name}_{name}", of=coarser, window=window_of(length), keep=keep_of(length))
 
 
 def _faults_of_aggregate(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> Iterator[str]:

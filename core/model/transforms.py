@@ -175,7 +175,7 @@ def plus_unknown_fields(stored: str, found: Mapping[str, int]) -> str:
 
 
 def unknown_fields_of(stored: str) -> dict[str, int]:
-    """Return the events by the name of an unknown field; those of names that are not kept have none. Counts that were
+    """Return the events by the name of an unknown field. Names that are not kept are not in it. Counts that were
     changed by hand and cannot be read begin again: they hold up no event."""
     try:
         return msgspec.json.decode(stored, type=dict[str, int])
@@ -194,7 +194,7 @@ Lone = Callable[["Transform", Callable[[], None]], AbstractContextManager["Trans
 
 
 def may_be_signalled() -> bool:
-    """Take every KeyboardInterrupt for that of a signal."""
+    """Take every KeyboardInterrupt for a signal."""
     return True
 
 

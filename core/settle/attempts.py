@@ -2,7 +2,7 @@
 
 Each process has a small file in the temp folder, and holds a lock on it for as long as it lives. The file is mapped
 into memory: to note a range of events costs no call of the system, and the note outlives the process. A file whose lock
-is free is that of a dead process, and the ranges in it are suspects: one of their events may have killed it. The file
+is free belongs to a dead process, and the ranges in it are suspects: one of their events may have killed it. The file
 then stays for half an hour, the time in which the host of Azure Functions counts the deaths of its worker.
 
 Without such a file (the temp folder is full, read-only or missing) the process goes on, after one line in the log.
@@ -236,7 +236,9 @@ class Flight:
 
 
 def _buried(path: Path, now: float) -> Path:
-    """Return the new name of a dead process's record, whose time is that of its discovery, or the old one if it lives.
+    """Return the new name of a dead process's record, or the old name if the process lives.
+
+    The time of the record becomes the time of its discovery.
 
     A record without suspects is removed: its process did not die of an event.
     """

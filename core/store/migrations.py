@@ -146,20 +146,17 @@ def _read_folder(folder: Path, app: str) -> tuple[Migration, ...]:
                 f"{path}: a migration is a file NNNN_name.sql of letters, digits, _ and -, such as 0001_orders.sql;"
                 f" its name has at most {NAME_LIMIT} characters"
             )
-        _demand_next(path, int(named["version"]), found)
-        found.append(Migration(int(named["version"]), named["name"], path.read_text(encoding="utf-8"), app))
+        version = int(named["version"])
+        if found and version == found[-1].version:
+            raise SchemaMismatch(
+                f"{path}: a second migration {version:04} beside {found[-1].name}; yours belongs to"
+                " apps/NAME/migrations (docs/upgrading.md)"
+            )
+        if version != len(found) + 1:
+            missing = f"migration {len(found) + 1:04} is missing"
+            raise SchemaMismatch(f"{path}: {missing}; the numbers have no gap and begin with 0001")
+        found.append(Migration(version, named["name"], path.read_text(encoding="utf-8"), app))
     return tuple(found)
-
-
-def _demand_next(path: Path, version: int, before: list[Migration]) -> None:
-    if before and version == before[-1].version:
-        raise SchemaMismatch(
-            f"{path}: a second migration {version:04} beside {before[-1].name}; yours belongs to"
-            " apps/NAME/migrations (docs/upgrading.md)"
-        )
-    if version != len(before) + 1:
-        missing = f"migration {len(before) + 1:04} is missing"
-        raise SchemaMismatch(f"{path}: {missing}; the numbers have no gap and begin with 0001")
 
 
 def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], missing: tuple[Migration, ...]) -> None:

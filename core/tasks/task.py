@@ -48,7 +48,7 @@ class TaskOrder:
 class TaskRequest:
     """A task before it begins. `asked` is the request as JSON. Two tasks of a kind with the same `key` are never open
     together. If the kind `holds_numbers`, two open tasks never have a number of a part in common. Dry runs do not
-    count. `most_open` is the limit of open tasks of the kind. A `transform_version` is that of the kind's transform."""
+    count. `most_open` is the limit of open tasks of the kind. `transform_version` names the kind's transform."""
 
     order: TaskOrder
     kind: TaskKind

@@ -1,7 +1,7 @@
 """The schema of the embedded store: open a database, check its version, apply missing migrations.
 
-A column has an affinity by its declared type (https://www.sqlite.org/datatype3.html, 3.1): that of numbers makes 7 of
-the text '007', and that of texts makes '7' of the number 7.
+A column has an affinity by its declared type (https://www.sqlite.org/datatype3.html, 3.1): the affinity of numbers
+makes 7 of the text '007', and the affinity of texts makes '7' of the number 7.
 """
 
 import sqlite3
