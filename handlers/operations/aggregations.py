@@ -119,7 +119,7 @@ _Run: Any = shape_of(
 )
 
 
-class RunAnswer(_Run, kw_only=True):
+class RunAnswer(_Run, kw_only=True):  # type: ignore[call-arg]  # its base is made by `shape_of`
     """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
     counts between them, and `rows_limit` is the number after which the run was ended. A repair or a backfill has the
     windows from `since_day` to `until_day`, of the rows at `rows_from`. New statuses and kinds may be added."""
