@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from core import DEFAULT_TRANSFORM
 from core.errors import SettingsRefused
 from core.model.events import Stream, stream_of
 from core.model.letters import Backoff, LetterPolicy, OrderPolicy
@@ -24,6 +23,7 @@ from core.model.policies import (
     read_store_connection,
     secret_faults,
 )
+from core.model.release import DEFAULT_TRANSFORM
 from core.model.transforms import ROWS_LIMIT
 
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from core import DEFAULT_TRANSFORM
 from core.api.route import OperatorPage, Route
 from core.errors import InvalidTransform
+from core.model.release import DEFAULT_TRANSFORM
 
 Kind = TypeVar("Kind")
 ROUTES = "routes"  # the module of a room

@@ -15,8 +15,8 @@ from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
 
-from core import DEFAULT_TRANSFORM
 from core.aggregation.lake_tables import is_rows_job
+from core.model.release import DEFAULT_TRANSFORM
 from core.transforms.loading import find_aggregate, import_transform
 from jobs import lake
 from jobs.facts import rows_read, slice_facts

@@ -17,9 +17,9 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from core import DEFAULT_TRANSFORM
 from core.aggregation.runs import ALL_DAYS, Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
+from core.model.release import DEFAULT_TRANSFORM
 from core.transforms.loading import find_aggregate, import_transform
 from jobs.comparison import (
     DIFFERING,

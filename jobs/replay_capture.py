@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core import DEFAULT_TRANSFORM
+from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import row_table
 from core.transforms.loading import load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core import DEFAULT_TRANSFORM
 from core.aggregation.runs import NO_CUT, AggregationRun, Part, Portion, Staged
 from core.aggregation.store import close_script, portion_script
 from core.errors import HubledgerError
@@ -24,6 +23,7 @@ from core.model.aggregates import SLICES
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span
 from core.model.letters import LetterClaim, LetterOutcome, RetryCommit
+from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import row_table
 from core.replay.pieces import PartitionProgress, PartitionRange, Piece, ReplayCommit
 from core.replay.store import commit_script

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from core import DEFAULT_TRANSFORM
 from core.errors import HubledgerError, InvalidTransform
 from core.model.policies import EMBEDDED, read_store_connection
+from core.model.release import DEFAULT_TRANSFORM
 from core.store.connect import open_database
 from core.transforms.loading import check_transform, load_transform
 

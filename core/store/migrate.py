@@ -7,9 +7,9 @@ import argparse
 import os
 import sys
 
-from core import DEFAULT_TRANSFORM
 from core.errors import HubledgerError
 from core.model.policies import EMBEDDED, embedded_path, read_store_connection
+from core.model.release import DEFAULT_TRANSFORM
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.loading import load_transform, rooms_of
 

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import msgspec
 
-from core import VERSION
 from core.api.operation import Answer, Call, operation
 from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
 from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, rates
@@ -20,6 +19,7 @@ from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from core.model.letters import OPEN
+from core.model.release import VERSION
 from core.model.shapes import Answered, Nothing, Shape, written
 from handlers.app import CLOCK, App, LetterCount, app
 from handlers.remembered import Lifetime, Remembered

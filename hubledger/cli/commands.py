@@ -8,8 +8,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from core import VERSION
 from core.errors import HubledgerError, InvalidTransform
+from core.model.release import VERSION
 from hubledger.cli.console import Refused, UsageFault, printable, say
 from hubledger.cli.moments import joined
 from hubledger.cli.operate.all import add_operating_commands

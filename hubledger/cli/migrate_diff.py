@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from core import DEFAULT_TRANSFORM
+from core.model.release import DEFAULT_TRANSFORM
 from core.store.migrations import NAME_LIMIT, migrations_of
 from core.transforms.loading import MIGRATIONS, Room, import_transform, load_aggregates, load_transform, room_of
 from hubledger.cli.console import Refused, UsageFault, say, say_faults, show_table

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from core import DEFAULT_TRANSFORM
 from core.letters.store import Letters
 from core.model.commits import DeadLetter
+from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import Row, row_table
 from core.model.transforms import Transform
 from core.replay.diff import document

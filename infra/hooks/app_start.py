@@ -19,7 +19,7 @@ TRIAL = """
 import json, os
 from core.remote.spark.open import job_arguments, open_engine
 from core.settings import read_settings
-from core.transforms.contract.whole import check_transform
+from core.transforms.loading import check_transform
 import function_app
 names = [one.get_function_name() for one in function_app.app.get_functions()]
 settings = read_settings(os.environ)

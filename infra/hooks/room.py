@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from core import DEFAULT_TRANSFORM
 from core.errors import InvalidTransform
 from core.model.events import Event, SequenceNumber
+from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import References
 from core.model.transforms import Transform
 from core.settle.settle import settle

@@ -27,7 +27,7 @@ from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from core.transforms.loading import load_aggregates, load_transform
 from local.demo.operator import change, open_task
 from local.feed.businesses import FLIGHTS, HOMES, Domain
-from local.feed.event_file import Sample
+from local.feed.sample import Sample
 from local.recount.aggregates import Recounted, recount_aggregate
 from local.recount.expected import outcome_of
 from local.stack.app_totals import BooksUnavailable, get, reading

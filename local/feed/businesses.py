@@ -8,13 +8,14 @@ from pathlib import Path
 
 from core.model.rows import row_table
 from core.transforms.loading import check_transform, full_name, load_transform, module_of
-from local.feed import event_file as sample
 from local.feed import flights as flight_rule
 from local.feed import homes as home_rule
-from local.feed.event_file import Sample, keyed_by, likeliest_key, read_sample, sample_minutes, samples_in
+from local.feed import sample
+from local.feed.event_file import samples_in
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minutes
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.planned_events import Minute
+from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
 from local.stack.processes import APP
 
 PACKAGE = "examples."

@@ -1,21 +1,14 @@
-"""A user's own file of events, which the demo, `try` and `new` read by one set of rules."""
+"""A file of events: the demo, `try` and `new` read it by the same rules."""
 
-import json
 import zlib
 from base64 import b64decode
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from gzip import BadGzipFile, GzipFile
 from io import BytesIO
-from itertools import count
 from pathlib import Path
-from random import Random
 from typing import IO, Any, cast
-
-from core.model.property_values import is_whole
-from local.feed.planned_events import Minute, PlannedEvent
 
 BOM = b"\xef\xbb\xbf"
 LARGEST_LINE = 1_047_552  # bytes: a hub takes 1 MiB, and 1 KiB of that is for the key and the envelope
@@ -183,116 +176,3 @@ def _decoded(path: Path, number: int, line: bytes) -> bytes:
         if len(line) > LARGEST_LINE:
             return line
         raise UnusableFile(f"{path}, line {number} is not base64: write one body a line, such as AAECAw==") from error
-
-
-PUBLISHED = "published"  # the outcome in the record: the transform decides about the rest
-LONGEST_KEY = 128  # characters of a partition key
-MOST_NAMES = 12  # fields that a refusal names
-COLUMNS = ("line INTEGER NOT NULL",)  # of the record, after the outcome; the first line is 1
-
-
-class NoSuchKey(UnusableFile):
-    """No line of the file has the field that was named as its key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the file: its number, its bytes without the line's end, and its partition key, if it has one."""
-
-    number: int
-    body: bytes
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The lines of a file that are not empty, keyed by a field of their JSON; None: no line has a key."""
-
-    path: Path
-    lines: tuple[Line, ...]
-    key: str | None = None
-
-    def __str__(self) -> str:
-        """Return the name of the file, its number of lines and its key, for people."""
-        lines = "1 line" if len(self.lines) == 1 else f"{len(self.lines):,} lines"
-        return f"{_shown(self.path)} ({lines}), {f'keyed by {self.key}' if self.key else 'without a key'}"
-
-
-def read_sample(path: Path) -> tuple[Line, ...]:
-    """Return the lines of a file that are not empty, without keys. Raises UnusableFile."""
-    try:
-        lines = tuple(Line(each.line, each.body) for each in events_in(path))
-    except OSError as error:
-        raise UnusableFile(f"{_shown(path)} cannot be read: {error.strerror}") from None
-    if not lines:
-        raise UnusableFile(f"{_shown(path)} has no event: it needs one a line")
-    return lines
-
-
-def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
-    """Return the lines with their partition keys. Raises NoSuchKey when no line has one, and UnusableFile when one is
-    too long."""
-    keyed = tuple(Line(line.number, line.body, _key(line.body, field)) for line in lines)
-    if all(line.key is None for line in keyed):
-        names = sorted({name for line in lines for name, value in _fields(line.body).items() if _text(value)})
-        could = f"name one of {', '.join(names[:MOST_NAMES])}" if names else "no line has any such field: name none"
-        raise NoSuchKey(f"no line of {_shown(path)} has a text or a number as its field {field}: {could}")
-    for line in keyed:
-        if line.key is not None and len(line.key) > LONGEST_KEY:
-            length = f"{len(line.key)} characters, and a partition key has {LONGEST_KEY} at most: name another field"
-            raise UnusableFile(f"{_shown(path)}, line {line.number}: {field} has {length}")
-    return Sample(path, keyed, field)
-
-
-def likeliest_key(lines: Sequence[Line], columns: Sequence[str]) -> str | None:
-    """Return the field of most lines that is named like one of the columns, the first of several; None without any.
-
-    The field orderId is named like the column order_id.
-    """
-    places = {_plain(column): place for place, column in reversed(list(enumerate(columns)))}
-    counts = Counter(
-        name for line in lines for name, value in _fields(line.body).items() if _plain(name) in places and _text(value)
-    )
-    return min(counts, key=lambda name: (-counts[name], places[_plain(name)]), default=None)
-
-
-def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: float) -> Iterator[Minute]:
-    """Yield the lines in the order of the file, from its beginning again after its end; `duplicates` come twice."""
-    chance, left = Random(seed), events
-    for number in count():
-        if left == 0:
-            return
-        line = sample.lines[number % len(sample.lines)]
-        copies = 2 if chance.random() < duplicates and left != 1 else 1
-        left = None if left is None else left - copies
-        yield Minute(line.key, [PlannedEvent(line.body, (PUBLISHED, line.number))] * copies)
-
-
-def _key(body: bytes, field: str) -> str | None:
-    return _text(_fields(body).get(field))
-
-
-def _fields(body: bytes) -> dict[str, Any]:
-    """Return the fields of a JSON object, with numbers as texts of their digits; none for any other body."""
-    try:
-        found = json.loads(body, parse_float=str, parse_int=str)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    """Return a value as a partition key: a text that is not empty, or a boolean as JSON writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if isinstance(value, str) and value and is_whole(value) else None
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
-
-
-def _shown(path: Path) -> str:
-    """Return a path under the current folder without that folder."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -6,8 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from local.feed.businesses import HOMES, Domain, UnknownDomain, domain_of_sample, find_domain
-from local.feed.event_file import NoSuchKey, Sample, UnusableFile, keyed_by, read_sample
+from local.feed.event_file import UnusableFile
 from local.feed.planned_events import FIRST_INSTANT
+from local.feed.sample import NoSuchKey, Sample, keyed_by, read_sample
 
 LOCAL_HUB = (
     "Endpoint=sb://localhost:5672;SharedAccessKeyName=RootManageSharedAccessKey;"

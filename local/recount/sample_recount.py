@@ -16,7 +16,7 @@ from core.model.rows import Row, row_table
 from core.model.transforms import Transform
 from core.transforms.loading import load_transform
 from local.feed.businesses import ATTEMPTS, Domain
-from local.feed.event_file import Sample
+from local.feed.sample import Sample
 from local.recount.expected import Expectation, Outcome, Place
 from local.recount.recount import ACCOUNTING, Recounted, bounded, recounting
 from local.recount.stored import Appended, Letter, Stored, are_equal, columns_of, key_of, read_log, read_stored

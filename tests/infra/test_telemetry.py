@@ -140,7 +140,7 @@ OWN_SENDER = """
 import os, sys
 from azure.monitor.opentelemetry import configure_azure_monitor
 from opentelemetry import metrics
-from core.ledger.books import Books, LetterBooks
+from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import Observation
 from core.measured import measured
 from core.remote.telemetry.opening import open_telemetry

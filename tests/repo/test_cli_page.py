@@ -4,8 +4,8 @@ import re
 
 import pathspec
 
-from core import VERSION
 from core.model.policies import DEFAULT_DAYS
+from core.model.release import VERSION
 from hubledger.cli.commands import ROOM_COMMANDS
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout

@@ -12,7 +12,8 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transforms import Transform
 from core.transforms.loading import TRANSFORM, Room, load_transform, module_of
 from local.feed.businesses import UnknownDomain, folder_of, transform_named
-from local.feed.event_file import Line, read_sample, samples_in
+from local.feed.event_file import samples_in
+from local.feed.sample import Line, read_sample
 from local.trials.outcomes import Outcome, outcome_of
 from tests.fakes.builders import event
 

@@ -85,7 +85,7 @@ def test_a_home_with_a_million_readings_in_one_window_is_one_row(world: World) -
     world.sqlite.sql(
         "INSERT INTO batch_ledger"
         " VALUES (1, '0', 2, 'batch', 1, 1000000, 1000000, 0, 0, 0, 0, 1000000, 1000000, 't', 'i',"
-        " '2026-01-01T00:00:00Z', 0, 0, 0, 0, 0, 0, 0, 0, NULL)"
+        " '2026-01-01T00:00:00Z', 0, 0, 0, 0, 0, 0)"
     )
     world.settle()
     (window,) = world.activity()

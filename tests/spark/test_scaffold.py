@@ -23,12 +23,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from core.aggregation.commit import commit_run
+from core.aggregation.tick import commit_run
 from core.aggregation.runs import planned_run
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import load_transform
-from core.transforms.aggregates import find_aggregate
+from core.transforms.loading import find_aggregate
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import ingest_file, means_of
 from jobs.aggregate import Execution, aggregate
@@ -71,15 +71,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from core.aggregation import orders
-from core.aggregation.kinds import ALL_DAYS, Order, RunOrder
+from core.aggregation.runs import ALL_DAYS, Order, RunOrder
 from core.aggregation.runs import RunLimits
-from core.aggregation.spark import JobReport, JobState
-from core.aggregation.store.commits import Aggregations
-from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.spark_engine import JobReport, JobState
+from core.aggregation.store import Aggregations
+from core.aggregation.orders import Pipelines
 from core.aggregation.tick import Aggregation, aggregate
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import load_transform
-from core.transforms.aggregates import find_aggregate
+from core.transforms.loading import find_aggregate
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import ingest_file, means_of
 from jobs import aggregate as job

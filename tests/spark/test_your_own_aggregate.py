@@ -30,15 +30,15 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from core.aggregation.commit import commit_run
+from core.aggregation.tick import commit_run
 from core.aggregation.runs import planned_run
-from core.aggregation.store.commits import Aggregations
+from core.aggregation.store import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.aggregates.alerts_by_day import AlertsByDay
 from jobs.aggregate import Execution, aggregate
 from jobs.rebuild_aggregate import rebuild
 from jobs.sqlite_tables import SqliteTables
-from core.transforms.aggregates import find_aggregate
+from core.transforms.loading import find_aggregate
 from pathlib import Path
 
 store, path = Aggregations(SqliteDatabase(Path(sys.argv[1]))), sys.argv[1]

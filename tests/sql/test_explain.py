@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from core import DEFAULT_TRANSFORM
 from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from core.letters.store import Letters
 from core.model.letters import LetterClaim
+from core.model.release import DEFAULT_TRANSFORM
 from core.replay.store import Replays
 from core.settle.partition_store import Partitions
 from core.store.script import Named, Outcome, Script

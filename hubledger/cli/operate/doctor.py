@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TextIO
 import typer
 from rich.text import Text
 
-from core import VERSION
+from core.model.release import VERSION
 from hubledger.cli.console import program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.operate.status import GIVEN_UP

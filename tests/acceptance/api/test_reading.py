@@ -43,11 +43,11 @@ def test_a_number_is_explained(served: Served) -> None:
     assert served.get("ledger/0/40").json["outcome"] == "not_yet"
 
 
-def test_the_audit_reads_the_ranges_and_verifies_none(served: Served) -> None:
+def test_the_audit_reads_all_ranges_each_time(served: Served) -> None:
     for _ in range(2):
         done = served.get("ledger/audit").json
         assert (done["balanced"], done["accounted"], done["faults"]) == (True, 120, [])
-        assert (done["complete"], {one["since"] for one in done["partitions"]}) == (True, {"0"})
+        assert done["complete"]
     one = served.get("ledger/audit", partition_id="10").json
     assert [part["partition_id"] for part in one["partitions"]] == ["10"]
 

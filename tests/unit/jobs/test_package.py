@@ -102,7 +102,7 @@ def test_a_job_finds_the_aggregate_of_a_room_in_the_archive(tmp_path: Path) -> N
         write_room(tmp_path)
         for name, text in {**modules(), **modules(tmp_path)}.items():
             archive.writestr(name, text)
-    words = "from core.transforms import import_transform; from core.transforms.loading import find_aggregate"
+    words = "from core.transforms.loading import import_transform; from core.transforms.loading import find_aggregate"
     asks = f"{words}; import_transform('{ORDERS}'); print(find_aggregate('turnover').of.__module__)"
     environment = {"PYTHONPATH": str(tmp_path / ARCHIVE)}
     done = subprocess.run(

@@ -13,9 +13,9 @@ from local.event_hubs.codec import Raw, Symbol, encode
 from local.event_hubs.events import Unstamped, stamp
 from local.event_hubs.log import Disk
 from local.feed.businesses import Domain, domain_of_sample
-from local.feed.event_file import keyed_by, read_sample
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
+from local.feed.sample import keyed_by, read_sample
 from local.recount.sample_recount import recount_sample
 from tests.unit.local.stores import PARTITIONS, Files, ingest, settle_letters, write_record
 

@@ -8,7 +8,7 @@ import pytest
 
 from local.demo.aggregation import LOOKS, NoAggregate, NotAggregated, aggregate_all, aggregate_of_demo, rows_per_event
 from local.feed.businesses import HOMES, domain_of_sample
-from local.feed.event_file import Line, Sample
+from local.feed.sample import Line, Sample
 from tests.rooms.found import outcomes_of, room_named
 from tests.unit.local.listed_host import Host
 from tests.unit.local.shop import shop

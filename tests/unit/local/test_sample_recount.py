@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from local.feed.businesses import domain_of_sample
-from local.feed.event_file import keyed_by, read_sample
 from local.feed.record import Copies
+from local.feed.sample import keyed_by, read_sample
 from tests.unit.local.shop import Shop, minutes_of, shop
 from tests.unit.local.stores import Fault, fault, first_row, unnamed
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from local.feed.businesses import FLIGHTS, HOMES, Domain, domain_of_sample
-from local.feed.event_file import keyed_by, read_sample
 from local.feed.options import parse_options
+from local.feed.sample import keyed_by, read_sample
 from local.stack.stack import FeedOrder, words_of
 from tests.unit.local.shop import shop
 

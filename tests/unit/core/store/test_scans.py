@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from bench.large_store import STREAM, Size, fill, start_worker
-from core import DEFAULT_TRANSFORM
 from core.audit.audit import audit
 from core.ledger.explain import explain
 from core.letters.listing import FIRST_PAGE, LetterFilter
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import OPEN
+from core.model.release import DEFAULT_TRANSFORM
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked
 from core.transforms.loading import load_transform

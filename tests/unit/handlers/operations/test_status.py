@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain, repeat
 
-from core import VERSION
 from core.model.events import Partition, PartitionId
+from core.model.release import VERSION
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
 from tests.fakes.builders import EPOCH, NOON

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.event_file import (
-    LARGEST_LINE,
-    Sample,
-    UnusableFile,
-    keyed_by,
-    likeliest_key,
-    read_sample,
-    sample_minutes,
-    samples_in,
-)
+from local.feed.event_file import LARGEST_LINE, UnusableFile, samples_in
 from local.feed.feeding import LARGEST_SEND, Gateways
+from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core import VERSION
+from core.model.release import VERSION
 from hubledger.cli.main import main
 from local.stack import running
 from local.stack.folders import kept_folder
