@@ -24,7 +24,7 @@ from core.model.aggregates import SLICES, Aggregate
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.loading import find_aggregate
-from hubledger.cli.ddl.aggregates import tables_text
+from hubledger.cli.ddl.tables import tables_text
 
 WINDOWS = int(os.environ.get("BENCH_WINDOWS", "1000000"))
 KINDS = ("carbon_monoxide", "door", "glass_break", "motion", "window")

@@ -19,7 +19,6 @@ from core.aggregation.lake_tables import is_rows_job
 from core.model.release import DEFAULT_TRANSFORM
 from core.transforms.loading import find_aggregate, import_transform
 from jobs import lake
-from jobs.facts import rows_read, slice_facts
 from jobs.history import open_history, repaired
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
@@ -28,7 +27,7 @@ from jobs.quality import quality_of
 from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables
-from jobs.transforms import as_stored, at_level, sliced, stored_at
+from jobs.transforms import as_stored, at_level, rows_read, slice_facts, sliced, stored_at
 
 
 @dataclass(frozen=True, slots=True)

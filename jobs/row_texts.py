@@ -1,4 +1,4 @@
-"""Rows as texts, one for each column, so that rows of a transform and rows in SQL compare on any engine."""
+"""The columns of a row class as types of Spark, and rows as texts that compare on any engine."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,8 +7,30 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
+from core.aggregation.lake_tables import LINEAGE
 from core.model.ports import parse_instant, utc_text
 from core.model.rows import Row, row_table
+
+_KINDS: dict[Any, str] = {
+    bool: "boolean",
+    int: "bigint",
+    float: "double",
+    datetime: "timestamp",
+    date: "date",
+}
+LINEAGE_KINDS = {name: "string" if name == "partition_id" else "bigint" for name in LINEAGE}
+
+
+def row_kinds(row_class: type) -> dict[str, str]:
+    """Return the columns of a row class with their types; whatever is no number, no time and no boolean is a text."""
+    hints = get_type_hints(row_class)
+    return {name: kind_of(hints[name]) for name in row_table(row_class).columns}
+
+
+def kind_of(hint: Any) -> str:
+    """Return the Spark type of a column that has this annotation."""
+    found = [_KINDS[one] for one in (get_args(hint) or (hint,)) if one in _KINDS]
+    return found[0] if found else "string"
 
 
 def texts_of(row: Row) -> list[str | None]:

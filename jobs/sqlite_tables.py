@@ -1,8 +1,9 @@
 """The embedded store: Python on the executors reads and writes SQLite as Arrow; all executors share one file."""
 
+import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from typing import Any
@@ -11,12 +12,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
+from core.model.ports import utc_text
 from core.model.rows import ERASED, row_table
 from jobs import as_of
-from jobs.counts import count_queries, total_of, written_of, written_query
+from jobs.quality import count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
-from jobs.row_kinds import LINEAGE_KINDS, row_kinds
-from jobs.sqlite_words import SqliteWords
+from jobs.row_texts import LINEAGE_KINDS, row_kinds
 from jobs.tables import (
     EVENT_COLUMNS,
     REMOVED_COLUMNS,
@@ -36,6 +37,49 @@ from jobs.tables import (
     staged_form,
 )
 from jobs.transforms import schema_of, source_columns, window_columns
+
+_TYPES = {"bigint": "INTEGER"}
+
+
+class SqliteWords:
+    """The SQL of SQLite. Its CROSS JOIN keeps the order: each wanted window seeks."""
+
+    prefix = ""
+    join = "CROSS JOIN"
+
+    def named(self, column: str) -> str:
+        return f"[{column}]"
+
+    def sent(self, value: str, column: str, kind: str) -> str:
+        return f"{value} AS [{column}]"
+
+    def documents(self, columns: Mapping[str, str]) -> str:
+        return ""
+
+    def member(self, column: str, kind: str) -> str:
+        return f"r.[row] ->> '{column}'"
+
+    def places(self, cut: Sequence[CommitSpan]) -> str:
+        rows = json.dumps([[one.stream_id, one.partition_id, one.up_to] for one in cut])
+        columns = "value ->> 0 AS stream_id, value ->> 1 AS partition_id, value ->> 2 AS up_to"
+        return f"(SELECT {columns} FROM json_each({quoted(rows)})) AS c"
+
+    def wanted(self, kinds: Mapping[str, str], windows: Sequence[Mapping[str, Any]]) -> str:
+        """DISTINCT has the windows computed once, and a typed column can have an index where a join needs one."""
+        rows = json.dumps([[_text(one[name], kind) for name, kind in kinds.items()] for one in windows])
+        typed = (f"CAST(value ->> {place} AS {_TYPES.get(kind, 'TEXT')})" for place, kind in enumerate(kinds.values()))
+        columns = ", ".join(f"{value} AS [{name}]" for value, name in zip(typed, kinds, strict=True))
+        return f"(SELECT DISTINCT {columns} FROM json_each({quoted(rows)})) AS k"
+
+    def same(self, column: str, wanted: str, kind: str) -> str:
+        return f"{column} = {wanted}"
+
+
+def _text(value: Any, kind: str) -> Any:
+    if kind == "timestamp":
+        return utc_text(value)
+    return value.date().isoformat() if kind == "date" else value
+
 
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from core.aggregation.runs import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
-from jobs.facts import SliceFacts
 from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, checkpoints_of
+from jobs.transforms import SliceFacts
 
 OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (

@@ -10,10 +10,9 @@ from typer.main import get_command
 
 from core.errors import HubledgerError, InvalidTransform
 from core.model.release import VERSION
-from hubledger.cli.console import Refused, UsageFault, printable, say
-from hubledger.cli.moments import joined
-from hubledger.cli.operate.all import add_operating_commands
 from hubledger.cli.operate.command import Url
+from hubledger.cli.operate.commands import add_operating_commands
+from hubledger.cli.output import Refused, UsageFault, joined, printable, say
 from hubledger.cli.remote.client import Interrupted
 from local.feed.event_file import UnusableFile
 

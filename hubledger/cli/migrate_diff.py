@@ -11,8 +11,8 @@ import typer
 from core.model.release import DEFAULT_TRANSFORM
 from core.store.migrations import NAME_LIMIT, migrations_of
 from core.transforms.loading import MIGRATIONS, Room, import_transform, load_aggregates, load_transform, room_of
-from hubledger.cli.console import Refused, UsageFault, say, say_faults, show_table
-from hubledger.cli.ddl.diff import NextMigration, next_migration
+from hubledger.cli.ddl.migration import NextMigration, next_migration
+from hubledger.cli.output import Refused, UsageFault, say, say_faults, show_table
 from hubledger.cli.try_events import named_transform
 
 PERMISSIONS = "permissions.sql"

@@ -9,12 +9,24 @@ from typing import Annotated
 import typer
 
 from core.errors import InvalidTransform
-from hubledger.cli.console import ROOT, Refused, UsageFault, say, show_table
 from hubledger.cli.formats.format import NAMES, SCHEMAS, Format, format_of
-from hubledger.cli.scaffold.design import Design, Wish, design_of, refuse_name, refuse_tables
-from hubledger.cli.scaffold.each import NOTE, Each, each_of
-from hubledger.cli.scaffold.each import WRITTEN as EACH
-from hubledger.cli.scaffold.fields import EPOCHS, WRITTEN, Field, Kind, field_of
+from hubledger.cli.output import ROOT, Refused, UsageFault, say, show_table
+from hubledger.cli.scaffold.design import EACH_WRITTEN as EACH
+from hubledger.cli.scaffold.design import (
+    EPOCHS,
+    NOTE,
+    WRITTEN,
+    Design,
+    Each,
+    Field,
+    Kind,
+    Wish,
+    design_of,
+    each_of,
+    field_of,
+    refuse_name,
+    refuse_tables,
+)
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
 from hubledger.cli.scaffold.sample import Sample, counted, named, read_sample
 from hubledger.cli.scaffold.samples import sample_lines

@@ -22,11 +22,18 @@ from core.model.transforms import Transform
 from core.replay.diff import document
 from core.store.columns import row_of_json
 from core.transforms.loading import check_transform, full_name, import_transform, load_transform, room_of
-from hubledger.cli.console import ROOT, Refused, UsageFault, printable, say, show_table
-from hubledger.cli.lines import EventFile, read_events
-from hubledger.cli.trial.against import Difference, difference
-from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
-from hubledger.cli.trial.store import trial_database
+from hubledger.cli.output import ROOT, Refused, UsageFault, printable, say, show_table
+from hubledger.cli.trial import (
+    Difference,
+    EventFile,
+    TrialOutcome,
+    difference,
+    ingest_file,
+    means_of,
+    read_events,
+    states_of,
+    trial_database,
+)
 from local.feed.event_file import samples_in
 from local.trials.determinism import check_deterministic
 from local.trials.replay_identity import register

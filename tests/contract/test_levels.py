@@ -10,7 +10,7 @@ from core.aggregation.tick import commit_run
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
-from hubledger.cli.ddl.aggregates import added_text
+from hubledger.cli.ddl.tables import added_text
 from tests.fakes.aggregation_engines import (
     AggregationEngine,
     SqliteAggregation,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from core.model.aggregates import Count, Kept, Key, Most, aggregate_of, aggregate_table
 from examples.home_security.transform import SensorReading
-from hubledger.cli.ddl.aggregates import tables_text
+from hubledger.cli.ddl.tables import tables_text
 from tests.fakes.engines import SqliteEngine
 
 KEPT_ACTIVITY = "kept_activity"

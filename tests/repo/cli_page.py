@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hubledger.cli.operate.all import GROUPS, SINGLE
+from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.repo.product import ROOT
 
 PAGE = ROOT / "docs" / "cli.md"

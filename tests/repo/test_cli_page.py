@@ -7,7 +7,7 @@ import pathspec
 from core.model.policies import DEFAULT_DAYS
 from core.model.release import VERSION
 from hubledger.cli.commands import ROOM_COMMANDS
-from hubledger.cli.operate.all import GROUPS, SINGLE
+from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.repo.cli_page import COMMON, PAGE, command_of, names, written
 from tests.repo.product import MODULES, ROOT, name_of, text_of

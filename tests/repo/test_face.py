@@ -10,12 +10,10 @@ import pytest
 import hubledger
 import hubledger.testing
 import hubledger.web
-from hubledger.cli.scaffold import tests as tests_of_room
-from hubledger.cli.scaffold.aggregate import aggregate_text
-from hubledger.cli.scaffold.design import Wish, design_of
-from hubledger.cli.scaffold.fields import field_of
+from hubledger.cli.scaffold import modules as tests_of_room
+from hubledger.cli.scaffold.design import Wish, design_of, field_of
+from hubledger.cli.scaffold.modules import aggregate_text, transform_text
 from hubledger.cli.scaffold.samples import sample_lines
-from hubledger.cli.scaffold.transform import transform_text
 from tests.fakes import orders_room
 from tests.patience import allowed
 from tests.repo.product import ROOT, name_of

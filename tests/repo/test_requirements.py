@@ -18,7 +18,7 @@ from pathspec import GitIgnoreSpec
 
 from hubledger.cli.commands import ROOM_COMMANDS
 from hubledger.cli.main import missing
-from hubledger.cli.operate.all import GROUPS, SINGLE
+from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.offenders import holds_for
 from tests.repo.product import ROOT

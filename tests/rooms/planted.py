@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.transforms.loading import Room, load_aggregates, load_transform
 from hubledger.cli.ddl.room import rights_text, room_text
-from hubledger.cli.ddl.types import ENGINES
+from hubledger.cli.ddl.tables import ENGINES
 from tests.fakes.written_modules import written_modules
 from tests.rooms.found import room_named
 

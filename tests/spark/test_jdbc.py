@@ -17,9 +17,8 @@ from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
 from jobs.capture import EVENTS
-from jobs.jdbc_tables import JdbcTables, NoSnapshots
+from jobs.jdbc_tables import JdbcTables, NoSnapshots, ServerWords
 from jobs.ranges import CommitSpan, Slice, spans_between
-from jobs.server_words import ServerWords
 from jobs.tables import Run
 from tests.fakes.aggregation_engines import slice_of
 from tests.fakes.rooms import all_migrations

@@ -18,10 +18,9 @@ from core.model.rows import Text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
 from jobs.comparison import DIFFERING, VERDICT, differences, judged, side_by_side, targets
-from jobs.facts import SliceFacts, slice_facts
 from jobs.retraction import IS_LOST, delta_of, subtracted, windows_after
 from jobs.tables import Run
-from jobs.transforms import LEVEL, at_level, in_windows, leveled, partial_sums, sliced
+from jobs.transforms import LEVEL, SliceFacts, at_level, in_windows, leveled, partial_sums, slice_facts, sliced
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.declared import appended, forgotten, windows
 from tests.fakes.replaying import order

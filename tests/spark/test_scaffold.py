@@ -29,8 +29,8 @@ from core.aggregation.store import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import load_transform
 from core.transforms.loading import find_aggregate
-from hubledger.cli.lines import EventFile
-from hubledger.cli.trial.run import ingest_file, means_of
+from hubledger.cli.trial import EventFile
+from hubledger.cli.trial import ingest_file, means_of
 from jobs.aggregate import Execution, aggregate
 from jobs.sqlite_tables import SqliteTables
 
@@ -80,8 +80,8 @@ from core.aggregation.tick import Aggregation, aggregate
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import load_transform
 from core.transforms.loading import find_aggregate
-from hubledger.cli.lines import EventFile
-from hubledger.cli.trial.run import ingest_file, means_of
+from hubledger.cli.trial import EventFile
+from hubledger.cli.trial import ingest_file, means_of
 from jobs import aggregate as job
 from jobs.sqlite_tables import SqliteTables
 

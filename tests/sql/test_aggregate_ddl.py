@@ -16,8 +16,7 @@ from core.store.columns import instant_text
 from core.store.window_statements import window_reader
 from core.transforms.loading import find_aggregate, load_aggregates
 from examples.home_security.transform import SensorReading
-from hubledger.cli.ddl.aggregates import added_text, source_index_text, tables_text
-from hubledger.cli.ddl.types import ENGINES, Engine
+from hubledger.cli.ddl.tables import ENGINES, Engine, added_text, source_index_text, tables_text
 from tests.fakes.rollups import rolled
 from tests.fakes.rooms import all_migrations
 

@@ -78,8 +78,8 @@ def test_no_statement_compares_two_collations() -> None:
 def test_no_statement_of_a_job_of_spark_compares_two_collations() -> None:
     pytest.importorskip("pyspark", reason="Spark is not installed: make test installs it where Java is found")
     from jobs.as_of import counting, removed, rows_of_windows, standing_windows
+    from jobs.jdbc_tables import ServerWords
     from jobs.ranges import CommitSpan
-    from jobs.server_words import ServerWords
 
     of, words = aggregate_table(HomeActivity), ServerWords()
     windows = [{"home_id": "home-1", "kind": "gas", "window_start": EPOCH}]

@@ -19,7 +19,7 @@ from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.faults import read_trouble
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from core.transforms.loading import Room
-from hubledger.cli.ddl.diff import next_migration
+from hubledger.cli.ddl.migration import next_migration
 from tests.fakes.declared import appended, forgotten
 from tests.fakes.own_room import own_room
 from tests.fakes.server_schema import drop_schema

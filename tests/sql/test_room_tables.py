@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from core.transforms.loading import load_aggregates, load_transform
-from hubledger.cli.ddl.diff import next_migration
+from hubledger.cli.ddl.migration import next_migration
 from hubledger.cli.ddl.room import room_text
-from hubledger.cli.ddl.types import ENGINES
+from hubledger.cli.ddl.tables import ENGINES
 from tests.fakes.declared import every_type, forgotten
 from tests.offenders import holds_for
 from tests.sql.gates import gates

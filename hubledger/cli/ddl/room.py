@@ -5,9 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
 from core.model.rows import RowTable, Text, row_table, texts_of
-from hubledger.cli.ddl.aggregates import migration_text
-from hubledger.cli.ddl.rows import row_table_text
-from hubledger.cli.ddl.types import Engine
+from hubledger.cli.ddl.tables import Engine, migration_text, row_table_text
 
 _APP, _JOB = "hubledger_app", "hubledger_job"
 _HEADING = """\

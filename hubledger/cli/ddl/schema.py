@@ -13,7 +13,7 @@ from core.model.rows import Text, row_table, texts_of
 from core.store.columns import fields_of, types_of
 from core.store.migrations import load_migrations
 from core.transforms.loading import MIGRATIONS
-from hubledger.cli.ddl.rows import kind_of
+from hubledger.cli.ddl.tables import kind_of
 
 _TABLES = "SELECT lower(name) FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 _MADE = "SELECT sql FROM sqlite_master WHERE type = ? AND lower(tbl_name) = ? AND sql IS NOT NULL ORDER BY name"

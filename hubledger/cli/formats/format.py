@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 from core.errors import PoisonEvent
 from core.model.events import Event
-from hubledger.cli.console import Refused
-from hubledger.cli.lines import read_events
+from hubledger.cli.output import Refused
+from hubledger.cli.trial import read_events
 from local.feed.event_file import has_bodies, is_container, opened
 from local.trials.outcomes import event_of
 

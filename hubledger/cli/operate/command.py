@@ -8,12 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import Refused, UsageFault, printable
-from hubledger.cli.remote.address import find_local_run, read_address
+from hubledger.cli.output import Output, Refused, UsageFault, printable
 from hubledger.cli.remote.client import Client, Interrupted
-from hubledger.cli.remote.contexts import contexts_file, read_contexts
-from hubledger.cli.remote.tokens import tokens_for
-from hubledger.cli.views.output import Output
+from hubledger.cli.remote.connection import contexts_file, find_local_run, read_address, read_contexts, tokens_for
 
 GOOD, UNHEALTHY = 0, 1
 Url = Annotated[

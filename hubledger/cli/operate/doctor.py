@@ -13,14 +13,11 @@ import typer
 from rich.text import Text
 
 from core.model.release import VERSION
-from hubledger.cli.console import program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.operate.status import GIVEN_UP
-from hubledger.cli.remote.address import find_local_run
-from hubledger.cli.remote.problems import Refusal
-from hubledger.cli.views.output import BAD, WARNING, Column
-from hubledger.cli.views.output import GOOD as GREEN
-from hubledger.cli.views.texts import counted, lines_of, text_of
+from hubledger.cli.output import BAD, GREEN, WARNING, Column, counted, lines_of, program, text_of
+from hubledger.cli.remote.client import Refusal
+from hubledger.cli.remote.connection import find_local_run
 
 LINES = 40  # of a log that are shown
 EVERY = 0.5  # seconds between two looks at a log

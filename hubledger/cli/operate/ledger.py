@@ -5,15 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import UsageFault, program
-from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
-from hubledger.cli.operate.kinds import AUDIT, audit_facts, tables_of
 from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
-from hubledger.cli.operate.tasks import finished, shown
+from hubledger.cli.operate.tasks import AUDIT, audit_facts, finished, shown, tables_of
+from hubledger.cli.output import WRITTEN, Output, UsageFault, moment, program, text_of, toned
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import Output, toned
-from hubledger.cli.views.texts import text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
 _Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]

@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
-from hubledger.cli.operate.kinds import moved_of, outcome_of
 from hubledger.cli.operate.letters import (
     ANY_TIME,
     ANYWHERE,
@@ -20,11 +18,10 @@ from hubledger.cli.operate.letters import (
     short_type,
     table_of,
 )
-from hubledger.cli.operate.tasks import wait_for_task
-from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.remote.problems import Refusal
-from hubledger.cli.views.texts import counted
-from hubledger.cli.views.waiting import Job, wait_for
+from hubledger.cli.operate.tasks import moved_of, outcome_of, wait_for_task
+from hubledger.cli.operate.waiting import Job, wait_for
+from hubledger.cli.output import UsageFault, counted, program
+from hubledger.cli.remote.client import AppAnswer, Refusal
 
 COUNTS = 5  # counts that are tried with --yes
 LONGEST_WAIT = 90.0  # seconds without a try: the app looks for due letters each minute

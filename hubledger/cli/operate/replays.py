@@ -6,13 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group
 
-from hubledger.cli.console import program
-from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import At, Everything, Why
 from hubledger.cli.operate.letters import number_of, segment
 from hubledger.cli.operate.tasks import dry_run_first
-from hubledger.cli.views.output import Column, toned
-from hubledger.cli.views.texts import brief, counted
+from hubledger.cli.output import WRITTEN, Column, brief, counted, moment, program, toned
 
 TaskId = Annotated[str, typer.Argument(metavar="ID")]
 PAGE = 20  # events of a diff that `start` shows

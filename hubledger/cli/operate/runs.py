@@ -10,9 +10,8 @@ from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import segment
+from hubledger.cli.output import BAD, WARNING, Output, lines_of, seconds, text_of, toned
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import BAD, WARNING, Output, toned
-from hubledger.cli.views.texts import lines_of, seconds, text_of
 
 
 class What(StrEnum):

@@ -9,13 +9,22 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
-from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection
-from hubledger.cli.remote.problems import Refusal
-from hubledger.cli.views.output import BAD, WARNING, Column, Output, yes_or_no
-from hubledger.cli.views.output import GOOD as GREEN
-from hubledger.cli.views.texts import counted, lines_of, seconds, text_of
+from hubledger.cli.output import (
+    BAD,
+    GREEN,
+    WARNING,
+    Column,
+    Output,
+    UsageFault,
+    counted,
+    lines_of,
+    program,
+    seconds,
+    text_of,
+    yes_or_no,
+)
+from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection, Refusal
 
 _COLUMNS = (
     Column("partition"), Column("checkpoint", number=True), Column("hub end", number=True, wide=True),

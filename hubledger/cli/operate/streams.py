@@ -7,9 +7,8 @@ import typer
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.letters import Revealed
 from hubledger.cli.operate.status import stop_line
+from hubledger.cli.output import text_of, yes_or_no
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import yes_or_no
-from hubledger.cli.views.texts import text_of
 
 _Anchor = Annotated[str, typer.Option(metavar="PLACE", help="Where each partition begins: first, latest, or a time.")]
 _ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, open it; it asks.")]

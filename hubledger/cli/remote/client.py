@@ -1,8 +1,8 @@
-"""Requests to the app: with a time limit, and repeated only where a repetition changes nothing."""
+"""Requests to the app with a time limit and safe repetitions, and its refusals in plain words."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
@@ -11,9 +11,73 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from hubledger.cli.console import UsageFault
-from hubledger.cli.remote.address import URL, Address
-from hubledger.cli.remote.problems import Refusal, needs, refusal_of
+from hubledger.cli.output import Refused, UsageFault, program
+from hubledger.cli.remote.connection import URL, Address
+
+PREFIX = "urn:hubledger:problem:"
+ROLES = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
+# Members of a problem that name a thing, and the command that shows it.
+_SHOWN_BY = {"task_id": "tasks show"}
+
+
+@dataclass(eq=False)
+class Refusal(Refused):
+    """The app refused a request. `kind` is the name of the problem's type, empty for an answer without a problem."""
+
+    status: int
+    kind: str = ""
+    members: Mapping[str, Any] = field(default_factory=dict)
+    sentence: str = ""
+
+    def __str__(self) -> str:
+        """Return the sentence, and a line for each hint."""
+        return self.sentence
+
+
+def refusal_of(status: int, members: Mapping[str, Any], level: str) -> Refusal:
+    """Make the refusal of an answer; `members` are those of its problem, empty where it has none."""
+    kind = str(members.get("type", "")).removeprefix(PREFIX)
+    lines = [_said(status, members), *_fields(members), *_hints(status, kind, members, level)]
+    return Refusal(status, kind, members, "\n".join(lines))
+
+
+def _said(status: int, members: Mapping[str, Any]) -> str:
+    said = members.get("detail") or members.get("title")
+    if said:
+        return str(said)
+    if status in (401, 403):
+        return f"the app refuses the caller ({status})"
+    return f"the app answers {status} without a reason"
+
+
+def _fields(members: Mapping[str, Any]) -> list[str]:
+    errors = members.get("errors")
+    listed = [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+    named = [f"{one.get('field')}: {one.get('detail')}" for one in listed]
+    details = {str(one.get("detail")) for one in listed}
+    said = str(members.get("detail"))
+    return [f"  {line}" for line in named if line != said and details != {said}]
+
+
+def _hints(status: int, kind: str, members: Mapping[str, Any], level: str) -> list[str]:
+    found = [
+        f"  look at it: {program()} {command} {members[name]}"
+        for name, command in _SHOWN_BY.items()
+        if members.get(name)
+    ]
+    if status in (401, 403):
+        found.append(f"  {needs(level)}")
+    if kind == "unavailable":
+        found.append(f"  nothing was changed; try again, and look at `{program()} health`")
+    return found
+
+
+def needs(level: str) -> str:
+    """Return what a request of a level needs, and the settings that hold it."""
+    role = ROLES.get(level)
+    signed = f", and where sign-in is on a token (HUBLEDGER_SCOPE) of a person with the role {role}" if role else ""
+    return f"this is {level}: it needs a key of the function (HUBLEDGER_KEY){signed}; see docs/access.md"
+
 
 CONNECT, READ = 5.0, 60.0  # seconds
 MOST = 64 * 2**20  # octets of an answer: no answer of an app is nearly as large

@@ -11,16 +11,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from core.transforms.loading import check_transform, load_aggregates, load_transform
-from hubledger.cli.console import ROOT, Refused
 from hubledger.cli.ddl.room import rights_text, room_text
-from hubledger.cli.ddl.types import ENGINES
+from hubledger.cli.ddl.tables import ENGINES
 from hubledger.cli.formats.format import in_base64
-from hubledger.cli.scaffold.aggregate import aggregate_text
+from hubledger.cli.output import ROOT, Refused
 from hubledger.cli.scaffold.code import rendered
 from hubledger.cli.scaffold.design import Design
+from hubledger.cli.scaffold.modules import aggregate_text, tests_text, transform_text
 from hubledger.cli.scaffold.sample import objects_of
-from hubledger.cli.scaffold.tests import tests_text
-from hubledger.cli.scaffold.transform import transform_text
 from local.feed.event_file import IN_BASE64, samples_in
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
 

@@ -15,10 +15,9 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 
 from core.model.transforms import cut_times, fault_of_body
-from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
-from hubledger.cli.scaffold.each import Each
-from hubledger.cli.scaffold.fields import EPOCHS, LONGEST_TEXT, Field, Kind, checked, column_of, new_field
+from hubledger.cli.output import Refused
+from hubledger.cli.scaffold.design import EPOCHS, LONGEST_TEXT, Each, Field, Kind, checked, column_of, new_field
 from local.feed.event_file import events_in, has_bodies
 
 MOST_SAMPLES, MOST_BYTES = 100, 1024 * 1024  # lines that become the samples of the room, and their bytes

@@ -10,7 +10,7 @@ import msgspec
 
 from core.model.ports import parse_instant
 from hubledger.cli.scaffold.code import pieces
-from hubledger.cli.scaffold.fields import EPOCHS, Field, Kind
+from hubledger.cli.scaffold.design import EPOCHS, Field, Kind
 
 SAMPLES = 5
 EPOCH, NINE = datetime(1970, 1, 1, tzinfo=UTC), 1_767_258_000  # seconds until 2026-01-01T09:00:00Z

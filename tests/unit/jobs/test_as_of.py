@@ -23,7 +23,7 @@ from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.as_of import counted_where, counting, portions, removed, removed_where, rows_of_windows, standing_windows
 from jobs.ranges import CommitSpan, MergedRange, Slice, slices_of
-from jobs.sqlite_words import SqliteWords
+from jobs.sqlite_tables import SqliteWords
 from tests.fakes.rooms import migrate_examples
 from tests.offenders import holds_for
 

@@ -20,10 +20,10 @@ from core.store.migrations import load_migrations
 from core.transforms.contract import LONGEST, LONGEST_COLUMN, fault_of_column
 from hubledger.cli.ddl.room import room_text
 from jobs import as_of
+from jobs.jdbc_tables import ServerWords
 from jobs.lake import WINDOW_DATE
 from jobs.ranges import CommitSpan, Slice
-from jobs.server_words import ServerWords
-from jobs.sqlite_words import SqliteWords
+from jobs.sqlite_tables import SqliteWords
 from jobs.tables import staged_columns
 from tests.fakes.declared import appended, forgotten, windows
 

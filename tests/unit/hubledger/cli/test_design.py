@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from hubledger.cli.console import Refused
-from hubledger.cli.scaffold.aggregate import aggregate_text
-from hubledger.cli.scaffold.design import Design, Wish, base_of, camel, design_of, refuse_name, refuse_tables
-from hubledger.cli.scaffold.fields import field_of
+from hubledger.cli.output import Refused
+from hubledger.cli.scaffold.design import Design, Wish, base_of, camel, design_of, field_of, refuse_name, refuse_tables
+from hubledger.cli.scaffold.modules import aggregate_text
 
 FIELDS = (
     "at:instant?",

@@ -3,8 +3,8 @@
 import pytest
 
 from core.model.aggregates import ADDED
-from hubledger.cli.console import Refused
-from hubledger.cli.scaffold.fields import checked, column_of, field_of, new_field
+from hubledger.cli.output import Refused
+from hubledger.cli.scaffold.design import checked, column_of, field_of, new_field
 
 
 def test_a_field_is_read_as_it_is_written() -> None:

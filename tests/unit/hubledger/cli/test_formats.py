@@ -9,8 +9,8 @@ import pytest
 from fastavro import writer
 from google.protobuf import descriptor_pb2
 
-from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import PINS, format_of
+from hubledger.cli.output import Refused
 from tests.unit.hubledger.cli.project import PARCELS, ROOT, Project, refusal
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hubledger.cli.console import program
 from hubledger.cli.main import main
+from hubledger.cli.output import program
 from hubledger.cli.scaffold.room import taken_tables
 
 ROOT = Path(__file__).parents[4]
@@ -135,7 +135,7 @@ class Interrupting:
         if name == "typer":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting())
-from hubledger.cli.console import program
+from hubledger.cli.output import program
 from hubledger.cli.main import main
 sys.exit(main(["new"]))
 """

@@ -14,8 +14,8 @@ INGEST = """
 from pathlib import Path
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import load_transform
-from hubledger.cli.lines import EventFile
-from hubledger.cli.trial.run import ingest_file, means_of
+from hubledger.cli.trial import EventFile
+from hubledger.cli.trial import ingest_file, means_of
 transform = load_transform("apps.sensors")
 means = means_of(SqliteDatabase(Path("store.db"), needed=transform.row_classes), transform)
 assert all(report.commits for report in ingest_file(EventFile(Path("sample.jsonl")), means))

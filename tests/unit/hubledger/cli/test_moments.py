@@ -1,4 +1,4 @@
-"""hubledger/cli/moments.py: times as a person writes them."""
+"""hubledger/cli/output.py: times as a person writes them."""
 
 import time
 from collections.abc import Iterator
@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hubledger.cli.console import UsageFault
-from hubledger.cli.moments import joined, moment
+from hubledger.cli.output import UsageFault, joined, moment
 
 NOW = datetime(2026, 3, 1, 1, 30, 5, tzinfo=UTC)
 

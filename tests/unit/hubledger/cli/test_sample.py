@@ -11,9 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hubledger.cli.console import Refused
-from hubledger.cli.scaffold.each import Each
-from hubledger.cli.scaffold.fields import field_of
+from hubledger.cli.output import Refused
+from hubledger.cli.scaffold.design import Each, field_of
 from hubledger.cli.scaffold.sample import MOST_BYTES, MOST_SAMPLES, Sample, read_sample
 from local.feed.event_file import LARGEST_LINE, UnusableFile
 

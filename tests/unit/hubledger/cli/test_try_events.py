@@ -12,9 +12,9 @@ import pytest
 
 import apps
 from hubledger.cli import try_events
-from hubledger.cli.console import Refused, UsageFault
-from hubledger.cli.lines import EventFile
 from hubledger.cli.main import main
+from hubledger.cli.output import Refused, UsageFault
+from hubledger.cli.trial import EventFile
 from local.capture import SCHEMA
 from tests.fakes.written_modules import written_modules
 

@@ -1,4 +1,4 @@
-"""hubledger/cli/ddl/diff.py: the next migration brings the tables of a room to its classes, or says what it cannot."""
+"""migration.py: the next migration brings the tables of a room to its classes, or says what it cannot."""
 
 import re
 import sqlite3
@@ -15,9 +15,9 @@ from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Count, Kept, Key, Sum
 from core.model.rows import Text
 from core.store.migrations import load_migrations
-from hubledger.cli.ddl.diff import NextMigration, next_migration
+from hubledger.cli.ddl.migration import NextMigration, next_migration
 from hubledger.cli.ddl.room import rights_text, room_text
-from hubledger.cli.ddl.types import ENGINES, PREFIX
+from hubledger.cli.ddl.tables import ENGINES, PREFIX
 from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]

@@ -13,7 +13,7 @@ import pytest
 
 from core.tasks.statuses import TaskKind
 from hubledger.cli.main import main
-from hubledger.cli.operate.all import GROUPS, SINGLE
+from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.unit.hubledger.cli.described import AT, Described, unsafe
 from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hubledger.cli.console import UsageFault
-from hubledger.cli.remote.address import Address, read_address
+from hubledger.cli.output import UsageFault
+from hubledger.cli.remote.connection import Address, read_address
 
 HERE = "http://localhost:7071"
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubledger.cli.remote.address import Address
-from hubledger.cli.remote.client import MOST, Client, NoConnection
-from hubledger.cli.remote.problems import Refusal
+from hubledger.cli.remote.client import MOST, Client, NoConnection, Refusal
+from hubledger.cli.remote.connection import Address
 from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
 DONE = Reply({"done": True})

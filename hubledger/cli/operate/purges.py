@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from hubledger.cli.console import UsageFault
 from hubledger.cli.operate.command import At, Why
 from hubledger.cli.operate.tasks import dry_run_first
+from hubledger.cli.output import UsageFault
 
 _Older = Annotated[
     list[str] | None,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubledger.cli.views.texts import brief, counted, instant, lines_of, safe_json, short_instant, span, text_of
+from hubledger.cli.output import brief, counted, instant, lines_of, safe_json, short_instant, span, text_of
 from tests.unit.hubledger.cli.described import unsafe
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)

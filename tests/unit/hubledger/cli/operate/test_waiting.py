@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hubledger.cli.remote.client import AppAnswer, NoConnection
-from hubledger.cli.remote.problems import Refusal
-from hubledger.cli.views.output import Output
-from hubledger.cli.views.waiting import Job, wait_for
+from hubledger.cli.operate.waiting import Job, wait_for
+from hubledger.cli.output import Output
+from hubledger.cli.remote.client import AppAnswer, NoConnection, Refusal
 
 HOSTILE = "\x1b]0;owned\x07[bold]b[/bold][/]\x9b2J"
 Read = Callable[[], AppAnswer]

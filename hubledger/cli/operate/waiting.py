@@ -7,11 +7,8 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from hubledger.cli.console import printable
-from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection
-from hubledger.cli.remote.problems import Refusal
-from hubledger.cli.views.output import Output
-from hubledger.cli.views.texts import text_of
+from hubledger.cli.output import Output, printable, text_of
+from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection, Refusal
 
 EVERY = 0.5  # seconds
 SILENT = 20  # looks without an answer, after which the command ends: the job does not need it

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hubledger.cli.views.output import Column, Output
+from hubledger.cli.output import Column, Output
 
 COLUMNS = (
     Column("partition"),

@@ -1,24 +1,98 @@
-"""The ingestion of a file of events, and its outcome."""
+"""A trial of a transform on a file of events: its ingestion into a store of its own, and the difference to another."""
 
+import json
 import random
+import sqlite3
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import uuid4
 
 from core.errors import DataRefused
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.letters.store import Letters
 from core.model.commits import BatchCommit, DeadLetter
-from core.model.events import EventBatch
+from core.model.events import Event, EventBatch
 from core.model.ports import Clock
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transforms import Transform
+from core.replay.pieces import ReplayCounts
+from core.replay.store import Replays
+from core.replay.task import ReplayKind
 from core.store.database import Database
-from hubledger.cli.lines import EventFile
-from local.trials.replay_identity import EVENTS
+from core.store.sqlite.database import SqliteDatabase
+from core.transforms.loading import rooms_of
+from hubledger.cli.output import progress
+from local.feed.event_file import FileEvent, events_in
+from local.trials.outcomes import event_of
+from local.trials.replay_identity import EVENTS, STREAM, TrialLog, migrated, replay_all
+
+
+def read_events(path: Path) -> Iterator[FileEvent]:
+    """Yield the events of a file as the demo reads them. Raises UnusableFile."""
+    with progress() as bar:
+        task = bar.add_task(path.name, total=path.stat().st_size)
+        for each in events_in(path):
+            bar.advance(task, len(each.body) + 1)
+            yield each
+
+
+class EventFile:
+    """A file of events, and the line of each: the sequence numbers begin with 0, and have no gap for an empty line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = array("Q")  # by sequence number
+
+    def __iter__(self) -> Iterator[Event]:
+        for number, each in enumerate(read_events(self._path)):
+            if number == len(self._lines):
+                self._lines.append(each.line)
+            yield event_of(each.body, number=number, partition_key=each.key, properties=each.properties)
+
+    def line_of(self, number: int) -> int:
+        """Return the line of an event that was read; 0 for the states that the store had before."""
+        return self._lines[number] if number >= 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A database in a temporary file, so that the rows of a large file need no memory."""
+
+    path: Path
+    row_classes: tuple[type, ...]
+    database: SqliteDatabase
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of rows of each table."""
+        tables = [row_table(each).name for each in self.row_classes]
+        with closing(sqlite3.connect(self.path)) as connection:
+            return {name: connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in tables}
+
+
+@contextmanager
+def trial_database(row_classes: tuple[type, ...]) -> Iterator[Trial]:
+    """Open a new database. Raises SchemaMismatch when a row class has no table."""
+    with TemporaryDirectory(prefix="hubledger-try-") as folder:
+        path = Path(folder) / "trial.db"
+        path.write_bytes(migrated(rooms_of(row_classes)))
+        with closing(SqliteDatabase(path, connect=lambda: _connected(path), needed=row_classes)) as database:
+            yield Trial(path, row_classes, database)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = OFF")  # nobody needs it after a crash
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
 
 BATCH = 100  # events: if the store refuses each of them, one invocation can isolate them all
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid4, chance=random.random)
@@ -114,3 +188,28 @@ def states_of(outcome: TrialOutcome, store: Letters) -> Iterable[tuple[type, lis
     for row_class, keys in outcome.keys.items():
         found = store.read_references(keys)
         yield row_class, [(line, found[key]) for key, (line, _) in keys.items() if key in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The counts of a dry run, and the changes of the first events that it would change, by line."""
+
+    counts: ReplayCounts
+    changes: tuple[tuple[int, dict[str, Any]], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values in the form that JSON holds."""
+        return {"counts": asdict(self.counts), "events": [{"line": line, **change} for line, change in self.changes]}
+
+
+def difference(file: EventFile, events: int, database: Database, transform: Transform, limit: int) -> Difference:
+    """Rehearse a replay of a file, of which the database has the rows of a different transform."""
+    store = Replays(database)
+    means = ReplayKind(STREAM, store, TrialLog(lambda: file, events), transform, CLOCK)
+    job_id = replay_all(means, is_dry_run=True)
+    job = store.find_replay(job_id)
+    found = store.read_replay_diffs(job_id, None, limit)
+    return Difference(
+        ReplayCounts() if job is None else job.counts,
+        tuple((file.line_of(one.sequence_number), json.loads(one.diff)) for one in found),
+    )

@@ -1,1 +1,0 @@
-"""What an operator sees: texts without control characters, tables, questions and progress."""
