@@ -8,7 +8,7 @@ from core.model.ports import Clock
 from core.settings import Settings
 from core.settle.attempts import Attempts, Flight, StoredJournal, flight_folder
 from core.settle.child_process import Children
-from core.store.database import Database
+from core.store.database import Database, seconds_left
 
 YOUNG_OBJECTS = 20_000  # new objects until Python looks for cycles, not 700: events wait by the thousand and have none
 TURN = 0.001  # seconds, not 0.005: while a thread waits for the one that receives, its transaction holds the store
@@ -22,7 +22,7 @@ def prepare_interpreter() -> None:
 
 def open_journal(settings: Settings, database: Database, clock: Clock, closing: ExitStack) -> StoredJournal:
     """Return the journal. `closing` ends its children and removes its flight record."""
-    children = Children(settings.transform, settings.rows_per_event, settings.transform_deadline)
+    children = Children(settings.transform, settings.rows_per_event, settings.transform_deadline, seconds_left)
     flight = Flight(flight_folder(settings.store_connection, str(settings.stream)))
     closing.callback(children.close)
     closing.callback(flight.close)

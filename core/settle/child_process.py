@@ -13,6 +13,7 @@ session of its own, so a signal to its group leaves the parent.
 import contextlib
 import json
 import logging
+import math
 import os
 import pickle
 import signal
@@ -37,7 +38,6 @@ from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, RowType
 from core.model.transforms import Transform, count_unknown_fields, counting_unknown_fields, unwatched
 from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, LetterOfChild, dead_letter
-from core.store.database import seconds_left
 from core.transforms.loading import load_transform
 
 GRACE = 5.0  # seconds after the limit: the parent, which says more, comes first
@@ -286,6 +286,7 @@ class Children:
     module: str
     rows_limit: int
     deadline: timedelta
+    seconds_left: Callable[[], float] = lambda: math.inf  # until the invocation has to end
     _places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST))
     _suspects: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SUSPECTS))
     _starting: threading.Lock = field(default_factory=threading.Lock)
@@ -336,7 +337,7 @@ class Children:
 
         Raises ChildNotFree when that time has passed.
         """
-        left = seconds_left() - self.deadline.total_seconds()
+        left = self.seconds_left() - self.deadline.total_seconds()
         if left <= 0:
             raise ChildNotFree("the invocation is too old for an event that may hang; the next try goes on")
         return left

@@ -181,6 +181,10 @@ def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(tmp_
     assert (done.stderr, done.stdout.strip()) == ("", str(folder / "packages" / "thing" / "__init__.py"))
 
 
+def test_no_job_is_left_out_for_a_module_that_the_archive_lacks() -> None:
+    assert [str(job) for job in sorted(Path("jobs").glob("*.py")) if str(job) not in modules()] == []
+
+
 def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     write_package(tmp_path, [])
     remote = "core.remote.spark.job_package, core.remote.spark.lake_storage"

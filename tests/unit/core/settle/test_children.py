@@ -25,7 +25,7 @@ from core.settle import child_process as subject
 from core.settle.child_process import LONGEST_WAIT, Child, Children
 from core.settle.isolate import Isolation
 from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, KeyOrder, reference_keys, settle
-from core.store.database import _must_end_at, invocation
+from core.store.database import _must_end_at, invocation, seconds_left
 from core.transforms.loading import load_transform
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import event, partition
@@ -39,13 +39,13 @@ LIMIT = timedelta(seconds=60)
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[Children]:
-    with closing(Children(MODULE, 100, LIMIT)) as children:
+    with closing(Children(MODULE, 100, LIMIT, seconds_left)) as children:
         yield children
 
 
 @pytest.fixture(scope="module")
 def deadly() -> Iterator[Children]:
-    with closing(Children("tests.fakes.killing_transform", 100, timedelta(seconds=1))) as children:
+    with closing(Children("tests.fakes.killing_transform", 100, timedelta(seconds=1), seconds_left)) as children:
         yield children
 
 
@@ -147,7 +147,7 @@ class TestAChild:
         ]
 
     def test_is_kept_for_the_next_run_and_ended_with_the_app(self) -> None:
-        with closing(Children(MODULE, 100, LIMIT)) as children:
+        with closing(Children(MODULE, 100, LIMIT, seconds_left)) as children:
             pids = []
             for _ in range(2):
                 settled(children, HERE, run("reading"))
