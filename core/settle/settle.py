@@ -71,12 +71,6 @@ class KeyOrder:
 
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
-_CLASSES: tuple[tuple[type[Exception], ErrorClass], ...] = (
-    (PoisonEvent, "poison"),
-    (MissingReference, "reference"),
-    (RowsRefused, "refused"),
-    (ProcessDied, "crash"),
-)
 
 
 class EventKilled(Exception):
@@ -223,7 +217,7 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     """Return the letter of an event whose transform raised an error."""
     if isinstance(error, LetterOfChild):
         return error.letter
-    error_class: ErrorClass = next((name for kind, name in _CLASSES if isinstance(error, kind)), "unknown")
+    error_class = _class_of(error)
     text = (_text_of_error(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     place, status = raised_in(error.__traceback__), AFTER_FAILURE[error_class]
@@ -248,3 +242,15 @@ def _text_of_error(error: BaseException, transform: Transform) -> str:
         if _ends_the_call(fault, transform):
             raise
         return ""
+
+
+def _class_of(error: BaseException) -> ErrorClass:
+    if isinstance(error, PoisonEvent):
+        return "poison"
+    if isinstance(error, MissingReference):
+        return "reference"
+    if isinstance(error, RowsRefused):
+        return "refused"
+    if isinstance(error, ProcessDied):
+        return "crash"
+    return "unknown"

@@ -185,8 +185,8 @@ MUTANTS = (
         ),
         (
             "a missing reference is taken for a bug",
-            '(MissingReference, "reference")',
-            '(MissingReference, "unknown")',
+            'return "reference"',
+            'return "unknown"',
         ),
         (
             "a written event counts as filtered",
