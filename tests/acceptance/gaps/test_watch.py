@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance.gaps.apps import BATCH, HUB, App
+from tests.acceptance.gaps.apps import BATCH, GROUP, HUB, App
 from tests.infra.test_alerts import FACTS
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
     none = {"oldest_letter_seconds": 0.0, "absent_new": 0, "events_lost": 0}
     none |= {"letters_expiring_hours": 24.0, "loss_hours": 24.0}
     aggregation = {"aggregation_lag_seconds": 0.0, "aggregation_failures": 0, "aggregation_faults": 0}
-    wanted = {"event_hub": f"localhost/{HUB}", **calm, **none, **aggregation}
+    wanted = {"event_hub": f"localhost/{HUB}", "consumer_group": GROUP, **calm, **none, **aggregation}
     app.until(lambda: newest(app) == wanted)
     app.publish_skipped()
     app.emulator.expire_before(HUB, "0", 150)
