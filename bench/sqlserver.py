@@ -39,7 +39,7 @@ Write = Callable[[BatchCommit], object]
 
 
 def measure(store: str = "") -> Iterator[Figure]:
-    """Measure three sizes against two other ways to write; skip without a server."""
+    """Measure three sizes against two other ways to write. Skip it without a server."""
     server = store or os.environ.get("MSSQL_CONNECTION")
     if not server:
         print("sqlserver: skipped, neither STORE nor MSSQL_CONNECTION names a T-SQL server")

@@ -1,4 +1,4 @@
-"""What the Functions host and the worker both open before they ingest: the interpreter, and the record of attempts."""
+"""Open the interpreter's settings and the record of attempts, for the Functions host and the worker alike."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""What every program here needs: its parser, log lines for a terminal, and a flag for Ctrl-C and SIGTERM."""
+"""The frame of every program here: its parser, log lines for a terminal, and a flag for Ctrl-C and SIGTERM."""
 
 import argparse
 import logging

@@ -1,4 +1,4 @@
-"""The result of a part: what was measured, where and when; all of them are one JSON file."""
+"""The result of a part: its figures, the machine and the time. All results are one JSON file."""
 
 import json
 import math
@@ -16,7 +16,7 @@ SIZES = ("", LARGE, SERVER)
 
 
 class ResultsRefused(Exception):
-    """A file of results cannot be used; the message says why, and what to do."""
+    """A file of results cannot be used. The message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def text_of(results: Iterable[PartResult]) -> str:
 
 
 def results_of(text: str) -> list[PartResult]:
-    """Return the results of a JSON text; raise ValueError when it is cut off, or holds no results."""
+    """Return the results of a JSON text. Raises ValueError when it is cut off, or holds no results."""
     try:
         return [_result(one) for one in json.loads(text)]
     except (KeyError, TypeError, AttributeError) as error:
@@ -60,7 +60,7 @@ def results_of(text: str) -> list[PartResult]:
 
 
 def write_result(path: Path, result: PartResult) -> None:
-    """Put the result of a part and its size into the file in place of the earlier one; only one run may write."""
+    """Put the result of a part and its size into the file in place of the earlier one. Only one run may write."""
     others = [one for each in read_results(path).values() for one in each if _place(one) != _place(result)]
     write_whole(path, text_of([*others, result]))
 

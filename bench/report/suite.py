@@ -71,7 +71,7 @@ class Suite:
 
 @contextmanager
 def held(results: Path) -> Iterator[int]:
-    """Keep a file of results for this run; raise ResultsRefused when another run has it, or nobody can write it.
+    """Keep a file of results for this run. Raises ResultsRefused when another run has it, or nobody can write it.
 
     The file descriptor holds the file's folder as long as any process has it open: a part that outlives this process,
     too.

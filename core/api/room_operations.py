@@ -1,4 +1,4 @@
-"""What a room's operations may use: its statements, the windows of its aggregates, and the links that it signs.
+"""The means of a room's operations: its statements, the windows of its aggregates, and the links that it signs.
 
 A link is `v1.EXPIRES.SIGNATURE`: the second at which it ends, and HMAC-SHA256 over purpose, subject and end.
 """

@@ -31,7 +31,7 @@ BOOKS = (
 
 
 class AuditStore:
-    """What an audit reads of one stream, whose rows are of these classes."""
+    """Reads for the audit of one stream, whose rows are of these classes."""
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
         self.ledger = Ledger(stream)

@@ -1,4 +1,4 @@
-"""What commands print and read: tables, lines and JSON on stdout, faults on stderr, and the times of a person."""
+"""The output of commands: tables, lines and JSON on stdout, faults on stderr, and times as a person writes them."""
 
 import os
 import re

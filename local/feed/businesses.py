@@ -1,4 +1,4 @@
-"""What the feed can publish and the recount can check: two businesses, or a user's own events."""
+"""The events that the feed can publish and the recount can check: two businesses, or a user's own events."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
