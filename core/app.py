@@ -1,4 +1,4 @@
-"""Open the interpreter's settings and the record of attempts, for the Functions host and the worker alike."""
+"""Prepare the interpreter and open the record of attempts, in the Functions host and in the worker."""
 
 import gc
 import sys

@@ -94,7 +94,7 @@ class EarlierLetterOpen(HubledgerError):
 
 
 class RowsRefused(HubledgerError):
-    """The database refuses the rows of one event; the message is the database's own."""
+    """The database refuses the rows of one event. The message is the database's own."""
 
 
 class TooManyRows(HubledgerError):
@@ -125,7 +125,7 @@ class TaskOverlap(HubledgerError):
 
 
 class TaskDiffers(HubledgerError):
-    """A different request has opened a task with this id; nothing was written."""
+    """A different request has opened a task with this id. Nothing was written."""
 
     def __init__(self, kind: str, task_id: UUID) -> None:
         super().__init__(f"{kind} {task_id} was opened by a different request: send this one with a new id")
@@ -133,7 +133,7 @@ class TaskDiffers(HubledgerError):
 
 
 class TooManyTasks(HubledgerError):
-    """The limit of open tasks of a kind is reached; paused ones and dry runs count."""
+    """The limit of open tasks of a kind is reached. Paused ones and dry runs count."""
 
     def __init__(self, kind: str, limit: int) -> None:
         super().__init__(f"{limit} {kind}s are open, which is the limit: wait until one is done, or cancel one")
@@ -141,7 +141,7 @@ class TooManyTasks(HubledgerError):
 
 
 class AggregationConflict(HubledgerError):
-    """An order about the aggregation does not fit its state; nothing was changed."""
+    """An order about the aggregation does not fit its state. Nothing was changed."""
 
 
 class InfrastructureFault(HubledgerError):
@@ -161,7 +161,7 @@ class HubRefused(InfrastructureFault):
 
 
 class GapNotHealed(InfrastructureFault):
-    """A part of a gap was read back and committed; the next delivery of the batch reads the rest."""
+    """A part of a gap was read back and committed. The next delivery of the batch reads the rest."""
 
     def __init__(self, partition: object, first: int, last: int) -> None:
         super().__init__(
@@ -172,7 +172,7 @@ class GapNotHealed(InfrastructureFault):
 
 
 class PartitionStopped(InfrastructureFault):
-    """A partition is stopped on purpose; the store records the stop, and pages and alerts show it."""
+    """A partition is stopped on purpose. The store records the stop, and pages and alerts show it."""
 
     reason: StopReason
 

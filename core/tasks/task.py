@@ -33,7 +33,7 @@ class PartRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskOrder:
-    """What every new task has: its id and stream, and who orders it, why and when. The client makes the id, and the
+    """The facts of every new task: its id and stream, and who orders it, why and when. The client makes the id, and the
     digest tells its request from others. The app's own tasks have none."""
 
     task_id: UUID

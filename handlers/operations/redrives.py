@@ -93,7 +93,7 @@ _Outcome: Any = shape_of(RedriveOutcome)
 
 
 class OutcomeAnswer(_Outcome):
-    """What became of the letters that a retry moved, at the first try since. It counts at most 20,000 letters, 1,000 in
+    """The outcome of the letters that a retry moved, at the first try since. It counts at most 20,000 letters, 1,000 in
     a list, and none that was purged. `same_cause` counts those that failed again for the cause that they had before.
     `words` says the counts."""
 

@@ -248,9 +248,9 @@ class LettersByStatus(Answered):
 
 
 class HubForgets(Answered):
-    """What the hub will forget, as in the facts of the watch: the hours until it no longer holds the first event of an
-    open letter, and of those that nothing else has stored (its whole retention where there is none, -1 where it is not
-    known). It no longer holds `events_lost`."""
+    """The events that the hub will forget, as in the facts of the watch: the hours until it no longer holds the first
+    event of an open letter, and of those that nothing else has stored (its whole retention where there is none, -1
+    where it is not known). It no longer holds `events_lost`."""
 
     letters_expiring_hours: float
     loss_hours: float

@@ -17,7 +17,7 @@ from local.event_hubs.lead import Lead
 from local.event_hubs.producers import Producer, Producers
 
 # Exclusive, because two emulators on one file would give the same numbers twice. Committed events survive the death of
-# the process; with synchronous = FULL they would survive a power cut too, for the price of an fsync for each commit.
+# the process; with synchronous = FULL they would survive a power cut too, but each commit would cost an fsync.
 _SCHEMA = """
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;

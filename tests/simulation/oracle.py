@@ -327,7 +327,7 @@ def check_remembered(sql: Sql) -> None:
 
 
 def check_gone(sql: Sql, truths: Iterable[Truth]) -> None:
-    """Check that letters and replays call only those events gone that have left the stream's hub by now."""
+    """Check that letters and replays call an event gone only if it has left the stream's hub."""
     gone = {truth.place: truth.gone for truth in truths}
     named = [
         *sql(f"SELECT stream_id, partition_id, sequence_number FROM dead_letter_attempt WHERE why LIKE '{GONE}%'"),

@@ -1,7 +1,7 @@
 """Read the values of AMQP 1.0 (OASIS part 1, types), each as a Python value that holds it whole.
 
-A timestamp is a datetime in UTC, or its milliseconds where a datetime ends; a char, a symbol and a string are texts; a
-string that is not UTF-8 and a symbol that is not ASCII are their bytes; decimals are Decimal, of any width.
+A timestamp is a datetime in UTC, or its milliseconds where a datetime ends. A char, a symbol and a string are texts. A
+string that is not UTF-8 and a symbol that is not ASCII are their bytes. Decimals are Decimal, of any width.
 """
 
 import struct
@@ -46,7 +46,7 @@ class Milliseconds(int):
 
 
 def read_value(buffer: bytes, at: int = 0) -> tuple[Any, int]:
-    """Return the value at `at` and the position after it; NotReadable when there is none."""
+    """Return the value at `at` and the position after it. Raises NotReadable when there is none."""
     try:
         return _value(buffer, at, 0)
     except _BROKEN as error:
@@ -60,7 +60,7 @@ def unmarked(value: Any) -> Any:
 
 
 def end_of(buffer: bytes | memoryview, at: int) -> int:
-    """Return the position after the value at `at`, by its constructor alone; it may lie after the end."""
+    """Return the position after the value at `at`, by its constructor alone. It may lie after the end."""
     pending = 1
     while pending:
         code = buffer[at]
@@ -121,7 +121,7 @@ def _list(content: bytes, at: int, count: int, depth: int) -> list[Any]:
 
 
 def _map(content: bytes, at: int, count: int, depth: int) -> dict[Any, Any]:
-    """Return the entries; of equal keys the last one counts, as in .NET and in the SDK."""
+    """Return the entries. Of equal keys the last one counts, as in .NET and in the SDK."""
     values = _list(content, at, count, depth)
     names = values[::2]
     found = dict(zip(names, values[1::2], strict=True))
@@ -149,7 +149,7 @@ def _array(content: bytes, at: int, count: int, depth: int) -> list[Any]:
 
 
 def _length(code: int, buffer: bytes | memoryview, at: int) -> tuple[int, int]:
-    """Return a size or count and the position after it; constructors with the bit 0x10 have it in four bytes."""
+    """Return a size or count and the position after it. Constructors with the bit 0x10 have it in four bytes."""
     return (_UINT.unpack_from(buffer, at)[0], at + 4) if code & 0x10 else (buffer[at], at + 1)
 
 

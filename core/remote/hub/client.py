@@ -45,7 +45,7 @@ def open_client(
 
 
 def open_sync_client(settings: Settings, consumer_group: str | None = None, **options: Any) -> Any:
-    """Open a sync client that does not retry; HubRefused for a connection string that the SDK cannot read."""
+    """Open a sync client that does not retry. Raises HubRefused for a connection string that the SDK cannot read."""
     from azure.eventhub import EventHubConsumerClient
 
     try:
@@ -87,7 +87,7 @@ def check_access(settings: Settings) -> None:
 
 
 def link_fault(settings: Settings, group: str, setting: str, error: Exception) -> HubRefused | HubUnreachable:
-    """Return the fault of a link to a consumer group, in one line; a refusal begins with the name of the setting."""
+    """Return the fault of a link to a consumer group, in one line. A refusal begins with the name of the setting."""
     text = f"{settings.event_hub}, consumer group {group}: {first_line(error)}"
     return HubRefused(f"{setting}: {text}") if _REFUSED.search(str(error)) else HubUnreachable(text)
 
@@ -98,7 +98,7 @@ def first_line(error: Exception) -> str:
 
 
 def _link_faults(client: Any, partition_id: str) -> list[Exception]:
-    """Return the faults of a link to this partition; the sync consumer reports them, the async one does not."""
+    """Return the faults of a link to this partition. The sync consumer reports them, the async one does not."""
     faults: list[Exception] = []
     answered = threading.Event()
 
@@ -141,7 +141,7 @@ class Sharing:
 
 
 def open_consumer(settings: Settings, sharing: Sharing) -> Any:
-    """Open an aio EventHubConsumerClient; close it to release its partitions."""
+    """Open an aio EventHubConsumerClient. Close it to release its partitions."""
     from azure.eventhub.aio import EventHubConsumerClient
 
     class Consumer(EventHubConsumerClient):
@@ -176,7 +176,7 @@ async def receive(
 
 
 def batches_of(context: Any, events: Sequence[Any]) -> Iterator[EventBatch]:
-    """Yield the events of a partition as batches of ours, mostly one; the id is the place of the first event.
+    """Yield the events of a partition as batches of ours, mostly one. The id is the place of the first event.
 
     After a lost connection, the SDK (azure-eventhub 5.15) hands over the events that it still holds. Then it hands over
     some of them again, in the same list. The repeated events become a second batch, which the guard drops.

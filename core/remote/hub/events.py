@@ -1,4 +1,4 @@
-"""Convert the SDK's events to ours, with every value of their properties whole; docs/transforms.md has the types."""
+"""Convert the SDK's events to ours, with every value of their properties whole. `docs/transforms.md` has the types."""
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _NAMES = str | int | UUID | bytes | None  # keys of properties whose names in .N
 
 
 def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]] = unmarked) -> Event:
-    """Convert one azure.eventhub.EventData; BatchRefused when its number, offset or time is missing.
+    """Convert one azure.eventhub.EventData. Raises BatchRefused when its number, offset or time is missing.
 
     `converted` converts the properties, whose values are marked. It reads the annotations once: each attribute of the
     SDK's event looks for them again.
@@ -57,7 +57,7 @@ def _properties(found: Any, converted: Callable[[Mapping[str, Any]], Mapping[str
 
 
 def _named(read: Any) -> Mapping[str, Any]:
-    """Return properties by their names; a key that is no text has the name that .NET gives it."""
+    """Return properties by their names. A key that is no text has the name that .NET gives it."""
     if not isinstance(read, dict):
         raise NotReadable("the properties are no map")
     if all(type(name) is str for name in read):
@@ -74,7 +74,7 @@ def _name_of(key: Any) -> str:
 
 
 def body_of(message: Any) -> bytes:
-    """Return the data sections as one body; a value as JSON, and the elements of all sequences as one JSON array."""
+    """Return the data sections as one body. A value becomes JSON, and the elements of all sequences one JSON array."""
     kind, body = message.body_type, message.body
     if kind == "data":  # the SDK's kinds are texts
         return b"".join(filter(None, body))  # a section may hold null: JavaScript's client writes one for no body
@@ -89,7 +89,7 @@ def body_of(message: Any) -> bytes:
 
 
 def _read(found: Any) -> Any:
-    """Return a value of our own types; a value that the SDK decoded already is converted as well as possible."""
+    """Return a value of our own types. A value that the SDK decoded already is converted as well as possible."""
     return read_value(found.raw)[0] if isinstance(found, Encoded) else plain_value(found)
 
 

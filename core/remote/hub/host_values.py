@@ -135,7 +135,7 @@ LAST_TICK = 3_155_378_975_999_999_999  # of 31 December 9999
 
 
 def why_undeliverable(event: Any) -> str | None:
-    """Return a clause about an azure.eventhub.EventData that the trigger cannot deliver; None when nothing is known."""
+    """Return a clause about an azure.eventhub.EventData that the trigger cannot deliver, or None if none is known."""
     message = event.raw_amqp_message
     if message.body_type == "value" and message.body is not None:
         return "its body is an AMQP value, not data"
@@ -159,7 +159,7 @@ def _why_of_map(found: Any, kind: str) -> str | None:
 
 
 def why_unreadable(raw: bytes) -> str | None:
-    """Return why the SDK of the host cannot read an encoded value, apart from the values in it; None when it can.
+    """Return why the SDK of the host cannot read an encoded value, apart from the values in it, or None when it can.
 
     Raises NotReadable, LookupError and struct.error for bytes that are no value.
     """

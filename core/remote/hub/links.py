@@ -1,10 +1,10 @@
 """One receiving link to a partition, from a place on: it opens in milliseconds if the SDK has the private names for it.
 
 The SDK's `receive` needs half a second to begin and one to end, because it serves partitions in turn on a thread of its
-own. It uses `EventHubConsumer`, which begins and ends at once; that name is private, so the public call is the
+own. It uses `EventHubConsumer`, which begins and ends at once. That name is private, so the public call is the
 fallback. Source: azure-eventhub 5.15, `_consumer.py`.
 
-The link replaces the client's `_management_request`; the public methods work as before. If the SDK does not have these
+The link replaces the client's `_management_request`. The public methods work as before. If the SDK does not have these
 private names, nothing is replaced and requests stay slow. Source: azure-eventhub 5.15, `_client_base.py`.
 """
 
@@ -21,14 +21,14 @@ TURN = 0.2  # seconds that a call may wait for events
 
 
 class AmqpLink(Protocol):
-    """Receives events from one place on. Only one thread may use a link; errors are the SDK's."""
+    """Receives events from one place on. Only one thread may use a link. Errors are the SDK's."""
 
     def receive(self) -> list[Any]:
-        """Return the events that have arrived, possibly none; wait for a fraction of a second at most."""
+        """Return the events that have arrived, possibly none. Wait for a fraction of a second at most."""
 
     @property
     def is_ready(self) -> bool:
-        """True once the hub has accepted the link; until then it cannot have sent anything."""
+        """True once the hub has accepted the link. Until then it cannot have sent anything."""
 
     def close(self) -> None: ...
 
@@ -144,7 +144,7 @@ _PRIVATE = ("_management_request", "_create_auth", "_amqp_transport", "_address"
 
 
 def keep_management_open(client: Any) -> "Management | None":
-    """Let a sync client send its requests over one open link; return the link, or None if the SDK does not allow it."""
+    """Let a sync client send its requests over one open link. Return the link, or None if the SDK does not allow it."""
     try:
         from azure.eventhub._pyamqp.error import AMQPException
     except ImportError:
@@ -157,7 +157,7 @@ def keep_management_open(client: Any) -> "Management | None":
 
 
 class Management:
-    """Sends one request at a time; reopens a link that broke while it was idle, once.
+    """Sends one request at a time. Reopens a link that broke while it was idle, once.
 
     `faults` are the errors of the SDK's private methods.
     """
@@ -187,7 +187,7 @@ class Management:
                 raise self._named(error) from error
 
     def close(self) -> None:
-        """Close the link; the next request opens a new one."""
+        """Close the link. The next request opens a new one."""
         with self._lock:
             self._drop()
 

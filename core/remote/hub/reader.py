@@ -39,7 +39,7 @@ HUB, GROUP = "EVENTHUB_NAME", "HUB_READER_CONSUMER_GROUP"  # the setting that a 
 
 
 class SdkHubReader:
-    """A HubReader with one client for the whole process, connected on first use; any thread may call it.
+    """A HubReader with one client for the whole process, connected on first use. Any thread may call it.
 
     `convert` makes an event of the SDK's: the trigger's events look different from the worker's. `now` is the clock of
     the deadlines, and `monotonic` gives the seconds of the known partitions.
@@ -217,7 +217,7 @@ def _is_after(place: Place, extent: Extent) -> bool:
 
 
 def _events(link: AmqpLink, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
-    """Yield the events that arrive, and None after QUIET seconds without any; HubUnreachable when the time is up."""
+    """Yield the events that arrive, and None after QUIET seconds. Raises HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:
         arrived = link.receive()

@@ -4,7 +4,7 @@ The SDK makes an empty event for each message, and throws it away. And for each 
 because `asyncio.wait_for` of Python 3.11 does. docs/adr/0057-shortcuts-through-the-sdk.md has the reasons.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
-decimals wrongly; a char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
+decimals wrongly. A char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
 receivers read messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the
 reasons.
 """
@@ -25,13 +25,13 @@ TRANSPORT = "azure.eventhub._pyamqp.aio._transport_async"
 
 
 def take_shortcuts() -> None:
-    """Take both, each where the SDK is as expected. They hold for the process; a second call changes nothing."""
+    """Take both, each where the SDK is as expected. They hold for the process. A second call changes nothing."""
     make_events_at_once()
     read_without_tasks()
 
 
 def make_events_at_once() -> bool:
-    """Let EventData skip the empty event; return False, and change nothing, when this SDK's events are different."""
+    """Let EventData skip the empty event. Return False, and change nothing, when this SDK's events are different."""
     try:
         event_data = import_module("azure.eventhub").EventData
         annotated = import_module("azure.eventhub.amqp").AmqpAnnotatedMessage
@@ -50,7 +50,7 @@ def make_events_at_once() -> bool:
 
 
 def read_without_tasks() -> bool:
-    """Let the SDK's transport wait as Python 3.12 does; return False, and change nothing, where it does not wait so."""
+    """Let the SDK's transport wait as Python 3.12 does. Return False, and change nothing, where it does not wait so."""
     try:
         transport: Any = import_module(TRANSPORT)
         used = transport.asyncio
@@ -101,7 +101,7 @@ ReadMessage = Callable[[memoryview], Any]
 
 
 class Encoded(dict[Any, Any]):
-    """A value that is still encoded; to the SDK a map of what it could decode: of annotations, else of nothing."""
+    """A value that is still encoded. To the SDK it is a map of what it could decode: annotations, or nothing."""
 
     def __init__(self, raw: bytes, decoded: Mapping[Any, Any] = MappingProxyType({})) -> None:
         super().__init__(decoded)
@@ -120,9 +120,9 @@ class Section(NamedTuple):
 
 
 def keep_values_encoded() -> bool:
-    """Let the SDK's receivers read events with `read_message`; return False, and change nothing, in an unknown SDK.
+    """Let the SDK's receivers read events with `read_message`. Return False, and change nothing, in an unknown SDK.
 
-    The change holds for the process; a second call changes nothing.
+    The change holds for the process. A second call changes nothing.
     """
     try:
         modules: list[Any] = [import_module(name) for name in RECEIVERS]
@@ -157,7 +157,7 @@ def reader_over(original: ReadMessage) -> ReadMessage:
 
 
 def _read(payload: memoryview, original: ReadMessage) -> Any:
-    """Return the message as the SDK reads it; None when it cannot."""
+    """Return the message as the SDK reads it, or None when it cannot."""
     try:  # each event passes here, and `suppress` would cost more than the rest of this module
         return original(payload)
     except _FAILURES:
@@ -169,7 +169,7 @@ def _is_stamped(message: Any) -> bool:
 
 
 def _without_values(payload: memoryview, sections: Sequence[Section], original: ReadMessage) -> Any:
-    """Return the message of the hub's stamps and the sections that mostly hold no other value; if not, of the data."""
+    """Return the message of the hub's stamps and the sections that mostly hold no other value, or of the data."""
     stamps = b"".join(
         _SMALL + bytes((ANNOTATIONS,)) + _stamps(bytes(payload[one.value : one.end]))
         for one in sections
@@ -202,7 +202,7 @@ def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
 
 
 def _sections(payload: memoryview) -> list[Section]:
-    """Return the sections of a message; NotReadable when it is not a sequence of sections."""
+    """Return the sections of a message. Raises NotReadable when it is not a sequence of sections."""
     found: list[Section] = []
     at = 0
     while at < len(payload):

@@ -1,4 +1,4 @@
-"""The lake's tables by delta-rs, which commits the files of the jobs; no Java is needed for that.
+"""The lake's tables by delta-rs, which commits the files of the jobs. No Java is needed for that.
 
 delta-rs checks a commit against others that were made since, but not against an OPTIMIZE that rewrote a file which the
 commit removes: rows would be there twice. So a commit here is for exactly one version of its table, without retries.
@@ -92,7 +92,7 @@ class DeltaLake:
             return self._storage.read(f"{folder}/{names[0]}").decode() if names else None
 
     def maintain(self, table: str) -> Mapping[str, int]:
-        """Compact, remove unused files, write a checkpoint and remove old log entries; return the counts."""
+        """Compact, remove unused files, write a checkpoint and remove old log entries. Return the counts."""
         with _faults(table):
             found = self._open(table)
             if found is None:

@@ -1,4 +1,4 @@
-"""JSON over HTTP for the engines. A call ends with an answer, a refusal or no answer; that decides whether it may be
+"""JSON over HTTP for the engines. A call ends with an answer, a refusal or no answer. That decides whether it may be
 repeated."""
 
 import threading
@@ -34,7 +34,7 @@ class JsonHttp:
         return self._call("GET", path, params=query)
 
     def post(self, path: str, body: Mapping[str, Any], **query: object) -> Mapping[str, Any]:
-        """Return the answer to a POST; after EngineUnreachable, it is unknown whether the service carried it out."""
+        """Return the answer to a POST. After EngineUnreachable, it is unknown whether the service carried it out."""
         return self._call("POST", path, json=body, params=query)
 
     def delete(self, path: str) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ def own_credential() -> Any:
 
 
 def entra_token(scope: str) -> Token:
-    """Return a function that gets a token for a scope; it raises EngineRefused or EngineUnreachable when it cannot."""
+    """Return a function that gets a token for a scope. It raises EngineRefused or EngineUnreachable when it cannot."""
 
     def token() -> str | None:
         from azure.core.exceptions import AzureError, ClientAuthenticationError

@@ -28,7 +28,7 @@ class DatabricksEngine:
         self._cluster = cluster
 
     def submit(self, request: JobRequest) -> str:
-        """Start a job; a submit under the same name returns the same run."""
+        """Start a job. A submit under the same name returns the same run."""
         answer = self._http.post("/submit", self._body(request))
         if answer.get("run_id") is None:
             raise EngineUnreachable(f"the answer has no run_id; it has {sorted(answer)}")
@@ -139,7 +139,7 @@ class LivyEngine:
             raise
 
     def find(self, name: str) -> str | None:
-        """Return the id of a batch with this name; of several, the first that has not failed."""
+        """Return the id of a batch with this name: of several, the id of the first that has not failed."""
         found = [batch for batch in self._batches() if batch.get("name") == name]
         found.sort(key=lambda batch: _state_of(batch) is JobState.FAILED)
         return _id_of(found[0]) if found else None
@@ -169,7 +169,7 @@ class LivyEngine:
         return JobReport(reason, "\n".join(self._log_of(job_id, batch)), link)
 
     def _log_of(self, job_id: str, batch: Mapping[str, Any]) -> list[str]:
-        """Return the last lines of a batch; without an answer, the few that the batch itself holds."""
+        """Return the last lines of a batch, or the few that the batch itself holds when there is no answer."""
         try:
             lines = self._http.get(f"/batches/{job_id}/log", size=LOG_LINES).get("log")
         except (EngineRefused, EngineUnreachable):

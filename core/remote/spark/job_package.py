@@ -18,7 +18,7 @@ _SERVER = re.compile(r"(?:tcp:)?([^,\\]+)(?:\\[^,]*)?(?:,(\d+))?", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class JdbcAddress:
-    """The address of a database, without secrets, and the user who signs in; None when a token is used instead."""
+    """The address of a database, without secrets, and the user who signs in, or None when a token is used instead."""
 
     url: str
     user: str | None
@@ -26,7 +26,7 @@ class JdbcAddress:
 
 
 def jdbc_address(connection_string: str) -> JdbcAddress:
-    """Return the address in an ODBC connection string of SQL Server; ValueError without a server or a database."""
+    """Return the address in an ODBC string of SQL Server. Raises ValueError without a server or a database."""
     parts = {name.lower(): value.strip("{}").strip() for name, value in _PART.findall(connection_string)}
     server = _SERVER.fullmatch(parts.get("server", ""))
     if server is None or not parts.get("database"):
@@ -93,7 +93,7 @@ def _misses(text: str, app: Path, found: Mapping[str, str]) -> bool:
 
 
 def _imported(text: str) -> Iterator[str]:
-    """Yield the names of the modules that a text may import; none for a text with a fault."""
+    """Yield the names of the modules that a text may import, or none for a text with a fault."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:

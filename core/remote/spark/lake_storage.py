@@ -67,7 +67,7 @@ class FolderStorage:
 class BlobStorage:
     """A Storage in an account: `https://ACCOUNT.blob…/CONTAINER/PREFIX`, or `abfss://CONTAINER@ACCOUNT.dfs…/PREFIX`.
 
-    `connection` is a connection string; without one, the identity of this process signs in.
+    `connection` is a connection string. Without one, the identity of this process signs in.
     """
 
     def __init__(self, address: str, connection: str | None) -> None:
@@ -128,7 +128,7 @@ def account_options(account: str, connection: str | None) -> dict[str, str]:
 
 
 def open_container(address: str, connection: str | None) -> tuple[Any, str]:
-    """Return a client of the container that an address names, and our prefix in it; nothing is connected yet."""
+    """Return a client of the container that an address names, and our prefix in it. Nothing is connected yet."""
     from azure.storage.blob import ContainerClient
 
     account, name, prefix = parse_address(address)

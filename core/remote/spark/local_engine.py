@@ -69,7 +69,7 @@ class LocalEngine:
         return name if (self._spark.memory / name / "group").exists() else None
 
     def state(self, job_id: str) -> JobState:
-        """Return the state of a job; a job whose processes are gone without an exit code was killed."""
+        """Return the state of a job. A job whose processes are gone without an exit code was killed."""
         folder = self._spark.memory / job_id
         group = _number_in(folder / "group")
         if group is None:

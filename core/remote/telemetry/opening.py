@@ -1,4 +1,4 @@
-"""Open telemetry when OpenTelemetry's own settings ask for it; else nothing of it is imported.
+"""Open telemetry when OpenTelemetry's own settings ask for it. Otherwise nothing of it is imported.
 
 The worker of Functions configures the SDK for Azure Monitor itself. Otherwise the standard variables of OTLP configure
 it here, by the configurator of `opentelemetry-distro`, so that every variable means what its specification says.
@@ -82,7 +82,7 @@ def _configured_signals(environ: MutableMapping[str, str]) -> "Signals | None":
     if not is_configured() and is_otlps(environ):
         _configure(environ)
     if not is_configured():
-        return None  # the worker of Functions was asked, but there is none, or it was told to send nothing
+        return None  # no worker of Functions is here, or telemetry is switched off
     return signals_of(trace.get_tracer_provider(), metrics.get_meter_provider())
 
 

@@ -1,4 +1,4 @@
-"""The spans and metrics of the app; docs/telemetry.md shows the same.
+"""The spans and metrics of the app. `docs/telemetry.md` shows the same.
 
 Names of `messaging.` and `error.` are from OpenTelemetry's semantic conventions, others begin with `hubledger.`.
 No attribute has a body, a key, an id from an event, or the text of an error.

@@ -2,7 +2,7 @@
 
 The source is "Troubleshoot transient connection errors in SQL Database", "Interval increase between retries"
 (https://learn.microsoft.com/azure/azure-sql/database/troubleshoot-common-connectivity-issues): wait 5 seconds before
-the first retry, because a shorter delay risks overwhelming the service; let the delay grow exponentially, up to 60
+the first retry, because a shorter delay risks overwhelming the service. Let the delay grow exponentially, up to 60
 seconds. After a fault of a command, the page says, wait and open a new connection before the command is sent again.
 """
 
