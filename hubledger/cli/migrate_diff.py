@@ -10,8 +10,8 @@ import typer
 
 from core.model.release import DEFAULT_TRANSFORM
 from core.store.migrations import NAME_LIMIT, migrations_of
-from core.transforms.loading import MIGRATIONS, Room, import_transform, load_aggregates, load_transform, room_of
-from hubledger.cli.ddl.migration import NextMigration, next_migration
+from core.transforms.loading import MIGRATIONS, import_transform, load_aggregates, load_transform, room_of
+from hubledger.cli.ddl.migration import next_migration
 from hubledger.cli.output import Refused, UsageFault, say, say_faults, show_table
 from hubledger.cli.try_events import named_transform
 
@@ -35,36 +35,32 @@ def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Chec
     if name is not None and (not _NAME.fullmatch(name) or len(name) > NAME_LIMIT):
         raise UsageFault(f"--name {name}: a name has 1 to {NAME_LIMIT} letters of ASCII, digits, _ and -")
     given = named_transform(transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM)
-    room = _room(given)
+    room = room_of(import_transform(given).__name__)
+    if room is None:
+        raise Refused(
+            f"{given} is in no room: a room is a package with migrations/ or aggregates/, such as apps.orders"
+        )
     row_classes = load_transform(given).row_classes
     found = next_migration(row_classes, load_aggregates(row_classes), room.folder)
-    texts = _texts(room, found, name)
-    if texts and not check:
-        _write(room.folder, texts)
-    _report(room, found, texts, check)
+    file = f"{len(migrations_of(room, 'sqlite')) + 1:04}_{name or found.name_hint}.sql"
+    texts = {f"{MIGRATIONS}/{engine}/{file}": text for engine, text in found.texts.items()}
+    if found.permissions is not None:
+        texts[PERMISSIONS] = found.permissions
+    if texts:
+        if not check:
+            _write(room.folder, texts)
+        title = f"{room.name}: missing" if check else f"{room.name}: written"
+        show_table(title, ("file", "it begins with"), _first_statements(texts))
+    if found.cannot:
+        say_faults("not made, because a person has to decide:", *(f"  {each}" for each in found.cannot))
+    elif not texts:
+        say(f"{room.name}: the migrations fit the classes; nothing to do")
+    if found.later:
+        say("", "Left for later:", *(f"  {each}" for each in found.later))
     if texts and not check:
         say("", "Next:", *_commands(given, texts))
     if found.cannot or (check and texts):
         raise typer.Exit(1)
-
-
-def _room(transform: str) -> Room:
-    module = import_transform(transform)
-    room = room_of(module.__name__)
-    if room is None:
-        raise Refused(
-            f"{transform} is in no room: a room is a package with migrations/ or aggregates/, such as apps.orders"
-        )
-    return room
-
-
-def _texts(room: Room, found: NextMigration, name: str | None) -> dict[str, str]:
-    """Return the files to write, by their path in the room."""
-    number = len(migrations_of(room, "sqlite")) + 1
-    texts = {
-        f"{MIGRATIONS}/{engine}/{number:04}_{name or found.name_hint}.sql": text for engine, text in found.texts.items()
-    }
-    return texts if found.permissions is None else {**texts, PERMISSIONS: found.permissions}
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
@@ -82,18 +78,6 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
     finally:
         for beside, _ in waiting:
             beside.unlink(missing_ok=True)
-
-
-def _report(room: Room, found: NextMigration, texts: dict[str, str], check: bool) -> None:
-    if texts:
-        title = f"{room.name}: missing" if check else f"{room.name}: written"
-        show_table(title, ("file", "it begins with"), _first_statements(texts))
-    if found.cannot:
-        say_faults("not made, because a person has to decide:", *(f"  {each}" for each in found.cannot))
-    elif not texts:
-        say(f"{room.name}: the migrations fit the classes; nothing to do")
-    if found.later:
-        say("", "Left for later:", *(f"  {each}" for each in found.later))
 
 
 def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:

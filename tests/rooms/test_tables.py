@@ -10,9 +10,8 @@ import pytest
 from core.store.migrations import migrations_of
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import Room, check_transform, load_aggregates, rooms_of
-from hubledger.cli.ddl.migration import next_migration
+from hubledger.cli.ddl.migration import next_migration, read_schema, scripts_of
 from hubledger.cli.ddl.room import rights_text
-from hubledger.cli.ddl.schema import read_schema, scripts_of
 from local.explain import rights_of_statements
 from local.trials.replay_identity import memory_connection
 from tests.rooms.found import transform_of

@@ -1,99 +1,138 @@
-"""The next migration of a room: the difference between its declared classes and what its migrations make."""
+"""The next migration of a room: the difference between its declared classes and the tables that its migrations make.
+
+Standing names are in lower case.
+"""
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from core.model.aggregates import WINDOW_START, Aggregate
-from core.model.rows import row_table
-from core.store.migrations import BREAKING, StoredColumn
+from core.model.aggregates import Aggregate
+from core.store.migrations import BREAKING, StoredColumn, load_migrations
 from core.store.sqlite.schema import misfit
-from core.transforms.loading import room_of
+from core.transforms.loading import MIGRATIONS, room_of
 from hubledger.cli.ddl.room import refuse_unfit, rights_text
-from hubledger.cli.ddl.schema import (
-    Schema,
-    SchemaTable,
-    StandingColumn,
-    WantedColumn,
-    WantedTable,
-    read_schema,
-    scripts_of,
-    wanted_tables,
-)
 from hubledger.cli.ddl.tables import (
     ENGINES,
     PREFIX,
     Engine,
+    Texts,
+    WantedColumn,
+    WantedTable,
     added_text,
     listed,
     migration_text,
     named,
-    place_index_name,
-    place_index_text,
-    retention_index_text,
-    row_table_text,
     source_index_text,
-    staged_text,
-    type_of,
+    table_of,
+    tables_of_level,
 )
 
-_BEGINS = r"[(,]\s*(?:--.*\n\s*)*"  # a column in a CREATE TABLE, after the comments of the one before
-_COMPUTED = re.compile(r"\bAS\s*\(", re.IGNORECASE)
+_NAMES = "SELECT lower(name) FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+_MADE = "SELECT sql FROM sqlite_master WHERE type = ? AND lower(tbl_name) = ? AND sql IS NOT NULL ORDER BY name"
+_HINDERS = "SELECT name FROM sqlite_master WHERE type = 'view' OR (type = 'trigger' AND lower(tbl_name) = ?)"
+_COLUMNS = "SELECT lower(name), type, [notnull], dflt_value, pk, hidden FROM pragma_table_xinfo(?)"
 
 
-def copied_text(name: str, standing: SchemaTable, wider: Mapping[str, StandingColumn]) -> str | None:
-    """Return the statements that copy a table, or None where a copy could lose a part of it."""
-    made, found = re.subn(rf"^(CREATE TABLE\s+){_either(name)}(?=\s*\()", rf"\g<1>{name}_wider", standing.text)
-    for column, new in wider.items():
-        definition = f"{new.type}{' NOT NULL' if new.is_required else ''}"
-        written = rf"({_BEGINS}{_either(column)}\s+)\w+(?:\s+NOT\s+NULL)?(?=\s*[,)])"
-        made, count = re.subn(written, rf"\g<1>{definition}", made, flags=re.IGNORECASE)
-        found = min(found, count) if count < 2 else 0
-    if not found or _COMPUTED.search(made):
-        return None
-    columns = listed(tuple(standing.columns))
-    chosen = ", ".join(map(named, standing.columns))
-    return "\n".join(
-        [
-            f"{made};\n",
-            f"INSERT INTO {name}_wider {columns}\nSELECT {chosen}\n  FROM {name};\n",
-            f"DROP TABLE {name};\n",
-            f"ALTER TABLE {name}_wider RENAME TO {name};",
-            *(f"\n{index};" for index in standing.indexes),
-        ]
-    )
+class StandingColumn(NamedTuple):
+    """A column of a table. `fills_itself`: it is computed or has a default, so that no row has to name it."""
+
+    type: str
+    is_required: bool
+    fills_itself: bool = False
 
 
-def _either(name: str) -> str:
-    """Return the pattern of a name, which may be in brackets or in quotes."""
-    return rf'[\["]?{re.escape(name)}[\]"]?'
+class SchemaTable(NamedTuple):
+    """A table with its columns by name, the names of its key, and the statements that made it.
+
+    Without a `text` it cannot be copied.
+    """
+
+    columns: Mapping[str, StandingColumn]
+    key: tuple[str, ...]
+    text: str
+    indexes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables by name, the names of indexes, and the scripts that SQLite refuses.
+
+    `unclear` has every word of those scripts: a table with such a name is not compared.
+    """
+
+    tables: Mapping[str, SchemaTable]
+    indexes: frozenset[str]
+    unread: tuple[str, ...] = ()
+    unclear: frozenset[str] = frozenset()
+
+    def lacks(self, name: str) -> bool:
+        """Return True when no script makes a table or an index of this name."""
+        return name.lower() not in self.tables.keys() | self.indexes | self.unclear
+
+
+def scripts_of(room_folder: Path) -> list[Path]:
+    """Return the migrations of a room for SQLite in their order; none for a room that has none yet."""
+    return sorted((room_folder / MIGRATIONS / "sqlite").glob("*.sql"))
+
+
+def read_schema(scripts: Sequence[Path]) -> Schema:
+    """Return what scripts make beside our own tables on SQLite, which runs them in memory."""
+    unread, unclear = list[str](), set[str]()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for ours in load_migrations("sqlite"):
+            connection.executescript(ours.text)
+        before = {name for (name,) in connection.execute(_NAMES, ["table"])}
+        for path in scripts:
+            text = path.read_text(encoding="utf-8-sig")
+            try:
+                connection.executescript(text)
+            except sqlite3.Error as error:
+                unread.append(f"sqlite/{path.name}: SQLite refuses it: {error}; mend it, or compare by hand")
+                unclear.update(re.findall(r"\w+", text.lower()))
+        names, indexes = ({name for (name,) in connection.execute(_NAMES, [kind])} for kind in ("table", "index"))
+        tables = {name: _table(connection, name) for name in names - before}
+    return Schema(tables, frozenset(indexes), tuple(unread), frozenset(unclear))
+
+
+def _table(connection: sqlite3.Connection, name: str) -> SchemaTable:
+    found = connection.execute(_COLUMNS, [name]).fetchall()
+    key = sorted((place, column) for column, _, _, _, place, _ in found if place)
+    columns = {
+        column: StandingColumn(kind.upper(), bool(required or place), default is not None or bool(hidden))
+        for column, kind, required, default, place, hidden in found
+    }
+    indexes = tuple(sql for (sql,) in connection.execute(_MADE, ["index", name]))
+    hinders = connection.execute(_HINDERS, [name]).fetchall()  # a copy loses its triggers, and breaks views
+    ((text,),) = [("",)] if hinders else connection.execute(_MADE, ["table", name]).fetchall()
+    return SchemaTable(columns, tuple(column for _, column in key), text, indexes)
 
 
 _WHOLE = ("INTEGER", "INT", "BIGINT")
 _LATER = "deploy, and then drop it by a later migration whose name begins with breaking_"
 _BY_HAND = "write the migration by hand"
-MAKES, CHANGES = 1, 2  # the places of changes in a migration: what changes a table locks it
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """A statement of the next migration for each engine, and what it is about. `widens`: its columns take more."""
+class SchemaChange(NamedTuple):
+    """A statement of the next migration for each engine, and what it is about.
+
+    `alters`: it locks its table, so it comes last. `widens`: its columns take more. SQLite copies such a table, and
+    its indexes with it, so there it comes first.
+    """
 
     about: str
-    texts: Mapping[Engine, str]
-    place: int = MAKES
+    texts: Texts
+    alters: bool = False
     widens: bool = False
 
-    def rank(self, engine: Engine) -> int:
-        """Return the place in the migration of an engine: the indexes of a table that SQLite copies come with it."""
-        return 0 if self.widens and engine == "sqlite" else self.place
 
-
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(NamedTuple):
     """A column that a later migration may drop, or that rounds what stands in it."""
 
     text: str
@@ -102,51 +141,55 @@ class Leftover:
 Found = SchemaChange | Leftover | str  # what is made, what is left for later, or the reason why a person writes it
 
 
-def compare_table(wanted: WantedTable, standing: SchemaTable) -> Iterator[Found]:
+def _compared(wanted: WantedTable, standing: SchemaTable) -> Iterator[Found]:
     """Yield the differences of a table from the one that its class wants."""
-    wider = dict(_wider(wanted, standing))
+    fields = {each.name.lower(): each for each in wanted.columns}
+    undeclared = [name for name, there in standing.columns.items() if name not in fields and not there.fills_itself]
+    wider = dict(_wider(fields, standing, undeclared))
     if wider:
-        yield from _widened(wanted, standing, wider)
+        yield from _widened(wanted, fields, standing, wider)
     columns = {**standing.columns, **wider}
-    for each in wanted.columns:
-        there = columns.get(each.name.lower())
+    for name, each in fields.items():
+        who, there = f"{wanted.who}.{each.name}", columns.get(name)
         if there is None:
-            yield _added(wanted, each)
-        else:
-            yield from _compare_column(wanted, each, there)
-    yield from (
-        f"{wanted.who}: the table {wanted.name} has no column {name}, which the store fills: {_BY_HAND}"
-        for name in wanted.of_store
-        if name not in columns
-    )
-    yield from (
-        Leftover(f"{wanted.who} has no field {name}, but {wanted.name} has the column: older code writes it; {_LATER}")
-        for name in _undeclared_columns(wanted, standing)
-    )
+            yield _added(wanted, each, who)
+            continue
+        if each.ours:
+            continue
+        if each.is_required and not there.is_required:
+            yield f"{who} is never None, but its column takes NULL: fill the rows without a value, and {_BY_HAND}"
+        fault = misfit(StoredColumn("", each.name, there.type, 0, 0, None), each.kind, each.name in wanted.key)
+        if fault is not None:
+            yield f"{who} changed: its column {fault}: add a field of the new type, or {_BY_HAND}"
+    for name in undeclared:
+        yield Leftover(
+            f"{wanted.who} has no field {name}, but {wanted.name} has the column: older code writes it; {_LATER}"
+        )
     if [name.lower() for name in wanted.key] != list(standing.key):
         now, then = ", ".join(wanted.key), ", ".join(standing.key) or "nothing"
         yield f"{wanted.who}: the key of {wanted.name} is ({now}), and was ({then}): copy the rows by hand"
 
 
-def _wider(wanted: WantedTable, standing: SchemaTable) -> Iterator[tuple[str, StandingColumn]]:
+def _wider(
+    fields: Mapping[str, WantedColumn], standing: SchemaTable, undeclared: Sequence[str]
+) -> Iterator[tuple[str, StandingColumn]]:
     """Yield the columns that have to take more than they do: a number with a fraction, or no value."""
-    fields = {each.name.lower(): each for each in wanted.columns}
-    undeclared = set(_undeclared_columns(wanted, standing))
     for name, there in standing.columns.items():
         each, column = fields.get(name), there
         if name in standing.key:
             continue
         if each is not None and each.kind in (float, Decimal) and there.type in _WHOLE:
-            column = replace(column, type=type_of(each.kind, "sqlite"))
+            column = column._replace(type=each.type("sqlite"))
         if name in undeclared or (each is not None and not each.is_required):
-            column = replace(column, is_required=False)
+            column = column._replace(is_required=False)
         if column != there:
             yield name, column
 
 
-def _widened(wanted: WantedTable, standing: SchemaTable, wider: Mapping[str, StandingColumn]) -> Iterator[Found]:
+def _widened(
+    wanted: WantedTable, fields: Mapping[str, WantedColumn], standing: SchemaTable, wider: Mapping[str, StandingColumn]
+) -> Iterator[Found]:
     """Yield the change that gives a table its wider columns, or the reason of each field why it cannot be copied."""
-    about = ", ".join(f"{wanted.name}.{name}" for name in wider)
     text = copied_text(wanted.name, standing, wider)
     if text is None:
         yield from (
@@ -155,28 +198,21 @@ def _widened(wanted: WantedTable, standing: SchemaTable, wider: Mapping[str, Sta
             for name in wider
         )
         return
-    yield from (
-        Leftover(
-            f"{wanted.who}.{name} becomes a float, which rounds stored whole numbers beyond 2^53: Decimal keeps them"
-        )
-        for name, column in wider.items()
-        if column.type == type_of(float, "sqlite") != standing.columns[name].type
-    )
-    texts: Mapping[Engine, str] = {"sqlite": text, "sqlserver": _altered(wanted, wider)}
-    yield SchemaChange(about, texts, CHANGES, widens=True)
-
-
-def _altered(wanted: WantedTable, wider: Mapping[str, StandingColumn]) -> str:
-    """Return the T-SQL that widens columns. The server itself knows the type of a column that no field has."""
-    table, fields = f"{PREFIX['sqlserver']}{wanted.name}", {each.name.lower(): each for each in wanted.columns}
+    for name, column in wider.items():
+        if column.type == "REAL" != standing.columns[name].type:
+            yield Leftover(
+                f"{wanted.who}.{name} becomes a float, which rounds stored whole numbers beyond 2^53: Decimal keeps"
+                " them"
+            )
+    table = f"{PREFIX['sqlserver']}{wanted.name}"
     lines = [
-        f"ALTER TABLE {table} ALTER COLUMN {named(each.name)} {type_of(each.kind, 'sqlserver', each.text)}"
+        f"ALTER TABLE {table} ALTER COLUMN {named(fields[name].name)} {fields[name].type('sqlserver')}"
         f"{' NOT NULL' if column.is_required else ' NULL'};"
         for name, column in wider.items()
-        if (each := fields.get(name)) is not None
+        if name in fields
     ]
     if removed := [f"[{name}]" for name in wider if name not in fields]:
-        lines += [
+        lines += [  # the server itself knows the type of a column that no field has
             f"DECLARE @wider_{wanted.name} nvarchar(max) = (",
             "    SELECT STRING_AGG(CONVERT(nvarchar(max), CONCAT(",
             f"        N'ALTER TABLE {table} ALTER COLUMN ', QUOTENAME(name), N' ', system_type_name,",
@@ -185,42 +221,53 @@ def _altered(wanted: WantedTable, wider: Mapping[str, StandingColumn]) -> str:
             f"        N'SELECT {', '.join(removed)} FROM {table}', NULL, 0));",
             f"EXEC(@wider_{wanted.name});",
         ]
-    return "\n".join(lines)
+    about = ", ".join(f"{wanted.name}.{name}" for name in wider)
+    yield SchemaChange(about, {"sqlite": text, "sqlserver": "\n".join(lines)}, alters=True, widens=True)
 
 
-def _added(wanted: WantedTable, each: WantedColumn) -> Found:
-    who = f"{wanted.who}.{each.name}"
+def copied_text(name: str, standing: SchemaTable, wider: Mapping[str, StandingColumn]) -> str | None:
+    """Return the statements that copy a table, or None where a copy could lose a part of it."""
+
+    def either(word: str) -> str:  # in brackets, in quotes, or plain
+        return rf'[\["]?{re.escape(word)}[\]"]?'
+
+    made, found = re.subn(rf"^(CREATE TABLE\s+){either(name)}(?=\s*\()", rf"\g<1>{name}_wider", standing.text)
+    for column, new in wider.items():
+        definition = f"{new.type}{' NOT NULL' if new.is_required else ''}"
+        begins = r"[(,]\s*(?:--.*\n\s*)*"  # a column in a CREATE TABLE, after the comments of the one before
+        written = rf"({begins}{either(column)}\s+)\w+(?:\s+NOT\s+NULL)?(?=\s*[,)])"
+        made, count = re.subn(written, rf"\g<1>{definition}", made, flags=re.IGNORECASE)
+        found = min(found, count) if count < 2 else 0
+    if not found or re.search(r"\bAS\s*\(", made, re.IGNORECASE):  # a computed column
+        return None
+    columns = tuple(standing.columns)
+    parts = [
+        f"{made};\n",
+        f"INSERT INTO {name}_wider {listed(columns)}\nSELECT {', '.join(map(named, columns))}\n  FROM {name};\n",
+        f"DROP TABLE {name};\n",
+        f"ALTER TABLE {name}_wider RENAME TO {name};",
+    ]
+    return "\n".join([*parts, *(f"\n{index};" for index in standing.indexes)])
+
+
+def _added(wanted: WantedTable, each: WantedColumn, who: str) -> Found:
+    if each.ours:
+        return f"{wanted.who}: the table {wanted.name} has no column {each.name}, which the store fills: {_BY_HAND}"
     if not wanted.of_rows:
         return f"{who} is new, and stored windows lack its values: declare a new aggregate"
     if each.name in wanted.key:
         return f"{who} is new in the key of {wanted.name}: copy the rows to a new table, and {_BY_HAND}"
     if each.is_required:
         return f"{who} is new and never None, but existing rows have no value: allow None, or {_BY_HAND}"
-    adds: Mapping[Engine, str] = {"sqlite": "ADD COLUMN", "sqlserver": "ADD"}
-    texts = {
-        engine: f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)}"
-        f" {type_of(each.kind, engine, each.text)};"
+    adds: Texts = {"sqlite": "ADD COLUMN", "sqlserver": "ADD"}
+    texts: Texts = {
+        engine: f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)} {each.type(engine)};"
         for engine, add in adds.items()
     }
-    return SchemaChange(f"{wanted.name}.{each.name}", texts, CHANGES)
+    return SchemaChange(f"{wanted.name}.{each.name}", texts, alters=True)
 
 
-def _compare_column(wanted: WantedTable, each: WantedColumn, there: StandingColumn) -> Iterator[Found]:
-    who = f"{wanted.who}.{each.name}"
-    if each.is_required and not there.is_required:
-        yield f"{who} is never None, but its column takes NULL: fill the rows without a value, and {_BY_HAND}"
-    fault = misfit(StoredColumn("", each.name, there.type, 0, 0, None), each.kind, each.name in wanted.key)
-    if fault is not None:
-        yield f"{who} changed: its column {fault}: add a field of the new type, or {_BY_HAND}"
-
-
-def _undeclared_columns(wanted: WantedTable, standing: SchemaTable) -> list[str]:
-    """Return the columns that no field has, and that do not fill themselves."""
-    names = {*(each.name.lower() for each in wanted.columns), *wanted.of_store}
-    return [name for name, column in standing.columns.items() if name not in names and not column.fills_itself]
-
-
-_OURS = (  # the columns that the store fills, of the tables of rows and of aggregates
+_FILLED = (  # the columns that the store fills, of the tables of rows and of aggregates
     {"stream_id", "partition_id", "sequence_number", "commit_number"}, {"run_number", "slice"}, {"staging_id", "slice"},
 )  # fmt: skip
 _YOURS = "-- Lines that no declared class needs: written by hand, or of a class that was removed.\n"
@@ -234,17 +281,11 @@ class NextMigration:
     migration may drop; `permissions` is the new text of permissions.sql, None when the file grants everything already.
     """
 
-    texts: Mapping[Engine, str]
+    texts: Texts
     cannot: tuple[str, ...]
     later: tuple[str, ...]
     permissions: str | None
     name_hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class _RoomTables:
-    row_classes: tuple[type, ...]
-    aggregates: tuple[Aggregate, ...]
 
 
 def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> NextMigration:
@@ -252,120 +293,78 @@ def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate],
 
     Raises InvalidTransform for classes of which no table can be made.
     """
-    room = _own(row_classes, aggregates, room_folder)
-    refuse_unfit(room.row_classes, room.aggregates)
-    scripts = scripts_of(room_folder)
-    found = _differences(room, read_schema(scripts))
-    cannot = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
-    later = tuple(dict.fromkeys(one.text for one in found if isinstance(one, Leftover)))
-    changes = [one for one in found if isinstance(one, SchemaChange)]
-    abouts = [one.about for one in changes]
-    texts = {engine: _text(abouts, changes, engine) for engine in ENGINES} if changes else {}
-    verb = "widen" if all(one.widens for one in changes) else "add"
-    hint = _hint(f"{verb} {' and '.join(abouts[:2])}" if scripts else room_folder.resolve().name)
-    return NextMigration(texts, cannot, later, _new_permissions(room, room_folder), hint)
 
-
-def _own(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> _RoomTables:
     def is_here(one: type) -> bool:
         room = room_of(one.__module__)
         return room is None or room.folder.resolve() == room_folder.resolve()
 
-    return _RoomTables(tuple(filter(is_here, row_classes)), tuple(one for one in aggregates if is_here(one.of)))
+    rows, sums = list(filter(is_here, row_classes)), [one for one in aggregates if is_here(one.of)]
+    refuse_unfit(rows, sums)
+    scripts = scripts_of(room_folder)
+    found = list(_differences([table_of(each) for each in rows], sums, read_schema(scripts)))
+    cannot = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
+    later = tuple(dict.fromkeys(one.text for one in found if isinstance(one, Leftover)))
+    changes = [one for one in found if isinstance(one, SchemaChange)]
+    abouts, texts = [one.about for one in changes], {}
+    for engine in ENGINES if changes else ():
+        ordered = sorted(changes, key=lambda one: (not (one.widens and engine == "sqlite"), one.alters))
+        heading = f"-- Made from the declared classes: {', '.join(abouts)}.\n"
+        texts[engine] = "\n".join([heading, *(one.texts[engine].rstrip() + "\n" for one in ordered)])
+    verb = "widen" if all(one.widens for one in changes) else "add"
+    words = f"{verb} {' and '.join(abouts[:2])}" if scripts else room_folder.resolve().name
+    hint = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")[:60] or "room"
+    hint = f"add_{hint}" if hint.startswith(BREAKING) else hint
+    return NextMigration(texts, cannot, later, _new_permissions(rights_text(rows, sums), room_folder), hint)
 
 
-def _differences(room: _RoomTables, standing: Schema) -> list[Found]:
-    wanted = wanted_tables(room.row_classes, room.aggregates)
-    return [
-        *standing.unread,
-        *_missing_tables(room, standing),
-        *_missing_indexes(room, standing),
-        *_compared(wanted, standing),
-        *_undeclared(wanted, standing),
-    ]
-
-
-def _made(about: str, text_of: Callable[[Engine], str]) -> SchemaChange:
-    return SchemaChange(about, {engine: text_of(engine) for engine in ENGINES})
-
-
-def _missing_tables(room: _RoomTables, standing: Schema) -> Iterator[Found]:
-    for each in room.row_classes:
-        if _lacks(standing, (name := row_table(each).name)):
-            yield _made(name, partial(row_table_text, each))
-    for one in room.aggregates:
-        missing = [level.name for level in one.levels if _lacks(standing, level.name)]
-        if len(missing) == len(one.levels):
-            yield _made(one.name, partial(migration_text, one))
-        elif one.name in missing:
-            yield f"{one.of.__name__}: {one.name} has no table, but its rollups have: write the migration by hand"
-        elif missing:
-            names = [name.removeprefix(f"{one.name}_") for name in missing]
-            yield _made(missing[0], partial(added_text, one, names=names))
-        for level in one.levels:
-            if level.name not in missing and _lacks(standing, level.staged):
-                yield _made(level.staged, partial(staged_text, level))
-
-
-def _missing_indexes(room: _RoomTables, standing: Schema) -> Iterator[SchemaChange]:
-    """Yield the indexes that standing tables lack: those of states by place, and those of aggregates."""
-    for each in room.row_classes:
-        table = row_table(each)
-        if table.key and table.name.lower() in standing.tables and _lacks_index(standing, place_index_name(each)):
-            yield _made(place_index_name(each), partial(place_index_text, each))
-    for one in room.aggregates:
-        if one.name.lower() not in standing.tables:
-            continue
-        if _lacks_index(standing, name := f"ix_{one.name}_source"):
+def _differences(rows: Sequence[WantedTable], aggregates: Sequence[Aggregate], standing: Schema) -> Iterator[Found]:
+    yield from standing.unread
+    levels = [tables_of_level(level) for one in aggregates for level in one.levels]
+    for table in rows:
+        if standing.lacks(table.name):
+            yield _made(table.name, table.text)
+    for one in aggregates:
+        yield from _missing_levels(one, standing)
+    for table in (*rows, *(level for level, _ in levels)):
+        for name, texts in table.indexes.items() if table.name.lower() in standing.tables else ():
+            if standing.lacks(name):
+                yield SchemaChange(name, texts)
+    for one in aggregates:
+        if one.name.lower() in standing.tables and standing.lacks(name := f"ix_{one.name}_source"):
             yield _made(name, partial(source_index_text, one))
-        for level in one.levels:
-            name = f"ix_{level.name}_{WINDOW_START}"
-            if level.keep is not None and level.name.lower() in standing.tables and _lacks_index(standing, name):
-                yield _made(name, partial(retention_index_text, level, is_standing=True))
-
-
-def _compared(wanted: Mapping[str, WantedTable], standing: Schema) -> Iterator[Found]:
+    wanted = {table.name.lower(): table for table in (*rows, *(table for pair in levels for table in pair))}
     for name, table in wanted.items():
         if name in standing.tables and name not in standing.unclear:
-            yield from compare_table(table, standing.tables[name])
-
-
-def _undeclared(wanted: Mapping[str, WantedTable], standing: Schema) -> Iterator[str]:
-    """Yield the tables of rows and windows that no class has; other tables are not ours to judge."""
+            yield from _compared(table, standing.tables[name])
     for name in sorted(standing.tables.keys() - wanted.keys() - standing.unclear):
-        if _is_ours(standing.tables[name]):
+        if any(names <= standing.tables[name].columns.keys() for names in _FILLED):  # others are not ours to judge
             yield (
                 f"no class has the table {name}: a replay may still retract its rows, so keep the class until then;"
                 " drop the table by a later migration whose name begins with breaking_"
             )
 
 
-def _is_ours(table: SchemaTable) -> bool:
-    return any(names <= table.columns.keys() for names in _OURS)
+def _made(about: str, text_of: Callable[[Engine], str]) -> SchemaChange:
+    return SchemaChange(about, {engine: text_of(engine) for engine in ENGINES})
 
 
-def _lacks(standing: Schema, table: str) -> bool:
-    return table.lower() not in standing.tables.keys() | standing.unclear
+def _missing_levels(one: Aggregate, standing: Schema) -> Iterator[Found]:
+    missing = [level.name for level in one.levels if standing.lacks(level.name)]
+    if len(missing) == len(one.levels):
+        yield _made(one.name, partial(migration_text, one))
+    elif one.name in missing:
+        yield f"{one.of.__name__}: {one.name} has no table, but its rollups have: {_BY_HAND}"
+    elif missing:
+        names = [name.removeprefix(f"{one.name}_") for name in missing]
+        yield _made(missing[0], partial(added_text, one, names=names))
+    for level in one.levels:
+        if level.name not in missing and standing.lacks(level.staged):
+            yield _made(level.staged, tables_of_level(level)[1].text)
 
 
-def _lacks_index(standing: Schema, name: str) -> bool:
-    return name.lower() not in standing.indexes | standing.unclear
-
-
-def _text(abouts: Sequence[str], changes: Sequence[SchemaChange], engine: Engine) -> str:
-    heading = f"-- Made from the declared classes: {', '.join(abouts)}.\n"
-    ordered = sorted(changes, key=lambda one: one.rank(engine))
-    return "\n".join([heading, *(one.texts[engine].rstrip() + "\n" for one in ordered)])
-
-
-def _hint(words: str) -> str:
-    name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")[:60] or "room"
-    return f"add_{name}" if name.startswith(BREAKING) else name
-
-
-def _new_permissions(room: _RoomTables, folder: Path) -> str | None:
+def _new_permissions(wanted: str, folder: Path) -> str | None:
     """Return the rights of the room, and after them the lines of its file that no class needs."""
-    path, wanted = folder / "permissions.sql", rights_text(room.row_classes, room.aggregates)
+    path = folder / "permissions.sql"
     there = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     lines = wanted.splitlines()
     if {line for line in lines if line.startswith("GRANT")} <= {line.strip() for line in there.splitlines()}:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
 from core.model.rows import RowTable, Text, row_table, texts_of
-from hubledger.cli.ddl.tables import Engine, migration_text, row_table_text
+from hubledger.cli.ddl.tables import Engine, migration_text, table_of
 
 _APP, _JOB = "hubledger_app", "hubledger_job"
 _HEADING = """\
@@ -20,8 +20,8 @@ def room_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate], engi
     Raises InvalidTransform with every class that has no table of its own, or whose key has no length.
     """
     refuse_unfit(row_classes, aggregates)
-    tables = [row_table_text(each, engine) for each in row_classes]
-    return "\n".join([*tables, *(migration_text(one, engine) for one in aggregates)])
+    rows = [table_of(each).text(engine) for each in row_classes]
+    return "\n".join([*rows, *(migration_text(one, engine) for one in aggregates)])
 
 
 def refuse_unfit(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) -> None:
@@ -29,7 +29,7 @@ def refuse_unfit(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) -
     faults = [*_shared(row_classes, aggregates), *_endless(aggregates)]
     for each in row_classes:
         try:
-            row_table_text(each, "sqlserver")
+            table_of(each)
         except InvalidTransform as fault:
             faults += fault.faults
     if faults:

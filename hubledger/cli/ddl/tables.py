@@ -1,22 +1,24 @@
-"""The tables of row classes and aggregates in both dialects: types, columns, keys, levels, staging and indexes."""
+"""The tables that row classes and aggregates want, in both dialects: types, columns, keys, levels and indexes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from core.errors import InvalidTransform
-from core.model.aggregates import WINDOW_START, Aggregate, KeyColumn, Measure
-from core.model.rows import COLUMN_TYPES, KEY_BYTES, PLACE, STATE_LINEAGE, Text, bytes_in_key, row_table, texts_of
+from core.model.aggregates import WINDOW_START, Aggregate
+from core.model.rows import COLUMN_TYPES, KEY_BYTES, PLACE, Text, bytes_in_key, row_table, texts_of
 from core.store.columns import fields_of, quoted, types_of
 from core.transforms.contract import is_plain
 
 Engine = Literal["sqlite", "sqlserver"]
+Texts = Mapping[Engine, str]
 ENGINES: tuple[Engine, ...] = ("sqlite", "sqlserver")
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
-PREFIX: Mapping[Engine, str] = {"sqlite": "", "sqlserver": "hubledger."}
-KINDS: Mapping[Engine, Mapping[type, str]] = {
+PREFIX: Texts = {"sqlite": "", "sqlserver": "hubledger."}
+_KINDS: Mapping[Engine, Mapping[type, str]] = {
     "sqlite": {
         str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", Decimal: "TEXT", datetime: "TEXT", date: "TEXT",
     },
@@ -26,12 +28,66 @@ KINDS: Mapping[Engine, Mapping[type, str]] = {
 }  # fmt: skip
 
 
-def type_of(kind: type, engine: Engine, text: Text | None = None) -> str:
-    """Return the type of a column; a text without a length has no limit, and no index can hold it."""
-    if engine == "sqlite" or kind is not str:
-        return KINDS[engine][kind]
-    letters = "varchar" if text is not None and text.ascii else "nvarchar"
-    return f"{letters}({'max' if text is None else text.length}) {BY_CODE_POINT}"
+@dataclass(frozen=True, slots=True)
+class WantedColumn:
+    """A column: the type of its values beside None, and the length of a text. A text without one has no limit, and no
+    index can hold it. `ours`: the store or a job fills it. `narrow`: its type in T-SQL where that is a shorter one.
+    """
+
+    name: str
+    kind: type
+    is_required: bool = True
+    text: Text | None = None
+    ours: bool = False
+    narrow: str = ""
+
+    def type(self, engine: Engine) -> str:
+        """Return the type of the column as a table declares it."""
+        if engine == "sqlite" or self.kind is not str:
+            return (engine == "sqlserver" and self.narrow) or _KINDS[engine][self.kind]
+        letters = "varchar" if self.text is not None and self.text.ascii else "nvarchar"
+        return f"{letters}({'max' if self.text is None else self.text.length}) {BY_CODE_POINT}"
+
+
+_OURS = {
+    each.name: replace(each, ours=True)
+    for each in (
+        WantedColumn("stream_id", int, narrow="int"), WantedColumn("partition_id", str, text=Text(40, ascii=True)),
+        WantedColumn("sequence_number", int), WantedColumn("ordinal", int, narrow="smallint"),
+        WantedColumn("commit_number", int), WantedColumn("staging_id", str, text=Text(80, ascii=True)),
+        WantedColumn("slice", int, narrow="int"), WantedColumn("run_id", str, text=Text(40, ascii=True)),
+        WantedColumn("run_number", int), WantedColumn("is_whole", bool),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTable:
+    """A table of the class `who`, with the options of the table and of its key in T-SQL, and its indexes by name.
+
+    `of_rows`: a table of rows can get columns. The windows of an aggregate lack the values of a new one.
+    """
+
+    name: str
+    who: str
+    columns: tuple[WantedColumn, ...]
+    key: tuple[str, ...]
+    of_rows: bool = False
+    option: str = ""
+    key_option: str = ""
+    indexes: Mapping[str, Texts] = field(default_factory=dict)
+
+    def text(self, engine: Engine) -> str:
+        """Return the statements that create the table and its indexes."""
+        width, is_server = max(len(named(each.name)) for each in self.columns), engine == "sqlserver"
+        lines = [
+            f"    {named(each.name):<{width}} {each.type(engine)}{' NOT NULL' if each.is_required else ''},\n"
+            for each in self.columns
+        ]
+        key = f"    CONSTRAINT pk_{self.name} PRIMARY KEY {listed(self.key)}{self.key_option if is_server else ''}\n"
+        end = f"){self.option};" if is_server else ") STRICT, WITHOUT ROWID;"
+        made = f"CREATE TABLE {PREFIX[engine]}{self.name} (\n{''.join(lines)}{key}{end}\n"
+        return "\n".join([made, *(f"{texts[engine]}\n" for texts in self.indexes.values())])
 
 
 def named(name: str) -> str:
@@ -39,173 +95,82 @@ def named(name: str) -> str:
     return name if is_plain(name) else quoted(name)
 
 
-def listed(names: tuple[str, ...]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return the names of columns in round brackets."""
     return f"({', '.join(map(named, names))})"
 
 
-_LINEAGE: Mapping[Engine, Mapping[str, str]] = {
-    "sqlite": {
-        "stream_id": "INTEGER", "partition_id": "TEXT", "sequence_number": "INTEGER", "ordinal": "INTEGER",
-        "commit_number": "INTEGER",
-    },
-    "sqlserver": {
-        "stream_id": "int", "partition_id": type_of(str, "sqlserver", Text(40, ascii=True)),
-        "sequence_number": "bigint", "ordinal": "smallint", "commit_number": "bigint",
-    },
-}  # fmt: skip
-
-
-def row_table_text(row_class: type, engine: Engine) -> str:
-    """Return the statement that creates the table of a row class, and for a state that of its index by place.
+def table_of(row_class: type) -> WantedTable:
+    """Return the table of a row class.
 
     Raises InvalidTransform for a state whose key SQL Server cannot hold, on both engines: a room has one form.
     """
-    if faults := list(_faults_of_key(row_class)):
+    table, texts = row_table(row_class), texts_of(row_class)
+    own = {
+        name: WantedColumn(name, kind, type(None) not in types_of(hint), texts.get(name))
+        for name, hint in fields_of(row_class)
+        for kind in [next(each for each in COLUMN_TYPES if each in types_of(hint))]
+    }
+    if faults := list(_faults_of_key(row_class.__name__, [own[name] for name in table.key])):
         raise InvalidTransform(*faults)
-    table = row_table(row_class)
-    lineage = STATE_LINEAGE if table.key else (*PLACE, "commit_number")
-    of_store = [(name, f"{_LINEAGE[engine][name]} NOT NULL") for name in lineage]
-    of_class = [(named(name), column_text(row_class, name, engine)) for name in table.columns]
-    columns = [*of_class, *of_store] if table.key else [*of_store, *of_class]
-    width = max(len(name) for name, _ in columns)
-    lines = "".join(f"    {name:<{width}} {text},\n" for name, text in columns)
-    key = f"    CONSTRAINT pk_{table.name} PRIMARY KEY {listed(table.unique_by)}\n"
-    index = f"\n{place_index_text(row_class, engine)}" if table.key else ""
-    return f"CREATE TABLE {PREFIX[engine]}{table.name} (\n{lines}{key}{_end(engine, is_state=bool(table.key))}\n{index}"
+    if not table.key:
+        columns = (*(_OURS[name] for name in (*PLACE, "commit_number")), *own.values())
+        return WantedTable(table.name, row_class.__name__, columns, PLACE, True, " WITH (DATA_COMPRESSION = PAGE)")
+    # An audit and a replay read a range of places, and the key of a state does not have its place.
+    index, place = f"ix_{table.name}_place", ", ".join(PLACE[:3])
+    texts_of_index: Texts = {
+        "sqlite": f"CREATE INDEX {index}\n    ON {table.name} ({place}, commit_number);",
+        "sqlserver": f"CREATE INDEX {index}\n    ON hubledger.{table.name} ({place}) INCLUDE (commit_number)"
+        " WITH (ONLINE = ON);",
+    }
+    columns = (*own.values(), *(_OURS[name] for name in table.lineage))
+    return WantedTable(table.name, row_class.__name__, columns, table.key, True, indexes={index: texts_of_index})
 
 
-def place_index_name(row_class: type) -> str:
-    """Return the name of the index of a table of states by place."""
-    return f"ix_{row_table(row_class).name}_place"
-
-
-def place_index_text(row_class: type, engine: Engine) -> str:
-    """Return the statement that creates the index of a table of states by the place of the event that wrote each.
-
-    The key of the table does not have the place, so an audit and a replay would read the whole table for a range.
-    """
-    held = ") INCLUDE (commit_number) WITH (ONLINE = ON)" if engine == "sqlserver" else ", commit_number)"
-    on = f"{PREFIX[engine]}{row_table(row_class).name} ({', '.join(PLACE[:3])}{held}"
-    return f"CREATE INDEX {place_index_name(row_class)}\n    ON {on};\n"
-
-
-def column_text(row_class: type, name: str, engine: Engine) -> str:
-    """Return the type of the column of a field, with NOT NULL if the field is never None."""
-    hint = dict(fields_of(row_class))[name]
-    written = type_of(kind_of(hint), engine, texts_of(row_class).get(name))
-    return written if type(None) in types_of(hint) else f"{written} NOT NULL"
-
-
-def _end(engine: Engine, *, is_state: bool) -> str:
-    if engine == "sqlite":
-        return ") STRICT, WITHOUT ROWID;"
-    return ");" if is_state else ") WITH (DATA_COMPRESSION = PAGE);"
-
-
-def kind_of(hint: Any) -> type:
-    """Return the type of the values of a column, beside None."""
-    return next(kind for kind in COLUMN_TYPES if kind in types_of(hint))
-
-
-def _faults_of_key(row_class: type) -> Iterator[str]:
+def _faults_of_key(who: str, key: Sequence[WantedColumn]) -> Iterator[str]:
     """Yield the texts of the key that have no length; then the key if it may be too long."""
-    texts, hints = texts_of(row_class), dict(fields_of(row_class))
-    kinds = {name: kind_of(hints[name]) for name in row_table(row_class).key}
-    endless = [name for name, kind in kinds.items() if kind is str and name not in texts]
+    endless = [each.name for each in key if each.kind is str and each.text is None]
     for name in endless:
         yield (
-            f"{row_class.__name__}.{name} is in the key and has no length: write {name}: Annotated[str, Text(40)], or a"
+            f"{who}.{name} is in the key and has no length: write {name}: Annotated[str, Text(40)], or a"
             f" different length, because a key of SQL Server has at most {KEY_BYTES} bytes"
         )
-    if endless:
-        return
-    size = sum(bytes_in_key(kind, texts.get(name)) for name, kind in kinds.items())
+    size = 0 if endless else sum(bytes_in_key(each.kind, each.text) for each in key)
     if size > KEY_BYTES:
         yield (
-            f"{row_class.__name__}: its key has up to {size} bytes, and a key of SQL Server has at most {KEY_BYTES}:"
+            f"{who}: its key has up to {size} bytes, and a key of SQL Server has at most {KEY_BYTES}:"
             " shorten its texts, which take two bytes a character, or one with ascii=True"
         )
 
 
-_IDS: Mapping[Engine, Mapping[str, str]] = {
-    "sqlite": {"staging_id": "TEXT", "run_id": "TEXT", "slice": "INTEGER", "run_number": "INTEGER"},
-    "sqlserver": {
-        "staging_id": f"varchar(80) {BY_CODE_POINT}",
-        "run_id": f"varchar(40) {BY_CODE_POINT}",
-        "slice": "int",
-        "run_number": "bigint",
-    },
-}
+def tables_of_level(one: Aggregate) -> tuple[WantedTable, WantedTable]:
+    """Return the table of a level, and the one in which jobs stage its windows."""
+    who = one.of.__name__
+    keys = [WantedColumn(each.name, each.kind, text=Text(each.length, each.ascii)) for each in one.keys]
+    values = [WantedColumn(each.name, each.holds, not each.is_optional) for each in one.measures]
+    staged = [WantedColumn(each.name, each.holds, each.kind == "count") for each in one.measures]
+    columns = (*keys, *values, _OURS["run_number"], _OURS["slice"])
+    place = (_OURS["staging_id"], _OURS["slice"])
+    indexes: dict[str, Texts] = {}
+    if one.keep is not None:  # retention finds old windows by it
+        index = f"ix_{one.name}_{WINDOW_START}"
+        made, on = f"CREATE INDEX {index} ON ", f"{one.name} ({WINDOW_START})"
+        indexes[index] = {"sqlite": f"{made}{on};", "sqlserver": f"{made}hubledger.{on} WITH (ONLINE = ON);"}
+    return (
+        WantedTable(one.name, who, columns, one.key, indexes=indexes),
+        WantedTable(
+            one.staged,
+            who,
+            (*place, *keys, _OURS["run_id"], _OURS["is_whole"], *staged),
+            (*(each.name for each in place), *one.key),
+            key_option=" WITH (IGNORE_DUP_KEY = ON)",
+        ),
+    )
 
 
 def tables_text(one: Aggregate, engine: Engine) -> str:
     """Return the statements that create, for each level, its table and the table in which jobs stage its windows."""
-    return "\n".join(_level(level, engine) for level in one.levels)
-
-
-def added_text(one: Aggregate, engine: Engine, names: Sequence[str]) -> str:
-    """Return the statements that add rollups to an aggregate with runs: their tables, filled from the finer level.
-
-    The levels of the job come first: their row is the lock of a commit, so none comes between these statements, and
-    after them an app that does not know the levels cannot commit.
-    """
-    rollups = {level.name.removeprefix(f"{one.name}_"): (level, finer) for finer, level in pairwise(one.levels)}
-    unknown = [name for name in names if name not in rollups]
-    if unknown:
-        raise InvalidTransform(f"{one.name} has no rollup named {', '.join(unknown)}")
-    added = [rollups[name] for name in rollups if name in names]
-    made = (f"{_level(level, engine)}\n{_filled(level, finer, engine)}" for level, finer in added)
-    return "\n".join([_of_job(one, engine), *made])
-
-
-def _level(one: Aggregate, engine: Engine) -> str:
-    text = f"{_windows(one, engine)}\n\n{staged_text(one, engine)}\n"
-    if one.keep is None:
-        return text
-    return f"{text}\n-- Retention finds old windows by this index.\n{retention_index_text(one, engine)}\n"
-
-
-def retention_index_text(one: Aggregate, engine: Engine, *, is_standing: bool = False) -> str:
-    """Return the statement that creates the index of a level by the beginning of its windows."""
-    option = " WITH (ONLINE = ON)" if is_standing and engine == "sqlserver" else ""
-    return f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {PREFIX[engine]}{one.name} ({WINDOW_START}){option};"
-
-
-def _of_job(one: Aggregate, engine: Engine) -> str:
-    levels = " ".join(level.name for level in one.levels)
-    return f"UPDATE {PREFIX[engine]}aggregation_cut\n   SET levels = '{levels}'\n WHERE job = '{one.name}';\n"
-
-
-def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
-    """Return the statement that adds up the windows of the finer level, as jobs do."""
-    joins = {"count": "SUM", "sum": "SUM", "least": "MIN", "most": "MAX"}
-    begins, prefix = f"{_begins(one, engine)} AS begins", PREFIX[engine]
-    selected, grouped, joined = begins, "begins", ""
-    if engine == "sqlserver":
-        selected, grouped, joined = "w.begins", "w.begins", f" CROSS APPLY (SELECT {begins}) AS w\n"
-    values = [f"{joins[each.kind]}(a.{quoted(each.name)})" for each in one.measures]
-    select = ",\n       ".join([*_keys(one, selected), *values])
-    return (
-        f"INSERT INTO {prefix}{one.name}\n       ({', '.join(map(quoted, one.columns))},\n       run_number, slice)\n"
-        f"SELECT {select},\n       MAX(a.run_number), MAX(a.slice)\n  FROM {prefix}{finer.name} AS a\n{joined}"
-        f" GROUP BY {', '.join(_keys(one, grouped))};\n"
-    )
-
-
-def _keys(one: Aggregate, begins: str) -> list[str]:
-    return [begins if name == WINDOW_START else f"a.{quoted(name)}" for name in one.key]
-
-
-def _begins(one: Aggregate, engine: Engine) -> str:
-    """Return an expression for the beginning of the coarser window, from the seconds since the beginning of the day."""
-    seconds = one.window // timedelta(seconds=1)
-    if engine == "sqlserver":
-        day = "CONVERT(datetime2(7), CONVERT(date, a.window_start))"
-        return f"DATEADD(second, DATEDIFF(second, {day}, a.window_start) / {seconds} * {seconds}, {day})"
-    day = "substr(a.window_start, 1, 10)"
-    whole = f"(strftime('%s', a.window_start) - strftime('%s', {day})) / {seconds} * {seconds}"
-    return f"strftime('%Y-%m-%dT%H:%M:%S.000000Z', {day}, '+' || ({whole}) || ' seconds')"
+    return "\n".join(table.text(engine) for level in one.levels for table in tables_of_level(level))
 
 
 def migration_text(one: Aggregate, engine: Engine) -> str:
@@ -218,43 +183,47 @@ def source_index_text(one: Aggregate, engine: Engine) -> str:
 
     Each partition appends to its own end of it, so that an insert touches no more pages than without.
     """
-    source = row_table(one.source).name
     columns = listed(("stream_id", "partition_id", one.at, *(each.name for each in one.grouped_by)))
     option = "\n    WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)" if engine == "sqlserver" else ""
-    return f"CREATE INDEX ix_{one.name}_source\n    ON {PREFIX[engine]}{source} {columns}{option};"
+    on = f"{PREFIX[engine]}{row_table(one.source).name} {columns}"
+    return f"CREATE INDEX ix_{one.name}_source\n    ON {on}{option};"
 
 
-def _windows(one: Aggregate, engine: Engine) -> str:
-    ids = _IDS[engine]
-    lines = [_column(each, engine) for each in one.keys]
-    lines += [_column(each, engine) for each in one.measures]
-    lines += [
-        f"run_number {ids['run_number']} NOT NULL,  -- of the run that touched it last",
-        f"slice {ids['slice']} NOT NULL,  -- of its key",
-    ]
-    return _table(one.name, lines, one.key, engine)
+def added_text(one: Aggregate, engine: Engine, names: Sequence[str]) -> str:
+    """Return the statements that add rollups to an aggregate with runs: their tables, filled from the finer level.
+
+    The levels of the job come first: their row is the lock of a commit, so none comes between these statements, and
+    after them an app that does not know the levels cannot commit.
+    """
+    rollups = {level.name.removeprefix(f"{one.name}_"): (level, finer) for finer, level in pairwise(one.levels)}
+    if unknown := [name for name in names if name not in rollups]:
+        raise InvalidTransform(f"{one.name} has no rollup named {', '.join(unknown)}")
+    levels = " ".join(level.name for level in one.levels)
+    parts = [f"UPDATE {PREFIX[engine]}aggregation_cut\n   SET levels = '{levels}'\n WHERE job = '{one.name}';\n"]
+    for level, finer in (pair for name, pair in rollups.items() if name in names):
+        parts += [*(table.text(engine) for table in tables_of_level(level)), _filled(level, finer, engine)]
+    return "\n".join(parts)
 
 
-def staged_text(one: Aggregate, engine: Engine) -> str:
-    """Return the statement that creates the table in which jobs stage the windows of a level."""
-    ids, key = _IDS[engine], ("staging_id", "slice", *one.key)
-    lines = [f"{name} {ids[name]} NOT NULL," for name in ("staging_id", "slice")]
-    lines += [_column(each, engine) for each in one.keys]
-    lines += [f"run_id {ids['run_id']} NOT NULL,"]
-    lines += [f"is_whole {KINDS[engine][bool]} NOT NULL,  -- replaces the window, and does not add to it"]
-    lines += [_column(each, engine, may_lack=each.kind != "count") for each in one.measures]
-    return _table(one.staged, lines, key, engine, "IGNORE_DUP_KEY = ON")
-
-
-def _column(each: KeyColumn | Measure, engine: Engine, *, may_lack: bool = False) -> str:
-    if isinstance(each, KeyColumn):
-        return f"{named(each.name)} {type_of(each.kind, engine, Text(each.length, each.ascii))} NOT NULL,"
-    return f"{named(each.name)} {type_of(each.holds, engine)}{'' if may_lack or each.is_optional else ' NOT NULL'},"
-
-
-def _table(name: str, lines: list[str], key: tuple[str, ...], engine: Engine, option: str = "") -> str:
-    is_server = engine == "sqlserver"
-    using = f" WITH ({option})" if is_server and option else ""
-    body = "\n".join(f"    {line}" for line in [*lines, f"CONSTRAINT pk_{name} PRIMARY KEY {listed(key)}{using}"])
-    end = ");" if is_server else ") STRICT, WITHOUT ROWID;"
-    return f"CREATE TABLE {PREFIX[engine]}{name} (\n{body}\n{end}"
+def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
+    """Return the statement that adds up the windows of the finer level, as jobs do."""
+    joins = {"count": "SUM", "sum": "SUM", "least": "MIN", "most": "MAX"}
+    seconds, prefix = one.window // timedelta(seconds=1), PREFIX[engine]
+    # The beginning of the coarser window, from the seconds since the beginning of the day
+    if engine == "sqlserver":
+        day = "CONVERT(datetime2(7), CONVERT(date, a.window_start))"
+        begins = f"DATEADD(second, DATEDIFF(second, {day}, a.window_start) / {seconds} * {seconds}, {day}) AS begins"
+        selected, grouped, joined = "w.begins", "w.begins", f" CROSS APPLY (SELECT {begins}) AS w\n"
+    else:
+        day = "substr(a.window_start, 1, 10)"
+        whole = f"(strftime('%s', a.window_start) - strftime('%s', {day})) / {seconds} * {seconds}"
+        begins = f"strftime('%Y-%m-%dT%H:%M:%S.000000Z', {day}, '+' || ({whole}) || ' seconds')"
+        selected, grouped, joined = f"{begins} AS begins", "begins", ""
+    keys = [None if name == WINDOW_START else f"a.{quoted(name)}" for name in one.key]
+    values = [f"{joins[each.kind]}(a.{quoted(each.name)})" for each in one.measures]
+    select = ",\n       ".join([*(name or selected for name in keys), *values])
+    return (
+        f"INSERT INTO {prefix}{one.name}\n       ({', '.join(map(quoted, one.columns))},\n       run_number, slice)\n"
+        f"SELECT {select},\n       MAX(a.run_number), MAX(a.slice)\n  FROM {prefix}{finer.name} AS a\n{joined}"
+        f" GROUP BY {', '.join(name or grouped for name in keys)};\n"
+    )
