@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.samples import ROOMS
 from core.letters.store import Letters
 from core.model.events import PartitionId, Stream
+from core.settle.partition_store import Partitions
 from core.store.database import Database
 from core.store.memory import Memory
 from core.store.sqlite.schema import migrate_sqlite
@@ -98,11 +99,12 @@ def fill(path: Path, size: Size) -> None:
 
 def start_worker(database: Database) -> None:
     """Ask what a worker asks of the store until it receives: its stream, its partitions, and when letters are due."""
-    store, owners = Letters(database, Memory(timedelta(seconds=60))), Ownerships(database)
+    store = Partitions(database, Memory(timedelta(seconds=60)))
+    owners = Ownerships(database, store)
     store.open_stream(STREAM)
     store.read_incarnation(STREAM)
     owners.read_ownerships(STREAM)
     owners.read_checkpoints(STREAM)
     for number in range(PARTITIONS):
         store.read_partition(STREAM.partition(PartitionId(str(number))))
-    store.next_due_at(STREAM, datetime.now(UTC))
+    Letters(database, store).next_due_at(STREAM, datetime.now(UTC))

@@ -21,6 +21,7 @@ from core.model.events import Event, Partition, PartitionId, SequenceNumber, Str
 from core.model.ports import Clock
 from core.model.rows import PlacedRow
 from core.model.transforms import Transform
+from core.settle.partition_store import Partitions
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
@@ -51,10 +52,16 @@ def measure() -> Iterator[Figure]:
         path = Path(folder) / "letters.db"
         migrate_sqlite(path, ROOMS)
         counting = CountingDatabase(SqliteDatabase(path))
-        store = Letters(counting, Memory(timedelta(seconds=60)))
+        partitions = Partitions(counting, Memory(timedelta(seconds=60)))
         home_security = Transform("bench", transform, references)
-        keeper = Keeper(STREAM, store, home_security, lambda place, number: None, Clock(lambda: NOW, uuid.uuid4))
-        _fill(store)
+        keeper = Keeper(
+            STREAM,
+            Letters(counting, partitions),
+            home_security,
+            lambda place, number: None,
+            Clock(lambda: NOW, uuid.uuid4),
+        )
+        _fill(partitions)
         rounds = list(_rounds(keeper))
         yield from _figures(rounds)
         counting.calls = 0
@@ -84,7 +91,7 @@ def _figures(rounds: list[Round]) -> Iterator[Figure]:
     yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
 
 
-def _fill(store: Letters) -> None:
+def _fill(store: Partitions) -> None:
     """Store readings as letters that waited for their homes, which are registered now."""
     homes = [Home(_home(number), "Europe/Berlin", number % 2 == 0) for number in range(HOMES)]
     placed: dict[type, list[PlacedRow]] = {Home: [(number, 0, home) for number, home in enumerate(homes)]}
@@ -100,7 +107,7 @@ def _fill(store: Letters) -> None:
         turn += 1
 
 
-def _commit(store: Letters, place: Partition, events: int, settled: Settled) -> None:
+def _commit(store: Partitions, place: Partition, events: int, settled: Settled) -> None:
     state = store.read_partition(place)
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = _event(first + events - 1, 0)

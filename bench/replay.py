@@ -59,7 +59,7 @@ def measure() -> Iterator[Figure]:
     """Measure a committed replay and a dry run."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         database = _ingested(Path(folder) / "store.db")
-        store = Replays(database)
+        store = Replays(database, Partitions(database))
         for name, is_dry_run in (("replay into SQLite", False), ("dry run of a replay in SQLite", True)):
             rate = EVENTS / _timed(partial(_replay, store, is_dry_run))
             yield Figure(name, rate, "events/s", f">= {TARGET:,}", rate >= TARGET)
@@ -75,7 +75,9 @@ def _timed(run: Callable[[], object]) -> float:
 def _replay(store: Replays, is_dry_run: bool) -> None:
     transform = load_transform("examples.home_security")
     means = ReplayKind(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
-    order = TaskOrder(STAMPS.new_id(), store.open_stream(PARTITION.stream), "bench", "to be measured", STAMPS.now())
+    order = TaskOrder(
+        STAMPS.new_id(), store.partitions.open_stream(PARTITION.stream), "bench", "to be measured", STAMPS.now()
+    )
     wanted = ReplayOrder(None, None, None, "{}", is_dry_run)
     job_id = open_task(replay_task(order, wanted, means, EVENTS), means.tasks).task_id
     while ids := open_parts(job_id, means):

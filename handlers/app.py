@@ -81,17 +81,17 @@ class LetterCount:
 class App:
     """The parts of the app, one of each for the whole process.
 
-    `store`, `means`, `silence`, `replays` and `redrives` wait for a database that does not answer. The others outlast a
-    deadlock, but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether
-    the database can be reached. `hub` is read unverified only to compare it with the books or to show its ends; all
-    else reads `stream_hub`.
+    `letters`, `means`, `silence`, `replays` and `redrives` wait for a database that does not answer. The others outlast
+    a deadlock, but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows
+    whether the database can be reached. `hub` is read unverified only to compare it with the books or to show its ends.
+    All else reads `stream_hub`.
     """
 
     settings: Settings
     transform: Transform
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
-    store: Letters
+    letters: Letters
     means: Means
     batch_log: BatchLog
     silence: SilenceCheck
@@ -127,7 +127,7 @@ class App:
     @property
     def stream_hub(self) -> VerifiedHub:
         """The hub, for as long as it is the one that the stream was read from."""
-        return VerifiedHub(self.hub, _verification(self.hub), self.incarnations)
+        return VerifiedHub(self.hub, _verification(self.hub), self.incarnations.partitions)
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -145,9 +145,16 @@ class App:
     def keeper(self) -> Keeper:
         """The keeper of the stream's letters."""
         own, journal = self.settings, self.means.journal
-        clock = self.store.keepers_clock(CLOCK)
+        clock = self.letters.keepers_clock(CLOCK)
         return Keeper(
-            own.stream, self.store, self.transform, self.stream_hub.find_event, clock, own.letters, journal, own.erasure
+            own.stream,
+            self.letters,
+            self.transform,
+            self.stream_hub.find_event,
+            clock,
+            own.letters,
+            journal,
+            own.erasure,
         )
 
 
@@ -174,12 +181,13 @@ def _open_app() -> App:
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database, patient, brief = _open_databases(settings, transform)
     ledger = Ledger(stream := OneStream(brief, settings.stream))
-    clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
+    clock, partitions = store_clock(patient, CLOCK), Partitions(patient, Memory(settings.reference_memory))
+    fresh = Partitions(patient)
     hub, host = SdkHubReader(settings, to_host_event, clock.now), BlobCheckpoints(os.environ)
     closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = open_journal(settings, patient, clock, closing)
-    means = Means(store, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
-    unremembered = replace(means, store=Partitions(patient), incarnations=_verification(hub))
+    means = Means(partitions, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
+    unremembered = replace(means, store=fresh, incarnations=_verification(hub))
     open_telemetry(os.environ)
     batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
     closing.callback(batch_log.close)
@@ -188,12 +196,12 @@ def _open_app() -> App:
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
-        store=store,
+        letters=Letters(patient, partitions),
         means=means,
         batch_log=batch_log,
         silence=SilenceCheck(unremembered, settings.gap_grace, host, hub.suspect),
-        incarnations=Incarnations(brief),
-        replays=Replays(patient),
+        incarnations=Incarnations(brief, Partitions(brief)),
+        replays=Replays(patient, fresh),
         redrives=Redrives(patient),
         aggregation_store=Aggregations(brief, transform.row_classes),
         pipelines=Pipelines(brief),

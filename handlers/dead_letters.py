@@ -80,7 +80,7 @@ def find_wait(keeper: str) -> float | None:
     try:
         with in_time(SLICE):
             wait = wait_for_due(own.keeper, own.settings.letter_look)
-            if int(keeper.removeprefix(INSTANCE)) != own.keeper.store.open_stream(own.settings.stream):
+            if int(keeper.removeprefix(INSTANCE)) != own.means.store.open_stream(own.settings.stream):
                 return None
     except InfrastructureFault as fault:
         _log_fault("find_wait", fault)
@@ -171,7 +171,7 @@ def _keeping() -> tuple[str, timedelta, timedelta]:
     own = app()
     due_at = next_due_at(own.keeper)
     is_overdue = due_at is not None and due_at < own.clock.now() - STALLED_AFTER
-    stream_id = own.keeper.store.open_stream(own.settings.stream)
+    stream_id = own.means.store.open_stream(own.settings.stream)
     return f"{INSTANCE}{stream_id}", own.settings.letter_look, STALLED_AFTER if is_overdue else IDLE_AFTER
 
 

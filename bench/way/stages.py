@@ -21,12 +21,11 @@ from bench.ingest import here
 from bench.way.recorded import Recorded
 from core.ingest.batch_log import BatchLines
 from core.ingest.ingest import IngestReport, Means, ingest_batch, plan_commit, read, refer
-from core.letters.store import Letters
 from core.model.events import EventBatch
 from core.model.ports import Clock
 from core.remote.hub.client import batches_of
 from core.settle.attempts import Attempts, Flight, StoredJournal
-from core.settle.partition_store import batch_script
+from core.settle.partition_store import Partitions, batch_script
 from core.settle.watchdog import Watchdog
 from core.store.database import Database
 from core.store.memory import Memory
@@ -104,7 +103,7 @@ def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[
             loaded = load_transform(transform, 100, watchdog.over)
             with closing(_Timed(SqliteDatabase(store, needed=loaded.row_classes))) as database:
                 journal = StoredJournal(Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), here, here)
-                inner = Inner(timers, database, Means(Letters(database, _memory()), loaded, STAMPS, journal=journal))
+                inner = Inner(timers, database, Means(Partitions(database, _memory()), loaded, STAMPS, journal=journal))
                 for one in recorded:
                     inner.replay(outer(one, timers))
     finally:

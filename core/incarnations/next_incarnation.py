@@ -17,6 +17,7 @@ from core.model.policies import Anchoring
 from core.model.ports import Clock, HubReader
 from core.settle.partition_store import Partitions
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
+from core.store.database import Database
 from core.store.script import Script, Step
 from core.tasks.store import forget_states
 
@@ -36,8 +37,12 @@ class Opening:
     opened_at: datetime
 
 
-class Incarnations(Partitions):
+class Incarnations:
     """Opens the next incarnations of streams."""
+
+    def __init__(self, database: Database, partitions: Partitions) -> None:
+        self._database = database
+        self.partitions = partitions
 
     def open_incarnation(self, opening: Opening) -> None:
         """Close an incarnation and open the next one with its anchors, in one transaction.
@@ -156,7 +161,7 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
 
     Raises StateDiffers, HubFits, IncarnationConflict, HubUnreachable and the faults of the store.
     """
-    found, created_at = means.store.read_incarnation(means.stream), means.hub.created_at()
+    found, created_at = means.store.partitions.read_incarnation(means.stream), means.hub.created_at()
     expected = (order.expected_incarnation, order.expected_created_at or created_at)
     if expected != (found.number, created_at):
         raise StateDiffers(found, created_at)
@@ -177,7 +182,7 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
         try:
             means.store.open_incarnation(opening)
         except CommitOutcomeUnknown:
-            after = means.store.read_incarnation(means.stream)
+            after = means.store.partitions.read_incarnation(means.stream)
             if (after.number, after.opened_at) != (found.number + 1, now):
                 raise
     return IncarnationReport(found, created_at, not order.is_dry_run, evidence, beginnings)
@@ -187,5 +192,5 @@ def _beginning(partition: Partition, anchoring: Anchoring, means: IncarnationMea
     extent = means.hub.extent(partition)
     fresh = PartitionState(partition, 0, None, opened_at=means.clock.now())
     anchor = choose_anchor(fresh, anchoring, means.hub)
-    evidence = contradiction(means.store.read_partition(partition), means.hub)
+    evidence = contradiction(means.store.partitions.read_partition(partition), means.hub)
     return Beginning(partition.partition_id, anchor, extent.beginning, extent.last, evidence)

@@ -20,8 +20,8 @@ from core.model.commits import LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.ports import Clock
-from core.settle.partition_store import Partitions
 from core.store.columns import decoded, span_values
+from core.store.database import Database
 from core.store.script import Script
 from core.tasks.run import Done, Kind, Rest
 from core.tasks.store import Ending, Tasks, advance_steps
@@ -256,8 +256,11 @@ def next_piece_at(begun_at: datetime, letters: int, per_second: int | None) -> d
 LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
 
-class Redrives(Partitions):
+class Redrives:
     """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def outcome(self, redrive_id: UUID, most: int) -> RedriveOutcome:
         """Return what became of the letters that a job retried, at most this number."""

@@ -67,7 +67,7 @@ class Keeper:
 
     def read_erased(self, state: PartitionState) -> Erased:
         """Return the subjects that were erased in a partition: a retry makes nothing of their events."""
-        return self.store.read_erased(state, self.erasure)
+        return self.store.partitions.read_erased(state, self.erasure)
 
     @property
     def rules(self) -> RetryRules:
@@ -167,11 +167,11 @@ def _begin(chunk: LetterChunk, run: str, keeper: Keeper) -> tuple[LetterHold, Cl
     """
     partition = keeper.stream.partition(chunk.partition_id)
     for _ in range(2):
-        hold = LetterHold(keeper.store.read_partition(partition), chunk.sequence_numbers, chunk.claimed_by)
+        hold = LetterHold(keeper.store.partitions.read_partition(partition), chunk.sequence_numbers, chunk.claimed_by)
         letters = keeper.store.begin_chunk(hold, run)
         if letters:
             break
-        keeper.store.forget_partition(partition)
+        keeper.store.partitions.forget_partition(partition)
     return replace(hold, claimed_by=run), letters
 
 
@@ -279,7 +279,7 @@ class _ChunkRetry:
         keys = reference_keys(
             [letter.event for letter in run if is_to_run(letter)], keeper.transform, self.hold.partition
         )
-        references = References(keeper.store.read_references(keys) if keys else {})
+        references = References(keeper.store.partitions.read_references(keys) if keys else {})
         return plan_retry(self.hold, run, references, keeper.rules, self.invocation_id)
 
     def _note_commit(self, run: Claimed, commit: RetryCommit, outcomes: Sequence[LetterOutcome]) -> None:

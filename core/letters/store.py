@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from core.errors import LetterConflict
 from core.model.commits import ROWS_AT_ONCE
@@ -33,14 +32,18 @@ from core.store.columns import (
     place_of,
     storable,
 )
-from core.store.database import OF_LETTERS, store_clock, write
+from core.store.database import OF_LETTERS, Database, store_clock, write
 from core.store.script import Script, Step
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing and add no attempt
 
 
-class Letters(Partitions):
+class Letters:
     """The letters in a database. `MOVES` has the changes of status that are allowed."""
+
+    def __init__(self, database: Database, partitions: Partitions) -> None:
+        self._database = database
+        self.partitions = partitions
 
     def keepers_clock(self, own: Clock, monotonic: Callable[[], float] = time.monotonic) -> Clock:
         """Return the clock of a keeper: the time of the database, with the ids and the chance of `own`."""
@@ -52,7 +55,8 @@ class Letters(Partitions):
         A letter whose lease ended counts one more lost claim, if its lone try had begun or if it never lost a claim
         before. When the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
         """
-        return decoded(ClaimedPosition, self._database.run(claim_script(claim, self.open_stream(claim.stream))).rows)
+        script = claim_script(claim, self.partitions.open_stream(claim.stream))
+        return decoded(ClaimedPosition, self._database.run(script).rows)
 
     def begin_chunk(self, hold: LetterHold, run: str) -> tuple[ClaimedLetter, ...]:
         """Take over the letters that the claim still holds, and return them whole, in order of sequence number.
@@ -80,11 +84,7 @@ class Letters(Partitions):
         for rows that the new holder of a letter wrote), with nothing written. Raises CommitOutcomeUnknown when the
         answer was lost.
         """
-        try:
-            return self._database.run(retry_script(commit)).kept["commit_number"]
-        finally:
-            if self._memory:
-                self._memory.forget_states_of(commit.settled)
+        return self.partitions.write(retry_script(commit), commit.settled)
 
     def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
         """Free the first held letter of each key that has no earlier letter waiting or being retried.
@@ -92,7 +92,9 @@ class Letters(Partitions):
         Of many, a part is freed, and the next call continues.
         """
         values = {"freed_by": freed_by(by), "freed_at": instant_text(at), "most": ROWS_AT_ONCE}
-        write(self._database, str(stream), "free_without_order", stream_id=self.open_stream(stream), **values)
+        write(
+            self._database, str(stream), "free_without_order", stream_id=self.partitions.open_stream(stream), **values
+        )
 
     def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
         """Claim the letters that this commit has freed, and return those that no other claim took first."""
@@ -111,7 +113,7 @@ class Letters(Partitions):
         The moved ones carry the move's id in `touched_by`. A release adds no attempt. After CommitOutcomeUnknown, send
         the move again.
         """
-        script = move_script(move, self.open_stream(move.partition.stream))
+        script = move_script(move, self.partitions.open_stream(move.partition.stream))
         return decoded(FoundLetter, self._database.run(script).rows)
 
     def next_due_at(self, stream: Stream, latest: datetime, frees_held: bool = False) -> datetime | None:
@@ -121,22 +123,8 @@ class Letters(Partitions):
         With `frees_held`, held letters are due too. An idle round is one call.
         """
         values = {"latest": instant_text(latest), "frees_held": int(frees_held)}
-        found = self._ask_remembered(stream, "next_due_at", values)
-        if not found:  # the stream is not remembered, or it was closed
-            found = self._database.ask("next_due_at", stream_id=self.open_stream(stream), **values)
+        found = self.partitions.ask_of_open(stream, "next_due_at", **values)
         return instant_or_none(found[0][0]) if found else None
-
-    def _ask_remembered(self, stream: Stream, statement: str, values: Values) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement that answers nothing for a closed stream, as for an unremembered one."""
-        stream_id = self._memory.last_stream_id_of(stream) if self._memory else None
-        if self._memory is None or stream_id is None:
-            return []
-        found = self._database.ask(statement, stream_id=stream_id, **values)
-        if found:
-            self._memory.remember_stream(stream, stream_id)
-        else:
-            self._memory.forget_stream(stream)
-        return found
 
 
 def claim_script(claim: LetterClaim, stream_id: int) -> Script:

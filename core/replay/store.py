@@ -40,6 +40,7 @@ from core.store.columns import (
     span_values,
     texts_json,
 )
+from core.store.database import Database
 from core.store.row_statements import in_table_order
 from core.store.script import Script, Step, of_rows
 from core.tasks.store import Ending, Tasks, advance_steps, forget_states
@@ -207,12 +208,16 @@ def _progress_steps(
 NO_COMMIT = 2**63 - 1  # a number that no commit reaches
 
 
-class Replays(Partitions):
+class Replays:
     """Replays and their progress. A change of a job conflicts when its status or progress is not as expected."""
+
+    def __init__(self, database: Database, partitions: Partitions) -> None:
+        self._database = database
+        self.partitions = partitions
 
     def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
         """Return the numbers of each partition that can be replayed, except partitions without a commit."""
-        found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
+        found = self._database.ask("read_replayable", stream_id=self.partitions.open_stream(stream))
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
@@ -327,7 +332,7 @@ class Replays(Partitions):
         if job.asked.keys:
             return lowered  # a count of the range would count the states of other keys too
         partition_id = progress.range.partition_id
-        place = {"stream_id": self.open_stream(job.task.stream), "partition_id": partition_id}
+        place = {"stream_id": self.partitions.open_stream(job.task.stream), "partition_id": partition_id}
         ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.task.task_id))
         values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
         states = [row_class for row_class in row_classes if row_table(row_class).key]

@@ -112,10 +112,10 @@ class _WorkSlice:
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> None:
         """Replay piece after piece until the time is up, and close the partition at its end."""
         means = self.means
-        state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
+        state = means.store.partitions.read_partition(means.stream.partition(progress.range.partition_id))
         if means.letters.order == "hold_key":
             state = replace(state, open_keys=OpenKeys(None))
-        self.erased = means.store.read_erased(state, means.erasure)
+        self.erased = means.store.partitions.read_erased(state, means.erasure)
         settle = self._rehearse if self.is_dry_run else means.store.commit_replay
         last, keys = progress.range.span.last, frozenset(job.asked.keys)
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
@@ -217,7 +217,7 @@ class _WorkSlice:
         """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
         store, keys = self.means.store, frozenset([key for key in map(order_key, part.events) if key is not None])
         before = progress.range.span.first if self.is_dry_run else part.span.first
-        found = dict(store.find_open_letters(state, keys, before)) if keys else {}
+        found = dict(store.partitions.find_open_letters(state, keys, before)) if keys else {}
         if keys and self.is_dry_run:
             found.update(store.find_opened(self.job_id, state.partition.partition_id, keys))
         return KnownLetters(found, store.find_discarded(state, part.span) if keys else frozenset())

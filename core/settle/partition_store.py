@@ -214,19 +214,34 @@ class Partitions(HeldLetters):
         was lost. After each fault but DataRefused the next read goes to the database.
         """
         try:
-            number = self._database.run(batch_script(commit)).kept["commit_number"]
+            number = self.write(batch_script(commit), commit.settled)
         except DataRefused:
             raise
         except BaseException:
             if self._memory:
                 self._memory.forget(commit.partition)
             raise
-        finally:
-            if self._memory:
-                self._memory.forget_states_of(commit.settled)
         if self._memory:
             self._memory.remember(commit.state_after(number))
         return number
+
+    def write(self, script: Script, settled: Settled) -> int:
+        """Run a commit and return its number. Forget the remembered references that it overwrites."""
+        try:
+            return self._database.run(script).kept["commit_number"]
+        finally:
+            if self._memory:
+                self._memory.forget_states_of(settled)
+
+    def ask_of_open(self, stream: Stream, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that answers nothing for a closed stream: an old remembered id serves it."""
+        stream_id = self._memory.last_stream_id_of(stream) if self._memory else None
+        if self._memory is not None and stream_id is not None:
+            if found := self._database.ask(statement, stream_id=stream_id, **values):
+                self._memory.remember_stream(stream, stream_id)
+                return found
+            self._memory.forget_stream(stream)
+        return self._database.ask(statement, stream_id=self.open_stream(stream), **values)
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
         """Anchor a partition without a commit at a number, unless it has an anchor already. Return its state."""

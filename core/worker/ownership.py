@@ -21,7 +21,7 @@ from azure.eventhub.aio import CheckpointStore
 from core.model.events import Partition, PartitionId, SequenceNumber, Stream, stream_of
 from core.settle.partition_store import Partitions
 from core.store.columns import instant_of, instant_text
-from core.store.database import read_time, write
+from core.store.database import Database, read_time, write
 
 Claim = dict[str, Any]
 
@@ -51,8 +51,12 @@ def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
     return max(0, sum(one.owner_id == owner_id for one in standing) - share)
 
 
-class Ownerships(Partitions):
+class Ownerships:
     """The ownerships of partitions, which consumers share outside the Functions host."""
+
+    def __init__(self, database: Database, partitions: Partitions) -> None:
+        self._database = database
+        self.partitions = partitions
 
     def read_time(self) -> datetime:
         """Return the time by the clock of the database."""
@@ -60,7 +64,7 @@ class Ownerships(Partitions):
 
     def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         """Return every ownership of a stream."""
-        found = self._database.ask("read_ownerships", stream_id=self.open_stream(stream))
+        found = self._database.ask("read_ownerships", stream_id=self.partitions.open_stream(stream))
         return tuple(
             Ownership(stream.partition(PartitionId(id)), owner_id, etag, instant_of(at))
             for id, owner_id, etag, at in found
@@ -70,7 +74,7 @@ class Ownerships(Partitions):
         """Write an ownership if the expected etag is still right, or else return False and change nothing."""
         ownership, expected = claim.ownership, claim.expected_etag
         values = {
-            "stream_id": self.open_stream(ownership.partition.stream),
+            "stream_id": self.partitions.open_stream(ownership.partition.stream),
             "partition_id": ownership.partition.partition_id,
             "owner_id": ownership.owner_id,
             "etag": ownership.etag,
@@ -84,7 +88,7 @@ class Ownerships(Partitions):
 
     def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
         """Return the sequence number and the offset of every partition's checkpoint in a stream."""
-        found = self._database.ask("read_checkpoints", stream_id=self.open_stream(stream))
+        found = self._database.ask("read_checkpoints", stream_id=self.partitions.open_stream(stream))
         return {PartitionId(id): (number, offset) for id, number, offset in found}
 
 
@@ -118,7 +122,7 @@ class SqlCheckpointStore(CheckpointStore):
         """Return every ownership of the hub and group, including expired and released ones."""
         self._beat()
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
-        stream_id = await asyncio.to_thread(self._store.open_stream, stream_of(*names))
+        stream_id = await asyncio.to_thread(self._store.partitions.open_stream, stream_of(*names))
         self._begins_anew = self._begins_anew or self._stream_id not in (None, stream_id)
         self._stream_id = stream_id
         self._standing = await asyncio.to_thread(self._store.read_ownerships, stream_of(*names))

@@ -167,20 +167,21 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     settings, hub, transform = sources.settings, sources.hub, sources.transform
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     patient = PatientDatabase(sources.database, settings.store_patience)
-    store = Letters(patient, Memory(settings.reference_memory))
+    partitions = Partitions(patient, Memory(settings.reference_memory))
+    letters = Letters(patient, partitions)
     clock = store_clock(patient, timing.clock, monotonic=timing.monotonic)
     journal = open_journal(settings, patient, clock, leaving := ExitStack())
     verified = _verification(hub)
-    means = Means(store, transform, clock, healing, settings.letters, settings.fuse, verified, journal)
+    means = Means(partitions, transform, clock, healing, settings.letters, settings.fuse, verified, journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     silence = SilenceCheck(fresh, settings.gap_grace)
-    of_letters = store.keepers_clock(timing.clock, timing.monotonic)
+    of_letters = letters.keepers_clock(timing.clock, timing.monotonic)
     find_event = VerifiedHub(hub, _verification(hub), fresh.store).find_event
     keeper = Keeper(
-        settings.stream, store, transform, find_event, of_letters, settings.letters, journal, settings.erasure
+        settings.stream, letters, transform, find_event, of_letters, settings.letters, journal, settings.erasure
     )
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
-    owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
+    owners = SqlCheckpointStore(Ownerships(sources.database, Partitions(sources.database)), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry, hub.partition_ids))
     lines = BatchLines(settings.batch_lines, threading.Lock())
     terms.cut_off.callback(lambda: _log_lines(lines.rest()))

@@ -17,7 +17,6 @@ from uuid import uuid4
 
 from core.errors import DataRefused
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.letters.store import Letters
 from core.model.commits import BatchCommit, DeadLetter
 from core.model.events import Event, EventBatch
 from core.model.ports import Clock
@@ -26,6 +25,7 @@ from core.model.transforms import Transform
 from core.replay.pieces import ReplayCounts
 from core.replay.store import Replays
 from core.replay.task import ReplayKind
+from core.settle.partition_store import Partitions
 from core.store.database import Database
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.loading import rooms_of
@@ -158,7 +158,7 @@ class TrialOutcome:
 
 def means_of(database: Database, transform: Transform) -> Means:
     """Return the means of an ingestion into a database."""
-    return Means(Letters(database), transform, CLOCK)
+    return Means(Partitions(database), transform, CLOCK)
 
 
 def ingest_file(file: EventFile, means: Means) -> Iterator[IngestReport]:
@@ -183,7 +183,7 @@ def _ingest(batch: EventBatch, means: Means) -> Iterator[IngestReport]:
             return
 
 
-def states_of(outcome: TrialOutcome, store: Letters) -> Iterable[tuple[type, list[tuple[int, Row]]]]:
+def states_of(outcome: TrialOutcome, store: Partitions) -> Iterable[tuple[type, list[tuple[int, Row]]]]:
     """Return the states that the store has of the first keys, each with the line of its newest event."""
     for row_class, keys in outcome.keys.items():
         found = store.read_references(keys)
@@ -204,7 +204,7 @@ class Difference:
 
 def difference(file: EventFile, events: int, database: Database, transform: Transform, limit: int) -> Difference:
     """Rehearse a replay of a file, of which the database has the rows of a different transform."""
-    store = Replays(database)
+    store = Replays(database, Partitions(database))
     means = ReplayKind(STREAM, store, TrialLog(lambda: file, events), transform, CLOCK)
     job_id = replay_all(means, is_dry_run=True)
     job = store.find_replay(job_id)

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from core.letters.store import Letters
 from core.model.commits import DeadLetter
 from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import Row, row_table
 from core.model.transforms import Transform
 from core.replay.diff import document
+from core.settle.partition_store import Partitions
 from core.store.columns import row_of_json
 from core.transforms.loading import check_transform, full_name, import_transform, load_transform, room_of
 from hubledger.cli.output import ROOT, Refused, UsageFault, printable, say, show_table
@@ -178,7 +178,7 @@ def _report(name: str, path: Path, known: Sequence[Row], against: str | None, li
             for commit in report.commits:
                 outcome.add(commit)
         again = sum(commit.events for report in ingest_file(outcome.file, means) for commit in report.commits)
-        rows = {**outcome.rows, **dict(states_of(outcome, Letters(trial.database)))}
+        rows = {**outcome.rows, **dict(states_of(outcome, Partitions(trial.database)))}
         counts = trial.counts()
     differing = _against(against, known, transform, outcome) if against and outcome.events else None
     states = [row for row_class, found in rows.items() if row_table(row_class).key for _, row in found]

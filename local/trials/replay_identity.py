@@ -16,7 +16,6 @@ from uuid import UUID
 from msgspec import structs
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.store import Letters
 from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
 from core.model.ports import Clock, Extent, Place
 from core.model.rows import Row
@@ -24,6 +23,7 @@ from core.model.transforms import Transform
 from core.replay.request import ReplayOrder
 from core.replay.store import Replays
 from core.replay.task import ReplayKind, replay_task
+from core.settle.partition_store import Partitions
 from core.store.columns import row_reader
 from core.store.database import Database
 from core.store.script import of_rows
@@ -74,7 +74,7 @@ def register(rows: Sequence[Row], means: Means) -> None:
 
 def replay_all(means: ReplayKind, *, is_dry_run: bool) -> UUID:
     """Replay every event of a trial to the end, and return the id of the job."""
-    stream_id, now = means.store.open_stream(means.stream), means.clock.now()
+    stream_id, now = means.store.partitions.open_stream(means.stream), means.clock.now()
     order = TaskOrder(means.clock.new_id(), stream_id, "trial", "replay of every event", now)
     wanted = ReplayOrder((EVENTS.partition_id,), None, None, "{}", is_dry_run)
     last = means.hub.extent(EVENTS).last
@@ -131,7 +131,7 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
     ]
     connection = memory_connection(rooms_of(loaded.row_classes))
     with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:
-        means = Means(Letters(database), loaded, _clock())
+        means = Means(Partitions(database), loaded, _clock())
         register(known, means)
         for at in range(0, len(log), BATCH):
             ingest_batch(EventBatch(EVENTS, tuple(log[at : at + BATCH]), f"batch {at}"), means)
@@ -139,13 +139,15 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
         if not any(before.values()):
             raise AssertionError("no event became a row, so that a replay shows nothing: give events that do")
         hub = TrialLog(lambda: log, len(log))
-        replay_all(ReplayKind(STREAM, Replays(database), hub, loaded, _clock(seed=1)), is_dry_run=False)
+        replay_all(
+            ReplayKind(STREAM, Replays(database, Partitions(database)), hub, loaded, _clock(seed=1)), is_dry_run=False
+        )
         _compare(log, before, _written(database, loaded, len(log)))
 
 
 def _written(database: Database, transform: Transform, events: int) -> Written:
     """Return the rows in the tables, appended ones in their order, by the number of the event that wrote them."""
-    stream_id = Letters(database).open_stream(STREAM)
+    stream_id = Partitions(database).open_stream(STREAM)
     place = {"stream_id": stream_id, "partition_id": EVENTS.partition_id}
     found: Written = {}
     for number in range(events):

@@ -11,6 +11,7 @@ from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.ports import Clock
+from core.settle.partition_store import Partitions
 from core.store.database import OneStream, StreamClosed, write
 from core.store.memory import Memory
 from tests.contract.test_replay_jobs import request
@@ -46,7 +47,7 @@ def opening(store: Store, first: int = 0) -> Opening:
 
 
 def open_next(store: Store, first: int = 0) -> None:
-    Incarnations(store.database).open_incarnation(opening(store, first))
+    Incarnations(store.database, Partitions(store.database)).open_incarnation(opening(store, first))
 
 
 def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_was_never_read(store: Store) -> None:
@@ -57,7 +58,7 @@ def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_was_never_read(s
 
 def test_a_reason_that_is_too_long_is_cut_to_what_the_column_holds(store: Store) -> None:
     given = replace(opening(store), opened_by="👩" * 100, opened_why="👩" * 400)
-    Incarnations(store.database).open_incarnation(given)
+    Incarnations(store.database, Partitions(store.database)).open_incarnation(given)
     found = store.read_incarnation(STREAM)
     assert (found.opened_by, found.opened_why) == ("👩" * 50, "👩" * 200)  # two UTF-16 units each
 
@@ -201,9 +202,9 @@ def test_an_operator_who_looked_at_the_closed_stream_sees_the_new_one_within_sec
 
 def test_of_two_operators_one_opens_the_next_incarnation(store: Store) -> None:
     first, second = opening(store), opening(store, first=5)
-    Incarnations(store.database).open_incarnation(first)
+    Incarnations(store.database, Partitions(store.database)).open_incarnation(first)
     with pytest.raises(IncarnationConflict):
-        Incarnations(store.database).open_incarnation(second)
+        Incarnations(store.database, Partitions(store.database)).open_incarnation(second)
     assert store.read_incarnation(STREAM).number == 2
     assert store.read_partition(P).anchor == 0
 

@@ -11,6 +11,7 @@ from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
+from core.settle.partition_store import Partitions
 from core.store.database import StreamClosed
 from tests.contract.test_held_letters import World, of_key
 from tests.contract.test_held_letters import statuses as statuses_of
@@ -101,7 +102,7 @@ def test_an_incarnation_that_opens_amid_a_job_cancels_it_and_no_letter_of_either
 ) -> None:
     job = desk.ask(16, move=move, rate=SLOW)  # type: ignore[arg-type]
     desk.slice(job, seconds=0)
-    Incarnations(desk.store.database).open_incarnation(opening(desk.store))
+    Incarnations(desk.store.database, Partitions(desk.store.database)).open_incarnation(opening(desk.store))
     keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)  # of the next incarnation, with the same numbers
     before = engine.letters()
     assert desk.slice(job).is_over
@@ -114,7 +115,7 @@ def test_letters_that_were_counted_before_the_next_incarnation_are_never_those_o
     desk: Redriving, engine: Engine
 ) -> None:
     assert desk.means.chosen.count_matching(ALL, ("exhausted",)) == 16  # remembers the stream for some seconds
-    Incarnations(desk.store.database).open_incarnation(opening(desk.store))
+    Incarnations(desk.store.database, Partitions(desk.store.database)).open_incarnation(opening(desk.store))
     keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)
     selected = tuple(LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in (2, 4))
     for chosen, count in ((selected, 2), (ALL, 16)):

@@ -41,7 +41,7 @@ def requeue(
 def drive(keeper: Keeper) -> None:
     """Work on the redrives that are open, as the orchestration does after a death."""
     kind = redriving(keeper)
-    for task_id, name, _ in kind.tasks.read_open(kind.store.open_stream(keeper.stream)):
+    for task_id, name, _ in kind.tasks.read_open(keeper.store.partitions.open_stream(keeper.stream)):
         if name == "redrive":
             work_on(task_id, None, kind, EVER)
 

@@ -45,7 +45,7 @@ def request_replay(
     """Open the replay that somebody orders. A refused one takes no id: the ids of a seeded world stay as they are."""
     refused = TaskOrder(UUID(int=0), 0, "somebody", why, EPOCH)
     made = replay_task(refused, asked, means, most)
-    task_id, stream_id = means.clock.new_id(), means.store.open_stream(means.stream)
+    task_id, stream_id = means.clock.new_id(), means.store.partitions.open_stream(means.stream)
     order = replace(refused, task_id=task_id, stream_id=stream_id, at=means.clock.now())
     return replay_of(open_task(replace(made, order=order, key=str(task_id)), means.tasks))
 
@@ -61,7 +61,7 @@ def replay_asked(
 
 def opened(store: Replays, asked: TaskRequest, stream: Stream = STREAM) -> ReplayJob:
     """Open a replay in a stream."""
-    order = replace(asked.order, stream_id=store.open_stream(stream))
+    order = replace(asked.order, stream_id=store.partitions.open_stream(stream))
     return replay_of(open_task(replace(asked, order=order), store.tasks))
 
 

@@ -20,6 +20,7 @@ from core.model.events import Stream
 from core.replay.pieces import ReplayJob, replay_of
 from core.replay.store import Replays
 from core.settle.attempts import Attempts
+from core.settle.partition_store import Partitions
 from core.store.database import Database, OneStream, PatientDatabase, Waiting
 from core.store.memory import Memory
 from core.worker.ownership import Ownerships
@@ -27,12 +28,17 @@ from examples.home_security.homes import Homes
 from tests.fakes.builders import STREAM
 
 
-class Store(Letters, Redrives, Replays, Ownerships, Attempts):
+class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
     """Reads and writes of events, letters, redrives, replays, owners and attempts."""
 
     def __init__(self, database: Database, memory: Memory | None = None) -> None:
-        super().__init__(database, memory)
+        Partitions.__init__(self, database, memory)
         self.database = database
+
+    @property
+    def partitions(self) -> Partitions:  # type: ignore[override]
+        """Itself: one object has every verb."""
+        return self
 
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
         """Return the ledger of every partition of a stream, summed from the first range, not from a known sum."""

@@ -20,6 +20,7 @@ from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.replay.task import ReplayKind
 from core.settle.attempts import Flight, StoredJournal
+from core.settle.partition_store import Partitions
 from core.settle.settle import EventKilled
 from core.store.database import Database, Waiting, store_clock
 from tests.fakes.builders import STREAM, FakeClock
@@ -92,7 +93,9 @@ class Instance:
     @property
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
-        return IncarnationMeans(STREAM, Incarnations(self.process), self._site.hub, self.clock)
+        return IncarnationMeans(
+            STREAM, Incarnations(self.process, Partitions(self.process)), self._site.hub, self.clock
+        )
 
     def _dies(self, event: Event, is_letter: bool) -> bool:
         self.process.is_dead = self._site.dies(event, is_letter)

@@ -91,12 +91,12 @@ class Operators:
     def all_jobs(self, instance: Instance) -> list[UUID]:
         """Return all jobs, also those whose request was not answered."""
         store = instance.replays.store
-        return [task.task_id for task in store.tasks.read(store.open_stream(instance.replays.stream), MOST)]
+        return [task.task_id for task in store.tasks.read(store.partitions.open_stream(instance.replays.stream), MOST)]
 
     def open_incarnation(self, instance: Instance, seen: datetime) -> None:
         """Open the next incarnation of the stream for the hub of this creation, if the stream's is a different one."""
         means = instance.succession
-        found = means.store.read_incarnation(means.stream)
+        found = means.store.partitions.read_incarnation(means.stream)
         order = IncarnationOrder("somebody", "the hub was recreated", found.number, seen, is_dry_run=False)
         with suppress(StateDiffers, HubFits):
             next_incarnation(order, means)
@@ -105,7 +105,7 @@ class Operators:
     def drive(self, instance: Instance) -> None:
         """Work on a partition of a job, as its orchestration or a second one does."""
         store = instance.replays.store
-        for job_id, name, _ in store.tasks.read_open(store.open_stream(instance.replays.stream)):
+        for job_id, name, _ in store.tasks.read_open(store.partitions.open_stream(instance.replays.stream)):
             kind = instance.replays if name == "replay" else redriving(instance.keeper)
             try:
                 for id in open_parts(job_id, kind):

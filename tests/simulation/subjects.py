@@ -35,6 +35,7 @@ from core.purge.purge import purge_request
 from core.purge.store import Purges
 from core.purge.task import PurgeKind
 from core.replay.task import ReplayKind
+from core.settle.partition_store import Partitions
 from core.store.database import OneStream
 from core.tasks.run import Kind, open_parts, open_task, work_on
 from core.tasks.store import Tasks
@@ -252,7 +253,7 @@ def _recreated(bench: Bench) -> None:
 
 def _succeed(process: Process) -> None:
     database, bench = process.database, process.bench
-    means = IncarnationMeans(STREAM, Incarnations(database), bench.hub, bench.own)
+    means = IncarnationMeans(STREAM, Incarnations(database, Partitions(database)), bench.hub, bench.own)
     with suppress(StateDiffers, HubFits):
         next_incarnation(IncarnationOrder("somebody", "the hub was recreated", 1, is_dry_run=False), means)
 

@@ -19,6 +19,7 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.model.events import Event
+from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
@@ -103,7 +104,7 @@ class World:
     def open_next(self) -> None:
         found = self.base.read_incarnation(STREAM)
         order = IncarnationOrder("ada", "recreated", found.number, self.hub.made_at, is_dry_run=False)
-        store = Incarnations(self.base.database)
+        store = Incarnations(self.base.database, Partitions(self.base.database))
         next_incarnation(order, IncarnationMeans(STREAM, store, self.hub, stamps(5, self.clock)))
 
     def settle(self) -> None:

@@ -66,11 +66,11 @@ def sent_by(verb: str) -> str:
     claim = LetterClaim(partition.stream, "claim-1", EPOCH, EPOCH, EPOCH, 5)
     verbs: dict[str, Callable[[], object]] = {
         "commit_batch": lambda: Partitions(database).commit_batch(commit_of(HOMES, first=False, letters=True)),
-        "retry": lambda: Letters(database).commit_retry(retry_of(HOMES)),
-        "replay": lambda: Replays(database).commit_replay(replay),
+        "retry": lambda: Letters(database, Partitions(database)).commit_retry(retry_of(HOMES)),
+        "replay": lambda: Replays(database, Partitions(database)).commit_replay(replay),
         "slices": lambda: Aggregations(database).commit_portion(RUN, STAGED, PORTION),
         "run": lambda: Aggregations(database).close_run(RUN, STAGED, EPOCH),
-        "claim": lambda: Letters(database).claim_letters(claim),
+        "claim": lambda: Letters(database, Partitions(database)).claim_letters(claim),
     }
     with pytest.raises(StoreUnavailable):
         verbs[verb]()

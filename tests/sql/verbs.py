@@ -19,6 +19,7 @@ from typing import Any
 
 import core
 from core.model.events import Stream
+from core.settle.partition_store import Partitions
 from core.store.database import Database, OneStream
 from core.store.queries import load_queries
 from core.store.script import Named, OfRows, Outcome, Script
@@ -169,6 +170,7 @@ def _called() -> tuple[Mapping[str, Sent], set[str]]:
     sent: dict[str, Sent] = {}
     ran: set[str] = set()
     verbs = {verb: one for one in stores() for _, verb in inspect.getmembers(one, inspect.isfunction)}
+    verbs.pop(Partitions.write)  # it runs the script of its caller
     for verb, one in verbs.items():  # one that several stores inherit is called once
         for seed in SEEDS if not verb.__name__.startswith("_") else ():
             for place, script in enumerate(_call(one, verb, seed, ran)):
@@ -188,7 +190,12 @@ def _call(of: type, verb: Callable[..., Any], seed: int, ran: set[str]) -> list[
 
 def made(of: type, database: Database, values: Distinct) -> Any:
     """Return a store over a database."""
-    given = {Database: database, OneStream: OneStream(database, values.of(Stream)), tuple[type, ...]: ROW_CLASSES}
+    given = {
+        Database: database,
+        OneStream: OneStream(database, values.of(Stream)),
+        Partitions: Partitions(database),
+        tuple[type, ...]: ROW_CLASSES,
+    }
     hints = hints_of(constructor(of))
     return of(**{name: given.get(hints[name]) or values.of(hints[name], name) for name in needed(of)})
 

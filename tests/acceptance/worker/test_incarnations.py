@@ -13,6 +13,7 @@ from core.incarnations.next_incarnation import IncarnationMeans, IncarnationOrde
 from core.model.ports import Clock
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
+from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.acceptance.worker.started import HUB, PARTITIONS, STREAM, Workplace, settings_of
 from tests.fakes.builders import ids
@@ -29,7 +30,7 @@ def open_next(work: Workplace) -> None:
     made = iter(ids())
     clock = Clock(now=lambda: datetime.now(UTC), new_id=lambda: next(made))
     with closing(SdkHubReader(settings)) as hub:
-        store = Incarnations(work.store.database)
+        store = Incarnations(work.store.database, Partitions(work.store.database))
         means = IncarnationMeans(STREAM.stream, store, hub, clock)
         order = IncarnationOrder("ada", "recreated", 1, hub.created_at(), is_dry_run=False)
         next_incarnation(order, means)

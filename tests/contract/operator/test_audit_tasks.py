@@ -14,6 +14,7 @@ from core.errors import HubUnreachable, InfrastructureFault, TaskOverlap
 from core.incarnations.next_incarnation import Incarnations, Opening
 from core.model.events import PartitionId, SequenceNumber
 from core.model.ports import Clock
+from core.settle.partition_store import Partitions
 from core.store.database import StreamClosed
 from core.tasks.run import SliceReport, note_fault, open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove
@@ -212,7 +213,7 @@ def _held_up(auditor: Auditor, task_id: UUID) -> None:
 
 def _next_incarnation(office: Office) -> None:
     opening = Opening(office.store.read_incarnation(HUB), HUB, at(1), {}, "ada", "it was recreated", at(1))
-    Incarnations(office.store.database).open_incarnation(opening)
+    Incarnations(office.store.database, Partitions(office.store.database)).open_incarnation(opening)
 
 
 def _fields(asked: AuditAsked) -> dict[str, object]:

@@ -190,9 +190,9 @@ def fill(to: Recorder) -> None:
     own = app()
     to.running.ingest(list(range(len(BODIES))), BODIES)
     to.running.ingest([LARGE, LARGE + 1, LARGE + 2], LARGE_BODIES, partition_id="10")
-    state = own.store.read_partition(own.settings.stream.partition(PartitionId("1")))
-    own.store.note_gap(replace(state), Span(SequenceNumber(8), SequenceNumber(9)), EPOCH)
-    own.store.note_stop(state, "outage", "a row says <what>", EPOCH)
+    state = own.means.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    own.means.store.note_gap(replace(state), Span(SequenceNumber(8), SequenceNumber(9)), EPOCH)
+    own.means.store.note_stop(state, "outage", "a row says <what>", EPOCH)
 
 
 def of_ledger(to: Recorder) -> None:

@@ -73,7 +73,7 @@ def test_cycles_are_looked_for_less_often_and_threads_wait_less_once_the_app_is_
 def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running) -> None:
     running.sqlite.sql("DROP TABLE home_alert")
     with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
-        app().store.open_stream(app().settings.stream)
+        app().means.store.open_stream(app().settings.stream)
 
 
 def test_settings_that_are_refused_are_refused_to_each_user(running: Running) -> None:

@@ -197,6 +197,10 @@ def test_the_keeper_of_an_incarnation_that_this_process_has_yet_to_learn_of_goes
     running.ingest([0], [b"{}"])
     find_wait, own = functions()["find_wait"], app()
     assert find_wait("dead-letters-1") is not None
-    found, stream, now = own.incarnations.read_incarnation(own.settings.stream), own.settings.stream, own.clock.now()
+    found, stream, now = (
+        own.incarnations.partitions.read_incarnation(own.settings.stream),
+        own.settings.stream,
+        own.clock.now(),
+    )
     own.incarnations.open_incarnation(Opening(found, stream, now, {}, "ada", "recreated", now))
     assert find_wait("dead-letters-2") is not None

@@ -17,6 +17,7 @@ from core.errors import HubUnreachable, SettingsRefused, StoreUnavailable
 from core.letters.redrive import Redrives
 from core.letters.store import Letters
 from core.replay.store import Replays
+from core.settle.partition_store import Partitions
 from core.store.database import PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.connections import Deadlines
@@ -138,9 +139,13 @@ def test_no_wait_for_the_database_reaches_the_end_of_an_invocation(running: Runn
     clock.advance(time.monotonic())
     waiting = Waiting(clock.monotonic, clock.sleep, lambda: 1.0)
     patient, began = PatientDatabase(Away(), timedelta(days=1), waiting), clock.seconds
-    own, store = app(), Letters(patient)
+    own, partitions = app(), Partitions(patient)
     app.value = replace(
-        own, store=store, means=replace(own.means, store=store), replays=Replays(patient), redrives=Redrives(patient)
+        own,
+        letters=Letters(patient, partitions),
+        means=replace(own.means, store=partitions),
+        replays=Replays(patient, partitions),
+        redrives=Redrives(patient),
     )
     with suppress(StoreUnavailable):
         call(running)

@@ -26,7 +26,7 @@ class Swapped(Running):
         self.ingest([0, 1, 2, 3], BODIES)
         own = app()
         self.right = self.hub(BODIES, EPOCH - timedelta(days=1))
-        own.store.adopt_hub(own.store.read_incarnation(own.settings.stream), self.right.made_at)
+        own.means.store.adopt_hub(own.means.store.read_incarnation(own.settings.stream), self.right.made_at)
         self.give(self.right)
 
     def hub(self, bodies: list[bytes], made_at: Any) -> SettingsHub:

@@ -12,6 +12,7 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.model.events import Event, PartitionId, SequenceNumber
+from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
@@ -75,7 +76,7 @@ class World:
         anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
         found, now = self.base.read_incarnation(STREAM), self.clock.now()
         opening = Opening(found, STREAM, self.hub.made_at, anchors, "ada", "recreated", now)
-        Incarnations(self.base.database).open_incarnation(opening)
+        Incarnations(self.base.database, Partitions(self.base.database)).open_incarnation(opening)
 
     def asked(self, call: str) -> int:
         """Count the requests of a kind since the last time, and forget them."""

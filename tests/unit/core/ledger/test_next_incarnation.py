@@ -19,6 +19,7 @@ from core.incarnations.next_incarnation import (
 )
 from core.model.policies import Anchoring
 from core.model.ports import Extent
+from core.settle.partition_store import Partitions
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, commit, events, keep_letters, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -36,7 +37,7 @@ class World:
         self.base.adopt_hub(self.base.read_incarnation(STREAM), OLD)
         self.base.commit_batch(commit(self.base.read_partition(partition()), 0, 4))
         keep_letters(self.base, {7: "poison", 9: "poison"})
-        self.store = Incarnations(self.base.database)
+        self.store = Incarnations(self.base.database, Partitions(self.base.database))
 
     @property
     def means(self) -> IncarnationMeans:
@@ -147,11 +148,11 @@ class LosesTheAnswer(Incarnations):
 
 
 def test_a_lost_answer_is_settled_by_a_look(world: World) -> None:
-    world.store = LosesTheAnswer(world.base.database)
+    world.store = LosesTheAnswer(world.base.database, world.base)
     assert world.open().is_opened
     assert world.base.read_incarnation(STREAM).opened_at == NOON
     other = World()
-    store = LosesTheAnswer(other.base.database)
+    store = LosesTheAnswer(other.base.database, other.base)
     store.stands = False
     other.store = store
     with pytest.raises(CommitOutcomeUnknown):

@@ -9,6 +9,7 @@ from azure.eventhub.aio import CheckpointStore
 
 from core.incarnations.next_incarnation import Incarnations, Opening
 from core.model.events import PartitionId, SequenceNumber, stream_of
+from core.settle.partition_store import Partitions
 from core.worker.ownership import SqlCheckpointStore
 from tests.fakes.builders import NOON, FakeClock, commit, partition
 from tests.fakes.memory_store import MemoryStore
@@ -180,7 +181,7 @@ def test_in_a_new_incarnation_every_link_is_closed_before_it_is_claimed(
     opening = Opening(
         kept.read_incarnation(stream), stream, NOON, {PartitionId("0"): SequenceNumber(0)}, "a", "b", NOON
     )
-    Incarnations(kept.database).open_incarnation(opening)
+    Incarnations(kept.database, Partitions(kept.database)).open_incarnation(opening)
     assert listed(checkpoints) == []
     assert claim(checkpoints, {**before[0], "owner_id": ""}) == []
     assert claim(checkpoints, wanted()) == []

@@ -36,7 +36,7 @@ class Ordering(Running):
 
     def begin(self) -> str:
         """Begin a run, and return its id."""
-        ingest(app().store, [reading()])
+        ingest(app().means.store, [reading()])
         assert self.step() == ["submitted"]
         return self.run_id
 
@@ -97,7 +97,7 @@ def test_a_paused_job_begins_submits_and_commits_nothing_until_it_is_resumed(ord
 
 def test_a_job_that_never_ran_can_be_paused(ordering: Ordering) -> None:
     assert ordering.order("pause", WHY).status == 200
-    ingest(app().store, [reading()])
+    ingest(app().means.store, [reading()])
     assert ordering.step() == ["is paused"]
     assert ordering.listed().body["runs"] == []
 
@@ -234,7 +234,7 @@ def test_a_backfill_and_a_repair_are_ordered_shown_and_begun_by_the_next_step(or
         "unverified (key holder)",
     )
     assert ordering.listed().body["history"][0]["days"] == "2026-02-01 to 2026-02-03"
-    ingest(app().store, [reading()])
+    ingest(app().means.store, [reading()])
     assert ordering.step() == ["submitted"]
     ordering.stage()
     assert ordering.step() == ["committed", "has nothing new"]

@@ -30,7 +30,7 @@ class Aggregating(Running):
 
     def commit(self) -> None:
         """Commit a reading."""
-        ingest(app().store, [reading()])
+        ingest(app().means.store, [reading()])
 
     def start(self, body: object, **headers: str) -> Reply:
         """Request a step."""

@@ -49,7 +49,7 @@ class Streams(Running):
         super().__init__(*given)
         self.ingest([0, 1, 2], [HOME, b"{", HOME])
         own = app()
-        own.store.adopt_hub(own.store.read_incarnation(own.settings.stream), EPOCH - timedelta(days=1))
+        own.means.store.adopt_hub(own.means.store.read_incarnation(own.settings.stream), EPOCH - timedelta(days=1))
         self.hub = SettingsHub({"0": [], "1": events(0, 4)})
         self.hub.made_at = EPOCH + timedelta(hours=1)
         app.value = replace(own, hub=self.hub)  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ class Overtaken(Incarnations):
 
 def test_the_slower_of_two_operators_gets_a_conflict(streams: Streams) -> None:
     with closing(streams.sqlite.open()) as store:
-        app.value = replace(app(), incarnations=Overtaken(store.database))
+        app.value = replace(app(), incarnations=Overtaken(store.database, store))
         overtaken = streams.ask(expected_hub_created_at=CREATED, dry_run=False)
     assert (overtaken.status, overtaken.body["type"]) == (409, PROBLEM + "conflict")
     assert streams.incarnation() == 2

@@ -23,6 +23,7 @@ from core.remote.telemetry import signals
 from core.remote.telemetry.signals import Signals, metric_of
 from core.replay.store import Replays
 from core.replay.task import ReplayKind
+from core.settle.partition_store import Partitions
 from core.tasks.run import work_on
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, event, events, ids, keep_letters, partition, reading
@@ -101,7 +102,7 @@ def test_a_chunk_of_letters_is_a_span_with_its_outcomes(memory: Memory, store: M
 
 
 def test_a_slice_of_a_task_is_a_span(memory: Memory, store: MemoryStore) -> None:
-    replaying = ReplayKind(STREAM, Replays(store.database), MemoryHub({}), PLAIN, clock())
+    replaying = ReplayKind(STREAM, Replays(store.database, Partitions(store.database)), MemoryHub({}), PLAIN, clock())
     work_on(UUID(int=7), partition().partition_id, replaying, NOON)
     (span,) = memory.spans
     facts = {"is_over": True, "pieces": 0, "looked_at": 0, "part": "0"}
