@@ -1,18 +1,20 @@
 """Read the whole configuration of the host, so that one error reports all faults.
 
-Source of names, defaults and limits: host.json reference, and EventHubOptions of the Event Hubs extension 6.x.
+Source of names, defaults and limits: host.json reference, EventHubOptions of the Event Hubs extension 6.x, and
+DurableTaskOptions.
 """
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from local.functions_host.app_settings import AppSettings, HubConnection, read_app_settings, resolve_connection
-from local.functions_host.durable.options import DurableOptions, parse_durable_options
 from local.functions_host.emulated import DURABLE_TRIGGERS, EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER
 from local.functions_host.errors import HostError, SettingsFault
 from local.functions_host.event_source import END, START, StartAt
@@ -36,6 +38,70 @@ class EventHubOptions:
     batch_checkpoint_frequency: int = 1
     prefetch_count: int | None = None
     start_at: StartAt = START
+
+
+AT_ONCE = 10 * (os.cpu_count() or 1)  # of each kind, without a limit of host.json
+HUB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,44}")
+
+# Names with the only values that are emulated.
+FIXED = {
+    "extendedSessionsEnabled": ("false",),
+    "localRpcEndpointEnabled": ("true",),
+    "overridableExistingInstanceStates": ("nonrunningstates",),
+    "storeInputsInOrchestrationHistory": ("false",),
+    "grpcEndpointEnabled": ("false",),
+}
+# Names that tune Azure's queues, entities, telemetry and shutdown, which this host does not have.
+MEANINGLESS = (
+    "extendedSessionIdleTimeoutInSeconds",
+    "entityMessageReorderWindowInMinutes",
+    "maxConcurrentEntityFunctions",
+    "maxEntityOperationBatchSize",
+    "maxQueuePollingInterval",
+    "rollbackEntityOperationsOnExceptions",
+    "tracing",
+    "useAppLease",
+    "useGracefulShutdown",
+)
+HONOURED = (
+    "hubName",
+    "maxConcurrentActivityFunctions",
+    "maxConcurrentOrchestratorFunctions",
+    "storageProvider",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DurableOptions:
+    """The limits of parallel work, and the task hub's name."""
+
+    hub_name: str = "TestHubName"
+    activities: int = AT_ONCE
+    orchestrators: int = AT_ONCE
+
+
+def parse_durable_options(section: Section) -> DurableOptions:
+    """Read the section; add a fault for each value that is not emulated."""
+    for name, allowed in FIXED.items():
+        section.read(name, partial(_one_of, allowed), None)
+    section.section("storageProvider").read("type", partial(_one_of, ("azurestorage",)), None)
+    section.refuse_others((*HONOURED, *FIXED, *MEANINGLESS))
+    return DurableOptions(
+        hub_name=section.read("hubName", _hub_name, "TestHubName"),
+        activities=section.read("maxConcurrentActivityFunctions", whole_number, AT_ONCE),
+        orchestrators=section.read("maxConcurrentOrchestratorFunctions", whole_number, AT_ONCE),
+    )
+
+
+def _one_of(allowed: tuple[str, ...], value: Any) -> None:
+    if str(value).lower() not in allowed:
+        raise ValueError(f"{value!r} is not emulated, only {' or '.join(allowed)}")
+
+
+def _hub_name(value: Any) -> str:
+    if not HUB_NAME.fullmatch(str(value)):
+        raise ValueError(f"must be 3 to 45 letters and digits that begin with a letter, not {value!r}")
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Run the turns of orchestrators and entities, and the activities: read, invoke, commit.
+"""Run the turns of orchestrators, and the activities: read, invoke, commit.
 
 Source: the extension's TaskActivityShim; the shape of a failure is that of its serialized exception.
 
-An orchestration or entity has one turn at a time. Turns of different ones, and activities, run at the same time up to
+An orchestration has one turn at a time. Turns of different ones, and activities, run at the same time up to
 the limits of host.json. The next process repeats the work that a killed process had not committed.
 """
 
@@ -17,21 +17,26 @@ from typing import Any
 from azure.functions.meta import Datum
 
 from local.functions_host.clock import Clock, sleep_until, unless
-from local.functions_host.durable.answers import Unreadable, read_answer
-from local.functions_host.durable.entities import batch_text, conclude_batch, names_of
-from local.functions_host.durable.episodes import Turn, begin, conclude, fail
-from local.functions_host.durable.functions import DurableFunctions, Kind, UnknownFunction
-from local.functions_host.durable.history import Event, EventType, event
-from local.functions_host.durable.instances import ActivityDue, ActivityOrder, EpisodeCommit, Outgoing, is_entity
-from local.functions_host.durable.options import DurableOptions
+from local.functions_host.durable.episodes import Turn, Unreadable, begin, conclude, fail, read_answer
+from local.functions_host.durable.functions import DurableFunctions, FunctionKind, UnknownFunction
+from local.functions_host.durable.instances import (
+    ActivityDue,
+    ActivityOrder,
+    EpisodeCommit,
+    Event,
+    EventType,
+    Outgoing,
+    event,
+)
 from local.functions_host.durable.store import DurableStore, StateFault
 from local.functions_host.invoker import Invoker, Outcome, TriggerInputs
+from local.functions_host.settings import DurableOptions
 
 
 async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoker: Invoker) -> Event:
     """Run the activity; return TaskCompleted or TaskFailed."""
     try:
-        function = functions.get(Kind.ACTIVITY, order.name)
+        function = functions.get(FunctionKind.ACTIVITY, order.name)
     except UnknownFunction as error:
         return _failed(order, Outcome(error=str(error)))
     inputs = TriggerInputs({function.trigger.name: Datum(order.input, "string")})
@@ -125,17 +130,10 @@ class Engine:
             await unless(self._wake.wait(), sleep_until(clock, due_at))
 
     def _begin_turns(self, now: datetime) -> None:
-        limits = {False: self._options.orchestrators, True: self._options.entities}
-        for running in self._busy:
-            limits[is_entity(running)] -= 1
-        window = self._options.orchestrators + self._options.entities + len(self._busy)
-        for instance_id in self._around.store.ready(now, window):
-            if instance_id in self._busy or limits[is_entity(instance_id)] <= 0:
-                continue
-            limits[is_entity(instance_id)] -= 1
-            self._busy.add(instance_id)
-            turn = self._entity_turn if is_entity(instance_id) else self._orchestrator_turn
-            self._spawn(self._turns_of(instance_id, turn))
+        for instance_id in self._around.store.ready(now, self._options.orchestrators + len(self._busy)):
+            if instance_id not in self._busy and len(self._busy) < self._options.orchestrators:
+                self._busy.add(instance_id)
+                self._spawn(self._turn_of(instance_id))
 
     def _begin_activities(self) -> None:
         free = self._options.activities - self._activities
@@ -159,9 +157,9 @@ class Engine:
                 extra={"action": "durable_given_up"},
             )
 
-    async def _turns_of(self, instance_id: str, turn: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    async def _turn_of(self, instance_id: str) -> None:
         """Take one turn. After an unexpected error the instance stays busy, so that the turn is not repeated."""
-        await self._despite_faults(lambda: turn(instance_id))
+        await self._despite_faults(lambda: self._take_turn(instance_id))
         self._busy.discard(instance_id)
 
     async def _activity(self, due: ActivityDue) -> None:
@@ -188,7 +186,7 @@ class Engine:
         outgoing = Outgoing(order.instance_id, order.execution_id, result, AT_ONCE)
         around.store.complete_activity(due.number, outgoing)
 
-    async def _orchestrator_turn(self, instance_id: str) -> None:
+    async def _take_turn(self, instance_id: str) -> None:
         around = self._around
         episode = around.store.read_episode(instance_id, around.clock.now())
         if (instance := episode.instance) is None or instance.status.is_final:
@@ -202,7 +200,7 @@ class Engine:
     async def _answered(self, turn: Turn) -> EpisodeCommit:
         around = self._around
         try:
-            function = around.functions.get(Kind.ORCHESTRATOR, turn.instance.name)
+            function = around.functions.get(FunctionKind.ORCHESTRATOR, turn.instance.name)
             inputs = TriggerInputs({function.trigger.name: Datum(turn.request, "string")})
             answer = read_answer(await around.invoker.call(function, inputs))
         except (UnknownFunction, Unreadable) as error:
@@ -220,14 +218,3 @@ class Engine:
             logger.log(logging.ERROR if commit.error else logging.INFO, "orchestration ended", extra=extra | more)
         elif commit.waits_for_nothing:
             logger.error("orchestration waits for nothing", extra={"action": "orchestration_stuck", **extra})
-
-    async def _entity_turn(self, entity_id: str) -> None:
-        around = self._around
-        batch = around.store.read_entity(entity_id, around.clock.now(), self._options.entity_batch)
-        try:
-            function = around.functions.get(Kind.ENTITY, names_of(entity_id)[0])
-            inputs = TriggerInputs({function.trigger.name: Datum(batch_text(batch), "string")})
-            outcome = await around.invoker.invoke(function, inputs)
-        except UnknownFunction as error:
-            outcome = Outcome(error=str(error))
-        around.store.commit_entity(conclude_batch(batch, outcome, around.clock.now()))

@@ -1,38 +1,125 @@
-"""Decide an orchestrator's turn: its request, and the changes of its answer. Pure.
+"""Decide an orchestrator's turn: the request in the extension's form, the SDK's answer, and the changes. Pure.
 
 Source: DurableTask.Core's TaskOrchestrationDispatcher and TaskOrchestrationExecutor.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from local.functions_host.durable.answers import Answer, request_text
 from local.functions_host.durable.functions import (
     ActivityCall,
-    ChildCall,
     DurableFunctions,
-    EntityRequest,
     TimerSet,
     UnknownFunction,
     Work,
 )
-from local.functions_host.durable.history import CONTROLS, Event, EventType, event, stamped
 from local.functions_host.durable.instances import (
+    CONTROLS,
     ActivityOrder,
-    ChildOrder,
     Entry,
     Episode,
     EpisodeCommit,
+    Event,
+    EventType,
     Instance,
     NewInstance,
     Outgoing,
-    Parent,
     Status,
+    event,
+    stamped,
 )
-from local.functions_host.durable.replay import Caller, NonDeterministic, Replayed, replay
+from local.functions_host.durable.replay import NonDeterministic, Replayed, replay
 from local.functions_host.errors import NotEmulated
+from local.functions_host.invoker import Outcome
+
+SCHEMA_V3 = 2
+FAILURE_MARK = "\n\n$OutOfProcData$:"
+LARGEST_CUSTOM_STATUS_KB = 16
+CONSTANTS = {
+    "upperSchemaVersion": 1,
+    "upperSchemaVersionNew": SCHEMA_V3,
+    "longRunningTimerIntervalDuration": "3.00:00:00",
+    "maximumShortTimerDuration": "6.00:00:00",
+    "defaultHttpAsyncRequestSleepTimeMillseconds": 30000,
+}
+
+
+class Unreadable(Exception):
+    """The worker's answer does not have the orchestrators' schema V3, or is too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The state of an orchestrator: all its actions so far; output and custom status are JSON."""
+
+    actions: Sequence[Mapping[str, Any]]
+    is_done: bool
+    output: str | None
+    error: str | None
+    custom_status: str | None
+
+
+def request_text(instance: Instance, past: Sequence[str], new: Sequence[Event]) -> str:
+    """Return the orchestration trigger's value.
+
+    Source: OrchestrationTriggerAttributeBindingProvider. The past is JSON already, and the largest part.
+    """
+    rest = {
+        "input": None if instance.input is None else json.loads(instance.input),
+        "instanceId": instance.instance_id,
+        "isReplaying": bool(past),
+        "parentInstanceId": None,
+        **CONSTANTS,
+    }
+    history = ",".join([*past, *(json.dumps(each) for each in new)])
+    return f'{{"history": [{history}], {json.dumps(rest)[1:]}'
+
+
+def read_answer(outcome: Outcome) -> Answer:
+    """Read a worker's outcome; raise Unreadable when it is no answer, as when the worker itself failed."""
+    if outcome.error is not None and FAILURE_MARK not in outcome.error:
+        raise Unreadable(outcome.error)
+    raw: Any = outcome.value and outcome.value.value
+    if outcome.error is not None:
+        raw = outcome.error.partition(FAILURE_MARK)[2]
+    state = _state_in(raw)
+    if state.get("schemaVersion") != SCHEMA_V3 or len(state["actions"]) != 1:
+        raise Unreadable(f"only the out-of-process schema V3 is emulated, not {state.get('schemaVersion')!r}")
+    return Answer(
+        actions=state["actions"][0],
+        is_done=bool(state["isDone"]),
+        output=_text_or_none(state.get("output")),
+        error=state.get("error"),
+        custom_status=_limited(_text_or_none(state.get("customStatus"))),
+    )
+
+
+def _state_in(raw: Any) -> dict[str, Any]:
+    try:
+        state = json.loads(raw) if isinstance(raw, str) else raw
+    except ValueError as error:
+        raise Unreadable("Out of proc orchestrators must return a valid JSON schema") from error
+    if not isinstance(state, dict) or not isinstance(state.get("actions"), list) or "isDone" not in state:
+        raise Unreadable("The data returned by the out-of-process function execution was not valid json.")
+    return state
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _limited(custom_status: str | None) -> str | None:
+    size_kb = len(custom_status or "") * 2 // 1024
+    if size_kb >= LARGEST_CUSTOM_STATUS_KB:
+        raise Unreadable(
+            f"The UTF-16 size of the JSON-serialized payload must not exceed {LARGEST_CUSTOM_STATUS_KB} KB. "
+            f"The current payload size is {size_kb} KB."
+        )
+    return custom_status
+
 
 SECOND = timedelta(seconds=1)
 
@@ -46,7 +133,6 @@ class Turn:
     new: Sequence[Event]
     consumed: Sequence[int]
     at: datetime
-    status: Status = Status.RUNNING
 
     @property
     def request(self) -> str:
@@ -60,30 +146,22 @@ def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeC
     fitting.sort(key=lambda each: not _is(each, EventType.EXECUTION_STARTED))
     status = _controlled(instance.status, fitting)
     if status is Status.SUSPENDED:
-        fitting = [each for each in fitting if _comes_through(each)]
+        takes = (*CONTROLS, EventType.EXECUTION_STARTED)  # the others wait
+        fitting = [each for each in fitting if each.event["EventType"] in takes]
     stale = [each for each in episode.entries if each.execution_id not in (None, instance.execution_id)]
     new = [event(EventType.ORCHESTRATOR_STARTED), *(each.event for each in fitting)]
-    turn = Turn(
-        instance,
-        episode.past,
-        [stamped(each, at) for each in new],
-        [each.number for each in (*fitting, *stale)],
-        at,
-        status,
-    )
+    consumed = [each.number for each in (*fitting, *stale)]
+    turn = Turn(instance, episode.past, [stamped(each, at) for each in new], consumed, at)
     if status is Status.TERMINATED:
         last = next(each.event for each in reversed(fitting) if _is(each, EventType.EXECUTION_TERMINATED))
         return _ended(turn, Status.TERMINATED, json.dumps(last["Reason"]), instance.custom_status)
-    return _paused(turn) if status is Status.SUSPENDED else turn
+    if status is Status.SUSPENDED:
+        return replace(_commit(turn, status, instance.custom_status), events=_closed(turn, []))
+    return turn
 
 
 def _is(entry: Entry, kind: EventType) -> bool:
     return bool(entry.event["EventType"] == kind)
-
-
-def _comes_through(entry: Entry) -> bool:
-    """Return True for an entry that a suspended instance takes: a control, or its start; the others wait."""
-    return entry.event["EventType"] in CONTROLS or _is(entry, EventType.EXECUTION_STARTED)
 
 
 def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
@@ -101,19 +179,19 @@ def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
 
 def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Callable[[], str]) -> EpisodeCommit:
     """Return the changes of the orchestrator's answer; `new_id` makes the ids of the executions that it starts."""
-    instance = turn.instance
-    caller = Caller(instance.name, instance.instance_id, instance.execution_id)
     events = [json.loads(f"[{','.join(turn.past)}]"), turn.new]
     try:
-        replayed = replay(answer.actions, (each for part in events for each in part), caller, functions)
+        replayed = replay(answer.actions, (each for part in events for each in part), turn.instance.name, functions)
     except (NonDeterministic, UnknownFunction, NotEmulated) as error:
         return fail(turn, str(error), answer.custom_status)
     if replayed.has_open_tasks or not replayed.is_through or not (answer.is_done or answer.error):
-        return _going_on(turn, answer, replayed, new_id)
+        return _going_on(turn, answer, replayed)
     if answer.error:
         return fail(turn, answer.error, answer.custom_status, replayed.new_work)
     if replayed.next_input is not None:
-        return _continued(turn, answer, replayed, new_id)
+        instance = turn.instance
+        successor = NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input)
+        return replace(_commit(turn, Status.RUNNING, answer.custom_status), successor=successor)
     return _ended(turn, Status.COMPLETED, answer.output, answer.custom_status, replayed.new_work)
 
 
@@ -144,15 +222,10 @@ def _ended(
         _commit(turn, status, custom_status),
         events=_closed(turn, [*(each.ordered for each in new_work), end]),
         output=output,
-        outgoing=[*_requests(turn, new_work), *_reports(turn, status, output)],
     )
 
 
-def _paused(turn: Turn) -> EpisodeCommit:
-    return replace(_commit(turn, Status.SUSPENDED, turn.instance.custom_status), events=_closed(turn, []))
-
-
-def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
+def _going_on(turn: Turn, answer: Answer, replayed: Replayed) -> EpisodeCommit:
     ids, work = (turn.instance.instance_id, turn.instance.execution_id), replayed.new_work
     return replace(
         _commit(turn, Status.RUNNING, answer.custom_status),
@@ -160,18 +233,8 @@ def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[
         activities=[
             ActivityOrder(*ids, each.task_id, each.name, each.input) for each in work if isinstance(each, ActivityCall)
         ],
-        children=[_child(turn, each, new_id()) for each in work if isinstance(each, ChildCall)],
-        outgoing=[*_timers(turn, work), *_requests(turn, work)],
+        outgoing=[Outgoing(*ids, each.fired, _shown_at(each, turn.at)) for each in work if isinstance(each, TimerSet)],
         waits_for_nothing=not replayed.has_open_tasks and not replayed.awaits_event,
-    )
-
-
-def _continued(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
-    instance = turn.instance
-    return replace(
-        _commit(turn, Status.RUNNING, answer.custom_status),
-        outgoing=_requests(turn, replayed.new_work),
-        successor=NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input, instance.parent),
     )
 
 
@@ -180,37 +243,6 @@ def _closed(turn: Turn, more: Iterable[Event]) -> Sequence[Event]:
     return [*turn.new, *(stamped(each, turn.at) for each in (*more, last))]
 
 
-def _timers(turn: Turn, work: Iterable[Work]) -> list[Outgoing]:
-    ids = (turn.instance.instance_id, turn.instance.execution_id)
-    return [Outgoing(*ids, each.fired, _shown_at(each, turn.at)) for each in work if isinstance(each, TimerSet)]
-
-
 def _shown_at(timer: TimerSet, at: datetime) -> datetime:
     """Return the time at which Azure's queue shows the timer's message: it hides one for whole seconds, cut."""
     return at + max(timedelta(), (timer.fire_at - at) // SECOND * SECOND)
-
-
-def _requests(turn: Turn, work: Iterable[Work]) -> list[Outgoing]:
-    requests = (each for each in work if isinstance(each, EntityRequest))
-    return [Outgoing(each.entity_id, None, each.request, turn.at) for each in requests]
-
-
-def _child(turn: Turn, call: ChildCall, execution_id: str) -> ChildOrder:
-    parent = Parent(turn.instance.instance_id, turn.instance.execution_id, call.task_id)
-    child = NewInstance(call.instance_id, execution_id, call.name, json.dumps(call.input), parent)
-    reason = f"An Orchestration instance with the id {call.instance_id} already exists and has not ended."
-    return ChildOrder(child, _report(turn, parent, Status.FAILED, json.dumps(reason)))
-
-
-def _reports(turn: Turn, status: Status, output: str | None) -> list[Outgoing]:
-    parent = turn.instance.parent
-    return [] if parent is None else [_report(turn, parent, status, output)]
-
-
-def _report(turn: Turn, parent: Parent, status: Status, output: str | None) -> Outgoing:
-    if status is Status.COMPLETED:
-        end = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task_id, Result=output)
-    else:
-        reason = json.loads(output) if output is not None else None
-        end = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task_id, Reason=reason, Details=output)
-    return Outgoing(parent.instance_id, parent.execution_id, end, turn.at)

@@ -1,12 +1,69 @@
-"""An instance of an orchestration, as its clients see it."""
+"""The instances of orchestrations as clients see them, and the events of their histories in the extension's JSON.
+
+Source: DurableTask.Core.History. The event of an order has the order's sequence number as its EventId. The event of its
+end names that number, and has -1.
+"""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
+from datetime import UTC, datetime
+from enum import IntEnum, StrEnum
+from typing import Any, TypeAlias
 
-from local.functions_host.durable.history import Event
+Event: TypeAlias = dict[str, Any]
+
+
+class EventType(IntEnum):
+    """The kinds of events that occur here, with their numbers on the wire."""
+
+    EXECUTION_STARTED = 0
+    EXECUTION_COMPLETED = 1
+    EXECUTION_TERMINATED = 3
+    TASK_SCHEDULED = 4
+    TASK_COMPLETED = 5
+    TASK_FAILED = 6
+    TIMER_CREATED = 10
+    TIMER_FIRED = 11
+    ORCHESTRATOR_STARTED = 12
+    ORCHESTRATOR_COMPLETED = 13
+    EVENT_RAISED = 15
+    EXECUTION_SUSPENDED = 19
+    EXECUTION_RESUMED = 20
+
+
+CONTROLS = frozenset((EventType.EXECUTION_TERMINATED, EventType.EXECUTION_SUSPENDED, EventType.EXECUTION_RESUMED))
+
+
+def to_stamp(instant: datetime) -> str:
+    """Write an instant as .NET does, with seven digits."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
+
+
+def from_stamp(text: str) -> datetime:
+    """Read an instant that .NET or the SDK wrote; without a zone it is UTC."""
+    instant = datetime.fromisoformat(text)
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+
+
+def event(kind: EventType, event_id: int = -1, **values: Any) -> Event:
+    """Return an event without its time, which `stamped` adds."""
+    return {"EventType": int(kind), "EventId": event_id, **values}
+
+
+def stamped(unstamped: Event, at: datetime, *, is_played: bool = False) -> Event:
+    """Return the event with its time; `is_played` is True when the orchestrator saw it in an earlier episode."""
+    return {**unstamped, "IsPlayed": is_played, "Timestamp": to_stamp(at)}
+
+
+def event_raised(name: str, text: str) -> Event:
+    """Return an external event; `text` is its value as JSON."""
+    return event(EventType.EVENT_RAISED, Name=name, Input=text)
+
+
+def control(kind: EventType, reason: str | None) -> Event:
+    """Return an event that terminates, suspends or resumes."""
+    return event(kind, Input=reason, Reason=reason)
 
 
 class Status(StrEnum):
@@ -26,15 +83,6 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
-    """The call of a sub-orchestration: the waiting execution, and the sequence number."""
-
-    instance_id: str
-    execution_id: str
-    task_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class NewInstance:
     """An orchestration to start. `input` is JSON; an execution id is new for each start and each continue-as-new."""
 
@@ -42,7 +90,21 @@ class NewInstance:
     execution_id: str
     name: str
     input: str | None = None
-    parent: Parent | None = None
+
+    def started(self, at: datetime) -> Event:
+        """Return the first event of its history."""
+        return stamped(
+            event(
+                EventType.EXECUTION_STARTED,
+                Name=self.name,
+                Version="",
+                Input=self.input,
+                Tags=None,
+                OrchestrationInstance={"InstanceId": self.instance_id, "ExecutionId": self.execution_id},
+                ParentInstance=None,
+            ),
+            at,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +120,6 @@ class Instance:
     input: str | None
     output: str | None
     custom_status: str | None
-    parent: Parent | None
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceFilter:
-    """A selection of instances; `after` is the last id of the page before, no status means any status."""
-
-    prefix: str = ""
-    created_from: datetime | None = None
-    created_to: datetime | None = None
-    statuses: Collection[Status] = ()
-    after: str = ""
-    top: int = 100
-
-
-def is_entity(instance_id: str) -> bool:
-    """Return True for the id of an entity, "@name@key"."""
-    return instance_id.startswith("@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +133,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """An event for an instance or entity; it arrives at `due_at` or later."""
+    """An event for an instance. It arrives at `due_at` or later."""
 
     instance_id: str
     execution_id: str | None
@@ -126,14 +170,6 @@ class ActivityDue:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildOrder:
-    """A sub-orchestration to start; `refused` goes to the parent when an instance of that id still runs."""
-
-    child: NewInstance
-    refused: Outgoing
-
-
-@dataclass(frozen=True, slots=True)
 class EpisodeCommit:
     """Everything that an orchestrator's turn changes.
 
@@ -152,7 +188,6 @@ class EpisodeCommit:
     output: str | None = None
     custom_status: str | None = None
     activities: Sequence[ActivityOrder] = ()
-    children: Sequence[ChildOrder] = ()
     outgoing: Sequence[Outgoing] = ()
     successor: NewInstance | None = None
     waits_for_nothing: bool = False
@@ -161,22 +196,3 @@ class EpisodeCommit:
     def error(self) -> str | None:
         """The reason of a failed orchestration."""
         return json.loads(self.output) if self.status is Status.FAILED and self.output else None
-
-
-@dataclass(frozen=True, slots=True)
-class EntityBatch:
-    """The operations that wait for an entity, and its state as JSON (None: it does not exist)."""
-
-    entity_id: str
-    state: str | None
-    entries: Sequence[Entry]
-
-
-@dataclass(frozen=True, slots=True)
-class EntityCommit:
-    """Everything that a batch of operations changes."""
-
-    entity_id: str
-    consumed: Sequence[int]
-    state: str | None
-    outgoing: Sequence[Outgoing]

@@ -1,34 +1,159 @@
 """Serve the HTTP API of the Durable extension: to people at /runtime/webhooks/durabletask, to the SDK at /durabletask.
 
-Source: HttpApiHandler. Keys are not checked.
+Source: HttpApiHandler (keys are not checked, instants are cut to seconds), BindingHelper, and DurableClient's reshaping
+of the history: the event of an end replaces the event of its order.
 """
 
-import base64
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
-from local.functions_host.durable.client_binding import RPC, WEBHOOK, management_links
 from local.functions_host.durable.functions import UnknownFunction
-from local.functions_host.durable.instances import Instance, Status, is_entity
-from local.functions_host.durable.orchestrations import (
-    HasEnded,
-    NoSuchInstance,
-    NotEnded,
-    Orchestrations,
-    Query,
-    QueryFault,
-    WrongId,
-    as_json,
-)
-from local.functions_host.durable.statuses import history_json, status_json
+from local.functions_host.durable.instances import Event, EventType, Instance, Status
+from local.functions_host.durable.orchestrations import HasEnded, NoSuchInstance, NotEnded, Orchestrations, WrongId
 from local.functions_host.durable.store import InstanceExists
 
-Handler = Callable[[web.Request], Awaitable[web.Response]]
+WEBHOOK = "/runtime/webhooks/durabletask"
+RPC = "/durabletask"
+PLACEHOLDER = "INSTANCEID"
+KEY = "code=local"
+LINKS = {
+    "statusQueryGetUri": "",
+    "sendEventPostUri": "/raiseEvent/{eventName}",
+    "terminatePostUri": "/terminate?reason={text}",
+    "rewindPostUri": "/rewind?reason={text}",
+    "purgeHistoryDeleteUri": "",
+    "restartPostUri": "/restart",
+    "suspendPostUri": "/suspend?reason={text}",
+    "resumePostUri": "/resume?reason={text}",
+}
 
-CONTINUATION = "x-ms-continuation-token"
+
+def management_links(base_url: str, hub_name: str, instance_id: str) -> dict[str, str]:
+    """Return the management addresses of one instance; `base_url` is the address of the host."""
+    prefix = f"{base_url}{WEBHOOK}/instances/{quote(instance_id, safe='')}"
+    query = f"taskHub={quote(hub_name)}&connection=Storage&{KEY}"
+    links = {name: f"{prefix}{path}{'&' if '?' in path else '?'}{query}" for name, path in LINKS.items()}
+    return {"id": instance_id, **links}
+
+
+def client_input(base_url: str, port: int, hub_name: str) -> str:
+    """Return the value of a durableClient binding; the SDK itself calls the address `rpcBaseUrl`."""
+    create = f"{base_url}{WEBHOOK}/orchestrators/{{functionName}}[/{{instanceId}}]"
+    waiting = "timeout={timeoutInSeconds}&pollingInterval={intervalInSeconds}"
+    value = {
+        "taskHubName": hub_name,
+        "connectionName": None,
+        "creationUrls": {
+            "createNewInstancePostUri": f"{create}?{KEY}",
+            "createAndWaitOnNewInstancePostUri": f"{create}?{waiting}&{KEY}",
+        },
+        "managementUrls": management_links(base_url, hub_name, PLACEHOLDER),
+        "baseUrl": f"{base_url}{WEBHOOK}",
+        "requiredQueryStringParameters": KEY,
+        "rpcBaseUrl": f"http://127.0.0.1:{port}{RPC}/",
+        "httpBaseUrl": None,
+    }
+    return json.dumps(value)
+
+
+TURNS = (EventType.ORCHESTRATOR_STARTED, EventType.ORCHESTRATOR_COMPLETED)
+OMITTED = ("EventId", "IsPlayed", "Version", "Tags", "OrchestrationInstance", "ParentInstance")
+ENDS = ("TaskScheduledId", "TimerId")
+VALUES = ("Result", "Input")
+
+
+def status_json(instance: Instance, *, with_input: bool = True) -> dict[str, Any]:
+    """Return the status without history."""
+    return {
+        "name": instance.name,
+        "instanceId": instance.instance_id,
+        "runtimeStatus": instance.status.value,
+        "input": _parsed(instance.input) if with_input else None,
+        "customStatus": _parsed(instance.custom_status),
+        "output": _parsed(instance.output),
+        "createdTime": _to_seconds(instance.created_at),
+        "lastUpdatedTime": _to_seconds(instance.updated_at),
+    }
+
+
+def history_json(history: Sequence[Event], *, with_output: bool) -> list[dict[str, Any]]:
+    """Return the history; `with_output` adds results and inputs."""
+    ordered = {each["EventId"]: each for each in history if each["EventId"] >= 0}
+    ended = {number for each in history if (number := _number_of(each)) is not None}
+    return [
+        _shown(each, ordered, with_output=with_output)
+        for each in history
+        if each["EventType"] not in TURNS and each["EventId"] not in ended
+    ]
+
+
+def _number_of(event: Event) -> int | None:
+    """Return the sequence number of the order that an event ends, or None."""
+    return next((event[name] for name in ENDS if name in event), None)
+
+
+def _shown(event: Event, ordered: dict[int, Event], *, with_output: bool) -> dict[str, Any]:
+    shown = {name: value for name, value in event.items() if name not in (*OMITTED, "TaskScheduledId", "Name")}
+    kind = EventType(event["EventType"])
+    shown["EventType"] = "".join(part.title() for part in kind.name.split("_"))
+    if event.get("Name") is not None:
+        shown["Name" if kind is EventType.EVENT_RAISED else "FunctionName"] = event["Name"]
+    order = ordered.get(number) if (number := _number_of(event)) is not None else None
+    if order is not None:
+        shown["ScheduledTime"] = order["Timestamp"]
+        if order.get("Name") is not None:
+            shown["FunctionName"] = order["Name"]
+    if with_output:
+        return {**shown, **{name: _parsed(shown[name]) for name in VALUES if name in shown}}
+    return {name: value for name, value in shown.items() if name not in VALUES}
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text
+
+
+def _to_seconds(instant: datetime) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class QueryFault(Exception):
+    """The request is refused with `status` and this text."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Query:
+    """Reads the values as the extension does."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = {name.lower(): value for name, value in values.items()}
+
+    def text(self, name: str) -> str | None:
+        """Return a value unchanged, or None."""
+        return self._values.get(name.lower())
+
+    def claims(self, name: str, *, default: bool = False) -> bool:
+        """Return True or False; any other value is the default."""
+        return {"true": True, "false": False}.get((self.text(name) or "").lower(), default)
+
+    def refuse(self, *names: str) -> None:
+        """Raise QueryFault for the first of the names that is given."""
+        for name in names:
+            if name.lower() in self._values:
+                raise QueryFault(501, f"{name} is not emulated by the local functions host")
+
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class Management:
@@ -43,16 +168,12 @@ class Management:
         routes: list[tuple[str, str, Handler]] = [
             ("POST", "/orchestrators/{name}", self.start),
             ("POST", "/orchestrators/{name}/{id}", self.start),
-            ("GET", "/instances{slash:/?}", self.list_instances),
-            ("DELETE", "/instances{slash:/?}", self.purge_instances),
             ("GET", "/instances/{id}", self.status),
             ("DELETE", "/instances/{id}", self.purge),
             ("POST", "/instances/{id}/raiseEvent/{event}", self.raise_event),
             ("POST", "/instances/{id}/{operation}", self.operate),
-            ("GET", "/entities/{name}/{key}", self.read_entity),
-            ("POST", "/entities/{name}/{key}", self.signal_entity),
-            ("DELETE", "/entities/{name}/{key}", self.signal_entity),
-            ("GET", "/entities{rest:.*}", self.not_emulated),
+            ("*", "/instances{slash:/?}", self.not_emulated),
+            ("*", "/entities{rest:.*}", self.not_emulated),
         ]
         for prefix in (WEBHOOK, RPC):
             for method, path, handler in routes:
@@ -96,15 +217,6 @@ class Management:
         headers = {"Location": links["statusQueryGetUri"], "Retry-After": "10"}
         return web.json_response(links, status=202, headers=headers)
 
-    async def list_instances(self, request: web.Request) -> web.Response:
-        """Return a page of statuses."""
-        query = Query(request.query)
-        wanted = query.instances(_from_token(request.headers.get(CONTINUATION, "")))
-        page = self._orchestrations.select(wanted)
-        token = _to_token(page[-1].instance_id) if len(page) == wanted.top else ""
-        statuses = [status_json(each, with_input=query.claims("showInput")) for each in page]
-        return web.json_response(statuses, headers={CONTINUATION: token})
-
     async def status(self, request: web.Request) -> web.Response:
         """Return the status of one instance."""
         query = Query(request.query)
@@ -117,22 +229,9 @@ class Management:
         return web.json_response(body, status=_status_code(instance, query), headers=headers)
 
     async def purge(self, request: web.Request) -> web.Response:
-        """Purge one instance or entity."""
-        instance_id = request.match_info["id"]
-        if not is_entity(instance_id):
-            self._orchestrations.purge(instance_id)
-        elif not self._orchestrations.purge_entity(instance_id):
-            raise NoSuchInstance(instance_id)
+        """Purge one instance."""
+        self._orchestrations.purge(request.match_info["id"])
         return web.json_response({"instancesDeleted": 1})
-
-    async def purge_instances(self, request: web.Request) -> web.Response:
-        """Purge the ended instances that were created in a period."""
-        query = Query(request.query)
-        since = query.instant("createdTimeFrom")
-        if since is None:
-            raise QueryFault(400, "Please provide value for 'createdTimeFrom' parameter.")
-        count = self._orchestrations.purge_created(since, query.instant("createdTimeTo"), query.statuses())
-        return web.json_response({"instancesDeleted": count}) if count else web.Response(status=404)
 
     async def raise_event(self, request: web.Request) -> web.Response:
         """Send an external event."""
@@ -145,13 +244,9 @@ class Management:
         return web.Response(status=202)
 
     async def operate(self, request: web.Request) -> web.Response:
-        """Terminate, suspend, resume or restart."""
+        """Terminate, suspend or resume."""
         instance_id, operation = request.match_info["id"], request.match_info["operation"].lower()
-        query = Query(request.query)
-        if operation == "restart":
-            under_new_id = query.claims("restartWithNewInstanceId", default=True)
-            return self._links(request, self._orchestrations.restart(instance_id, under_new_id=under_new_id))
-        if operation == "rewind":
+        if operation in ("restart", "rewind"):
             return await self.not_emulated(request)
         known = {
             "terminate": self._orchestrations.terminate,
@@ -160,22 +255,7 @@ class Management:
         }
         if operation not in known:
             return web.Response(status=404)
-        known[operation](instance_id, query.text("reason"))
-        return web.Response(status=202)
-
-    async def read_entity(self, request: web.Request) -> web.Response:
-        """Return the state of an entity."""
-        state = self._orchestrations.entity_state(request.match_info["name"], request.match_info["key"])
-        return web.Response(status=404) if state is None else web.json_response(text=state)
-
-    async def signal_entity(self, request: web.Request) -> web.Response:
-        """Send an operation to an entity."""
-        name, key = request.match_info["name"], request.match_info["key"]
-        operation = "delete" if request.method == "DELETE" else Query(request.query).text("op") or ""
-        text = await request.text() or None
-        if text is not None:
-            text = await _body(request) if request.content_type == "application/json" else json.dumps(text)
-        self._orchestrations.signal_entity(name, key, operation, text)
+        known[operation](instance_id, Query(request.query).text("reason"))
         return web.Response(status=202)
 
     async def not_emulated(self, request: web.Request) -> web.Response:
@@ -192,9 +272,11 @@ def _status_code(instance: Instance, query: Query) -> int:
 async def _body(request: web.Request) -> str | None:
     text = await request.text()
     try:
-        return as_json(text) if text else None
+        if text:
+            json.loads(text)
     except ValueError:
         raise QueryFault(400, "Invalid JSON content") from None
+    return text or None
 
 
 def _problem(status: int, message: str, detail: str | None = None) -> web.Response:
@@ -205,14 +287,3 @@ def _problem(status: int, message: str, detail: str | None = None) -> web.Respon
         "StackTrace": "",
     }
     return web.json_response(body, status=status)
-
-
-def _to_token(instance_id: str) -> str:
-    return base64.urlsafe_b64encode(instance_id.encode()).decode()
-
-
-def _from_token(token: str) -> str:
-    try:
-        return base64.urlsafe_b64decode(token).decode()
-    except ValueError:
-        raise QueryFault(400, f"{CONTINUATION} does not come from this host") from None

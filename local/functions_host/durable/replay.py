@@ -8,38 +8,70 @@ Source: OutOfProcOrchestrationShim (schema V3), TaskOrchestrationContext and Tas
 """
 
 import json
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from local.functions_host.durable.functions import (
     ActivityCall,
-    ChildCall,
     DurableFunctions,
-    EntityRequest,
-    Kind,
+    FunctionKind,
     TimerSet,
     Work,
     agrees,
 )
-from local.functions_host.durable.history import Event, EventType, from_stamp
-from local.functions_host.durable.tasks import AllOf, AnyOf, Retry, Task, retry_options
+from local.functions_host.durable.instances import Event, EventType, from_stamp
 from local.functions_host.errors import NotEmulated
 
-ORDERED = frozenset(
-    (EventType.TASK_SCHEDULED, EventType.TIMER_CREATED, EventType.SUB_ORCHESTRATION_CREATED, EventType.EVENT_SENT)
-)
 ENDED = {
-    EventType.TASK_COMPLETED: ("TaskScheduledId", False),
-    EventType.TASK_FAILED: ("TaskScheduledId", True),
-    EventType.SUB_ORCHESTRATION_COMPLETED: ("TaskScheduledId", False),
-    EventType.SUB_ORCHESTRATION_FAILED: ("TaskScheduledId", True),
-    EventType.TIMER_FIRED: ("TimerId", False),
+    EventType.TASK_COMPLETED: "TaskScheduledId",
+    EventType.TASK_FAILED: "TaskScheduledId",
+    EventType.TIMER_FIRED: "TimerId",
 }
-NEVER_EMULATED = {8: "call_http", 10: "a scheduled signal of an entity"}
+NEVER_EMULATED = {
+    1: "a call of an activity with retries",
+    2: "a sub-orchestration",
+    3: "a sub-orchestration with retries",
+    7: "a call of an entity",
+    8: "call_http",
+    9: "a signal of an entity",
+    10: "a scheduled signal of an entity",
+}
+
+
+class Task:
+    """A task to wait for. Its end may end its parent."""
+
+    def __init__(self, parent: "Compound | None" = None, *, is_done: bool = False) -> None:
+        self._parent = parent
+        self.is_done = is_done
+
+    def finish(self) -> None:
+        """End the task. A second call does nothing."""
+        if not self.is_done:
+            self.is_done = True
+            if self._parent is not None:
+                self._parent.look()
+
+
+class Compound(Task):
+    """A task that ends when `enough` of its children have ended: all, even after one failed, or any one."""
+
+    def __init__(self, parent: "Compound | None", enough: Callable[[Iterable[bool]], bool]) -> None:
+        super().__init__(parent)
+        self._enough = enough
+        self._children: Sequence[Task] | None = None
+
+    def begin(self, children: Sequence[Task]) -> None:
+        """Wait for the children. Some may have ended already."""
+        self._children = children
+        self.look()
+
+    def look(self) -> None:
+        """End when enough of the children have ended, or when there are none."""
+        if self._children is not None and (not self._children or self._enough(each.is_done for each in self._children)):
+            self.finish()
 
 
 class NonDeterministic(Exception):
@@ -55,15 +87,6 @@ class NonDeterministic(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """The orchestration whose actions are walked."""
-
-    name: str
-    instance_id: str
-    execution_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Replayed:
     """The state after the walk. `next_input` is JSON, or None unless the orchestrator continues as new."""
 
@@ -75,32 +98,31 @@ class Replayed:
 
 
 def replay(
-    actions: Sequence[Mapping[str, Any]], events: Iterable[Event], caller: Caller, functions: DurableFunctions
+    actions: Sequence[Mapping[str, Any]], events: Iterable[Event], name: str, functions: DurableFunctions
 ) -> Replayed:
-    """Return the orders of the actions that the events lack.
+    """Return the orders of an orchestrator's actions that the events lack.
 
-    Raises NonDeterministic, UnknownFunction and NotEmulated; each of them ends the orchestration.
+    Raises NonDeterministic, UnknownFunction and NotEmulated. Each of them ends the orchestration.
     """
-    walk = _Walk(actions, caller, functions)
+    walk = _Walk(actions, name, functions)
     for each in events:
         walk.see(each)
     return walk.stand()
 
 
 class _Walk:
-    def __init__(self, actions: Sequence[Mapping[str, Any]], caller: Caller, functions: DurableFunctions) -> None:
+    def __init__(self, actions: Sequence[Mapping[str, Any]], name: str, functions: DurableFunctions) -> None:
         self._actions = iter(actions)
-        self._caller = caller
+        self._name = name
         self._functions = functions
         self._current: Task | None = None
         self._is_through = False
-        self._numbers = self._requests = 0
+        self._numbers = 0
         self._open: dict[int, Task] = {}
         self._new: dict[int, Work] = {}
         self._waiting: dict[str, list[Task]] = defaultdict(list)
         self._unclaimed: dict[str, int] = defaultdict(int)
         self._next_input: str | None = None
-        self.now: datetime
 
     def stand(self) -> Replayed:
         new_work = tuple(self._new[number] for number in sorted(self._new))
@@ -109,16 +131,18 @@ class _Walk:
 
     def see(self, recorded: Event) -> None:
         kind = recorded["EventType"]
-        if kind == EventType.ORCHESTRATOR_STARTED:
-            self.now = from_stamp(recorded["Timestamp"])
-        elif kind == EventType.EXECUTION_STARTED:
+        if kind == EventType.EXECUTION_STARTED:
             self._advance()
-        elif kind in ORDERED:
-            self._settle_order(recorded)
+        elif kind in (EventType.TASK_SCHEDULED, EventType.TIMER_CREATED):
+            found = self._new.pop(recorded["EventId"], None)
+            if found is None or not agrees(found, recorded):
+                raise NonDeterministic(recorded, found)
         elif kind in ENDED:
-            self._settle_end(recorded)
+            if (task := self._open.pop(recorded[ENDED[kind]], None)) is not None:
+                task.finish()
+                self._advance()
         elif kind == EventType.EVENT_RAISED:
-            self._settle_event(recorded["Name"])
+            self._settle_event(recorded["Name"].lower())
 
     def _advance(self) -> None:
         while self._current is None or self._current.is_done:
@@ -128,144 +152,66 @@ class _Walk:
                 return
             self._current = self._perform(action, None)
 
-    def _settle_order(self, recorded: Event) -> None:
-        found = self._new.pop(recorded["EventId"], None)
-        if found is None or not agrees(found, recorded):
-            raise NonDeterministic(recorded, found)
-
-    def _settle_end(self, recorded: Event) -> None:
-        number_name, failed = ENDED[recorded["EventType"]]
-        task = self._open.pop(recorded[number_name], None)
-        if task is not None:
-            task.finish(failed=failed)
-            self._advance()
-
-    def _settle_event(self, name: str) -> None:
-        key = name.lower()
+    def _settle_event(self, key: str) -> None:
         if self._waiting[key]:
             self._waiting[key].pop().finish()  # the last waiter gets the first event, as on the .NET side
             self._advance()
         else:
             self._unclaimed[key] += 1
 
-    def _perform(self, action: Mapping[str, Any], parent: Task | None) -> Task:
+    def _perform(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
         number = int(action["actionType"])
         if number not in _PERFORMED:
-            raise NotEmulated(self._caller.name, NEVER_EMULATED.get(number, f"the action type {number}"))
+            raise NotEmulated(self._name, NEVER_EMULATED.get(number, f"the action type {number}"))
         return _PERFORMED[number](self, action, parent)
 
-    def _order(self, work: Work, parent: Task | None) -> Task:
-        task = Task(parent)
+    def _order(self, work: Work, parent: Compound | None) -> Task:
+        self._numbers += 1
         self._new[work.task_id] = work
-        self._open[work.task_id] = task
+        task = self._open[work.task_id] = Task(parent)
         return task
 
-    def _number(self) -> int:
-        self._numbers += 1
-        return self._numbers - 1
-
-    def _activity(self, action: Mapping[str, Any], parent: Task | None) -> Task:
+    def _activity(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
         name = action["functionName"]
-        self._functions.get(Kind.ACTIVITY, name)
-        return self._order(ActivityCall(self._number(), name, action.get("input")), parent)
+        self._functions.get(FunctionKind.ACTIVITY, name)
+        return self._order(ActivityCall(self._numbers, name, action.get("input")), parent)
 
-    def _child(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        name = action["functionName"]
-        self._functions.get(Kind.ORCHESTRATOR, name)
-        if action.get("version") is not None:
-            raise NotEmulated(self._caller.name, "a version of a sub-orchestration")
-        number = self._number()
-        instance_id = action.get("instanceId") or f"{self._caller.execution_id}:{number}"
-        return self._order(ChildCall(number, name, instance_id, action.get("input")), parent)
-
-    def _activity_retried(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        options = retry_options(action["retryOptions"])
-        return Retry(parent, self, lambda retry: self._activity(action, retry), options)
-
-    def _child_retried(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        options = retry_options(action["retryOptions"])
-        return Retry(parent, self, lambda retry: self._child(action, retry), options)
-
-    def _continue_as_new(self, action: Mapping[str, Any], parent: Task | None) -> Task:
+    def _continue_as_new(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
         self._next_input = json.dumps(action.get("input"))
-        return _ended(parent)
+        return Task(parent, is_done=True)
 
-    def _timer(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        task = self.set_timer(parent, from_stamp(action["fireAt"]))
+    def _timer(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
+        task = self._order(TimerSet(self._numbers, from_stamp(action["fireAt"])), parent)
         if action.get("isCanceled"):  # nothing waits for it, but it still fires
             del self._open[self._numbers - 1]
             task.is_done = True
         return task
 
-    def set_timer(self, parent: Task | None, fire_at: datetime) -> Task:
-        return self._order(TimerSet(self._number(), fire_at), parent)
-
-    def _external_event(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        return self._wait_for(action["externalEventName"], parent)
-
-    def _wait_for(self, name: str, parent: Task | None) -> Task:
-        key = name.lower()
+    def _external_event(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
+        key = action["externalEventName"].lower()
         if self._unclaimed[key]:
             self._unclaimed[key] -= 1
-            return _ended(parent)
-        task = Task(parent)
-        self._waiting[key].append(task)
+            return Task(parent, is_done=True)
+        self._waiting[key].append(task := Task(parent))
         return task
 
-    def _call_entity(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        return self._wait_for(self._request(action, is_signal=False), parent)
+    def _any_of(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
+        return self._compound(Compound(parent, any), action)
 
-    def _signal_entity(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        self._request(action, is_signal=True)
-        return _ended(parent)
+    def _all_of(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
+        return self._compound(Compound(parent, all), action)
 
-    def _request(self, action: Mapping[str, Any], *, is_signal: bool) -> str:
-        entity_id = action["instanceId"]
-        self._functions.get(Kind.ENTITY, entity_id.split("@", 2)[1])
-        request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._caller.execution_id}_{self._requests}"))
-        self._requests += 1
-        request = {
-            "op": action["operation"],
-            "id": request_id,
-            "input": json.dumps(action.get("input")),
-            "signal": is_signal,
-            "parent": self._caller.instance_id,
-            "parentExecution": self._caller.execution_id,
-        }
-        number = self._number()
-        self._new[number] = EntityRequest(number, entity_id, request)
-        return request_id
-
-    def _any_of(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        return self._compound(AnyOf(parent), action)
-
-    def _all_of(self, action: Mapping[str, Any], parent: Task | None) -> Task:
-        return self._compound(AllOf(parent), action)
-
-    def _compound(self, task: AllOf | AnyOf, action: Mapping[str, Any]) -> Task:
-        children = [self._perform(each, task) for each in action["compoundActions"]]
-        task.begin(children)
+    def _compound(self, task: Compound, action: Mapping[str, Any]) -> Task:
+        task.begin([self._perform(each, task) for each in action["compoundActions"]])
         return task
 
 
-def _ended(parent: Task | None) -> Task:
-    """Return a task that has ended already."""
-    task = Task(parent)
-    task.is_done = True
-    return task
-
-
-_Perform = Callable[[_Walk, Mapping[str, Any], Task | None], Task]
+_Perform = Callable[[_Walk, Mapping[str, Any], Compound | None], Task]
 _PERFORMED: Mapping[int, _Perform] = {
     0: _Walk._activity,
-    1: _Walk._activity_retried,
-    2: _Walk._child,
-    3: _Walk._child_retried,
     4: _Walk._continue_as_new,
     5: _Walk._timer,
     6: _Walk._external_event,
-    7: _Walk._call_entity,
-    9: _Walk._signal_entity,
     11: _Walk._any_of,
     12: _Walk._all_of,
 }

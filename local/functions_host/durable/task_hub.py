@@ -9,16 +9,15 @@ from aiohttp import web
 from azure.functions.meta import Datum
 
 from local.functions_host.clock import Clock
-from local.functions_host.durable.client_binding import client_input
 from local.functions_host.durable.engine import Engine, Surroundings
 from local.functions_host.durable.functions import DurableFunctions
-from local.functions_host.durable.management import Management
-from local.functions_host.durable.options import DurableOptions
+from local.functions_host.durable.management import Management, client_input
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.emulated import DURABLE_CLIENT
 from local.functions_host.function import FunctionDescription
 from local.functions_host.invoker import Invoker
+from local.functions_host.settings import DurableOptions
 
 
 def _new_id() -> str:

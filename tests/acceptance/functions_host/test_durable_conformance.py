@@ -1,11 +1,9 @@
 """Orchestrators, activities, entities and clients have the same results on our worker and on Microsoft's."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -13,8 +11,7 @@ import pytest_asyncio
 from local.functions_host import HostOptions
 from local.functions_host.invoker import Worker
 from tests.acceptance.functions_host.durable_sample import DurableApp, kinds_of, serving
-from tests.patience import allowed
-from tests.unit.local.functions_host.doubles import DEADLINE_S, ManualClock
+from tests.unit.local.functions_host.doubles import ManualClock
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,27 +33,13 @@ async def test_activities_fan_out_and_in(app: DurableApp) -> None:
         assert kinds_of(status).count("TaskCompleted") == count
 
 
-async def test_a_failing_activity_is_retried_with_growing_pauses(app: DurableApp, clock: ManualClock) -> None:
-    instance_id = await app.start("retried")
-    for failures, pause in ((1, timedelta(seconds=1)), (2, timedelta(seconds=2))):
-        await app.is_at(instance_id, *["TaskFailed", "TimerFired"] * (failures - 1), "TaskFailed", "TimerCreated")
-        assert await clock.next_sleep() == pause
-        await clock.advance(pause)
-    assert (await app.ended(instance_id))["output"] == "ok after 3"
-
-
-async def test_the_failure_of_the_last_retry_can_be_caught_after_pauses_of_less_than_a_second(app: DurableApp) -> None:
-    status = await app.run("exhausted")
-    assert status["output"] == {"caught": "Activity function 'flaky' failed:  ValueError: attempt 3 ", "then": 9}
-    assert kinds_of(status)[-4:] == ["TaskFailed", "TimerFired", "TaskCompleted", "ExecutionCompleted"]
-
-
 async def test_a_failed_orchestration_says_why(app: DurableApp) -> None:
     reasons = {
         "boom": "Orchestrator function 'boom' failed: the orchestrator failed",
         "unhandled": "Activity function 'flaky' failed:  ValueError: attempt 1",
         "calls_nobody": "'nobody' doesn't exist",
-        "calls_http": "not emulated",
+        "calls_http": "call_http is not emulated",
+        "calls_again": "a call of an activity with retries is not emulated",
     }
     for name, why in reasons.items():
         status = await app.run(name)
@@ -114,22 +97,6 @@ async def test_a_task_that_lost_can_be_waited_for_again(app: DurableApp, clock: 
     assert (await app.ended(instance_id))["output"] == [True, [None, 9, 16]]
 
 
-async def test_a_parent_calls_children_and_catches_one_that_fails_twice(app: DurableApp) -> None:
-    status = await app.run("parent", None, "p")
-    child = (await app.get("p-child"))[1]
-    assert status["output"] == {"mine": {"id": "p-child", "parent": "p", "got": 25}, "unnamed": "p", "failed": True}
-    assert child["runtimeStatus"] == "Completed"
-    assert kinds_of(status).count("SubOrchestrationInstanceFailed") == 2
-
-
-async def test_a_child_whose_id_still_runs_fails_its_call(app: DurableApp) -> None:
-    await app.start("late_reader", None, "p-child")
-    status = await app.run("parent", None, "p")
-    assert status["runtimeStatus"] == "Failed"
-    assert "already exists" in status["output"]
-    assert (await app.get("p-child"))[1]["runtimeStatus"] == "Running"
-
-
 async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(app: DurableApp) -> None:
     status = await app.run("counting", {"round": 1, "rounds": 3, "squares": []})
     assert status["output"] == [1, 4, 9]
@@ -160,47 +127,19 @@ async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(app: 
     assert (await app.ended(instance_id))["output"]["decision"] == "held"
 
 
-async def test_an_ended_orchestration_is_restarted_under_a_new_id_and_purged_and_a_running_one_is_not(
-    app: DurableApp,
-) -> None:
+async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(app: DurableApp) -> None:
     first = await app.run("fan_out", {"count": 3})
-    again = await app.client("restart", first["instanceId"])
-    assert again["id"] != first["instanceId"]
-    assert (await app.ended(again["id"]))["output"] == first["output"]
-    assert await app.client("purge", again["id"]) == 1
-    assert (await app.get(again["id"]))[0] == 404
-    assert await app.client("purge", again["id"]) == 0
+    assert await app.client("purge", first["instanceId"]) == 1
+    assert (await app.get(first["instanceId"]))[0] == 404
+    assert await app.client("purge", first["instanceId"]) == 0
     running = await app.start("approval")
     async with app.http.delete(f"/runtime/webhooks/durabletask/instances/{running}") as answer:
         assert answer.status == 412
 
 
-async def test_an_orchestrator_signals_and_calls_an_entity_and_gets_its_error(app: DurableApp) -> None:
-    status = await app.run("uses_entity", None, "e")
-    assert status["output"] == ["the entity failed", 7]
-    assert await app.client("read", "e") == [True, 7]
-
-
-async def test_a_client_signals_reads_and_deletes_an_entity(app: DurableApp) -> None:
-    assert await app.client("read", "mine") == [False, None]
-    for value, expected in ((5, 5), (2, 7)):
-        await app.client("signal", "mine", value, op="add")
-        await until_state(app, [True, expected])
-    await app.client("signal", "mine", op="delete")
-    await until_state(app, [False, None])
-
-
-async def until_state(app: DurableApp, expected: list[Any]) -> None:
-    async with asyncio.timeout(allowed(DEADLINE_S)):
-        while await app.client("read", "mine") != expected:
-            await asyncio.sleep(0.005)
-
-
-async def test_the_client_of_the_sdk_raises_an_event_as_text_and_gets_statuses(app: DurableApp) -> None:
-    for instance_id in ("a", "b"):
-        await app.run("hello", None, instance_id)
+async def test_the_client_of_the_sdk_raises_an_event_as_text_and_gets_a_status(app: DurableApp) -> None:
+    await app.run("hello", None, "a")
     await app.start("approval", None, "c")
-    assert await app.client("all", "-") == ["a", "b"]
     found = await app.client("status", "a")
     assert (found["name"], found["runtimeStatus"], found["output"]) == ("hello", "Completed", 9)
     await app.client("raise", "c", {"by": "me"}, event="Decision")

@@ -22,14 +22,20 @@ from handlers.dead_letters import keep_dead_letters, keep_running
 from handlers.tasks import PAUSE, SECOND, SLICE, STALLED_AFTER, VISIBILITY, drive, drive_task
 from local.functions_host.durable.engine import Engine, Surroundings
 from local.functions_host.durable.functions import DurableFunctions
-from local.functions_host.durable.history import EventType, control, stamped
-from local.functions_host.durable.instances import Instance, NewInstance, Outgoing, Status
-from local.functions_host.durable.options import DurableOptions
-from local.functions_host.durable.statements import REMOVE_ACTIVITY
-from local.functions_host.durable.store import DurableStore
+from local.functions_host.durable.instances import (
+    EventType,
+    Instance,
+    NewInstance,
+    Outgoing,
+    Status,
+    control,
+    stamped,
+)
+from local.functions_host.durable.store import REMOVE_ACTIVITY, DurableStore
 from local.functions_host.function import describe_function
 from local.functions_host.invoker import Invocation, Invoker, Outcome
 from local.functions_host.json_sections import parse_time_span
+from local.functions_host.settings import DurableOptions
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ScriptedWorker, eventually
 

@@ -11,7 +11,7 @@ RETURN = '{"name": "$return", "type": "http", "direction": "OUT"}'
 
 
 def test_event_hubs_http_timers_and_durable_are_emulated() -> None:
-    triggers = ("timerTrigger", "orchestrationTrigger", "activityTrigger", "entityTrigger")
+    triggers = ("timerTrigger", "orchestrationTrigger", "activityTrigger")
     alone = [[f'{{"name": "context", "type": "{kind}", "direction": "IN"}}'] for kind in triggers]
     for bindings in (*alone, [HUB], [HTTP, RETURN], [HUB, CLIENT]):
         refuse_what_is_not_emulated(describe_function("f", bindings, None))

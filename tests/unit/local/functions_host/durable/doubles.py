@@ -3,16 +3,14 @@
 from typing import Any
 
 from local.functions_host.durable.functions import DurableFunctions
-from local.functions_host.durable.history import Event, EventType, event, stamped
-from local.functions_host.durable.instances import Instance, Parent, Status
-from local.functions_host.durable.replay import Caller, Replayed, replay
+from local.functions_host.durable.instances import Event, EventType, Instance, Status, event, stamped
+from local.functions_host.durable.replay import Replayed, replay
 from local.functions_host.function import describe_function
 from tests.unit.local.functions_host.doubles import NOON
 
 KINDS = {
-    "orchestrationTrigger": ("caller", "child"),
+    "orchestrationTrigger": ("caller",),
     "activityTrigger": ("work", "other"),
-    "entityTrigger": ("counter",),
 }
 FUNCTIONS = DurableFunctions(
     [
@@ -21,21 +19,11 @@ FUNCTIONS = DurableFunctions(
         for name in names
     ]
 )
-CALLER = Caller("caller", "instance", "execution")
 STARTED = event(EventType.EXECUTION_STARTED, Name="caller")
 
 
 def activity(name: str = "work", text: str = "1") -> dict[str, Any]:
     return {"actionType": 0, "functionName": name, "input": text}
-
-
-def retried(attempts: int, **more: Any) -> dict[str, Any]:
-    options = {"firstRetryIntervalInMilliseconds": 1000, "maxNumberOfAttempts": attempts, **more}
-    return {**activity(), "actionType": 1, "retryOptions": options}
-
-
-def child(instance_id: str | None = None) -> dict[str, Any]:
-    return {"actionType": 2, "functionName": "child", "input": "1", "instanceId": instance_id, "version": None}
 
 
 def timer(stamp: str = "2026-11-21T13:00:00.000000Z", *, cancelled: bool = False) -> dict[str, Any]:
@@ -81,8 +69,8 @@ def raised(name: str) -> Event:
 def walked(actions: list[Any], *events: Event) -> Replayed:
     """Replay a history that begins as every one does, at noon."""
     opening = [event(EventType.ORCHESTRATOR_STARTED), STARTED]
-    return replay(actions, [stamped(each, NOON) for each in (*opening, *events)], CALLER, FUNCTIONS)
+    return replay(actions, [stamped(each, NOON) for each in (*opening, *events)], "caller", FUNCTIONS)
 
 
-def instance(status: Status = Status.RUNNING, parent: Parent | None = None) -> Instance:
-    return Instance("instance", "execution", "caller", status, NOON, NOON, None, None, None, parent)
+def instance(status: Status = Status.RUNNING) -> Instance:
+    return Instance("instance", "execution", "caller", status, NOON, NOON, None, None, None)

@@ -6,8 +6,7 @@ import pytest
 from azure.functions.meta import Datum
 
 from local.functions_host.durable.engine import run_activity
-from local.functions_host.durable.history import EventType
-from local.functions_host.durable.instances import ActivityOrder
+from local.functions_host.durable.instances import ActivityOrder, EventType
 from local.functions_host.invoker import Invocation, Invoker, Outcome
 from tests.unit.local.functions_host.doubles import ManualClock, ScriptedWorker
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS

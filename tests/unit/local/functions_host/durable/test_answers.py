@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from azure.functions.meta import Datum
 
-from local.functions_host.durable.answers import FAILURE_MARK, Answer, Unreadable, read_answer, request_text
-from local.functions_host.durable.history import Event
-from local.functions_host.durable.instances import Parent
+from local.functions_host.durable.episodes import FAILURE_MARK, Answer, Unreadable, read_answer, request_text
+from local.functions_host.durable.instances import Event
 from local.functions_host.invoker import Outcome
 from tests.unit.local.functions_host.durable.doubles import instance
 
@@ -32,11 +31,6 @@ def test_a_request_has_the_shape_of_the_extension_and_its_answer_is_read_whole()
         found = read_answer(Outcome(Datum(answer, "json")))
         assert (found.actions, found.is_done) == (answer["actions"][0], answer["isDone"])
         assert json.loads(found.output or "null") == answer.get("output")
-
-
-def test_a_child_s_request_names_its_parent() -> None:
-    sent = json.loads(request_text(instance(parent=Parent("p", "x", 3)), [], []))
-    assert (sent["parentInstanceId"], sent["input"], sent["isReplaying"]) == ("p", None, False)
 
 
 def test_a_failure_carries_the_state_after_its_mark() -> None:

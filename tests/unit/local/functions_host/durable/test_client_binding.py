@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from local.functions_host.durable.client_binding import client_input, management_links
+from local.functions_host.durable.management import client_input, management_links
 
 SHAPES = json.loads((Path(__file__).parents[4] / "fixtures" / "durable_shapes.json").read_text())
 

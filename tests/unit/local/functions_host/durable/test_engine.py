@@ -11,11 +11,10 @@ import pytest
 from azure.functions.meta import Datum
 
 from local.functions_host.durable.engine import PAUSE_AFTER_FAULT, Engine, Surroundings
-from local.functions_host.durable.entities import signal
 from local.functions_host.durable.instances import ActivityDue, NewInstance, Outgoing, Status
-from local.functions_host.durable.options import DurableOptions
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import Invocation, Invoker, Outcome
+from local.functions_host.settings import DurableOptions
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, timer
@@ -48,7 +47,7 @@ class World:
             await self.free.wait()
         self.running[name] -= 1
         text = invocation.inputs["context"].value
-        return Outcome(Datum({"caller": self.orchestrated, "counter": counted}.get(name, doubled)(text), "json"))
+        return Outcome(Datum({"caller": self.orchestrated}.get(name, doubled)(text), "json"))
 
     def orchestrated(self, text: str) -> str:
         ends = sum(each["EventType"] in (5, 6, 11) for each in json.loads(text)["history"])
@@ -87,11 +86,6 @@ class World:
 
 def doubled(text: str) -> str:
     return text + text
-
-
-def counted(text: str) -> str:
-    results = [{"isError": False, "result": "1"} for _ in json.loads(text)["batch"]]
-    return json.dumps({"entityExists": True, "entityState": str(len(results)), "results": results})
 
 
 @pytest.fixture
@@ -187,15 +181,6 @@ async def test_running_work_is_not_begun_again(world: World, name: str) -> None:
         assert world.called.count(name) == 1
 
 
-async def test_operations_reach_an_entity_in_batches_of_the_size_that_is_set(world: World) -> None:
-    for number in range(5):
-        world.store.send(Outgoing("@counter@k", None, signal("add", str(number), None), NOON))
-    async with world.engine(DurableOptions(entity_batch=2)):
-        await eventually(lambda: world.store.ready(NOON, 1) == [])
-    assert world.called.count("counter") == 3
-    assert world.store.entity_state("@counter@k") == "1"
-
-
 async def test_stopping_waits_for_activities_and_stores_their_results(world: World) -> None:
     world.free.clear()
     world.start()
@@ -211,7 +196,7 @@ async def test_an_instance_that_is_purged_while_its_turn_runs_stays_gone(world: 
     world.start()
     async with world.engine():
         await world.runs("work")
-        world.store.purge(["one"])
+        world.store.purge("one")
     assert world.store.find("one") is None
     assert world.store.ready(NOON, 10) == []
 
@@ -244,7 +229,7 @@ async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity
 
 
 async def test_an_orchestrator_that_waits_for_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    world = World({"actionType": 9, "instanceId": "@counter@k", "operation": "add", "input": "1"})
+    world = World(timer(cancelled=True))
     world.start()
     async with world.engine():
         await eventually(lambda: any(vars(each).get("action") == "orchestration_stuck" for each in caplog.records))

@@ -2,17 +2,23 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from local.functions_host.durable.answers import Answer
-from local.functions_host.durable.episodes import Turn, begin, conclude
-from local.functions_host.durable.history import Event, EventType, control
-from local.functions_host.durable.instances import Entry, Episode, EpisodeCommit, Instance, Parent, Status
+from local.functions_host.durable.episodes import Answer, Turn, begin, conclude
+from local.functions_host.durable.instances import (
+    Entry,
+    Episode,
+    EpisodeCommit,
+    Event,
+    EventType,
+    Instance,
+    Status,
+    control,
+)
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import (
     FUNCTIONS,
     STARTED,
     activity,
     all_of,
-    child,
     completed,
     instance,
     raised,
@@ -66,10 +72,9 @@ def test_the_events_of_an_earlier_execution_are_dropped() -> None:
 
 
 def test_terminating_ends_without_a_call_of_the_orchestrator() -> None:
-    commit = commit_of(raised("go"), SUSPEND, TERMINATE, of=instance(parent=Parent("p", "x", 7)))
+    commit = commit_of(raised("go"), SUSPEND, TERMINATE, of=instance())
     assert (commit.status, commit.output) == (Status.TERMINATED, '"enough"')
     assert kinds(commit.events)[-2:] == ["EXECUTION_COMPLETED", "ORCHESTRATOR_COMPLETED"]
-    assert commit.outgoing[0].event["EventType"] == EventType.SUB_ORCHESTRATION_FAILED
 
 
 def test_suspending_takes_the_controls_and_leaves_the_rest() -> None:
@@ -84,18 +89,17 @@ def test_a_suspended_instance_that_is_resumed_gets_every_waiting_event() -> None
 
 
 def test_new_work_is_recorded_and_sent_in_one_commit() -> None:
-    commit = answered([all_of(activity(), timer(), child("mine"))], custom_status='"half"')
-    orders = ["TASK_SCHEDULED", "TIMER_CREATED", "SUB_ORCHESTRATION_CREATED"]
+    commit = answered([all_of(activity(), timer())], custom_status='"half"')
+    orders = ["TASK_SCHEDULED", "TIMER_CREATED"]
     assert kinds(commit.events) == ["ORCHESTRATOR_STARTED", "EXECUTION_STARTED", *orders, "ORCHESTRATOR_COMPLETED"]
     assert [(each.task_id, each.name) for each in commit.activities] == [(0, "work")]
     assert [(each.due_at.hour, each.execution_id) for each in commit.outgoing] == [(13, "execution")]
-    assert [each.child.parent for each in commit.children] == [Parent("instance", "execution", 2)]
     assert (commit.status, commit.custom_status, commit.waits_for_nothing) == (Status.RUNNING, '"half"', False)
 
 
 def test_an_end_sets_no_timer() -> None:
     commit = answered([timer(cancelled=True)], is_done=True)
-    assert (commit.status, commit.outgoing) == (Status.COMPLETED, [])
+    assert (commit.status, commit.outgoing) == (Status.COMPLETED, ())
 
 
 def test_a_timer_is_hidden_for_whole_seconds_cut_as_in_the_queue_of_azure() -> None:
@@ -107,11 +111,10 @@ def test_a_timer_is_hidden_for_whole_seconds_cut_as_in_the_queue_of_azure() -> N
         assert fired.event["FireAt"].startswith(f"2026-11-21T{fire_at}")
 
 
-def test_continuing_as_new_replaces_the_execution_and_keeps_the_parent() -> None:
-    it = instance(parent=Parent("p", "x", 7))
-    commit = answered([{"actionType": 4, "input": "2"}], of=it, is_done=True)
+def test_continuing_as_new_replaces_the_execution() -> None:
+    commit = answered([{"actionType": 4, "input": "2"}], is_done=True)
     assert commit.successor is not None
-    assert (commit.successor.execution_id, commit.successor.input, commit.successor.parent) == ("new", '"2"', it.parent)
+    assert (commit.successor.execution_id, commit.successor.input) == ("new", '"2"')
     assert (commit.status, commit.events) == (Status.RUNNING, ())
 
 

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta, timezone
 
-from local.functions_host.durable.history import EventType, event, execution_started, from_stamp, stamped, to_stamp
+from local.functions_host.durable.instances import EventType, NewInstance, event, from_stamp, stamped, to_stamp
 
 INSTANT = datetime(2026, 11, 21, 12, 0, 0, 123456, UTC)
 
@@ -24,7 +24,7 @@ def test_an_event_gets_its_time_and_whether_it_was_played() -> None:
     }
 
 
-def test_an_execution_starts_with_its_ids_and_its_parent() -> None:
-    started = execution_started("caller", ("instance", "execution"), '"x"', "parent")
+def test_an_execution_starts_with_its_ids_and_its_input() -> None:
+    started = NewInstance("instance", "execution", "caller", '"x"').started(INSTANT)
     assert started["OrchestrationInstance"] == {"InstanceId": "instance", "ExecutionId": "execution"}
-    assert started["ParentInstance"] == {"OrchestrationInstance": {"InstanceId": "parent"}}
+    assert (started["Name"], started["Input"], started["ParentInstance"]) == ("caller", '"x"', None)

@@ -7,7 +7,7 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from local.functions_host.durable.instances import EntityCommit, EpisodeCommit, Instance, Status
+from local.functions_host.durable.instances import EpisodeCommit, Instance, Status
 from local.functions_host.durable.management import Management
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore
@@ -112,63 +112,18 @@ async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
             assert (answer.status, "Location" in answer.headers) == (code, code == 202)
 
 
-async def test_pages_go_on_where_the_one_before_ended(api: Api) -> None:
-    for name in ("a", "b", "c"):
-        await api.ask("POST", f"{START}/{name}")
-    found: list[list[str]] = []
-    token = ""
-    while token or not found:
-        headers = {"x-ms-continuation-token": token} if token else {}
-        async with api.http.get("/durabletask/instances/?top=2", headers=headers) as answer:
-            found.append([each["instanceId"] for each in await answer.json()])
-            token = answer.headers["x-ms-continuation-token"]
-    assert found == [["a", "b"], ["c"]]
-    assert await api.code("GET", "instances", headers={"x-ms-continuation-token": "ä"}) == 400
-
-
 async def test_only_ended_instances_are_purged(api: Api) -> None:
-    for name in ("a", "b", "c"):
-        await api.ask("POST", f"{START}/{name}")
+    await api.ask("POST", f"{START}/a")
     assert await api.code("DELETE", "instances/a") == 412
     api.end("a")
-    api.end("b", Status.FAILED)
     assert await api.ask("DELETE", "instances/a") == (200, {"instancesDeleted": 1})
     assert await api.code("DELETE", "instances/a") == 404
-    assert await api.code("DELETE", "instances/") == 400
-    noon = "createdTimeFrom=2026-11-21T12:00:00Z"
-    assert await api.code("DELETE", f"instances/?{noon}&runtimeStatus=Running") == 404
-    assert await api.ask("DELETE", f"instances/?{noon}") == (200, {"instancesDeleted": 1})
-    assert await api.code("GET", "instances/c") == 202
-
-
-async def test_an_instance_is_restarted_with_its_input(api: Api) -> None:
-    await api.ask("POST", f"{START}/one", json=5)
-    assert await api.code("POST", "instances/one/restart?restartWithNewInstanceId=false") == 409
-    api.end("one")
-    status, links = await api.ask("POST", "instances/one/restart")
-    assert (status, links["id"] != "one", api.find(links["id"]).input) == (202, True, "5")
-    assert await api.code("POST", "instances/nobody/restart") == 404
-
-
-async def test_entities_are_signalled_read_and_purged(api: Api) -> None:
-    assert await api.code("POST", "entities/nobody/k?op=add") == 400
-    assert await api.code("POST", "entities/Counter/k?op=add", json="5") == 202
-    assert await api.code("POST", "entities/counter/k?op=get") == 202
-    assert await api.code("DELETE", "entities/counter/k") == 202
-    batch = api.store.read_entity("@counter@k", NOON, 10)
-    operations = [(each.event["op"], each.event["input"]) for each in batch.entries]
-    assert operations == [("add", '"5"'), ("get", None), ("delete", None)]
-    assert await api.code("GET", "entities/counter/k") == 404
-    api.store.commit_entity(EntityCommit("@counter@k", (), "7", ()))
-    assert await api.ask("GET", "entities/counter/k") == (200, 7)
-    assert await api.code("DELETE", "instances/@counter@k") == 200
-    assert await api.code("DELETE", "instances/@counter@k") == 404
 
 
 async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> None:
     starts = [f"{START}?{query}" for query in ("timeout=1", "version=2", "taskHub=Other")]
-    requests = [*(("POST", path) for path in (*starts, "instances/one/rewind")), ("GET", "entities/counter")]
-    for method, path in (*requests, ("GET", "entities/")):
+    posts = [("POST", path) for path in (*starts, "instances/one/rewind", "instances/one/restart", "entities/a/b")]
+    for method, path in (*posts, ("GET", "instances"), ("DELETE", "instances/"), ("GET", "entities/")):
         status, answer = await api.ask(method, path)
         assert status == 501, path
         assert "not emulated" in answer["Message"], path

@@ -1,7 +1,7 @@
 import os
 
-from local.functions_host.durable.options import DurableOptions, parse_durable_options
 from local.functions_host.json_sections import Section
+from local.functions_host.settings import DurableOptions, parse_durable_options
 
 
 def read(**content: object) -> tuple[DurableOptions, list[str]]:
@@ -12,8 +12,8 @@ def read(**content: object) -> tuple[DurableOptions, list[str]]:
 def test_the_defaults_are_those_of_the_extension() -> None:
     options, faults = read()
     assert faults == []
-    assert (options.hub_name, options.entity_batch) == ("TestHubName", 50)
-    assert options.activities == options.orchestrators == options.entities == 10 * (os.cpu_count() or 1)
+    assert options.hub_name == "TestHubName"
+    assert options.activities == options.orchestrators == 10 * (os.cpu_count() or 1)
 
 
 def test_limits_and_the_name_of_the_hub_are_honoured() -> None:
@@ -21,10 +21,8 @@ def test_limits_and_the_name_of_the_hub_are_honoured() -> None:
         hubName="Mine",
         maxConcurrentActivityFunctions=1,
         MaxConcurrentOrchestratorFunctions="2",
-        maxConcurrentEntityFunctions=3,
-        maxEntityOperationBatchSize=4,
     )
-    assert (options, faults) == (DurableOptions("Mine", 1, 2, 3, 4), [])
+    assert (options, faults) == (DurableOptions("Mine", 1, 2), [])
 
 
 def test_a_value_without_meaning_here_is_ignored() -> None:

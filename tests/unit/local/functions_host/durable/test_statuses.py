@@ -1,8 +1,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from local.functions_host.durable.history import EventType, event, execution_started, stamped
-from local.functions_host.durable.statuses import history_json, status_json
+from local.functions_host.durable.instances import EventType, NewInstance, event, stamped
+from local.functions_host.durable.management import history_json, status_json
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import (
     completed,
@@ -23,7 +23,7 @@ def test_instants_are_cut_to_seconds_and_values_are_json() -> None:
 
 
 def test_a_result_stands_for_its_order_and_turns_are_left_out() -> None:
-    started = execution_started("caller", ("i", "x"), '"in"', None)
+    started = NewInstance("i", "x", "caller", '"in"').started(NOON)
     first = [event(EventType.ORCHESTRATOR_STARTED), started, scheduled(0), scheduled(1), timer_created(2)]
     history = [*(stamped(each, NOON) for each in first), stamped(completed(0), LATER)]
     assert history_json(history, with_output=True) == [
@@ -50,9 +50,3 @@ def test_values_are_shown_on_request_and_reasons_always() -> None:
     assert [each["EventType"] for each in shown_events] == ["TaskFailed", "EventRaised"]
     assert shown_events[0]["Reason"] == "no"
     assert (shown_events[1]["Name"], "Input" in shown_events[1]) == ("go", False)
-
-
-def test_a_sub_orchestration_is_called_an_instance() -> None:
-    created = event(EventType.SUB_ORCHESTRATION_CREATED, 0, Name="child", InstanceId="x:0")
-    (found,) = history_json([stamped(created, NOON)], with_output=True)
-    assert (found["EventType"], found["InstanceId"]) == ("SubOrchestrationInstanceCreated", "x:0")

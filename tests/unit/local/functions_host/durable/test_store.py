@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from local.functions_host.durable.history import EventType, control, event
 from local.functions_host.durable.instances import (
     ActivityOrder,
-    ChildOrder,
-    EntityCommit,
     EpisodeCommit,
+    EventType,
     Instance,
-    InstanceFilter,
     NewInstance,
     Outgoing,
-    Parent,
     Status,
+    control,
+    event,
 )
 from local.functions_host.durable.store import DurableStore, InstanceExists
 from tests.unit.local.functions_host.doubles import NOON
@@ -101,7 +99,7 @@ def test_a_turn_that_cannot_be_written_whole_leaves_nothing(store: DurableStore)
 
 def test_a_turn_of_an_execution_that_is_gone_writes_nothing(store: DurableStore) -> None:
     started(store)
-    store.purge(["one"])
+    store.purge("one")
     assert not store.commit_episode(commit(past=2))
     assert store.history("one") == []
     store.create(replace(NEW, execution_id="other"), NOON)
@@ -139,16 +137,6 @@ def test_a_result_is_delivered_once_and_its_activity_stays_due_until_it_is_writt
     assert len(store.read_episode("one", NOON).entries) == 1
 
 
-def test_a_child_starts_with_its_parent_s_turn_unless_its_id_is_taken(store: DurableStore) -> None:
-    parent = Parent("one", "execution", 0)
-    child = NewInstance("child", "x", "child", "1", parent)
-    refused = Outgoing("one", "execution", raised("refused"), NOON)
-    started(store, children=[ChildOrder(child, refused)])
-    assert found(store, "child").parent == parent
-    store.commit_episode(commit(past=2, children=[ChildOrder(replace(child, execution_id="y"), refused)]))
-    assert [each.event["Name"] for each in store.read_episode("one", NOON).entries] == ["refused"]
-
-
 def test_a_suspended_instance_is_ready_only_for_its_controls(store: DurableStore) -> None:
     started(store, status=Status.SUSPENDED)
     store.send(Outgoing("one", None, raised("go"), NOON))
@@ -161,34 +149,6 @@ def test_entries_come_by_the_time_they_are_due_then_as_they_came(store: DurableS
     for name, due_at in (("c", LATER), ("a", NOON), ("b", NOON)):
         store.send(Outgoing("one", None, raised(name), due_at))
     assert [each.event["Name"] for each in store.read_episode("one", LATER).entries] == ["a", "b", "c"]
-
-
-def test_an_entity_is_written_with_its_answers_and_removed(store: DurableStore) -> None:
-    store.send(Outgoing("@counter@one", None, {"op": "add"}, NOON))
-    batch = store.read_entity("@counter@one", NOON, 10)
-    assert (batch.state, len(batch.entries)) == (None, 1)
-    answer = Outgoing("one", None, raised("id"), NOON)
-    store.commit_entity(EntityCommit("@counter@one", [batch.entries[0].number], "5", [answer]))
-    assert store.entity_state("@counter@one") == "5"
-    assert store.ready(NOON, 10) == ["one"]
-    store.commit_entity(EntityCommit("@counter@one", [], None, []))
-    assert store.entity_state("@counter@one") is None
-
-
-def test_instances_are_selected_by_prefix_time_status_and_page(store: DurableStore) -> None:
-    for number, name in enumerate(("a_1", "a_2", "b_1")):
-        store.create(replace(NEW, instance_id=name), NOON + timedelta(minutes=number))
-
-    def ids(**wanted: object) -> list[str]:
-        return [each.instance_id for each in store.select(InstanceFilter(**wanted))]  # type: ignore[arg-type]
-
-    assert ids() == ["a_1", "a_2", "b_1"]
-    assert ids(prefix="a_") == ["a_1", "a_2"]
-    assert ids(prefix="a%") == []
-    assert ids(created_from=NOON + timedelta(minutes=1)) == ["a_2", "b_1"]
-    assert ids(created_to=NOON) == ["a_1"]
-    assert ids(statuses=[Status.FAILED]) == []
-    assert ids(statuses=[Status.FAILED, Status.PENDING], top=1, after="a_1") == ["a_2"]
 
 
 def test_the_state_outlives_the_store(tmp_path: Path) -> None:
