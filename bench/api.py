@@ -100,6 +100,7 @@ def _forgetting_health(ask: Callable[..., Any]) -> None:
 def _watch() -> None:
     """Read the facts of the watch, with the hub's ends of this module and without a look at the hub, and store the
     minute."""
+    from core.ledger.store import Ledger
     from core.ledger.watch import observe
     from handlers.app import app
     from handlers.timers import watching
@@ -107,7 +108,7 @@ def _watch() -> None:
     own = replace(watching(app()), ends=lambda: {id: end - 6 for id, end in _ends().items()})
     seen = observe(own, datetime.now(UTC))
     seen.facts()
-    app().ledger.store_minute(seen.minute)
+    Ledger(app().stream).store_minute(seen.minute)
 
 
 def app_on(path: Path) -> Callable[..., Any]:

@@ -71,7 +71,9 @@ def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
 
     means = kind(app())
     count = means.chosen.count_matching(wanted, MOVES[move].sources)
-    order = TaskOrder(uuid4(), app().open_stream(), "somebody", "because", datetime.now(UTC))
+    stream_id = app().stream.find()
+    assert stream_id is not None
+    order = TaskOrder(uuid4(), stream_id, "somebody", "because", datetime.now(UTC))
     asked = redrive_task(order, LetterOrder(move, wanted, count), means.chosen)
     if isinstance(asked, CountDiffers):
         raise RuntimeError(f"{count} letters were expected: {asked}")

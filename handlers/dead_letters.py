@@ -79,8 +79,8 @@ def find_wait(keeper: str) -> float | None:
     own = app()
     try:
         with in_time(SLICE):
-            wait = wait_for_due(own.keeper, own.settings.letter_look)
-            if int(keeper.removeprefix(INSTANCE)) != own.means.store.open_stream(own.settings.stream):
+            wait = wait_for_due(own.core.retrying, own.settings.letter_look)
+            if int(keeper.removeprefix(INSTANCE)) != own.core.ingestion.store.open_stream(own.settings.stream):
                 return None
     except InfrastructureFault as fault:
         _log_fault("find_wait", fault)
@@ -96,7 +96,7 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
 
     try:
         with in_time(SLICE):
-            return [chunk.to_json() for chunk in claim_due(app().keeper)]
+            return [chunk.to_json() for chunk in claim_due(app().core.retrying)]
     except InfrastructureFault as fault:
         _log_fault("claim_letters", fault)
         return []
@@ -112,7 +112,7 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
     try:
         own = app()
         with in_time(SLICE):
-            report = retry_chunk(LetterChunk.from_json(chunk), own.keeper, context.invocation_id)
+            report = retry_chunk(LetterChunk.from_json(chunk), own.core.retrying, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
         return {"fault": str(fault)}
@@ -169,9 +169,9 @@ def _keeping() -> tuple[str, timedelta, timedelta]:
     from handlers.app import app
 
     own = app()
-    due_at = next_due_at(own.keeper)
+    due_at = next_due_at(own.core.retrying)
     is_overdue = due_at is not None and due_at < own.clock.now() - STALLED_AFTER
-    stream_id = own.means.store.open_stream(own.settings.stream)
+    stream_id = own.core.ingestion.store.open_stream(own.settings.stream)
     return f"{INSTANCE}{stream_id}", own.settings.letter_look, STALLED_AFTER if is_overdue else IDLE_AFTER
 
 

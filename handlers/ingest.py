@@ -41,7 +41,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     batch, began = to_batch(events, context.invocation_id, retries), time.monotonic()
     try:
         with in_time():
-            report = ingest_batch(batch, own.means)
+            report = ingest_batch(batch, own.core.ingestion)
     except InfrastructureFault as fault:
         own.batch_log.fail(batch, fault)
         raise

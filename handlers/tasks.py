@@ -214,10 +214,11 @@ def _pause(task_id: UUID) -> bool:
     """Pause a task. Return False for one that was just resumed: Durable follows after some seconds."""
     from core.store.columns import instant_of
     from core.tasks.run import move_task
+    from core.tasks.store import Tasks
     from handlers.app import app
 
     own = app()
-    task, kind = own.tasks.find(task_id), _kind_of(own, task_id)
+    task, kind = Tasks(own.brief).find(task_id), _kind_of(own, task_id)
     moves = [json.loads(line) for line in task.history.splitlines()] if task is not None else []
     if moves and moves[-1]["move"] == "resume" and own.clock.now() - instant_of(moves[-1]["at"]) < VISIBILITY:
         return False
@@ -231,14 +232,15 @@ def _pause(task_id: UUID) -> bool:
 def _standing() -> list[UUID]:
     """Return the tasks that may run."""
     from core.tasks.run import end_overdue
+    from core.tasks.store import Tasks
     from handlers.app import app
     from handlers.kinds import kind_named
 
     own = app()
     _open_daily(own)
-    stream_id, standing = own.find_stream(), []
-    for task_id, name, _ in own.tasks.read_open(stream_id) if stream_id is not None else ():
-        task = own.tasks.find(task_id)
+    stream_id, store, standing = own.stream.find(), Tasks(own.brief), []
+    for task_id, name, _ in store.read_open(stream_id) if stream_id is not None else ():
+        task = store.find(task_id)
         if task is not None and not end_overdue(task, kind_named(own, name)) and task.status != "paused":
             standing.append(task_id)
     return standing
@@ -249,21 +251,24 @@ def _open_daily(own: "App") -> None:
     from core.errors import TaskOverlap
     from core.store.database import StreamClosed
     from core.tasks.run import open_task
+    from core.tasks.store import Tasks
     from core.tasks.task import TaskOrder
     from handlers.operations.purges import purge_task
 
-    stream_id, now = own.find_stream(), own.clock.now()
+    stream_id, now = own.stream.find(), own.clock.now()
     if not own.settings.purging.daily or stream_id is None:
         return
-    last = own.tasks.find_last(stream_id, "purge")
+    store = Tasks(own.brief)
+    last = store.find_last(stream_id, "purge")
     if last is None or now - last >= DAY:
         with suppress(TaskOverlap, StreamClosed):
             order = TaskOrder(own.clock.new_id(), stream_id, "timer", "PURGE_DAILY", now)
-            open_task(purge_task(own, order, {}), own.tasks)
+            open_task(purge_task(own, order, {}), store)
 
 
 def _kind_of(own: "App", task_id: UUID) -> "Kind | None":
+    from core.tasks.store import Tasks
     from handlers.kinds import kind_named
 
-    task = own.replays.tasks.find(task_id)  # it waits for a database that does not answer
+    task = Tasks(own.core.patient).find(task_id)  # it waits for a database that does not answer
     return None if task is None else kind_named(own, task.kind)

@@ -66,7 +66,7 @@ def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
     own = app()
     own.hub.check_access()  # reports a missing consumer group every minute, not only when a gap is found
     with in_time():
-        for looked in own.silence.run(context.invocation_id):
+        for looked in own.stalled.run(context.invocation_id):
             _note(looked)
 
 
@@ -114,6 +114,7 @@ def maintain(own: "Aggregation") -> None:
 def watch(timer: func.TimerRequest) -> None:
     """Log the facts, and store the lag of this minute. A fault has its own log line, which no alert mistakes for a
     watch; it fails this tick."""
+    from core.ledger.store import Ledger
     from core.ledger.watch import observe
     from handlers.app import app
 
@@ -125,7 +126,7 @@ def watch(timer: func.TimerRequest) -> None:
         raise
     log.info("books watched", extra=seen.facts())
     try:
-        own.ledger.store_minute(seen.minute)
+        Ledger(own.stream).store_minute(seen.minute)
     except HubledgerError as fault:
         log.error("minute of the chart not stored", extra={"action": "minute_failed", "error": _text_of(fault)})
         raise
@@ -137,23 +138,27 @@ def _text_of(fault: HubledgerError) -> str:
 
 def watching(own: "App") -> "Watching":
     """Return the sources of the watch."""
-    from core.ledger.store import read_letter_books
+    from core.aggregation.orders import Pipelines
+    from core.ledger.store import Ledger, read_letter_books
     from core.ledger.watch import Pipeline, Watching, no_pipeline
+    from core.letters.listing import LetterListing
     from handlers.app import read_losses
 
+    ledger = Ledger(own.stream)
+
     def letters() -> "LetterBooks":
-        return read_letter_books(own.ledger)  # each of them, so that a lost one is an alarm
+        return read_letter_books(ledger)  # each of them, so that a lost one is an alarm
 
     def enqueued_at(key: "LetterKey") -> datetime | None:
-        found = own.listing.read_letter(key.partition_id, key.sequence_number)
+        found = LetterListing(own.stream).read_letter(key.partition_id, key.sequence_number)
         return None if found is None else found.letter.enqueued_at
 
     def pipeline(since: datetime) -> "Pipeline":
-        oldest = [at for job in own.jobs if (at := own.pipelines.read_oldest_commit(job)) is not None]
-        store = own.pipelines
+        store = Pipelines(own.brief)
+        oldest = [at for job in own.jobs if (at := store.read_oldest_commit(job)) is not None]
         return Pipeline(min(oldest, default=None), store.count_failures(since), store.count_quality_faults(since))
 
     aggregates = own.settings.spark.engine != "none"
-    sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
+    sources = (own.settings.stream, ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
     pipelines = pipeline if aggregates else no_pipeline
     return Watching(*sources, pipelines, read_losses, own.batch_log.faults)

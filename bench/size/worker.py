@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from core.app import prepare_interpreter
+from core.app import Sources, prepare_interpreter
 from core.measured import Report, record_with
 from core.model.events import Event, EventBatch, Partition
 from core.remote.hub.reader import SdkHubReader
@@ -24,7 +24,7 @@ from core.settle.watchdog import Watchdog
 from core.store.connect import open_database
 from core.transforms.loading import load_transform
 from core.worker.__main__ import JsonLines, until_signal
-from core.worker.work import Sources, Terms, check_and_work
+from core.worker.work import Terms, check_and_work
 from local.stack.stack import BALANCE_EVERY
 
 AGAIN = 5  # events that come again at once

@@ -13,27 +13,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.app import open_journal
+from core.app import Sources, open_core
 from core.errors import BatchRefused, InfrastructureFault
-from core.incarnations.hub_check import HubVerification, VerifiedHub
 from core.ingest.batch_log import BatchLine, BatchLines
-from core.ingest.gaps import Healing, gap_facts
+from core.ingest.gaps import gap_facts
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
-from core.letters.store import Letters
 from core.model.events import EventBatch
 from core.model.ports import Clock
-from core.model.transforms import Transform
 from core.remote.hub.client import Sharing, check_access, open_consumer, receive
 from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.remote.telemetry.opening import open_telemetry
-from core.settings import OWN_LINES, Settings, read_settings
+from core.settings import OWN_LINES, read_settings
 from core.settle.partition_store import Partitions
 from core.settle.watchdog import Watchdog
 from core.store.connect import open_database
-from core.store.database import Database, PatientDatabase, store_clock
-from core.store.memory import Memory
+from core.store.database import store_clock
 from core.transforms.loading import load_transform
 from core.worker.health import Pulse, answering
 
@@ -54,16 +50,6 @@ class Terms:
     expiry: timedelta
     health: str | None
     cut_off: ExitStack = field(default_factory=ExitStack)
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The settings of a worker, and the database, the hub and the transform that they name."""
-
-    settings: Settings
-    database: Database
-    hub: SdkHubReader
-    transform: Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +134,7 @@ async def work(terms: Terms) -> None:
         await check_and_work(Sources(settings, database, hub, transform), terms)
 
 
-async def check_and_work(sources: Sources, terms: Terms) -> None:
+async def check_and_work(sources: Sources[SdkHubReader], terms: Terms) -> None:
     """Work after the store and the hub have answered. At the end, no thread still uses the database or the hub."""
     settings, hub = sources.settings, sources.hub
     try:
@@ -160,34 +146,21 @@ async def check_and_work(sources: Sources, terms: Terms) -> None:
         await asyncio.get_running_loop().shutdown_default_executor()
 
 
-async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
+async def work_on(sources: Sources[SdkHubReader], terms: Terms, timing: Timing) -> None:
     """Receive from the hub into the database until cancelled, and release every partition at the end."""
     from core.worker.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
-    settings, hub, transform = sources.settings, sources.hub, sources.transform
-    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    patient = PatientDatabase(sources.database, settings.store_patience)
-    partitions = Partitions(patient, Memory(settings.reference_memory))
-    letters = Letters(patient, partitions)
-    clock = store_clock(patient, timing.clock, monotonic=timing.monotonic)
-    journal = open_journal(settings, patient, clock, leaving := ExitStack())
-    verified = _verification(hub)
-    means = Means(partitions, transform, clock, healing, settings.letters, settings.fuse, verified, journal)
-    fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
-    silence = SilenceCheck(fresh, settings.gap_grace)
-    of_letters = letters.keepers_clock(timing.clock, timing.monotonic)
-    find_event = VerifiedHub(hub, _verification(hub), fresh.store).find_event
-    keeper = Keeper(
-        settings.stream, letters, transform, find_event, of_letters, settings.letters, journal, settings.erasure
-    )
+    settings, hub = sources.settings, sources.hub
+    core = open_core(sources, timing.clock, leaving := ExitStack(), timing.monotonic)
+    silence = SilenceCheck(core.without_memory(), settings.gap_grace)
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database, Partitions(sources.database)), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry, hub.partition_ids))
     lines = BatchLines(settings.batch_lines, threading.Lock())
     terms.cut_off.callback(lambda: _log_lines(lines.rest()))
-    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, timing.clock.now)
+    ingestion = Ingestion(core.ingestion, Pausing(timing.sleep), pulse.over, lines, timing.clock.now)
     others = (
-        keep_letters(keeper, settings.letter_look, timing.sleep),
+        keep_letters(core.retrying, settings.letter_look, timing.sleep),
         _check_for_gaps(silence, timing.sleep),
         follow_partitions(hub, timing.sleep),
         log_sums(lines, timing.clock, timing.sleep),
@@ -212,10 +185,6 @@ async def end(client: Any, lines: BatchLines, owners: Any) -> None:
         except InfrastructureFault as fault:
             facts = {"action": "end", "error": str(fault)}
             log.warning("partitions not released; peers wait for --expiry", extra=facts)
-
-
-def _verification(hub: SdkHubReader) -> HubVerification:
-    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 async def keep_letters(

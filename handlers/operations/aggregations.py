@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from core.aggregation import orders
+from core.aggregation.orders import Pipelines
 from core.aggregation.runs import (
     AggregationRun,
     Days,
@@ -21,6 +22,7 @@ from core.aggregation.runs import (
     RunOrder,
 )
 from core.aggregation.spark_engine import SparkEngine
+from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Number, key_of, operation, page_of, query_of
 from core.api.problems import CONFLICT, NOT_FOUND, Problem, invalid, not_found
 from core.errors import AggregationConflict
@@ -262,7 +264,7 @@ def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     """Pause the planning, submits and commits of a job until it is resumed; a running Spark job finishes."""
     body, job = call.body, job_of(call.body.job)
     order = Order(job, "pause", call.who, body.reason, call.at, order_id=body.order_id)
-    _carry_out(order, lambda: orders.pause(order, app().pipelines))
+    _carry_out(order, lambda: orders.pause(order, Pipelines(app().brief)))
     return _pause_answer(job)
 
 
@@ -271,7 +273,7 @@ def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     """Go on with the next tick."""
     job = job_of(call.body.job)
     order = Order(job, "resume", call.who, call.body.reason, call.at, order_id=call.body.order_id)
-    _carry_out(order, lambda: orders.resume(order, app().pipelines))
+    _carry_out(order, lambda: orders.resume(order, Pipelines(app().brief)))
     return _pause_answer(job)
 
 
@@ -292,7 +294,8 @@ def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnsw
     """End the order; a run that is planned already can be discarded."""
     job = job_of(call.body.job)
     order = Order(job, "withdraw", call.who, call.body.reason, call.at, order_id=call.body.order_id)
-    _carry_out(order, lambda: orders.withdraw(order, app().aggregation_store.read_standing(job), app().pipelines))
+    standing = Aggregations(app().brief).read_standing
+    _carry_out(order, lambda: orders.withdraw(order, standing(job), Pipelines(app().brief)))
     return _waiting(job)
 
 
@@ -301,7 +304,7 @@ def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAn
     """Ask the engine to end the job."""
     run = found_run(call.path.run_id)
     order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
-    _carry_out(order, lambda: orders.cancel(order, run, app().pipelines, open_spark()))
+    _carry_out(order, lambda: orders.cancel(order, run, Pipelines(app().brief), open_spark()))
     return detail_of(found_run(run.run_id))
 
 
@@ -312,9 +315,9 @@ def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetail
     move: Move = "discard_run" if call.body.what == "run" else "discard_result"
     order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
     if call.body.what == "run":
-        _carry_out(order, lambda: orders.discard_run(order, run, app().pipelines, open_spark()))
+        _carry_out(order, lambda: orders.discard_run(order, run, Pipelines(app().brief), open_spark()))
     else:
-        _carry_out(order, lambda: orders.discard_result(order, run, app().pipelines))
+        _carry_out(order, lambda: orders.discard_result(order, run, Pipelines(app().brief)))
     return detail_of(found_run(run.run_id))
 
 
@@ -328,14 +331,14 @@ def _place(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer
     body, job = call.body, job_of(call.body.job)
     wanted = RunOrder(kind, Days(body.since_day, body.until_day), call.at, call.who, body.reason)
     order = Order(job, kind, call.who, body.reason, call.at, order_id=body.order_id)
-    standing = app().aggregation_store.read_standing(job)
-    _carry_out(order, lambda: orders.place(order, wanted, standing, app().pipelines), wanted.days)
+    standing = Aggregations(app().brief).read_standing(job)
+    _carry_out(order, lambda: orders.place(order, wanted, standing, Pipelines(app().brief)), wanted.days)
     return Answer(_waiting(job), 202, {"Location": "/api/aggregations"})
 
 
 def _carry_out(order: Order, act: Callable[[], None], days: Days | None = None) -> None:
     """Carry an order out, unless it was carried out under its id."""
-    store = app().pipelines
+    store = Pipelines(app().brief)
     try:
         if not store.is_given(order, days):
             act()
@@ -344,18 +347,18 @@ def _carry_out(order: Order, act: Callable[[], None], days: Days | None = None) 
 
 
 def _pause_answer(job: str) -> PauseAnswer:
-    pause = app().aggregation_store.read_standing(job).pause
+    pause = Aggregations(app().brief).read_standing(job).pause
     return PauseAnswer(job=job, paused=None if pause is None else written(PausedAnswer, pause))
 
 
 def _waiting(job: str) -> PlacedAnswer:
-    return PlacedAnswer(job=job, waiting=waiting_answer(app().aggregation_store.read_standing(job).order))
+    return PlacedAnswer(job=job, waiting=waiting_answer(Aggregations(app().brief).read_standing(job).order))
 
 
 def found_run(run_id: str) -> AggregationRun:
     """Return a run of any job; raise a problem where there is none."""
     for job in app().jobs:
-        run = app().pipelines.find_run(job, run_id)
+        run = Pipelines(app().brief).find_run(job, run_id)
         if run is not None:
             return run
     raise not_found("run_id", f"there is no run {run_id}")
@@ -363,7 +366,7 @@ def found_run(run_id: str) -> AggregationRun:
 
 def detail_of(run: AggregationRun) -> RunDetailAnswer:
     """Write a run with its failures as an answer."""
-    store = app().pipelines
+    store = Pipelines(app().brief)
     staged = store.read_staged(run.run_id)
     failures = [written(FailureAnswer, one) for one in store.read_failures(run.run_id)]
     return RunDetailAnswer(
@@ -394,10 +397,11 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
     query, bound_to, job = call.query, query_of(call.query), job_of(call.query.job)
     before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[Number])[0]
     own = app()
-    standing = own.aggregation_store.read_standing(job)
-    found = own.aggregation_store.read_runs(job, before, query.limit + 1)
-    oldest = own.pipelines.read_oldest_commit(job)
-    history = own.pipelines.read_history(job).splitlines()
+    store, placed = Aggregations(own.brief), Pipelines(own.brief)
+    standing = store.read_standing(job)
+    found = store.read_runs(job, before, query.limit + 1)
+    oldest = placed.read_oldest_commit(job)
+    history = placed.read_history(job).splitlines()
     page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=job,

@@ -21,6 +21,7 @@ from core.audit.audit import (
     window,
 )
 from core.audit.faults import FIRST, FaultKind, LedgerFault
+from core.audit.store import AuditStore
 from core.audit.task import DEADLINE, STREAM, AuditAsked, AuditKind, audit_request
 from core.model.events import PartitionId, SequenceNumber
 from core.model.shapes import Answered, Nothing, NumberText, PartitionText, Shape, shape_of, written
@@ -114,6 +115,11 @@ AuditPartition = Callable[[AuditAsked, PartitionId, datetime], str]
 AuditStream = Callable[[], str]
 
 
+def audit_store(own: App) -> AuditStore:
+    """Return the store of the stream's audits."""
+    return AuditStore(own.stream, own.transform.row_classes)
+
+
 def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
     """Return two functions: one audits a partition until a time, the other the stream."""
 
@@ -121,7 +127,7 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
         return report_text(_of_partition(own, asked, id, Reading(lambda: own.clock.now() >= until)))
 
     def of_stream() -> str:
-        return report_text(Finding([fault_answer(one) for one in stream_faults(own.audits)]))
+        return report_text(Finding([fault_answer(one) for one in stream_faults(audit_store(own))]))
 
     return of_partition, of_stream
 
@@ -130,7 +136,7 @@ def verified(own: App) -> Verify:
     """Return the function with which a purge audits a partition until a time."""
 
     def verify(id: PartitionId, until: datetime) -> tuple[int, int]:
-        done = audit(own.audits, id, Reading(lambda: own.clock.now() >= until))
+        done = audit(audit_store(own), id, Reading(lambda: own.clock.now() >= until))
         return len(done.faults), done.partitions[0].until if done.partitions else 0
 
     return verify
@@ -138,18 +144,18 @@ def verified(own: App) -> Verify:
 
 def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionId, ...]:
     """Return the chosen partition, or all, that any table but that of the anchors names."""
-    traces = own.audits.find_traces()
+    traces = audit_store(own).find_traces()
     return tuple(id for id, tables in traces.items() if chosen in (None, id) and tables != ONLY_ANCHORED)
 
 
 def _of_partition(own: App, asked: AuditAsked, id: PartitionId, reading: Reading) -> Finding:
-    done = audit(own.audits, id, reading)
+    done = audit(audit_store(own), id, reading)
     if not done.partitions:
         text = "the partition had rows when this audit began, but no table names it now"
         return Finding([fault_answer(LedgerFault(id, "partition", FIRST, FIRST, text))])
     (one,) = done.partitions
     span = window(one.ledger, asked.first, asked.last, MOST_NUMBERS) if asked.rows else None
-    rows = None if span is None else recount_rows(one, span, own.audits)
+    rows = None if span is None else recount_rows(one, span, audit_store(own))
     faults = (*one.faults, *(rows.faults if rows else ()))
     return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows))
 
@@ -219,7 +225,7 @@ def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
     try:
         id = None if call.query.partition_id is None else PartitionId(call.query.partition_id)
         until = CLOCK.now() + AT_MOST
-        done = audit(app().audits, id, Reading(lambda: CLOCK.now() >= until))
+        done = audit(audit_store(app()), id, Reading(lambda: CLOCK.now() >= until))
     finally:
         _auditing.release()
     if id is not None and not done.partitions:
@@ -246,7 +252,7 @@ def request(own: App, order: TaskOrder, body: AuditShape) -> TaskRequest:
 
 def kind(own: App) -> AuditKind:
     """Return the audits of the stream."""
-    return AuditKind(own.purges.stream.database, *audit_means(own), own.clock)
+    return AuditKind(own.stream.database, *audit_means(own), own.clock)
 
 
 def _ends(asked: AuditShape) -> tuple[SequenceNumber | None, SequenceNumber | None]:

@@ -8,6 +8,7 @@ import msgspec
 
 from core.aggregation.lake_tables import FILES_KEPT
 from core.aggregation.lake_upkeep import ErasedRows, erase_rows
+from core.aggregation.orders import Pipelines
 from core.api.problems import CONFLICT, Problem, invalid, not_found
 from core.erasure.erasure import COUNTS, MOST_SUBJECTS, asked_of, erased_by, erasure_request, without_subjects
 from core.erasure.store import Erasures
@@ -15,6 +16,7 @@ from core.erasure.task import ErasureKind
 from core.model.events import PartitionId, Span, span
 from core.model.rows import row_table
 from core.model.shapes import Answered, Reason
+from core.purge.store import Purges
 from core.remote.hub.reader import read_ends
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest, of_every_kind
 from core.transforms.loading import load_aggregates
@@ -71,7 +73,7 @@ def request(own: App, order: TaskOrder, body: ErasureShape) -> TaskRequest:
 
 def kind(own: App) -> ErasureKind:
     """Return the erasures of the stream."""
-    store = Erasures(own.purges.stream, own.transform.row_classes, load_aggregates(own.transform.row_classes))
+    store = Erasures(own.stream, own.transform.row_classes, load_aggregates(own.transform.row_classes))
     return ErasureKind(
         own.settings.stream, store, own.settings.erasure, lambda erased: _erase_lake(own, erased), own.clock, time.sleep
     )
@@ -116,8 +118,8 @@ def _refuse(own: App, subjects: tuple[str, ...], reason: str) -> None:
 
 def _spans(own: App, is_dry_run: bool) -> Mapping[PartitionId, Span]:
     """Return the numbers of each partition: up to its checkpoint, and for real up to the end of the hub."""
-    store = Erasures(own.purges.stream, own.transform.row_classes)
-    lasts: dict[PartitionId, int] = {id: store.find_last(id) for id in own.purges.read_purge_partitions()}
+    store = Erasures(own.stream, own.transform.row_classes)
+    lasts: dict[PartitionId, int] = {id: store.find_last(id) for id in Purges(own.stream).read_purge_partitions()}
     if not is_dry_run:
         for id, last in read_ends(own.stream_hub).items():
             lasts[id] = max(last, lasts.get(id, -1))
@@ -132,7 +134,7 @@ def _erase_lake(own: App, erased: ErasedRows) -> tuple[str, ...] | None:
     engine = aggregation()
     notes: tuple[str, ...] | None = ()
     if engine is not None:
-        notes = erase_rows(erased, engine, own.pipelines)
+        notes = erase_rows(erased, engine, Pipelines(own.brief))
     return None if notes is None else (*notes, *_left(own, has_lake=engine is not None and engine.lake is not None))
 
 

@@ -9,9 +9,17 @@ import msgspec
 from core.api.operation import Call, operation, utc
 from core.api.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
 from core.errors import IncarnationConflict
-from core.incarnations.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
+from core.incarnations.next_incarnation import (
+    HubFits,
+    IncarnationMeans,
+    IncarnationOrder,
+    Incarnations,
+    StateDiffers,
+    next_incarnation,
+)
 from core.model.policies import Anchoring, anchoring_of
 from core.model.shapes import Answered, Instant, Nothing, Reason, Shape, written
+from core.settle.partition_store import Partitions
 from handlers.app import app
 
 log = logging.getLogger("hubledger.api")
@@ -65,8 +73,9 @@ def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> Inc
 def open_incarnation(body: IncarnationShape, who: str) -> IncarnationAnswer:
     """Do what the request says, and record it under a name. Raises Problem and the faults of hub and store."""
     own = app()
+    means = IncarnationMeans(own.settings.stream, Incarnations(own.brief, Partitions(own.brief)), own.hub, own.clock)
     try:
-        report = next_incarnation(_order(body, who), own.succession)
+        report = next_incarnation(_order(body, who), means)
     except StateDiffers as differs:
         found = {"incarnation": differs.incarnation, "hub_created_at": differs.hub_created_at}
         raise Problem(STATE_DIFFERS, str(differs), more=found) from differs

@@ -10,6 +10,7 @@ from core.api.problems import NOT_FOUND, not_found
 from core.ledger.explain import (
     Before,
     Explanation,
+    Explanations,
     KeyPlace,
     KeySearch,
     Outcome,
@@ -18,11 +19,14 @@ from core.ledger.explain import (
     first_commit_since,
     sentence_of,
 )
+from core.ledger.store import Ledger
 from core.ledger.whereabouts import LedgerRange, NotedGap, Purged, WrittenRow
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.property_values import readable
 from core.model.shapes import Answered, Cursor, Instant, Nothing, NumberText, PartitionText, Shape, shape_of, written
+from core.purge.store import Purges
 from handlers.app import CLOCK, App, app
+from handlers.operations.audits import audit_store
 from handlers.operations.letters import (
     AttemptAnswer,
     LetterAnswer,
@@ -146,15 +150,15 @@ def find_commits(call: Call[Nothing, TimeQuery, Nothing]) -> CommitsAnswer:
     """Find where the ledger was at a time; each commit names its sequence numbers."""
     own, at = app(), utc(call.query.at, "at")
     assert at is not None  # it is required
-    ids = [id for id in own.purges.read_purge_partitions() if call.query.partition_id in (None, id)]
+    ids = [id for id in Purges(own.stream).read_purge_partitions() if call.query.partition_id in (None, id)]
     return CommitsAnswer(commits=[_commit_of(own, id, at) for id in ids])
 
 
 def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
     def read_next(after: int) -> LedgerRange | None:
-        return next(iter(own.purges.read_ledger_rows(id, after, 1)), None)
+        return next(iter(Purges(own.stream).read_ledger_rows(id, after, 1)), None)
 
-    found = first_commit_since(at, own.audits.read_ledger_ends(id).last_commit, read_next)
+    found = first_commit_since(at, audit_store(own).read_ledger_ends(id).last_commit, read_next)
     return CommitAnswer(partition_id=id, commit=None if found is None else _range(found))
 
 
@@ -165,11 +169,11 @@ def places_of(query: KeyQuery) -> PlacesAnswer:
     if query.cursor is not None:
         partition_id, before = key_of(bound_to, query.cursor, tuple[PartitionText, Number])
         after = PartitionId(partition_id), before
-    ids = [id for id in own.purges.read_purge_partitions() if query.partition_id in (None, id)]
+    ids = [id for id in Purges(own.stream).read_purge_partitions() if query.partition_id in (None, id)]
     search = KeySearch({id: _span_of(own, id) for id in ids}, query.limit, lambda: CLOCK.now() >= until)
 
     def read(id: PartitionId, reach: Span) -> tuple[tuple[KeyPlace, ...], int]:
-        return own.explanations.find_places(query.key, id, reach)
+        return Explanations(own.stream, own.transform.row_classes).find_places(query.key, id, reach)
 
     found, ends = find_places(search, after, read)
     following = None if ends is None else cursor_of(bound_to, ends)
@@ -178,7 +182,8 @@ def places_of(query: KeyQuery) -> PlacesAnswer:
 
 
 def _span_of(own: App, id: PartitionId) -> Span:
-    return span(own.ledger.find_anchor(id) or SequenceNumber(0), own.audits.read_ledger_ends(id).checkpoint)
+    anchor = Ledger(own.stream).find_anchor(id) or SequenceNumber(0)
+    return span(anchor, audit_store(own).read_ledger_ends(id).checkpoint)
 
 
 @operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))
@@ -193,7 +198,7 @@ def explanation_of(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswe
     """Return the explanation of a number, with its rows and its letter."""
     partition_id = PartitionId(call.path.partition_id)
     number = number_of(call.path.sequence_number, "sequence_number")
-    found = explain(partition_id, number, app().explanations)
+    found = explain(partition_id, number, Explanations(app().stream, app().transform.row_classes))
     if found is None:
         raise not_found("partition_id", f"partition {partition_id} has no commit yet, so its numbers are unknown")
     return _explanation(found)

@@ -17,6 +17,7 @@ from core.letters.listing import (
     LetterAttempt,
     LetterFilter,
     LetterGroup,
+    LetterListing,
     ListedLetter,
     WholeLetter,
 )
@@ -269,7 +270,7 @@ def page_of_letters(query: LettersQuery | RevealedLettersQuery) -> LettersAnswer
     if query.cursor is not None:
         failed_at, partition_id, number = key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number])
         after = LetterKey(failed_at, PartitionId(partition_id), SequenceNumber(number))
-    found = app().listing.list_letters(filter_of(query), after, query.limit + 1)
+    found = LetterListing(app().stream).list_letters(filter_of(query), after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, _parts)
     return LettersAnswer(letters=[letter_answer(one) for one in page], next=following)
 
@@ -280,7 +281,7 @@ def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
 
 def groups_of(query: GroupsQuery | RevealedGroupsQuery) -> GroupsAnswer:
     """Return the letters by cause, or those of one cause by value."""
-    listing, wanted = app().listing, filter_of(query)
+    listing, wanted = LetterListing(app().stream), filter_of(query)
     grouped = listing.group_letters if query.fingerprint is None else listing.group_values
     return GroupsAnswer(groups=[_group(one) for one in grouped(wanted, query.limit)])
 
@@ -300,7 +301,7 @@ def _group(group: LetterGroup) -> GroupAnswer:
 def found_letter(path: LetterPath) -> WholeLetter:
     """Return the letter of a position; raise a problem where there is none."""
     partition_id, number = PartitionId(path.partition_id), number_of(path.sequence_number, "sequence_number")
-    whole = app().listing.read_letter(partition_id, number)
+    whole = LetterListing(app().stream).read_letter(partition_id, number)
     if whole is None:
         raise not_found("sequence_number", f"partition {partition_id} has no letter {number}")
     return whole

@@ -10,6 +10,7 @@ from core.api.problems import invalid
 from core.model.policies import DEFAULT_DAYS, MOST_DAYS
 from core.model.shapes import Answered, Reason, written
 from core.purge.purge import BY_PARTITION, BY_STREAM, purge_of, purge_request
+from core.purge.store import Purges
 from core.purge.task import DEADLINE, PurgeKind
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest, of_every_kind
 from handlers.app import App
@@ -61,7 +62,7 @@ def request(own: App, order: TaskOrder, body: PurgeShape) -> TaskRequest:
 def kind(own: App) -> PurgeKind:
     """Return the purges of the stream."""
     jobs = own.jobs if own.settings.spark.engine != "none" else ()
-    return PurgeKind(own.purges, verified(own), jobs, own.clock)
+    return PurgeKind(Purges(own.stream), verified(own), jobs, own.clock)
 
 
 def shown(task: Task) -> PurgeAnswer:
@@ -83,4 +84,4 @@ def shown(task: Task) -> PurgeAnswer:
 def purge_task(own: App, order: TaskOrder, days: Mapping[str, int], *, is_dry_run: bool = False) -> TaskRequest:
     """Return the task of a purge with these days of some tables, and those of the settings."""
     of_tables = {**own.settings.purging.days, **days}
-    return purge_request(order, of_tables, own.purges.read_purge_partitions(), is_dry_run=is_dry_run)
+    return purge_request(order, of_tables, Purges(own.stream).read_purge_partitions(), is_dry_run=is_dry_run)

@@ -11,7 +11,7 @@ import msgspec
 from core.api.operation import Call, number_of, operation
 from core.api.problems import COUNT_DIFFERS, Problem
 from core.errors import InfrastructureFault
-from core.letters.listing import LetterFilter
+from core.letters.listing import LetterFilter, LetterListing
 from core.letters.redrive import (
     CountDiffers,
     LetterOrder,
@@ -19,6 +19,7 @@ from core.letters.redrive import (
     RedriveKind,
     RedriveOutcome,
     RedriveResult,
+    Redrives,
     redrive_of,
     redrive_task,
 )
@@ -124,7 +125,7 @@ AT_ONCE = timedelta(seconds=5)  # of a request: some ten thousand letters; longe
 @operation("The letters that a redrive would move", "tasks")
 def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer:
     """Count the letters by cause, with a sample; nothing changes."""
-    found = preview_of(MOVED[call.query.move], filter_of(call.query), app().listing)
+    found = preview_of(MOVED[call.query.move], filter_of(call.query), LetterListing(app().stream))
     sample = [hide_letter(letter_answer(one)) for one in found.sample]
     causes = [
         written(CauseAnswer, one, error_class=one.sample.error_class, error_type=one.sample.error_type)
@@ -136,7 +137,7 @@ def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer
 def request(own: App, order: TaskOrder, body: RedriveShape) -> TaskRequest:
     """Return the task of a redrive; raise a problem when the number of letters is a different one."""
     wanted = LetterOrder(MOVED[body.move], _chosen(body), body.expected_count, body.per_second)
-    found = redrive_task(order, wanted, own.listing)
+    found = redrive_task(order, wanted, LetterListing(own.stream))
     if isinstance(found, CountDiffers):
         said = f"{found.found} letters can be moved now, not {body.expected_count}; nothing was changed"
         raise Problem(COUNT_DIFFERS, said, more={"count": found.found})
@@ -164,7 +165,7 @@ def at_once(own: App, task: Task) -> Task:
 
 def kind(own: App) -> RedriveKind:
     """Return the redrives of the stream."""
-    return RedriveKind(own.settings.stream, own.redrives, own.listing, own.clock, _rest)
+    return RedriveKind(own.settings.stream, Redrives(own.core.patient), LetterListing(own.stream), own.clock, _rest)
 
 
 def listed(task: Task) -> RedriveAnswer:
@@ -191,7 +192,7 @@ def shown(task: Task, most: int = MOST_COUNTED) -> RedriveAnswer:
 def _outcome(job: Redrive, most: int) -> OutcomeAnswer | None:
     if not (job.moved and job.asked.walks_up):
         return None
-    found = app().redrives.outcome(job.task.task_id, most)
+    found = Redrives(app().core.patient).outcome(job.task.task_id, most)
     return written(OutcomeAnswer, found, result=found.result, words=found.words)
 
 

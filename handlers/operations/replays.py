@@ -27,13 +27,15 @@ from core.model.shapes import (
 )
 from core.replay.pieces import MOST_KEYS, LeftOut, PartitionProgress, ReplayCounts, replay_of
 from core.replay.request import ReplayOrder
+from core.replay.store import Replays
 from core.replay.task import ReplayKind, replay_task
+from core.settle.partition_store import Partitions
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskRequest, of_every_kind
 from handlers.app import App, app
 from handlers.operations.task_shapes import TaskPath, TaskShape, found_task
 
 OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
-Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
+PartitionTexts = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
 KeyText = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, description="A partition key, byte by byte.")]
 Keys = Annotated[list[KeyText], msgspec.Meta(min_length=1, max_length=MOST_KEYS)]
 
@@ -52,7 +54,7 @@ class ReplayShape(TaskShape, tag="replay"):
     Only a request with `dry_run` = false changes anything."""
 
     reason: Reason
-    partitions: Partitions | None = None
+    partitions: PartitionTexts | None = None
     from_: PlaceShape | None = msgspec.field(name="from", default=None)
     to: PlaceShape | None = None
     keys: Keys | None = None
@@ -174,7 +176,7 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
     if query.cursor is not None:
         partition_id, number = key_of(str(job_id), query.cursor, tuple[PartitionText, Number])
         after = (PartitionId(partition_id), SequenceNumber(number))
-    found = app().replays.read_replay_diffs(job_id, after, query.limit + 1)
+    found = replay_store(app()).read_replay_diffs(job_id, after, query.limit + 1)
     page, following = page_of(found, query.limit, str(job_id), lambda one: (one.partition_id, one.sequence_number))
     events = [
         {
@@ -189,10 +191,15 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
     return DiffAnswer(events=changes, next=following, keys=list(job.asked.keys) or None)
 
 
+def replay_store(own: App) -> Replays:
+    """Return the store of the replays, which waits for a database that does not answer."""
+    return Replays(own.core.patient, Partitions(own.core.patient))
+
+
 def kind(own: App) -> ReplayKind:
     """Return the replays of the stream."""
-    given, means = own.settings, (own.replays, own.stream_hub, own.transform, own.clock)
-    return ReplayKind(given.stream, *means, given.letters, erasure=given.erasure, journal=own.means.journal)
+    given, means = own.settings, (replay_store(own), own.stream_hub, own.transform, own.clock)
+    return ReplayKind(given.stream, *means, given.letters, erasure=given.erasure, journal=own.core.ingestion.journal)
 
 
 def shown(task: Task) -> ReplayAnswer:

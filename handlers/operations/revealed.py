@@ -3,7 +3,8 @@
 from core.api.operation import Call, operation
 from core.api.problems import CONFLICT, NOT_FOUND
 from core.errors import StreamIncarnationChanged
-from core.letters.listing import ListedLetter
+from core.ledger.store import Ledger
+from core.letters.listing import LetterListing, ListedLetter
 from core.model.events import is_same_instant
 from core.model.shapes import Answered, Nothing, Shape
 from handlers.app import app
@@ -81,14 +82,14 @@ def reveal_places(call: Call[Nothing, KeyQuery, Nothing]) -> PlacesAnswer:
 @operation("The stopped partitions with the errors that stopped them", "revealed")
 def reveal_stops(call: Call[Nothing, Nothing, Nothing]) -> StopsAnswer:
     """List the stops with every detail."""
-    found = app().ledger.read_stops()
+    found = Ledger(app().stream).read_stops()
     return StopsAnswer(stops=[answer for id, each in found.items() for answer in revealed_stops(id, each)])
 
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
     if not letter.body_kept:
         return _fetched(letter, form)
-    body = app().listing.read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
+    body = LetterListing(app().stream).read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
     return shown(body, letter.body_bytes, form)
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from core.api.operation import Answer, Call, operation
 from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
+from core.ledger.store import Ledger
 from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, rates
 from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
@@ -127,7 +128,7 @@ def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 def _find_fault() -> str | None:
     try:
-        app().find_stream()
+        app().stream.find()
     except HubledgerError as fault:
         return type(fault).__name__
     return WRITABLE.get()
@@ -135,7 +136,7 @@ def _find_fault() -> str | None:
 
 def _find_fault_of_writing() -> str | None:
     try:
-        _writer.submit(app().ledger.try_write, CLOCK.new_id()).result(PATIENCE)
+        _writer.submit(Ledger(app().stream).try_write, CLOCK.new_id()).result(PATIENCE)
     except (HubledgerError, TimeoutError) as fault:
         return StoreUnavailable.__name__ if isinstance(fault, TimeoutError) else type(fault).__name__
     return None
@@ -161,7 +162,8 @@ def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 def _read_books() -> tuple[Books, Mapping[PartitionId, tuple[PartitionStop, ...]]]:
     own = app()
-    return Books(own.ledger.read_books(), own.letter_counts.get().letters), own.ledger.read_stops()
+    ledger = Ledger(own.stream)
+    return Books(ledger.read_books(), own.letter_counts.get().letters), ledger.read_stops()
 
 
 READINESS, BOOKS = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)
@@ -195,7 +197,7 @@ class HistoryAnswer(Answered):
 @operation("Lag and rate by minute, of at most one day", "ledger")
 def status_history(call: Call[Nothing, HistoryQuery, Nothing]) -> HistoryAnswer:
     """Return the minutes that the watch has stored."""
-    found = app().ledger.read_minutes(call.at - timedelta(minutes=call.query.minutes))
+    found = Ledger(app().stream).read_minutes(call.at - timedelta(minutes=call.query.minutes))
     return HistoryAnswer(
         minutes=[
             MinuteAnswer(at=one.at, lag=one.lag, accounted=one.accounted, rate=rate)
@@ -318,11 +320,11 @@ class StatusAnswer(Answered):
 def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     """Return the books and the ends of the hub; without an answer from the hub, the books alone."""
     own = app()
-    counted = own.letter_counts.get()
-    books = Books(own.ledger.read_books(), counted.letters)
+    ledger, counted = Ledger(own.stream), own.letter_counts.get()
+    books = Books(ledger.read_books(), counted.letters)
     (ends, age), fault = _hub_ends(own)
     forgets, oldest = own.burn_down.get(), books.letters.oldest
-    stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
+    stops, incarnation = ledger.read_stops(), ledger.read_incarnation()
     partitions = _partitions(BookSources(books, ends, stops), call.at)
     waiting = {one.partition_id for one in partitions if one.lag}
     return StatusAnswer(

@@ -8,6 +8,7 @@ import msgspec
 from core.api.problems import not_found
 from core.model.shapes import PAGE, Cursor, Limit, Reason, Shape
 from core.tasks.statuses import TaskKind, TaskStatus
+from core.tasks.store import Tasks
 from core.tasks.task import Task
 from handlers.app import App
 
@@ -51,7 +52,7 @@ class TasksQuery(Shape):
 
 def found_task(own: App, task_id: str, kind: TaskKind | None = None) -> Task:
     """Return a task of the stream, of a kind if one is given."""
-    task = own.tasks.find(UUID(task_id))
+    task = Tasks(own.brief).find(UUID(task_id))
     if task is None or task.stream != own.settings.stream or kind not in (None, task.kind):
         raise not_found("task_id", f"there is no {kind or 'task'} {task_id}")
     return task

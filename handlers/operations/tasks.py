@@ -13,6 +13,7 @@ from core.model.shapes import Answered, Nothing
 from core.store.database import StreamClosed
 from core.tasks.run import open_task
 from core.tasks.statuses import OPEN, TASK_MOVES, TaskKind, TaskMove, TaskVerb
+from core.tasks.store import Tasks
 from core.tasks.task import Task, TaskAnswer, TaskOrder
 from handlers.app import App, app
 from handlers.kinds import ANY_REQUEST, ANY_TASK, KINDS, kind_named
@@ -41,7 +42,7 @@ def put_task(call: Call[TaskPath, Nothing, ANY_REQUEST]) -> Answer:
     name: TaskKind = body.__struct_config__.tag
     digest = own.settings.erasure.hash_of(msgspec.json.encode(body, order="deterministic").decode())
     try:
-        task, status = own.tasks.find_ordered(task_id, digest), 200
+        task, status = Tasks(own.brief).find_ordered(task_id, digest), 200
         if task is None:
             task, status = _opened(own, name, call, digest), 201
     except (TaskDiffers, TaskOverlap) as other:
@@ -56,11 +57,11 @@ def put_task(call: Call[TaskPath, Nothing, ANY_REQUEST]) -> Answer:
 
 
 def _opened(own: App, name: TaskKind, call: Call[TaskPath, Nothing, TaskShape], digest: str) -> Task:
-    kind, stream_id = KINDS[name], own.find_stream()
+    kind, stream_id = KINDS[name], own.stream.find()
     if stream_id is None:
         raise not_found("kind", f"there is no commit yet, so there is nothing for this {name}")
     order = TaskOrder(UUID(call.path.task_id), stream_id, call.who, call.body.reason, call.at, digest)
-    task = open_task(kind.request(own, order, call.body), own.tasks)
+    task = open_task(kind.request(own, order, call.body), Tasks(own.brief))
     facts = {"kind": name, "task_id": call.path.task_id, "who": call.who, "why": clipped(call.body.reason)}
     log.info("task opened", extra={"action": "open", **facts, "total": task.total})
     return task if kind.at_once is None else kind.at_once(own, task)
@@ -74,10 +75,10 @@ def list_tasks(call: Call[Nothing, TasksQuery, Nothing]) -> TasksAnswer:
     if query.cursor is not None:
         at, task_id = key_of(bound_to, query.cursor, tuple[Moment, UUID])
         before = (at, task_id)
-    stream_id = own.find_stream()
+    stream_id = own.stream.find()
     found: tuple[Task, ...] = ()
     if stream_id is not None:
-        found = own.tasks.read(stream_id, query.limit + 1, before, kind=query.kind, status=query.status)
+        found = Tasks(own.brief).read(stream_id, query.limit + 1, before, kind=query.kind, status=query.status)
     page, following = page_of(found, query.limit, bound_to, lambda task: (task.requested_at, task.task_id))
     return TasksAnswer(tasks=[_shown(task, in_list=True) for task in page], next=following, kinds=[*KINDS])
 
@@ -117,7 +118,7 @@ def _moved(call: Call[TaskPath, Nothing, Any], verb: TaskVerb, version: str | No
     own = app()
     task = found_task(own, call.path.task_id)
     move = TaskMove(task.task_id, verb, call.who, call.body.reason, call.at, transform_version=version)
-    is_moved, task = own.tasks.move(move), found_task(own, call.path.task_id)
+    is_moved, task = Tasks(own.brief).move(move), found_task(own, call.path.task_id)
     if not is_moved and task.status != TASK_MOVES[verb].target:
         raise Problem(CONFLICT, f"{verb}: the {task.kind} is {task.status}", more={"task_status": task.status})
     if verb == "cancel":

@@ -14,9 +14,10 @@ from urllib.parse import quote
 import azure.functions as func
 import msgspec
 
+from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Operation
 from core.api.problems import METHOD, NO_ROUTE, SAFE, Problem, clipped, of_fault, unexpected
-from core.api.room_operations import refuse_without_link
+from core.api.room_operations import RoomMeans, RoomStore, Signer, refuse_without_link
 from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
 from core.errors import HubledgerError
 from core.model.policies import AccessPolicy
@@ -113,9 +114,15 @@ def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: M
     changing = route.level is CHANGING
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
-    call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations, lambda: app().room)
+    call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations, _room)
     done = operation.run(call)
     return _noted(done if isinstance(done, Answer) else Answer(done), route, call)
+
+
+def _room() -> RoomMeans:
+    own, access = app(), app().settings.access
+    store = RoomStore(own.brief, Aggregations(own.brief, own.transform.row_classes))
+    return RoomMeans(store, Signer(access.link_secrets, access.link_life))
 
 
 def _caller(req: func.HttpRequest, route: Route) -> Caller:

@@ -16,6 +16,7 @@ def give_the_app_a_hub(log: Sequence[Event] = ()) -> None:
     """Let the app verify, heal and replay from a hub whose partition 1 holds these events."""
     hub: Any = MemoryHub({"1": log})
     own, verification = app(), HubVerification(hub, time.monotonic, threading.RLock())
-    means = replace(own.means, healing=replace(own.means.healing, hub=hub), incarnations=verification)
-    silence = replace(own.silence, means=replace(means, store=own.silence.means.store))
-    app.value = replace(own, hub=hub, means=means, silence=silence)
+    before = own.core.ingestion
+    ingestion = replace(before, healing=replace(before.healing, hub=hub), incarnations=verification)
+    stalled = replace(own.stalled, means=replace(ingestion, store=own.stalled.means.store))
+    app.value = replace(own, hub=hub, core=replace(own.core, ingestion=ingestion), stalled=stalled)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from azure.eventhub import EventData
 
+from core.app import Sources
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
 from core.store.database import Database
@@ -20,7 +21,7 @@ from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from core.worker.work import Sources, Terms, Timing, check_and_work, work_on
+from core.worker.work import Terms, Timing, check_and_work, work_on
 from tests.acceptance.worker.started import (
     DEADLINE,
     PARTITIONS,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
+from core.app import Sources
 from core.model.events import Event
 from core.model.ports import Clock
 from core.model.rows import References, Row
@@ -20,7 +21,7 @@ from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.settings import read_settings
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.health import main as ask
-from core.worker.work import CLOCK, LONGEST_WORK, Sources, Terms, Timing, work_on
+from core.worker.work import CLOCK, LONGEST_WORK, Terms, Timing, work_on
 from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, Workplace, settings_of
 from tests.fakes.builders import FakeClock
 from tests.fakes.plain_transform import PLAIN

@@ -145,7 +145,8 @@ class Running:
         Microsoft's worker has no retry context for a first attempt.
         """
         own = app()
-        app.value = replace(own, means=replace(own.means, incarnations=NOT_VERIFIED))
+        ingestion = replace(own.core.ingestion, incarnations=NOT_VERIFIED)
+        app.value = replace(own, core=replace(own.core, ingestion=ingestion))
         events = decode(metadata_of(numbers, partition_id=partition_id), bodies)
         retrying = SimpleNamespace(retry_count=retries, max_retry_count=8) if retries else None
         functions()["ingest"](events, SimpleNamespace(invocation_id="i-1", retry_context=retrying))

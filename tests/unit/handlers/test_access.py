@@ -39,11 +39,11 @@ TWINS = {
 def fill(running: Running) -> None:
     """Store a home and its alert, a letter and two stops, all of which quote MARK."""
     own = app()
-    state = own.means.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
     quoting = structs.replace(event(1, MARK, key=MARK), properties={"home": MARK})
     failed = replace(letter(quoting, error=f"no such kind {MARK}"), status="exhausted")
     rows: dict[int, list[Any]] = {0: [Home(MARK, "UTC", True), HomeAlert(MARK, MARK, "motion", None, EPOCH)]}
-    own.means.store.commit_batch(commit(state, 0, 1, settled(rows, letters=[failed])))
+    own.core.ingestion.store.commit_batch(commit(state, 0, 1, settled(rows, letters=[failed])))
     running.sqlite.sql(
         "INSERT INTO dead_letter_attempt (stream_id, partition_id, sequence_number, attempt, kind, status, error_class,"
         " error_type, error, transform_version, done_by, done_at, touched_by)"
@@ -51,7 +51,7 @@ def fill(running: Running) -> None:
         MARK,
     )
     for reason in ("outage", "store"):
-        own.means.store.note_stop(state, reason, f"one of the errors: {MARK}", NOON)
+        own.core.ingestion.store.note_stop(state, reason, f"one of the errors: {MARK}", NOON)
 
 
 @pytest.fixture
@@ -162,9 +162,9 @@ def test_a_filter_by_partition_key_is_revealing_too(filled: Running) -> None:
 
 def test_a_stop_tells_its_detail_only_where_it_quotes_no_error(filled: Running) -> None:
     own = app()
-    state = own.means.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
     for reason in ("held", "incarnation"):
-        own.means.store.note_stop(state, reason, f"why {reason}", NOON)
+        own.core.ingestion.store.note_stop(state, reason, f"why {reason}", NOON)
     stops = {one["reason"]: one["detail"] for one in ask("status").body["partitions"][0]["stops"]}
     assert stops == {"outage": None, "store": None, "held": "why held", "incarnation": "why incarnation"}
     details = {one["reason"]: one["detail"] for one in ask("reveal_stops").body["stops"]}

@@ -166,9 +166,10 @@ def publish() -> None:
     }
     hub: Any = SettingsHub(logs)
     own = app()
-    means = replace(own.means, healing=replace(own.means.healing, hub=hub))
+    healing = replace(own.core.ingestion.healing, hub=hub)
+    core = replace(own.core, ingestion=replace(own.core.ingestion, healing=healing))
     ends = Remembered(lambda: read_ends(hub), HUB_ENDS)
-    app.value = replace(own, hub=hub, hub_ends=ends, means=means)
+    app.value = replace(own, hub=hub, hub_ends=ends, core=core)
 
 
 def of_nothing(to: Recorder) -> None:
@@ -190,9 +191,9 @@ def fill(to: Recorder) -> None:
     own = app()
     to.running.ingest(list(range(len(BODIES))), BODIES)
     to.running.ingest([LARGE, LARGE + 1, LARGE + 2], LARGE_BODIES, partition_id="10")
-    state = own.means.store.read_partition(own.settings.stream.partition(PartitionId("1")))
-    own.means.store.note_gap(replace(state), Span(SequenceNumber(8), SequenceNumber(9)), EPOCH)
-    own.means.store.note_stop(state, "outage", "a row says <what>", EPOCH)
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    own.core.ingestion.store.note_gap(replace(state), Span(SequenceNumber(8), SequenceNumber(9)), EPOCH)
+    own.core.ingestion.store.note_stop(state, "outage", "a row says <what>", EPOCH)
 
 
 def of_ledger(to: Recorder) -> None:

@@ -39,12 +39,11 @@ def test_all_who_use_a_value_first_at_once_get_the_same_one() -> None:
 def test_all_that_is_stored_has_the_time_of_the_database(running: Running) -> None:
     own = app()
     for clock in (
-        own.means.clock,
-        own.silence.means.clock,
-        own.keeper.clock,
+        own.core.ingestion.clock,
+        own.stalled.means.clock,
+        own.core.retrying.clock,
         replays.kind(own).clock,
         redrives.kind(own).clock,
-        own.succession.clock,
     ):
         assert clock.now is not CLOCK.now
     running.sqlite.path.unlink()
@@ -73,7 +72,7 @@ def test_cycles_are_looked_for_less_often_and_threads_wait_less_once_the_app_is_
 def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running) -> None:
     running.sqlite.sql("DROP TABLE home_alert")
     with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
-        app().means.store.open_stream(app().settings.stream)
+        app().core.ingestion.store.open_stream(app().settings.stream)
 
 
 def test_settings_that_are_refused_are_refused_to_each_user(running: Running) -> None:

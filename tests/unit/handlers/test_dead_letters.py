@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.incarnations.next_incarnation import Opening
+from core.incarnations.next_incarnation import Incarnations, Opening
+from core.settle.partition_store import Partitions
 from core.store.columns import instant_text
 from handlers.app import app
 from handlers.dead_letters import BRIEF, IDLE_AFTER, ORCHESTRATOR, keep_dead_letters, keep_running
@@ -197,10 +198,7 @@ def test_the_keeper_of_an_incarnation_that_this_process_has_yet_to_learn_of_goes
     running.ingest([0], [b"{}"])
     find_wait, own = functions()["find_wait"], app()
     assert find_wait("dead-letters-1") is not None
-    found, stream, now = (
-        own.incarnations.partitions.read_incarnation(own.settings.stream),
-        own.settings.stream,
-        own.clock.now(),
-    )
-    own.incarnations.open_incarnation(Opening(found, stream, now, {}, "ada", "recreated", now))
+    store, stream, now = Incarnations(own.brief, Partitions(own.brief)), own.settings.stream, own.clock.now()
+    found = store.partitions.read_incarnation(stream)
+    store.open_incarnation(Opening(found, stream, now, {}, "ada", "recreated", now))
     assert find_wait("dead-letters-2") is not None

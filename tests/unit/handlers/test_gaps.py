@@ -26,8 +26,8 @@ def test_a_trigger_that_stands_has_a_line_of_its_own_and_a_fault_has_its_own(cap
 
 def test_the_status_and_the_health_show_the_words_to_everybody_who_may_read_them(running: Running) -> None:
     own = app()
-    state = own.means.store.read_partition(own.settings.stream.partition(PartitionId("1")))
-    own.means.store.note_stop(state, "trigger", WORDS, NOON)
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    own.core.ingestion.store.note_stop(state, "trigger", WORDS, NOON)
     (shown,) = running.get("status").body["partitions"]
     assert [(one["reason"], one["detail"]) for one in shown["stops"]] == [("trigger", WORDS)]
     assert running.get("health_ledger").status == 503

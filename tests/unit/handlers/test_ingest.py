@@ -14,9 +14,7 @@ from uuid import UUID
 import pytest
 
 from core.errors import HubUnreachable, SettingsRefused, StoreUnavailable
-from core.letters.redrive import Redrives
 from core.letters.store import Letters
-from core.replay.store import Replays
 from core.settle.partition_store import Partitions
 from core.store.database import PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
@@ -139,14 +137,12 @@ def test_no_wait_for_the_database_reaches_the_end_of_an_invocation(running: Runn
     clock.advance(time.monotonic())
     waiting = Waiting(clock.monotonic, clock.sleep, lambda: 1.0)
     patient, began = PatientDatabase(Away(), timedelta(days=1), waiting), clock.seconds
-    own, partitions = app(), Partitions(patient)
-    app.value = replace(
-        own,
-        letters=Letters(patient, partitions),
-        means=replace(own.means, store=partitions),
-        replays=Replays(patient, partitions),
-        redrives=Redrives(patient),
+    own, store = app(), Partitions(patient)
+    ingestion, retrying = (
+        replace(own.core.ingestion, store=store),
+        replace(own.core.retrying, store=Letters(patient, store)),
     )
+    app.value = replace(own, core=replace(own.core, patient=patient, ingestion=ingestion, retrying=retrying))
     with suppress(StoreUnavailable):
         call(running)
     assert limit / 2 < timedelta(seconds=clock.seconds - began) <= limit
@@ -194,8 +190,9 @@ def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, bod
     assert (poison.status, poison.body, poison.body_kept) == ("exhausted", body, keep == "true")
     assert reference.due_at is not None
     assert timedelta(0) < reference.due_at - reference.failed_at <= timedelta(hours=1)
-    policies = (app().means.letters, app().silence.means.letters, app().keeper.letters, replays.kind(app()).letters)
-    assert [policy.keep_bodies for policy in policies] == [keep == "true"] * 4
+    own = app()
+    parts = (own.core.ingestion, own.stalled.means, own.core.retrying, replays.kind(own))
+    assert [part.letters.keep_bodies for part in parts] == [keep == "true"] * 4
 
 
 MARK = (
@@ -212,4 +209,4 @@ def test_the_first_batch_of_a_process_and_a_retry_leave_a_mark_which_their_commi
         running.ingest([*numbers], [b"{}"] * len(numbers), retries=retries)
         left.append(bool(running.sqlite.sql(f"SELECT 1 FROM batch_attempt WHERE last_sequence_number = {numbers[-1]}")))
     assert left == [False, True, False, True]
-    assert app().means.journal is app().silence.means.journal
+    assert app().core.ingestion.journal is app().stalled.means.journal

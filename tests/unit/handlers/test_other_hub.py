@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.app import verified_hub
 from handlers.app import app
 from tests.fakes.builders import EPOCH
 from tests.fakes.engines import SqliteEngine
@@ -26,7 +27,8 @@ class Swapped(Running):
         self.ingest([0, 1, 2, 3], BODIES)
         own = app()
         self.right = self.hub(BODIES, EPOCH - timedelta(days=1))
-        own.means.store.adopt_hub(own.means.store.read_incarnation(own.settings.stream), self.right.made_at)
+        store = own.core.ingestion.store
+        store.adopt_hub(store.read_incarnation(own.settings.stream), self.right.made_at)
         self.give(self.right)
 
     def hub(self, bodies: list[bytes], made_at: Any) -> SettingsHub:
@@ -36,7 +38,9 @@ class Swapped(Running):
 
     def give(self, hub: SettingsHub) -> None:
         """Let the app have a hub."""
-        app.value = replace(app(), hub=hub)  # type: ignore[arg-type]
+        core, reading = app().core, verified_hub(hub, app().core.patient)
+        retrying = replace(core.retrying, find_event=reading.find_event)
+        app.value = replace(app(), hub=hub, core=replace(core, retrying=retrying))  # type: ignore[arg-type]
 
     def letter(self) -> tuple[str, int]:
         """Return the status of the letter and its attempts."""

@@ -11,6 +11,7 @@ from typing import Any
 import azure.durable_functions as df
 import pytest
 
+from core.ledger.store import Ledger
 from core.store.columns import instant_text
 from core.tasks.task import TaskAnswer
 from handlers.app import app
@@ -222,12 +223,12 @@ def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_re
     assert filled.lines[-1]["error"] == why
     functions()["task_slice"]({"task_id": task_id, "part": None})  # one that was in hand
     assert listed(filled)[0]["fault"] == why
-    assert app().ledger.count_tasks_held_up() == 1
+    assert Ledger(app().stream).count_tasks_held_up() == 1
     filled.client = suspended  # type: ignore[assignment]
     resumed = filled.post("resume_task", {"reason": "now"}, {"task_id": task_id})
     assert (resumed.status, resumed.body["status"], resumed.body["fault"]) == (200, "running", None)
     assert (suspended.started, suspended.done) == ([], [f"resume task-{task_id}"])
-    assert app().ledger.count_tasks_held_up() == 0
+    assert Ledger(app().stream).count_tasks_held_up() == 0
     filled.drive(task_id)
     assert listed(filled)[0]["status"] == "done"
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.errors import StoreUnavailable
+from core.ledger.store import Ledger
 from core.ledger.totals import Minute
 from core.model.events import PartitionId
 from handlers.app import HUB_ENDS, app
@@ -67,7 +68,7 @@ def test_the_history_is_of_the_last_minutes_that_were_asked_for_and_holds_counts
     running.ingest([0], [HOME])
     now = datetime.now(UTC)
     for ago in range(200, 0, -1):
-        app().ledger.store_minute(Minute(now - timedelta(minutes=ago), ago, 1_000_000 - 60 * ago))
+        Ledger(app().stream).store_minute(Minute(now - timedelta(minutes=ago), ago, 1_000_000 - 60 * ago))
     by_default, few = running.get("status_history").body["minutes"], running.get("status_history", minutes="7")
     assert [one["lag"] for one in few.body["minutes"]] in ([*range(7, 0, -1)], [*range(6, 0, -1)])
     assert len(by_default) in (179, 180)

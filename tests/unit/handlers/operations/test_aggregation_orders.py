@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from core.aggregation.spark_engine import JobState
+from core.aggregation.store import Aggregations
 from core.errors import EngineRefused
 from handlers import commands
 from handlers.app import aggregation, app
@@ -36,7 +37,7 @@ class Ordering(Running):
 
     def begin(self) -> str:
         """Begin a run, and return its id."""
-        ingest(app().means.store, [reading()])
+        ingest(app().core.ingestion.store, [reading()])
         assert self.step() == ["submitted"]
         return self.run_id
 
@@ -53,7 +54,7 @@ class Ordering(Running):
 
     @property
     def run_id(self) -> str:
-        run = app().aggregation_store.read_standing(HOME_ACTIVITY).last_run
+        run = Aggregations(app().brief).read_standing(HOME_ACTIVITY).last_run
         assert run is not None
         return run.run_id
 
@@ -97,7 +98,7 @@ def test_a_paused_job_begins_submits_and_commits_nothing_until_it_is_resumed(ord
 
 def test_a_job_that_never_ran_can_be_paused(ordering: Ordering) -> None:
     assert ordering.order("pause", WHY).status == 200
-    ingest(app().means.store, [reading()])
+    ingest(app().core.ingestion.store, [reading()])
     assert ordering.step() == ["is paused"]
     assert ordering.listed().body["runs"] == []
 
@@ -234,7 +235,7 @@ def test_a_backfill_and_a_repair_are_ordered_shown_and_begun_by_the_next_step(or
         "unverified (key holder)",
     )
     assert ordering.listed().body["history"][0]["days"] == "2026-02-01 to 2026-02-03"
-    ingest(app().means.store, [reading()])
+    ingest(app().core.ingestion.store, [reading()])
     assert ordering.step() == ["submitted"]
     ordering.stage()
     assert ordering.step() == ["committed", "has nothing new"]

@@ -30,7 +30,7 @@ class Aggregating(Running):
 
     def commit(self) -> None:
         """Commit a reading."""
-        ingest(app().means.store, [reading()])
+        ingest(app().core.ingestion.store, [reading()])
 
     def start(self, body: object, **headers: str) -> Reply:
         """Request a step."""
@@ -42,7 +42,7 @@ class Aggregating(Running):
 
     def fail(self) -> None:
         """End the newest run, as a person would by hand."""
-        store = app().aggregation_store
+        store = Aggregations(app().brief)
         run = store.read_standing(HOME_ACTIVITY).last_run
         assert run is not None
         store.fail_run(run, "by hand", run.planned_at)

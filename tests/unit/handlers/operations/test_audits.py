@@ -1,7 +1,6 @@
 """handlers/operations/audits.py: the ranges at once, and with their rows as a task."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from core.audit.audit import MOST_NUMBERS
 from core.audit.task import DEADLINE
 from handlers.app import app
+from handlers.operations.audits import audit_store
 from tests.unit.handlers.running import HOME, MOTION, Reply, Running
 
 OTHER_ID = "00000000-0000-0000-0000-000000000000"
@@ -52,9 +52,11 @@ class Interrupted:
         return getattr(self._ledger, name)
 
 
-def test_a_second_audit_at_the_same_time_is_refused_and_the_next_one_is_not(filled: Running) -> None:
-    audits = Interrupted(app().audits, lambda: filled.get("audit_ledger"))
-    app.value = replace(app(), audits=audits)  # type: ignore[arg-type]
+def test_a_second_audit_at_the_same_time_is_refused_and_the_next_one_is_not(
+    filled: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audits = Interrupted(audit_store(app()), lambda: filled.get("audit_ledger"))
+    monkeypatch.setattr("handlers.operations.audits.audit_store", lambda own: audits)
     assert filled.get("audit_ledger").status == 200
     (refused,) = audits.replies
     assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:busy")

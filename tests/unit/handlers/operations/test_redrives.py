@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from core.errors import StoreUnavailable
-from core.letters.redrive import Redrives as Stored
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
-from core.tasks.store import Tasks
 from handlers.app import app
 from handlers.operations import redrives as operations
 from tests.fakes.engines import SqliteEngine
@@ -312,7 +310,7 @@ def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
     own, slept, lost = app(), [0.0], LostInTheMiddle(redrives.sqlite.database())
     waiting = Waiting(lambda: sum(slept, time.monotonic()), slept.append)
     patient = PatientDatabase(lost, timedelta(minutes=2), waiting)
-    app.value = replace(own, redrives=Stored(patient), tasks=Tasks(lost))
+    app.value = replace(own, core=replace(own.core, patient=patient), brief=lost)
     reply = redrives.start()
     job = reply.body
     assert (reply.status, job["status"], job["moved"]) == (201, "planned", 0)

@@ -11,9 +11,11 @@ from msgspec import structs
 
 from core.model.events import Event, SequenceNumber
 from core.model.rows import References
+from core.model.transforms import Transform
 from core.replay.pieces import MOST_OPEN
 from examples.home_security import transform as home_security
 from handlers.app import app
+from handlers.operations.replays import replay_store
 from tests.contract.test_open_replays import request as request_of
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.replaying import opened
@@ -72,6 +74,11 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a list": ([], "body"),
     "nothing": (None, "body"),
 }  # fmt: skip
+
+
+def transformed(transform: Transform) -> None:
+    """Let the app have a transform."""
+    app.value = replace(app(), core=replace(app().core, transform=transform))
 
 
 class Replays(Running):
@@ -181,7 +188,7 @@ def renamed(event: Event, references: References) -> list[Any]:
 
 def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is_made(replays: Replays) -> None:
     newer = replace(app().transform, version="home_security/2", rows_of=renamed)
-    app.value = replace(app(), transform=newer)
+    transformed(newer)
     job = replays.start({"reason": "look first"}).body["task_id"]
     assert replays.work(job) == {"parts": []}
     dry = replays.show(job).body
@@ -215,7 +222,7 @@ def test_a_state_that_somebody_changed_is_shown_by_a_dry_run_and_written_again_b
     homes = "SELECT home_id, time_zone, armed FROM home"
     before = replays.sqlite.sql(homes)
     replays.sqlite.sql(by_hand)
-    app.value = replace(app(), transform=replace(app().transform, version="home_security/2"))
+    transformed(replace(app().transform, version="home_security/2"))
     job = replays.start({"reason": "look first"}).body["task_id"]
     replays.work(job)
     assert [one["sequence_number"] for one in replays.show(job, "show_replay_diff").body["events"]] == ["0"]
@@ -227,7 +234,9 @@ def test_a_diff_has_an_error_that_quotes_half_of_a_surrogate_pair(replays: Repla
     def quoting(event: Event, references: References) -> list[Any]:
         raise ValueError("no such kind: \ud83d")
 
-    app.value = replace(app(), transform=replace(app().transform, version="home_security/2", rows_of=quoting))
+    app.value = replace(
+        app(), core=replace(app().core, transform=replace(app().transform, version="home_security/2", rows_of=quoting))
+    )
     job = replays.start({"reason": "look first"}).body["task_id"]
     replays.work(job)
     shown = replays.show(job, "show_replay_diff")
@@ -238,7 +247,9 @@ def test_a_replay_by_key_tells_the_number_of_keys_and_only_its_diff_names_them(r
     kept = replays.hub.held["1"]
     for number, key in enumerate(["home", "k-secret", "k-secret", "other"]):
         kept[SequenceNumber(number)] = structs.replace(kept[SequenceNumber(number)], partition_key=key)
-    app.value = replace(app(), transform=replace(app().transform, version="home_security/2", rows_of=renamed))
+    app.value = replace(
+        app(), core=replace(app().core, transform=replace(app().transform, version="home_security/2", rows_of=renamed))
+    )
     begun = replays.start({"reason": "one home only", "keys": ["k-secret", "nobody"]})
     job = begun.body["task_id"]
     replays.work(job)
@@ -311,10 +322,10 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
 
 def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
     foreign = request_of(1)
-    opened(app().replays, foreign)
+    opened(replay_store(app()), foreign)
     job = str(foreign.order.task_id)
     assert (replays.show(job).status, replays.move(job, "cancel").status) == (404, 404)
-    found = app().replays.find_replay(foreign.order.task_id)
+    found = replay_store(app()).find_replay(foreign.order.task_id)
     assert found is not None
     assert found.task.status == "planned"
 

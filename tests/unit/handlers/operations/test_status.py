@@ -99,7 +99,7 @@ def test_the_status_shows_the_stream_of_the_settings_only(running: Running) -> N
 
 
 def stop(reason: str, id: str = "1") -> None:
-    store, own = app().means.store, app().settings.stream
+    store, own = app().core.ingestion.store, app().settings.stream
     state = store.read_partition(Partition(own.event_hub, own.consumer_group, PartitionId(id)))
     store.note_stop(state, reason, f"why {reason}", NOON)  # type: ignore[arg-type]
 
@@ -124,7 +124,7 @@ def test_the_status_and_the_health_show_every_stop_of_every_reason(running: Runn
 
 def test_the_status_shows_when_the_hub_of_the_stream_was_created(running: Running) -> None:
     own = app()
-    own.means.store.adopt_hub(own.means.store.read_incarnation(own.settings.stream), EPOCH)
+    own.core.ingestion.store.adopt_hub(own.core.ingestion.store.read_incarnation(own.settings.stream), EPOCH)
     assert running.get("status").body["hub_created_at"] == "2026-01-01T00:00:00Z"
 
 

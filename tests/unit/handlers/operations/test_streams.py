@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -49,7 +48,8 @@ class Streams(Running):
         super().__init__(*given)
         self.ingest([0, 1, 2], [HOME, b"{", HOME])
         own = app()
-        own.means.store.adopt_hub(own.means.store.read_incarnation(own.settings.stream), EPOCH - timedelta(days=1))
+        store = own.core.ingestion.store
+        store.adopt_hub(store.read_incarnation(own.settings.stream), EPOCH - timedelta(days=1))
         self.hub = SettingsHub({"0": [], "1": events(0, 4)})
         self.hub.made_at = EPOCH + timedelta(hours=1)
         app.value = replace(own, hub=self.hub)  # type: ignore[arg-type]
@@ -109,10 +109,9 @@ class Overtaken(Incarnations):
             super().open_incarnation(opening)
 
 
-def test_the_slower_of_two_operators_gets_a_conflict(streams: Streams) -> None:
-    with closing(streams.sqlite.open()) as store:
-        app.value = replace(app(), incarnations=Overtaken(store.database, store))
-        overtaken = streams.ask(expected_hub_created_at=CREATED, dry_run=False)
+def test_the_slower_of_two_operators_gets_a_conflict(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.operations.incarnations.Incarnations", Overtaken)
+    overtaken = streams.ask(expected_hub_created_at=CREATED, dry_run=False)
     assert (overtaken.status, overtaken.body["type"]) == (409, PROBLEM + "conflict")
     assert streams.incarnation() == 2
 
