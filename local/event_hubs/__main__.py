@@ -1,7 +1,5 @@
 """The emulator as a command: it serves hubs until a signal ends it."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

@@ -1,40 +1,14 @@
 """One AMQP 1.0 server connection: bytes in, SASL, frames to their sessions, bytes out."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, Protocol
 
-from local.event_hubs import sasl
+from local.event_hubs import frames, tokens
 from local.event_hubs.codec import DecodeError, UInt, UShort
 from local.event_hubs.errors import AmqpError, SessionError
-from local.event_hubs.frames import (
-    AMQP_FRAME,
-    AMQP_HEADER,
-    ATTACH,
-    BEGIN,
-    CLOSE,
-    END,
-    FRAME_HEADER,
-    HEARTBEAT,
-    MAX_FRAME,
-    OPEN,
-    SASL_FRAME,
-    SASL_HEADER,
-    SASL_INIT,
-    Fields,
-    composite,
-    describe,
-    frame,
-    frame_size,
-    read_attach,
-    read_begin,
-    read_open,
-    read_performative,
-)
-from local.event_hubs.links import Link
+from local.event_hubs.frames import Fields, composite, describe
 from local.event_hubs.peers import UnreadBytes, described, refuse_foreign
-from local.event_hubs.sessions import Session
+from local.event_hubs.sessions import Link, Session
 
 _CHANNEL_MAX = 4999
 _CLOSING_TIME = 2.0  # seconds that a closing connection has to send its last frames
@@ -47,16 +21,16 @@ class Broker(Protocol):
 
     container: str
 
-    def connected(self, connection: Connection) -> None: ...
+    def connected(self, connection: "Connection") -> None: ...
 
-    def disconnected(self, connection: Connection) -> None: ...
+    def disconnected(self, connection: "Connection") -> None: ...
 
-    def complain(self, connection: Connection, action: str, reason: str) -> None: ...
+    def complain(self, connection: "Connection", action: str, reason: str) -> None: ...
 
-    def sign_in(self, connection: Connection, name: str, value: str) -> None:
+    def sign_in(self, connection: "Connection", name: str, value: str) -> None:
         """Give a connection the rights of a key, or raise AmqpError to refuse it."""
 
-    def attach(self, connection: Connection, link: Link) -> None:
+    def attach(self, connection: "Connection", link: Link) -> None:
         """Connect a link to the node at its address, or raise AmqpError to refuse the link."""
 
     def commit(self) -> None:
@@ -138,11 +112,11 @@ class Connection(asyncio.Protocol):
             self.fail(error)
 
     def send(self, performative: bytes, channel: int = 0) -> None:
-        self.write(frame(performative, channel))
+        self.write(frames.frame(performative, channel))
 
     def close(self, error: AmqpError | None = None) -> None:
         """Send a close and end the connection, even when the peer no longer reads."""
-        self.send(composite(CLOSE, describe(error)))
+        self.send(composite(frames.CLOSE, describe(error)))
         self._transport.close()
         asyncio.get_running_loop().call_later(_CLOSING_TIME, self._transport.abort)
 
@@ -203,30 +177,30 @@ class Connection(asyncio.Protocol):
         return at
 
     def _size_at(self, data: bytes, at: int) -> int:
-        return _HEADER_SIZE if self._negotiating or len(data) - at < _HEADER_SIZE else frame_size(data, at)
+        return _HEADER_SIZE if self._negotiating or len(data) - at < _HEADER_SIZE else frames.frame_size(data, at)
 
     def _negotiate(self, header: bytes) -> None:
         self._negotiating = False
-        self.write(SASL_HEADER if header == SASL_HEADER else AMQP_HEADER)
-        if header == SASL_HEADER:
-            self.write(sasl.mechanisms())
-        elif header != AMQP_HEADER:
+        self.write(frames.SASL_HEADER if header == frames.SASL_HEADER else frames.AMQP_HEADER)
+        if header == frames.SASL_HEADER:
+            self.write(tokens.sasl_mechanisms())
+        elif header != frames.AMQP_HEADER:
             self.complain("greet", described(header))
             self._transport.close()  # AMQP 1.0 part 2.2: answer an unknown header with a supported one, and end
 
     def _read_frame(self, data: bytes) -> None:
         self._frames += self._opened
-        size, offset, kind, channel = FRAME_HEADER.unpack_from(data)
+        size, offset, kind, channel = frames.FRAME_HEADER.unpack_from(data)
         start = 4 * offset
-        if not _HEADER_SIZE <= start <= size or kind not in (AMQP_FRAME, SASL_FRAME):
+        if not _HEADER_SIZE <= start <= size or kind not in (frames.AMQP_FRAME, frames.SASL_FRAME):
             raise AmqpError("amqp:connection:framing-error", f"a frame of kind {kind} has its body at byte {start}")
         if start == size:  # a heartbeat
             return
         body = data[start:]
-        code, fields, end = read_performative(body)
-        if kind == SASL_FRAME:
+        code, fields, end = frames.read_performative(body)
+        if kind == frames.SASL_FRAME:
             self._on_sasl(code, fields)
-        elif code in (OPEN, BEGIN, CLOSE):
+        elif code in (frames.OPEN, frames.BEGIN, frames.CLOSE):
             self._on_connection_frame(code, fields, channel)
         elif (session := self.sessions.get(channel)) and session.failure is None:  # the SDK detaches after an end
             self._on_session_frame(session, code, fields, (body, end))
@@ -234,49 +208,49 @@ class Connection(asyncio.Protocol):
     # frames
 
     def _on_sasl(self, code: int, fields: Fields) -> None:
-        if self._opened or code != SASL_INIT:
+        if self._opened or code != frames.SASL_INIT:
             raise AmqpError("amqp:illegal-state", "SASL has ended")
         try:
-            if (key := sasl.read_choice(fields)) is not None:
+            if (key := tokens.read_sasl_choice(fields)) is not None:
                 self._broker.sign_in(self, *key)
         except AmqpError as error:
-            self.write(sasl.outcome(is_welcome=False))
+            self.write(tokens.sasl_outcome(is_welcome=False))
             self.complain("sign_in", error)
             self._transport.close()
         else:
-            self.write(sasl.outcome(is_welcome=True))
+            self.write(tokens.sasl_outcome(is_welcome=True))
             self._negotiating = True
 
     def _on_connection_frame(self, code: int, fields: Fields, channel: int) -> None:
-        if (code == OPEN) == self._opened:
+        if (code == frames.OPEN) == self._opened:
             raise AmqpError("amqp:illegal-state", "open must come once, as the first performative")
-        if code == OPEN:
+        if code == frames.OPEN:
             self._on_open(fields)
-        elif code == CLOSE:
+        elif code == frames.CLOSE:
             self.close()
         elif channel in self.sessions or channel > _CHANNEL_MAX:
             raise AmqpError("amqp:illegal-state", f"no session can begin on channel {channel}")
         else:
-            self.sessions[channel] = Session(self, channel, read_begin(fields))
+            self.sessions[channel] = Session(self, channel, frames.read_begin(fields))
 
     def _on_open(self, fields: Fields) -> None:
-        peer = read_open(fields)
+        peer = frames.read_open(fields)
         refuse_foreign(peer.hostname)
-        self._opened, self.peer_max_frame = True, min(peer.max_frame, MAX_FRAME)
-        self.send(composite(OPEN, self._broker.container, None, UInt(MAX_FRAME), UShort(_CHANNEL_MAX)))
+        self._opened, self.peer_max_frame = True, min(peer.max_frame, frames.MAX_FRAME)
+        self.send(composite(frames.OPEN, self._broker.container, None, UInt(frames.MAX_FRAME), UShort(_CHANNEL_MAX)))
         if peer.idle_timeout:
             self._beat(max(_SHORTEST_BEAT, peer.idle_timeout / 2000))
 
     def _beat(self, seconds: float) -> None:
         if not self._frozen:
-            self.write(HEARTBEAT)
+            self.write(frames.HEARTBEAT)
         self._heartbeat = asyncio.get_running_loop().call_later(seconds, self._beat, seconds)
 
     def _on_session_frame(self, session: Session, code: int, fields: Fields, body: tuple[bytes, int]) -> None:
         try:
-            if code == ATTACH:
+            if code == frames.ATTACH:
                 self._on_attach(session, fields, body[0])
-            elif code == END:
+            elif code == frames.END:
                 self._end(session)
             else:
                 session.act(code, fields, body)
@@ -285,7 +259,7 @@ class Connection(asyncio.Protocol):
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
-        link = session.link(read_attach(fields, body))
+        link = session.link(frames.read_attach(fields, body))
         try:
             link.refuse_other_nodes()
             self._broker.attach(self, link)

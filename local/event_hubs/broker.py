@@ -1,25 +1,22 @@
 """The nodes of the emulator: the purpose of a link to each address, and the right that it needs."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from local.event_hubs.amqp import Connection
-from local.event_hubs.answers import Answers
-from local.event_hubs.complaints import Complaints
 from local.event_hubs.errors import AmqpError, NotEmulated
 from local.event_hubs.hubs import Clock, Hub, Hubs
 from local.event_hubs.lead import Lead
-from local.event_hubs.links import IncomingLink, Link, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
-from local.event_hubs.peers import PATIENCE, SlowPeers
+from local.event_hubs.peers import PATIENCE, Complaints, SlowPeers, refuse_unread
 from local.event_hubs.producers import CAPABILITY, Claim, claim_of, properties_of
 from local.event_hubs.readers import Faults, Reader, Readers, slot_of
+from local.event_hubs.sessions import IncomingLink, Link, OutgoingLink
 from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_key, read_token, split_path
 
 _OK, _ACCEPTED = 200, 202
@@ -35,6 +32,40 @@ class _Need:
     grants: Grants
     right: str
     path: Path
+
+
+class Answers:
+    """The answers of $cbs and $management to a connection that wait for credit or for the socket, by their links."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[OutgoingLink, deque[bytes]] = {}
+        self._size = 0
+
+    def open(self, link: OutgoingLink) -> None:
+        """Let a link take its answers from here."""
+        box = self._boxes[link] = deque()
+
+        def take(count: int) -> list[bytes]:
+            taken = [box.popleft() for _ in range(min(count, len(box)))]
+            self._size -= sum(map(len, taken))
+            return taken
+
+        def close() -> None:
+            take(len(box))
+            del self._boxes[link]
+
+        link.take, link.on_closed = take, close
+
+    def links(self) -> list[OutgoingLink]:
+        """Return the links that get answers."""
+        return list(self._boxes)
+
+    def add(self, link: OutgoingLink, answer: bytes) -> None:
+        """Store an answer and send it as soon as possible. Raises AmqpError when too many bytes wait."""
+        self._boxes[link].append(answer)
+        self._size += len(answer)
+        link.pump()
+        refuse_unread(self._size + sum(one.waiting for one in self._boxes))
 
 
 class HubBroker:

@@ -3,8 +3,6 @@
 The rules are those of OASIS AMQP 1.0 part 1 (types).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The refusals that a peer gets: an AMQP error condition and a sentence."""
 
-from __future__ import annotations
-
 
 class AmqpError(Exception):
     """A refusal that the peer receives as `condition` (an AMQP symbol) and `description`."""

@@ -4,8 +4,6 @@ Bob Jenkins' lookup3 over the key's UTF-8 bytes, as in PartitionResolver.cs of a
 code of the service.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 azure-eventhub indexes the fields of a performative, so every field is written, trailing nulls included.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Any

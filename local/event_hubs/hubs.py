@@ -1,7 +1,5 @@
 """The hubs: their settings, the partition of a publication, and the one step that makes events durable."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import re

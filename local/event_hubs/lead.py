@@ -4,8 +4,6 @@ An owner is a reader with an epoch, as an event processor has. Readers without o
 them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The log of one partition: events in sequence, positions among them, and retention."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

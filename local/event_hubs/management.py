@@ -1,7 +1,5 @@
 """Requests to the nodes $cbs and $management, and their answers (AMQP management, working draft 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

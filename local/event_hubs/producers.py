@@ -3,8 +3,6 @@
 A producer numbers its events, and a batch must begin after the last one. The same batch again is a duplicate.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass

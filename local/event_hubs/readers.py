@@ -1,7 +1,5 @@
 """The readers of a partition: the position of each, its next events, and which readers exclude each other."""
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -14,9 +12,9 @@ from local.event_hubs.codec import Described, Symbol, Timestamp, ULong, encode
 from local.event_hubs.errors import AmqpError, NotEmulated, not_found
 from local.event_hubs.events import Event
 from local.event_hubs.hubs import Clock, Hub
-from local.event_hubs.links import CHUNK, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.sections import DELIVERY_ANNOTATIONS
+from local.event_hubs.sessions import CHUNK, OutgoingLink
 
 _EPOCH, _NAME = "com.microsoft:epoch", "com.microsoft:receiver-name"
 _LONGEST_NAME = 64  # characters of a name that are repeated

@@ -3,8 +3,6 @@
 The rules are those of OASIS AMQP 1.0 parts 1.2 (encodings) and 3.2 (message format).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

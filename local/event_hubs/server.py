@@ -1,7 +1,5 @@
 """The emulator: it starts and stops a server for its hubs, and causes faults on request."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
@@ -14,8 +12,8 @@ from local.event_hubs.amqp import Connection
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.hubs import Clock, Hubs, HubSettings
-from local.event_hubs.links import IncomingLink, OutgoingLink
 from local.event_hubs.readers import Faults
+from local.event_hubs.sessions import IncomingLink, OutgoingLink
 from local.event_hubs.tokens import ROOT_KEY, SharedAccessKey
 
 _TICK = 0.5  # seconds between two checks of retention and token expiry
@@ -117,7 +115,7 @@ class Emulator:
         self._server.close()
 
     @contextmanager
-    def running(self, host: str = "127.0.0.1", port: int = 0) -> Iterator[Emulator]:
+    def running(self, host: str = "127.0.0.1", port: int = 0) -> Iterator["Emulator"]:
         """Serve from a separate thread while the block runs. Raises the errors of `start`."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="event-hubs-emulator", daemon=True)

@@ -1,40 +1,306 @@
-"""The sessions of AMQP 1.0 (part 2.5): the links on a channel, the numbering of their deliveries, their outcomes."""
+"""The sessions of AMQP 1.0 (parts 2.5 and 2.6): links, credit, the numbering of deliveries, and their outcomes.
 
-from __future__ import annotations
+The broker decides what a link serves. An outcome waits for the commit, and then until its publisher's lead is short.
+"""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
+from local.event_hubs import frames
 from local.event_hubs.codec import Array, Raw, Symbol, UByte, UInt, ULong, UShort
-from local.event_hubs.errors import AmqpError, SessionError
-from local.event_hubs.frames import (
-    ATTACH,
-    BEGIN,
-    DETACH,
-    DISPOSITION,
-    END,
-    FLOW,
-    SERIAL,
-    TRANSFER,
-    TRANSFER_OVERHEAD,
-    Attach,
-    Begin,
-    Fields,
-    Flow,
-    Transfer,
-    composite,
-    describe,
-    difference,
-    read_flow,
-    read_transfer,
-    transfer_frame,
-)
-from local.event_hubs.links import MAX_MESSAGE, IncomingLink, Link, OutgoingLink
-from local.event_hubs.outcomes import Outcome, Outcomes
+from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated, SessionError
+from local.event_hubs.frames import SERIAL, Attach, Fields, Flow, Transfer, composite, describe, difference
 
+ACCEPTED_STATE = composite(frames.ACCEPTED)
+MAX_MESSAGE = 1_048_576  # bytes: the limit of the Standard tier
+CHUNK = 262_144  # bytes that a link passes to the socket at once; the last event may exceed it
+TURN = 4  # takes of a link before the other links have their turns
+_CREDIT = 1_000
+_OVERRUN = 10_000  # deliveries without credit: azure-eventhub takes this credit for granted, whatever it is given
 _WINDOW = 65_536
 _HANDLE_MAX = 4999
+
+
+class Gate(Protocol):
+    """The reason for which an outcome waits after the commit."""
+
+    @property
+    def is_too_long(self) -> bool: ...
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        """Call `resume` once, at the end of the wait."""
+
+
+@dataclass(slots=True, eq=False)
+class Outcome:
+    """The state of a range of deliveries of a link; the sender of those that are settled gets no word of it."""
+
+    link: "IncomingLink"
+    first: int
+    last: int
+    state: Raw
+    gate: Gate | None = None
+    is_settled: bool = False
+
+    def takes(self, later: "Outcome") -> bool:
+        """Return True, and take the place of a later outcome, when it goes on where this one ends."""
+        alike = later.state is self.state and later.gate is self.gate and later.link is self.link
+        if not alike or later.is_settled is not self.is_settled or later.first != (self.last + 1) & SERIAL:
+            return False
+        self.last = later.last
+        return True
+
+
+class Outcomes:
+    """The outcomes of one session; `send` takes each performative."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._new: list[Outcome] = []
+        self._held: dict[Outcome, None] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        """Store an outcome until the broker has committed."""
+        if not self._new or not self._new[-1].takes(outcome):
+            self._new.append(outcome)
+
+    def settle(self, failure: AmqpError | None) -> None:
+        """Send the outcomes after a commit, or hold them; after a failed one reject what was accepted."""
+        outcomes, self._new = self._new, []
+        for each in outcomes:
+            if failure is not None and each.state is ACCEPTED_STATE:
+                each.state, each.gate = composite(frames.REJECTED, describe(failure)), None
+            if each.gate is not None and each.gate.is_too_long:
+                self._held[each] = None
+                each.link.hold()
+                each.gate.wait(partial(self._resume, each))
+            else:
+                self._answer(each)
+
+    def release(self, link: object | None = None) -> None:
+        """Send the outcomes that are held, of a link that ends or of all."""
+        for each in list(self._held):
+            if link is None or each.link is link:
+                del self._held[each]
+                self._answer(each)
+
+    def drop(self) -> None:
+        """Forget every outcome: the peer is gone."""
+        self._held.clear()
+
+    def _resume(self, each: Outcome) -> None:
+        """Give credit first: a peer that gets an outcome may send at once."""
+        if each in self._held:
+            del self._held[each]
+            each.link.resume()
+            self._answer(each)
+
+    def _answer(self, each: Outcome) -> None:
+        if not each.is_settled:
+            self._send(composite(frames.DISPOSITION, True, UInt(each.first), UInt(each.last), True, each.state))
+
+
+class Link:
+    """One end of a link; `on_closed` is called once, when it is detached or its connection ends."""
+
+    def __init__(self, session: "Session", attach: Attach) -> None:
+        self.session = session
+        self.attach = attach
+        self.name, self.handle = attach.name, attach.handle
+        self.delivery_count = self.credit = 0
+        self.is_draining = False
+        self.offered: tuple[str, ...] = ()  # capabilities, in the answer to the attach
+        self.properties: dict[Symbol, Any] = {}  # in the same answer
+        self.on_closed: Callable[[], None] = lambda: None
+
+    @property
+    def address(self) -> str:
+        """The address of the node that the peer wants to reach through this link."""
+        return (self.attach.source if self.attach.peer_receives else self.attach.target).address
+
+    def refuse_other_nodes(self) -> None:
+        """Raise NotEmulated when an end of the link is neither source nor target, for example a coordinator."""
+        for terminus in (self.attach.source, self.attach.target):
+            if terminus.kind not in (None, frames.SOURCE, frames.TARGET):
+                raise NotEmulated(f"a link to a terminus of kind {terminus.kind!r}")
+
+    def on_flow(self, flow: Flow) -> None:
+        """Apply a flow of the peer to this link; the flow of a sender changes nothing."""
+
+    def receive(self, transfer: Transfer) -> None:
+        """Detach the link, because the peer may not send on a link on which it receives."""
+        self.detach(AmqpError("amqp:not-allowed", "a transfer came over a link on which the peer receives"))
+
+    def detach(self, error: AmqpError | None = None) -> None:
+        """Detach the link and send the peer the reason."""
+        self.session.detach(self, error)
+
+
+class OutgoingLink(Link):
+    """A link over which the peer receives.
+
+    `take` returns the next payloads, up to the given number and about CHUNK bytes of them.
+    """
+
+    def __init__(self, session: "Session", attach: Attach) -> None:
+        super().__init__(session, attach)
+        self.take: Callable[[int], list[bytes]] = lambda count: []
+        self._next: list[bytes] = []  # taken, but not begun
+        self._owes_drain = self._has_turn = False
+
+    @property
+    def waiting(self) -> int:
+        """The bytes of the payloads that were taken and are not sent yet."""
+        return sum(map(len, self._next))
+
+    def pump(self) -> None:
+        """Send the payloads of one turn, as far as credit, the session's window and the socket allow.
+
+        Ask for a next turn when more could be sent; otherwise answer a drain. Do nothing before a turn that is due.
+        """
+        if self._has_turn:
+            return
+        for _ in range(TURN):
+            if self.credit <= 0 or not self._has_next() or (room := min(self.credit, self.session.room)) <= 0:
+                break
+            self._deliver(room)
+        else:
+            self._has_turn = True
+            self.session.pump_soon(self)
+        if self._owes_drain and not self._has_turn:
+            self._drain()
+
+    def take_turn(self) -> None:
+        """Take the turn that is due."""
+        self._has_turn = False
+        self.pump()
+
+    def _deliver(self, room: int) -> None:
+        begun = self.session.deliver(self.handle, self._next[:room])
+        del self._next[:begun]
+        self.credit -= begun
+        self.delivery_count = (self.delivery_count + begun) & SERIAL
+
+    def _has_next(self) -> bool:
+        """Return True when a payload waits. Look even while the window is closed, because a drain has to know."""
+        if not self._next:
+            self._next = self.take(max(1, min(self.credit, self.session.room)))
+        return bool(self._next)
+
+    def _drain(self) -> None:
+        """Give the rest of the credit back and report this to the peer, unless a payload within the credit waits."""
+        if (self.credit > 0 and self._next) or self.session.is_cut(self.handle):
+            return
+        self._owes_drain = False
+        self.delivery_count = (self.delivery_count + self.credit) & SERIAL
+        self.credit = 0
+        self.session.flow(self)
+
+    def on_flow(self, flow: Flow) -> None:
+        if flow.credit is not None:
+            credit = flow.credit + difference(flow.delivery_count, self.delivery_count)
+            self.credit = min(max(0, credit), SERIAL)
+        self.is_draining = self._owes_drain = flow.drain
+
+
+class IncomingLink(Link):
+    """A link over which the peer sends.
+
+    `accept` takes each message and its format, and returns the reason for which its outcome may have to wait; an
+    AmqpError from it rejects the message.
+    """
+
+    def __init__(self, session: "Session", attach: Attach) -> None:
+        super().__init__(session, attach)
+        self.accept: Callable[[bytes, int], Gate | None] = lambda message, message_format: None
+        self._first: Transfer | None = None
+        self._is_settled = False
+        self._parts: list[bytes] = []
+        self._size = self._holds = 0
+
+    def grant(self) -> None:
+        """Let the peer send the next thousand messages."""
+        self.credit = _CREDIT
+        self.session.flow(self)
+
+    def hold(self) -> None:
+        """Let the peer send nothing more, until each `hold` has had its `resume`."""
+        self._holds += 1
+        if self._holds == 1:
+            self.credit = 0
+            self.session.flow(self)
+
+    def resume(self) -> None:
+        self._holds -= 1
+        if self._holds == 0:
+            self.grant()
+
+    def receive(self, transfer: Transfer) -> None:
+        """Collect a part of a delivery, and accept the delivery when it is whole."""
+        first = self._first = self._first or transfer
+        if first.delivery_id is None or transfer.delivery_id not in (None, first.delivery_id):
+            return self._end("amqp:invalid-field", "a transfer without a delivery id, or with a different one, came")
+        self._is_settled |= transfer.settled
+        if transfer.aborted:
+            self._count()
+            return self._start_over()
+        self._add(transfer.payload)
+        if not transfer.more:
+            self._take(first.delivery_id, first.message_format)
+        return None
+
+    def _add(self, part: bytes) -> None:
+        """Add a part of the message, or forget the parts once it is too large."""
+        self._size += len(part)
+        if self._size > MAX_MESSAGE:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def _start_over(self) -> None:
+        self._first, self._is_settled, self._parts, self._size = None, False, [], 0
+
+    def _end(self, condition: str, description: str) -> None:
+        self.session.detach_later(self, AmqpError(condition, description))
+
+    def _take(self, delivery_id: int, message_format: int) -> None:
+        """Accept the message that is whole now, and store its outcome."""
+        state, failure, gate = ACCEPTED_STATE, None, None
+        try:
+            self._refuse_too_large(delivery_id)
+            gate = self.accept(b"".join(self._parts), message_format)
+        except AmqpError as error:
+            failure, state = error, composite(frames.REJECTED, describe(error))
+        self.session.settle_later(Outcome(self, delivery_id, delivery_id, state, gate, self._is_settled))
+        self._start_over()
+        if isinstance(failure, MalformedMessage):
+            self.session.detach_later(self, failure)
+        else:
+            self._count()
+
+    def _refuse_too_large(self, delivery_id: int) -> None:
+        """Raise AmqpError, in the service's words, for a message over the limit."""
+        if self._size > MAX_MESSAGE:
+            raise AmqpError(
+                "amqp:link:message-size-exceeded",
+                f"The received message (delivery-id:{delivery_id}, size:{self._size} bytes) exceeds the limit "
+                f"({MAX_MESSAGE} bytes) currently allowed on the link.",
+            )
+
+    def _count(self) -> None:
+        """Count a delivery, and let the peer send more when half of its credit is used.
+
+        A peer that is held may still send what was on its way, but not without end.
+        """
+        self.delivery_count = (self.delivery_count + 1) & SERIAL
+        self.credit -= 1
+        if self._holds == 0 and self.credit <= _CREDIT // 2:
+            self.grant()
+        elif self.credit < -_OVERRUN:
+            self._end("amqp:link:transfer-limit-exceeded", f"{_OVERRUN} messages came without credit")
 
 
 class Wire(Protocol):
@@ -69,7 +335,7 @@ class Session:
     `failure` is the fault that ends it, once there is one; from then on its frames are ignored.
     """
 
-    def __init__(self, wire: Wire, channel: int, begin: Begin) -> None:
+    def __init__(self, wire: Wire, channel: int, begin: frames.Begin) -> None:
         self.wire, self.channel = wire, channel
         self.links: dict[int, Link] = {}
         self._next_incoming, self._peer_window = begin.next_outgoing, begin.incoming_window
@@ -81,7 +347,7 @@ class Session:
         self._left: set[int] = set()  # handles that this side has detached; frames for them may be on their way
         self.failure: SessionError | None = None
         window = UInt(_WINDOW)
-        self.send(composite(BEGIN, UShort(channel), UInt(0), window, window, UInt(_HANDLE_MAX)))
+        self.send(composite(frames.BEGIN, UShort(channel), UInt(0), window, window, UInt(_HANDLE_MAX)))
 
     def send(self, performative: bytes) -> None:
         self.wire.send(performative, self.channel)
@@ -100,38 +366,38 @@ class Session:
 
         The rest of a delivery that the window cuts follows when the peer opens the window.
         """
-        largest = self.wire.peer_max_frame - TRANSFER_OVERHEAD
+        largest = self.wire.peer_max_frame - frames.TRANSFER_OVERHEAD
         begun = 0
-        frames: list[bytes] = []
+        parts: list[bytes] = []
         for payload in payloads[: self._peer_window]:
             if len(payload) <= largest:
-                frames += (transfer_frame(self.channel, handle, self._next_delivery, payload, False), payload)
+                parts += (frames.transfer_frame(self.channel, handle, self._next_delivery, payload, False), payload)
                 self._peer_window -= 1
             else:
                 self._cut = _CutDelivery(handle, self._next_delivery, payload)
-                self._continue(frames, largest)
+                self._continue(parts, largest)
             self._next_delivery = (self._next_delivery + 1) & SERIAL
             begun += 1
             if self._peer_window <= 0:
                 break
-        self._write(frames)
+        self._write(parts)
         return begun
 
-    def _continue(self, frames: list[bytes], largest: int) -> None:
+    def _continue(self, parts: list[bytes], largest: int) -> None:
         """Add the next frames of the cut delivery, as far as the window allows."""
         cut = self._cut
         while cut is not None and self._peer_window > 0:
             part = cut.payload[cut.at : cut.at + largest]
             cut.at += largest
             more = cut.at < len(cut.payload)
-            frames += (transfer_frame(self.channel, cut.handle, cut.delivery_id, part, more), part)
+            parts += (frames.transfer_frame(self.channel, cut.handle, cut.delivery_id, part, more), part)
             self._peer_window -= 1
             if not more:
                 self._cut = cut = None
 
-    def _write(self, frames: list[bytes]) -> None:
-        self._next_outgoing = (self._next_outgoing + len(frames) // 2) & SERIAL
-        self.wire.write(b"".join(frames))
+    def _write(self, parts: list[bytes]) -> None:
+        self._next_outgoing = (self._next_outgoing + len(parts) // 2) & SERIAL
+        self.wire.write(b"".join(parts))
 
     def flow(self, link: Link | None = None) -> None:
         """Send the peer the state of the session, and that of a link."""
@@ -141,7 +407,7 @@ class Session:
         if link is not None:
             credit = UInt(max(0, link.credit))
             state += (UInt(link.handle), UInt(link.delivery_count), credit, None, link.is_draining)
-        self.send(composite(FLOW, *state))
+        self.send(composite(frames.FLOW, *state))
 
     def settle_later(self, outcome: Outcome) -> None:
         """Store the outcome of a delivery until the broker has committed."""
@@ -156,7 +422,7 @@ class Session:
         farewells, self._farewells = self._farewells, {}
         for handle, (link, error) in farewells.items():
             self._outcomes.release(link)
-            self.send(composite(DETACH, UInt(handle), True, describe(error)))
+            self.send(composite(frames.DETACH, UInt(handle), True, describe(error)))
 
     def link(self, attach: Attach) -> Link:
         """Make the link that an attach requests. Raises AmqpError when its handle cannot be used."""
@@ -192,20 +458,20 @@ class Session:
         role = not outgoing
         largest = None if outgoing else ULong(MAX_MESSAGE)  # a stamped event may exceed it, and .NET would drop it
         ends = (source, target, None, None, first_count, largest, offered, None, link.properties or None)
-        self.send(composite(ATTACH, link.name, UInt(link.handle), role, *modes, *ends))
+        self.send(composite(frames.ATTACH, link.name, UInt(link.handle), role, *modes, *ends))
 
     def act(self, code: int, fields: Fields, body: tuple[bytes, int]) -> None:
         """Act on a performative in a frame's body, whose payload begins at the given byte.
 
         Raises SessionError to end the session, AmqpError to close the connection.
         """
-        if code == TRANSFER:
-            self._on_transfer(read_transfer(fields, body[0][body[1] :]))
-        elif code == FLOW:
-            self._on_flow(read_flow(fields))
-        elif code == DETACH:
+        if code == frames.TRANSFER:
+            self._on_transfer(frames.read_transfer(fields, body[0][body[1] :]))
+        elif code == frames.FLOW:
+            self._on_flow(frames.read_flow(fields))
+        elif code == frames.DETACH:
             self._on_detach(fields.number(0))
-        elif code != DISPOSITION:  # deliveries are sent settled, so a receiver's disposition changes nothing
+        elif code != frames.DISPOSITION:  # deliveries are sent settled, so a receiver's disposition changes nothing
             raise AmqpError("amqp:not-implemented", f"performative {code:#x} is not emulated")
 
     def _on_flow(self, flow: Flow) -> None:
@@ -241,7 +507,7 @@ class Session:
     def detach(self, link: Link, error: AmqpError | None = None) -> None:
         """Detach a link and send the peer the reason."""
         self._outcomes.release(link)
-        self.send(composite(DETACH, UInt(link.handle), True, describe(error)))
+        self.send(composite(frames.DETACH, UInt(link.handle), True, describe(error)))
         self._leave(link)
 
     def detach_later(self, link: Link, error: AmqpError) -> None:
@@ -261,9 +527,9 @@ class Session:
     def pump(self) -> None:
         """Send the rest of a cut delivery, and then the next payloads of every outgoing link."""
         if self._cut is not None and self.wire.can_write:
-            frames: list[bytes] = []
-            self._continue(frames, self.wire.peer_max_frame - TRANSFER_OVERHEAD)
-            self._write(frames)
+            parts: list[bytes] = []
+            self._continue(parts, self.wire.peer_max_frame - frames.TRANSFER_OVERHEAD)
+            self._write(parts)
         for link in list(self.links.values()):
             if isinstance(link, OutgoingLink):
                 link.pump()
@@ -279,7 +545,7 @@ class Session:
     def end(self, error: AmqpError | None = None) -> None:
         """Send an end and close every link."""
         self._outcomes.release()
-        self.send(composite(END, describe(error)))
+        self.send(composite(frames.END, describe(error)))
         self.close()
 
     def close(self) -> None:

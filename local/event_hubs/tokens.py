@@ -1,9 +1,7 @@
-"""Access rights: shared access keys, the tokens signed with them, and the grants of a connection.
+"""Access rights: SASL (AMQP 1.0 part 5.3), shared access keys, the tokens signed with them, the grants of a connection.
 
-The token is that of learn.microsoft.com/azure/event-hubs/authenticate-shared-access-signature.
+The token has the form of learn.microsoft.com/azure/event-hubs/authenticate-shared-access-signature.
 """
-
-from __future__ import annotations
 
 import base64
 import hashlib
@@ -12,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from local.event_hubs.codec import Array, Symbol, UByte
 from local.event_hubs.errors import AmqpError
+from local.event_hubs.frames import SASL_FRAME, SASL_MECHANISMS, SASL_OUTCOME, Fields, composite, frame
 
 SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
 _NEVER = 2**63  # milliseconds
@@ -77,18 +77,18 @@ def read_token(token: str, keys: Mapping[str, SharedAccessKey], now: int) -> Gra
     """Return the grant in a SAS token. Raises AmqpError amqp:unauthorized-access, which never repeats the token."""
     kind, _, query = token.partition(" ")
     if kind != _TOKEN_KIND:
-        raise _refused("only SharedAccessSignature tokens are emulated")
+        raise _refused("InvalidToken: only SharedAccessSignature tokens are emulated")
     parts = dict(pair.partition("=")[::2] for pair in query.split("&"))
     if not {"sr", "se", "skn", "sig"} <= parts.keys() or not parts["se"].isdecimal():
-        raise _refused("the token lacks sr, sig, se or skn")
+        raise _refused("InvalidToken: the token lacks sr, sig, se or skn")
     key = keys.get(unquote(parts["skn"]))
     if key is None or not hmac.compare_digest(
         _signature(key, parts["sr"], parts["se"]), unquote(parts["sig"]).encode()
     ):
-        raise _refused("the signature does not match a key")
+        raise _refused("InvalidToken: the signature does not match a key")
     grant = Grant(split_path(unquote(parts["sr"])), key.rights, int(parts["se"]) * 1000)
     if grant.expires_at <= now:
-        raise _refused("ExpiredToken: the token has expired")
+        raise _refused("InvalidToken: ExpiredToken: the token has expired")
     return grant
 
 
@@ -96,7 +96,7 @@ def read_key(name: str, value: str, keys: Mapping[str, SharedAccessKey]) -> Gran
     """Return the grant of a key itself, which does not expire. Raises AmqpError amqp:unauthorized-access."""
     key = keys.get(name)
     if key is None or not hmac.compare_digest(key.value.encode(), value.encode()):
-        raise _refused("the name and the value are not those of a key")
+        raise _refused("InvalidToken: the name and the value are not those of a key")
     return Grant((), key.rights, _NEVER)
 
 
@@ -106,7 +106,7 @@ def _signature(key: SharedAccessKey, encoded_resource: str, expiry: str) -> byte
 
 
 def _refused(reason: str) -> AmqpError:
-    return AmqpError("amqp:unauthorized-access", f"InvalidToken: {reason}")
+    return AmqpError("amqp:unauthorized-access", reason)
 
 
 def split_path(address: str) -> tuple[str, ...]:
@@ -119,3 +119,34 @@ def split_path(address: str) -> tuple[str, ...]:
     except ValueError as error:
         raise AmqpError("amqp:invalid-field", f"'{address}' is not an address: {error}") from error
     return tuple(part for part in unquote(path).lower().split("/") if part)
+
+
+_WITH_A_KEY = "PLAIN"
+_WITH_A_TOKEN = ("MSSBCBS", "ANONYMOUS")  # a peer shows its token to $cbs later
+
+
+def sasl_mechanisms() -> bytes:
+    """Return the frame that names the mechanisms."""
+    return frame(composite(SASL_MECHANISMS, Array(map(Symbol, (*_WITH_A_TOKEN, _WITH_A_KEY)))), kind=SASL_FRAME)
+
+
+def sasl_outcome(*, is_welcome: bool) -> bytes:
+    """Return the frame that ends SASL."""
+    return frame(composite(SASL_OUTCOME, UByte(not is_welcome)), kind=SASL_FRAME)
+
+
+def read_sasl_choice(fields: Fields) -> tuple[str, str] | None:
+    """Return the name and the value of the key with which a peer signs in; None for a peer with a token.
+
+    Raises AmqpError amqp:unauthorized-access for an unknown mechanism, or a key that cannot be read.
+    """
+    mechanism = fields.text(0)
+    if mechanism in _WITH_A_TOKEN:
+        return None
+    if mechanism != _WITH_A_KEY:
+        raise _refused(f"SASL: the mechanism {mechanism[:64]!r} is not emulated")
+    response = fields.value(1)
+    parts = response.split(b"\0") if isinstance(response, bytes) else []
+    if len(parts) != 3:  # the identity to act as, the name, the password (RFC 4616)
+        raise _refused("SASL: the response of PLAIN is not a name and a password")
+    return parts[1].decode(errors="replace"), parts[2].decode(errors="replace")

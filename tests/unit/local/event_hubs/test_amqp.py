@@ -29,7 +29,7 @@ from local.event_hubs.frames import (
     composite,
     frame,
 )
-from local.event_hubs.links import CHUNK, MAX_MESSAGE
+from local.event_hubs.sessions import CHUNK, MAX_MESSAGE
 from tests.unit.local.event_hubs.messages import attach_sender, message, transfer
 from tests.unit.local.event_hubs.peer import PARTITION, Peer, make_broker, publisher, reader
 

@@ -6,7 +6,7 @@ import pytest
 
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.codec import UInt
-from local.event_hubs.complaints import Complaints
+from local.event_hubs.peers import Complaints
 from local.event_hubs.frames import AMQP_HEADER, BEGIN, OPEN, composite, frame
 from local.event_hubs.hubs import Hubs, HubSettings
 from local.event_hubs.peers import described

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from local.event_hubs.frames import FLOW, TRANSFER
-from local.event_hubs.links import CHUNK, TURN
+from local.event_hubs.sessions import CHUNK, TURN
 from tests.unit.local.event_hubs.messages import message, transfer
 from tests.unit.local.event_hubs.peer import Peer, make_broker, publisher, reader
 
