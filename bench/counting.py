@@ -14,17 +14,14 @@ class CountingDatabase:
         self.calls = 0
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        """Count, and read."""
         self.calls += 1
         return self._database.ask(statement, **values)
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Count, and write."""
         self.calls += 1
         return self._database.run(script, rehearse)
 
     def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
 
@@ -43,7 +40,6 @@ class TakesAll:
         return answers.get(statement, [])
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Count a commit."""
         self._commits += 1
         return Outcome({"commit_number": self._commits}, [])
 

@@ -46,7 +46,6 @@ Result: TypeAlias = Figure | Table
 
 
 def cell_text(cell: Cell) -> str:
-    """Return a cell as a person reads it."""
     match cell:
         case None:
             return "-"

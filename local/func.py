@@ -164,7 +164,6 @@ def _steps(folder: Path, store: str, password: str) -> list[Step]:
 
 
 def connection_as_sa(password: str) -> str:
-    """Return the connection string of the database in Docker."""
     quoted = password.replace("}", "}}")
     words = f"Server=localhost,1433;Database=hubledger;UID=sa;PWD={{{quoted}}};TrustServerCertificate=yes"
     return f"Driver={{{microsoft_driver()}}};{words}"

@@ -73,7 +73,6 @@ class ShortForm(logging.Formatter):
     """Time, level, text, the extra values, then the stack if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record for a person to read."""
         extra: dict[str, Any] = {name: value for name, value in vars(record).items() if name not in STANDARD}
         stack = extra.pop("stack", "") or (self.formatException(record.exc_info) if record.exc_info else "")
         values = " ".join(f"{name}={value}" for name, value in extra.items())

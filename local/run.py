@@ -74,7 +74,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def size_of(folder: Path) -> str:
-    """Return how much the files of a folder take."""
     return f"{sum(one.stat().st_size for one in folder.rglob('*') if one.is_file()) / 1e6:,.0f} MB"
 
 

@@ -29,12 +29,10 @@ class CountingCursor(sqlite3.Cursor):
     calls = 0
 
     def execute(self, *given: Any) -> Any:
-        """Count, and execute."""
         CountingCursor.calls += 1
         return super().execute(*given)
 
     def executemany(self, *given: Any) -> Any:
-        """Count one call, and execute."""
         CountingCursor.calls += 1
         return super().executemany(*given)
 
@@ -43,15 +41,12 @@ class CountingConnection(sqlite3.Connection):
     """Makes cursors that count."""
 
     def cursor(self, factory: Any = CountingCursor) -> Any:
-        """Return a cursor that counts."""
         return super().cursor(factory)
 
     def execute(self, *given: Any) -> Any:
-        """Count, and execute."""
         return self.cursor().execute(*given)
 
     def executemany(self, *given: Any) -> Any:
-        """Count one call, and execute."""
         return self.cursor().executemany(*given)
 
 

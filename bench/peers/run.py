@@ -116,7 +116,6 @@ class Bench:
         return {one["id"]: one["last_enqueued_sequence_number"] for one in found}
 
     def record(self, hub: str) -> Path:
-        """The record of the feed of a hub."""
         return self.folder / f"{hub}.record"
 
 

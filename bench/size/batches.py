@@ -17,7 +17,6 @@ EVERY = timedelta(hours=24)  # nothing is forgotten and read again
 
 
 def partition(number: int) -> Partition:
-    """Return a partition of the benches' stream."""
     return replace(PARTITION, partition_id=PartitionId(str(number)))
 
 

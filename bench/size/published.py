@@ -42,13 +42,11 @@ class Expectation:
     doubtful: int = 0
 
     def save(self, path: Path) -> None:
-        """Write it to a file."""
         tables = {name: [sums.rows, sums.checksum] for name, sums in self.tables.items()}
         path.write_text(json.dumps({"tables": tables, "doubtful": self.doubtful}), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Expectation":
-        """Read it from a file."""
         found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return cls({name: Sums(*sums) for name, sums in found["tables"].items()}, found["doubtful"])
 

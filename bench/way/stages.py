@@ -77,11 +77,9 @@ class _Timed:
         self.seconds = 0.0
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        """Read."""
         return self._database.ask(statement, **values)
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Write."""
         began = thread_time()
         try:
             return self._database.run(script, rehearse)
@@ -89,7 +87,6 @@ class _Timed:
             self.seconds = thread_time() - began
 
     def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
 

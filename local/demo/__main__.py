@@ -231,7 +231,6 @@ class _Run:
 
 
 def recount_of(domain: Domain, hub: Path) -> Recount:
-    """Return the recount for the events of a business, or for those of a file."""
     return recount if domain.sample is None else partial(recount_sample, domain, hub)
 
 

@@ -340,7 +340,6 @@ class NotAggregated(Exception):
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option for a demo that aggregates."""
     parser.add_argument(
         "--aggregate",
         action="store_true",

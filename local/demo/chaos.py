@@ -73,7 +73,6 @@ def _kill_plan(events: int, kills: int, seed: int) -> list[Blow]:
 
 
 def kills_alone(consumers: Consumers) -> Strikes:
-    """Return the strikes of a demo that has only kills."""
     return {"kill": consumers.kill_one}
 
 

@@ -96,7 +96,6 @@ def open_next_incarnation(host: Addressed, pause: Pause) -> None:
 
 
 def open_task(address: str, kind: str, order: Mapping[str, Any]) -> tuple[int, Any]:
-    """Open a task, and return the status and the body of the answer."""
     return change(address, "PUT", f"/api/tasks/{uuid.uuid4()}", {"kind": kind, **order})
 
 

@@ -46,7 +46,6 @@ def report(proof: Proof) -> int:
 
 
 def in_words(proof: Proof) -> str:
-    """Return the result in a sentence."""
     found = proof.figures
     if proof.differences:
         count = len(proof.differences)

@@ -57,7 +57,6 @@ class Answers:
         link.take, link.on_closed = take, close
 
     def links(self) -> list[OutgoingLink]:
-        """Return the links that get answers."""
         return list(self._boxes)
 
     def add(self, link: OutgoingLink, answer: bytes) -> None:
@@ -244,7 +243,6 @@ class HubBroker:
         self._hubs.let_time_pass()
 
     def detach_links(self, hub: str, error: AmqpError) -> None:
-        """Detach every link to a hub."""
         for link, need in list(self._needs.items()):
             if need.path[0] == hub.lower():
                 link.detach(error)

@@ -229,7 +229,6 @@ def encode_map(encoded_items: list[bytes]) -> bytes:
 
 
 def encode_list(encoded_items: list[bytes]) -> bytes:
-    """Return the encoding of a list whose values are given encoded."""
     return _compound(0xC0, encoded_items)
 
 

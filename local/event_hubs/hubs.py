@@ -226,7 +226,6 @@ class Hubs:
                 partition.lead.let_time_pass(now)
 
     def expire(self, hub: Hub, partition: PartitionLog) -> None:
-        """Apply retention to a partition."""
         if partition.expire(self._clock()):
             self._cut_disk(hub, partition)
 

@@ -100,7 +100,6 @@ class Disk:
         return [Event(*row) for row in rows][::-1]
 
     def add(self, hub: str, partition_id: str, events: Iterable[Event]) -> None:
-        """Add events to the open transaction."""
         self._connection.executemany(_ADD_EVENT, ((hub, partition_id, *event) for event in events))
 
     def put_producers(self, hub: str, partition_id: str, producers: Mapping[int, Producer]) -> None:
@@ -110,7 +109,6 @@ class Disk:
             self._connection.execute(_PUT_PRODUCER, (hub, partition_id, id_, producer.epoch, batches))
 
     def producers(self, hub: str, partition_id: str) -> dict[int, Producer]:
-        """Return the idempotent producers of a partition by their ids."""
         rows = self._connection.execute(_PRODUCERS, (hub, partition_id))
         return {
             id_: Producer(epoch, tuple((first, last) for first, last in json.loads(batches)))
@@ -126,11 +124,9 @@ class Disk:
             self._connection.execute(_CUT, (hub, partition_id, before))
 
     def commit(self) -> None:
-        """Make the open transaction durable."""
         self._connection.commit()
 
     def roll_back(self) -> None:
-        """Undo the open transaction."""
         self._connection.rollback()
 
     def close(self) -> None:

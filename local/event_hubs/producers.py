@@ -50,7 +50,6 @@ class Producers:
         self.staged: dict[int, Producer] = {}
 
     def load(self, known: Mapping[int, Producer]) -> None:
-        """Continue with the stored producers."""
         self._known.update(known)
 
     def append_staged(self) -> None:

@@ -70,7 +70,6 @@ class Reader:
         return [self._metrics() + payload for payload in payloads] if self._wants_metrics else payloads
 
     def close(self) -> None:
-        """Stop the timer for delayed events."""
         if self._retry:
             self._retry.cancel()
 

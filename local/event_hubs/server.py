@@ -58,7 +58,6 @@ class Emulator:
 
     @property
     def hub_names(self) -> tuple[str, ...]:
-        """The names of the hubs."""
         return tuple(self._settings)
 
     @property
@@ -142,7 +141,6 @@ class Emulator:
 
     @property
     def connection_count(self) -> int:
-        """The number of open connections."""
         return len(self._serving.connections) if self._serving else 0
 
     def link_count(self, hub: str) -> int:
@@ -150,7 +148,6 @@ class Emulator:
         return self._serving.link_count(hub, OutgoingLink, IncomingLink) if self._serving else 0
 
     def reader_count(self, hub: str) -> int:
-        """Count the links of readers to a hub."""
         return self._serving.link_count(hub, OutgoingLink) if self._serving else 0
 
     # faults on demand

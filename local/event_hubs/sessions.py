@@ -135,7 +135,6 @@ class Link:
         self.detach(AmqpError("amqp:not-allowed", "a transfer came over a link on which the peer receives"))
 
     def detach(self, error: AmqpError | None = None) -> None:
-        """Detach the link and send the peer the reason."""
         self.session.detach(self, error)
 
 
@@ -174,7 +173,6 @@ class OutgoingLink(Link):
             self._drain()
 
     def take_turn(self) -> None:
-        """Take the turn that is due."""
         self._has_turn = False
         self.pump()
 
@@ -505,7 +503,6 @@ class Session:
         self._left.discard(handle)
 
     def detach(self, link: Link, error: AmqpError | None = None) -> None:
-        """Detach a link and send the peer the reason."""
         self._outcomes.release(link)
         self.send(composite(frames.DETACH, UInt(link.handle), True, describe(error)))
         self._leave(link)
@@ -543,7 +540,6 @@ class Session:
             link.take_turn()
 
     def end(self, error: AmqpError | None = None) -> None:
-        """Send an end and close every link."""
         self._outcomes.release()
         self.send(composite(frames.END, describe(error)))
         self.close()

@@ -60,7 +60,6 @@ class Grants:
         self._by_scope[grant.scope] = grant
 
     def give(self, right: str | None, path: tuple[str, ...], now: int) -> bool:
-        """Return True when a grant gives a right on a path; None is any right."""
         return any(grant.gives(right, path, now) for grant in self._by_scope.values())
 
     def require(self, right: str | None, path: tuple[str, ...], now: int) -> None:
@@ -126,12 +125,10 @@ _WITH_A_TOKEN = ("MSSBCBS", "ANONYMOUS")  # a peer shows its token to $cbs later
 
 
 def sasl_mechanisms() -> bytes:
-    """Return the frame that names the mechanisms."""
     return frame(composite(SASL_MECHANISMS, Array(map(Symbol, (*_WITH_A_TOKEN, _WITH_A_KEY)))), kind=SASL_FRAME)
 
 
 def sasl_outcome(*, is_welcome: bool) -> bytes:
-    """Return the frame that ends SASL."""
     return frame(composite(SASL_OUTCOME, UByte(not is_welcome)), kind=SASL_FRAME)
 
 

@@ -50,7 +50,6 @@ class Domain:
 
     @property
     def name(self) -> str:
-        """The short name."""
         return self.transform.removeprefix(PACKAGE)
 
     def source(self, senders: int) -> str:

@@ -29,7 +29,6 @@ TOO_LARGE = 2**63  # for every column of whole numbers
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """Return the home of a reading."""
     return () if event.body.startswith(b"!") else home_security.references(event)
 
 
@@ -67,7 +66,6 @@ def message_of(body: WireBody, key: str | None, properties: dict[str, float]) ->
 
 
 def section(code: int, value: Any) -> bytes:
-    """Return an encoded section of a message."""
     return encode(Described(ULong(code), value))
 
 
@@ -110,12 +108,10 @@ Danger = Callable[[PlannedEvent[Expected], str], PlannedEvent[Expected]]
 
 
 def killing(reading: PlannedEvent[Expected], mark: str) -> PlannedEvent[Expected]:
-    """Return an event that ends the process."""
     return PlannedEvent(KILLING + f" {mark}".encode(), Expected(CRASH))
 
 
 def refused(reading: PlannedEvent[Expected], mark: str) -> PlannedEvent[Expected]:
-    """Return an event whose row no database takes."""
     return PlannedEvent(REFUSED + f" {mark}".encode(), Expected(REFUSAL))
 
 

@@ -33,7 +33,6 @@ class Send(NamedTuple):
 
     @property
     def events(self) -> int:
-        """The number of its events."""
         return sum(len(minute.events) for minute in self.minutes)
 
 
@@ -72,7 +71,6 @@ class Gateways:
         self._open: dict[int, _Gateway] = {}  # the oldest first
 
     def add(self, minute: Minute) -> list[Send]:
-        """Take a minute, and return the sends that are due."""
         now = self._clock()
         due = self._due(now)
         key = minute.partition_key
@@ -87,7 +85,6 @@ class Gateways:
         return due
 
     def rest(self) -> list[Send]:
-        """Return the sends that still wait."""
         sends = [gateway.send for gateway in self._open.values()]
         self._open.clear()
         return sends

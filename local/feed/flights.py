@@ -144,7 +144,6 @@ Wrong = Callable[[Change], Change]
 
 
 def not_utf8(body: str) -> bytes:
-    """Put bytes of a different encoding into a text."""
     return body.replace('"carrier":"', '"carrier":"\xfc', 1).encode("latin-1")
 
 
@@ -159,7 +158,6 @@ def missing_field(body: str) -> bytes:
 
 
 def wrong_type(body: str) -> bytes:
-    """Write a text in place of a number."""
     return re.sub(r'"flight_number":(\d+)', r'"flight_number":"\1"', body).encode()
 
 
@@ -195,12 +193,10 @@ UNUSABLE: dict[str, Wrong] = {
 
 
 def malformed(body: str, chance: Random) -> bytes:
-    """Return the body of a change with one of the faults of form."""
     return chance.choice(MALFORMED)(body)
 
 
 def unusable(change: Change, chance: Random) -> Change:
-    """Return a change with one impossible value."""
     return chance.choice(tuple(UNUSABLE.values()))(change)
 
 
@@ -260,7 +256,6 @@ class _Flight:
         self._delay = 0  # minutes
 
     def change(self, changed_us: int, chance: Random) -> Change:
-        """Return its next change."""
         self._advance(chance)
         departs = self._day * DAY + (300 + self._number % 1_000 + self._delay) * MINUTE
         arrives = departs + (60 + self._number % 500) * MINUTE
@@ -287,7 +282,6 @@ class _Story:
         self._stride, self._start = walk(script.numbers, self._chance)
 
     def next_minute(self, left: float) -> Minute[ExpectedChange]:
-        """Return the next minute to publish, when `left` events may still be published."""
         number = _flight_number((self._start + self._visit * self._stride) % self._script.numbers)
         self._visit += 1
         flights = self._flights.setdefault(number, self._of_number(number))

@@ -145,7 +145,6 @@ def home_id(number: int) -> str:
 
 
 def zone_of(number: int) -> Zone:
-    """Return the time zone of a home."""
     return ZONES[number % len(ZONES)]
 
 
@@ -190,7 +189,6 @@ def reading_body(home_id: str, reading: Reading, zone: Zone) -> str:
 
 
 def registration_body(home_id: str, zone: Zone, armed: bool, observed_us: int | None) -> str:
-    """Return the body of a registration, with or without its time."""
     at = "" if observed_us is None else f',"observed_at":"{instant_text(observed_us, zone)}"'
     flag = "true" if armed else "false"
     return f'{{"home_id":"{home_id}","kind":"registration","time_zone":"{zone.name}","armed":{flag}{at}}}'
@@ -251,7 +249,6 @@ class _Story:
         self._stride, self._start = walk(script.homes, self._chance)
 
     def next_minute(self, left: float) -> Minute[Expected]:
-        """Return the next minute to publish, when `left` events may still be published."""
         if self._late and (self._late[0][0] <= self._visit or left <= len(self._late)):
             return self._register_late(heapq.heappop(self._late)[1])
         number = (self._start + self._visit * self._stride) % self._script.homes

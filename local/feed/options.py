@@ -171,7 +171,6 @@ def positive(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Parse a port."""
     return _whole(text, 1, 65_535)
 
 

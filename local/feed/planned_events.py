@@ -18,7 +18,6 @@ def truncated(body: str) -> bytes:
 
 
 def not_utf8(body: str) -> bytes:
-    """Put bytes of a different encoding into a text."""
     return body.replace('"sensor_id":"', '"sensor_id":"\xfc', 1).encode("latin-1")
 
 
@@ -33,7 +32,6 @@ def not_a_number(body: str) -> bytes:
 
 
 def not_an_object(body: str) -> bytes:
-    """Write an array in place of the object."""
     return f"[{body}]".encode()
 
 
@@ -43,7 +41,6 @@ def wrong_case(body: str) -> bytes:
 
 
 def missing_field(body: str) -> bytes:
-    """Leave out the sensor."""
     return re.sub('"sensor_id":"[^"]*",', "", body).encode()
 
 
@@ -68,7 +65,6 @@ def without_zone(body: str) -> bytes:
 
 
 def not_a_date(body: str) -> bytes:
-    """Write the thirtieth of February."""
     return re.sub(r'"(\d{4})-\d\d-\d\dT', r'"\1-02-30T', body).encode()
 
 
@@ -95,12 +91,10 @@ MALFORMED_WHEN_REGISTERED: tuple[Fault, ...] = (*MALFORMED, out_of_range)
 
 
 def malformed(body: str, faults: tuple[Fault, ...], chance: Random) -> bytes:
-    """Return the body of a reading with one of the faults."""
     return chance.choice(faults)(body)
 
 
 def unknown_kind(body: str, chance: Random) -> bytes:
-    """Return a reading of an unknown kind."""
     return re.sub('"kind":"[a-z_]+"', f'"kind":"{chance.choice(UNKNOWN_KINDS)}"', body).encode()
 
 

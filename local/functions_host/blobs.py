@@ -34,7 +34,6 @@ class BlobState(StateFile):
         super().__init__(path)
 
     def read_checkpoint(self, address: HubAddress, partition_id: str) -> StartAt | None:
-        """Return the host checkpoint of a partition, or None when there is none."""
         from azure.core.exceptions import ResourceNotFoundError
 
         try:
@@ -44,12 +43,10 @@ class BlobState(StateFile):
         return StartAt(offset=metadata["offset"], sequence_number=int(metadata["sequencenumber"]))
 
     def write_checkpoint(self, address: HubAddress, partition_id: str, position: StartAt) -> None:
-        """Store the host checkpoint of a partition."""
         metadata = {"offset": str(position.offset), "sequencenumber": str(position.sequence_number)}
         self._blob(address, partition_id).upload_blob(b"", overwrite=True, metadata=metadata)
 
     def close(self) -> None:
-        """Close the file and the connections."""
         self._container.close()
         super().close()
 
@@ -58,7 +55,6 @@ class BlobState(StateFile):
 
 
 def blob_name(address: HubAddress, partition_id: str) -> str:
-    """Return the name of the blob of a partition's checkpoint."""
     return f"{address.namespace}/{address.hub}/{address.consumer_group}/checkpoint/{partition_id}".lower()
 
 
@@ -89,18 +85,15 @@ class BlobService:
         self._hubs = {blob_name(hub, ""): hub for hub in hubs}
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the addresses of the account to a router; other calls are not emulated."""
         router.add_put(f"/{ACCOUNT}/{CONTAINER}", self.create_container)
         router.add_head(f"/{ACCOUNT}/{CONTAINER}/{{name:.+}}", self.properties)
         router.add_put(f"/{ACCOUNT}/{CONTAINER}/{{name:.+}}", self.put)
         router.add_route("*", f"/{ACCOUNT}/{{rest:.*}}", self.refuse)
 
     async def create_container(self, _: web.Request) -> web.Response:
-        """Answer that the container exists."""
         return _refused(409, "ContainerAlreadyExists")
 
     async def refuse(self, _: web.Request) -> web.Response:
-        """Refuse every other call."""
         return _refused(501, "NotEmulated")
 
     async def properties(self, request: web.Request) -> web.Response:
@@ -140,7 +133,6 @@ class BlobService:
 
 
 def connection_to(port: int) -> str:
-    """Return the connection string of the account at a port of this machine."""
     endpoint = f"BlobEndpoint=http://127.0.0.1:{port}/{ACCOUNT}"
     return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoint};"
 

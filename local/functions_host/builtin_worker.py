@@ -96,12 +96,10 @@ class InvocationContext(func.Context):
 
     @property
     def function_name(self) -> str:
-        """The name of the function."""
         return self._invocation.function_name
 
     @property
     def function_directory(self) -> str:
-        """The folder of the file that holds the function."""
         return self._directory
 
     @property
@@ -122,7 +120,6 @@ class BuiltinWorker:
         self._signatures: dict[str, Signature] = {}
 
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
-        """Load the app in `directory` and check each of its functions."""
         return [self._indexed(function) for function in _loaded(directory)]
 
     def _indexed(self, function: Any) -> FunctionDescription:
@@ -152,7 +149,6 @@ class BuiltinWorker:
         return _encoded(signature, invocation.function_name, returned)
 
     async def close(self) -> None:
-        """Wait for the threads and end them."""
         await asyncio.to_thread(self._pool.shutdown)
 
 

@@ -24,11 +24,9 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """Return the instant of the system's clock, aware, in UTC."""
         return datetime.now(UTC)
 
     async def sleep(self, delay: timedelta) -> None:
-        """Sleep without blocking the loop."""
         await asyncio.sleep(max(0.0, delay.total_seconds()))
 
 

@@ -359,7 +359,6 @@ class Supervisor:
 
 
 def command_of(arguments: Sequence[str], port: int) -> list[str]:
-    """Return the command of a worker with the arguments of its host."""
     return [sys.executable, "-m", "local.functions_host", *arguments, "--port", str(port), WITH_PARENT]
 
 

@@ -152,7 +152,6 @@ class HubEvent:
 
     @property
     def position(self) -> StartAt:
-        """The start of reading after this event."""
         return StartAt(self.offset, None, self.sequence_number)
 
 

@@ -26,7 +26,6 @@ class RetryPolicy:
     maximum: timedelta
 
     def allows(self, retries_done: int) -> bool:
-        """Return True when a retry may follow `retries_done` retries."""
         return self.max_retry_count == -1 or retries_done < self.max_retry_count
 
     def within(self, longest: timedelta) -> "RetryPolicy":
@@ -83,7 +82,6 @@ class Binding:
 
     @property
     def is_trigger(self) -> bool:
-        """True for the binding that starts the function."""
         return self.type.lower().endswith("trigger")
 
 

@@ -76,7 +76,6 @@ class Admin:
         self._host = host
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the addresses to a router."""
         router.add_get("/admin/functions", self.list_functions)
         router.add_post("/admin/functions/{name}", self.invoke)
         router.add_get("/admin/host/ping", self.ping)
@@ -86,7 +85,6 @@ class Admin:
         router.add_post("/admin/faults", self.make_faults)
 
     async def list_functions(self, _: web.Request) -> web.Response:
-        """Return every function with its bindings."""
         return web.json_response([self._shape(function) for function in self._host.functions])
 
     def _shape(self, function: FunctionDescription) -> dict[str, Any]:
@@ -110,11 +108,9 @@ class Admin:
         return web.Response(status=202)
 
     async def ping(self, _: web.Request) -> web.Response:
-        """Answer that the host runs."""
         return web.Response()
 
     async def status(self, _: web.Request) -> web.Response:
-        """Return the state of the host."""
         return web.json_response({"id": "local-functions-host", "state": self._host.state, "version": "4.local"})
 
     async def drain(self, _: web.Request) -> web.Response:
@@ -287,7 +283,6 @@ class FunctionsHost:
             await asyncio.shield(self._drain)
 
     async def stop(self) -> None:
-        """Drain, then close everything."""
         await self.drain()
         await self._server.stop()
         await self._invoker.finished()
@@ -328,23 +323,19 @@ class FunctionsHost:
 
     @property
     def state(self) -> str:
-        """Running, Draining or Drained."""
         if self._drain is None:
             return "Running"
         return "Drained" if self._drain.done() else "Draining"
 
     @property
     def running(self) -> int:
-        """The number of running invocations."""
         return self._invoker.running
 
     @property
     def retrying(self) -> int:
-        """The number of invocations that wait for their next try."""
         return self._invoker.retrying
 
     def is_disabled(self, function_name: str) -> bool:
-        """Return True when a setting disables the function."""
         return self._settings.app.is_disabled(function_name)
 
     def fire(self, function_name: str) -> None:
@@ -354,17 +345,14 @@ class FunctionsHost:
         task.add_done_callback(self._background.discard)
 
     def begin_drain(self) -> None:
-        """Start the drain and return at once."""
         if self._drain is None:
             self._drain = asyncio.create_task(self._finish())
 
     def redeliver(self, count: int) -> None:
-        """Deliver the last `count` batches of every partition again."""
         for listener in self._listeners.values():
             listener.redeliver(count)
 
     def skip(self, count: int) -> None:
-        """Checkpoint the next `count` batches of every partition without delivering them."""
         for listener in self._listeners.values():
             listener.skip(count)
 

@@ -24,7 +24,6 @@ SET_BY_SERVER = frozenset(("content-length", "transfer-encoding"))
 
 
 async def request_datum(request: web.Request, route_values: Mapping[str, str]) -> Any:
-    """Return the HTTP trigger's input."""
     body = await request.read() if request.content_length else b""
     query = {name: ",".join(request.query.getall(name)) for name in request.query}
     headers = {name.lower(): ",".join(request.headers.getall(name)) for name in request.headers}

@@ -100,12 +100,10 @@ class Invoker:
 
     @property
     def running(self) -> int:
-        """The number of running invocations."""
         return self._running
 
     @property
     def retrying(self) -> int:
-        """The number of invocations that wait for their next try."""
         return self._retrying
 
     async def run(self, function: FunctionDescription, inputs: TriggerInputs) -> Ending:
@@ -167,7 +165,6 @@ class Invoker:
         self._stopping.set()
 
     async def finished(self) -> None:
-        """Return once nothing runs."""
         await self._idle.wait()
 
     def _log_failure(self, invocation: Invocation, outcome: Outcome) -> None:

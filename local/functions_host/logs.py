@@ -42,7 +42,6 @@ class JsonForm(logging.Formatter):
     """One JSON object per record: time, level, logger, message, invocation_id where known, and all of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

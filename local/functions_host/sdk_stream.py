@@ -256,7 +256,6 @@ class SdkSource:
             await self._clock.sleep(PAUSE)
 
     async def open(self, partition_id: str, start: StartAt) -> EventStream:
-        """Return a stream that has begun to connect."""
         options = self._options
         link = Link(
             await self._opened(),
@@ -268,7 +267,6 @@ class SdkSource:
         return SdkStream(link, start, self._clock)
 
     async def close(self) -> None:
-        """Close the client and its connections."""
         await self._closing.aclose()
 
     async def _opened(self) -> Any:

@@ -51,18 +51,15 @@ class StateFile:
         self._database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + TABLES)
 
     def read_checkpoint(self, address: HubAddress, partition_id: str) -> StartAt | None:
-        """Return the host checkpoint of a partition, or None when there is none."""
         key = (address.namespace, address.hub, address.consumer_group, partition_id)
         row = self._database.execute(READ_CHECKPOINT, key).fetchone()
         return StartAt(offset=row[0], sequence_number=row[1]) if row else None
 
     def write_checkpoint(self, address: HubAddress, partition_id: str, position: StartAt) -> None:
-        """Store the host checkpoint of a partition."""
         key = (address.namespace, address.hub, address.consumer_group, partition_id)
         self._database.execute(WRITE_CHECKPOINT, (*key, position.offset, position.sequence_number))
 
     def read_timer(self, function_name: str) -> TimerStatus | None:
-        """Return a timer's status, or None when there is none."""
         row = self._database.execute(READ_TIMER, (function_name,)).fetchone()
         if row is None:
             return None
@@ -70,11 +67,9 @@ class StateFile:
         return TimerStatus(last_at, next_at, updated_at)  # type: ignore[arg-type]
 
     def write_timer(self, function_name: str, status: TimerStatus) -> None:
-        """Store a timer's status."""
         last_at = status.last_at.isoformat() if status.last_at else None
         stamps = (last_at, status.next_at.isoformat(), status.updated_at.isoformat())
         self._database.execute(WRITE_TIMER, (function_name, *stamps))
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()

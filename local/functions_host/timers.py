@@ -35,7 +35,6 @@ class Every:
     interval: timedelta
 
     def next_after(self, instant: datetime) -> datetime:
-        """Return the instant `interval` later."""
         return instant + self.interval
 
 
@@ -47,7 +46,6 @@ class Cron:
     has_seconds: bool
 
     def next_after(self, instant: datetime) -> datetime:
-        """Return the next match."""
         rule = croniter(self.expression, instant, second_at_beginning=self.has_seconds, day_or=False)
         return rule.get_next(datetime)
 
@@ -77,14 +75,12 @@ class TimerListener:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, invoker: Invoker, state: StateFile, clock: Clock) -> None:
-        """Start the schedule."""
         self._invoker = invoker
         self._state = state
         self._clock = clock
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Start no run; wait for the current one."""
         self._stopping.set()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)

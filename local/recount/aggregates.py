@@ -24,7 +24,6 @@ class Window(tuple[Any, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        """Return the window in a form for people."""
         return " ".join(map(str, self))
 
 
@@ -43,7 +42,6 @@ class Recounted:
 
     @property
     def rows(self) -> int:
-        """The number of rows that the aggregate has added up."""
         return sum(sums[0] for sums in self.found.values())
 
     @property

@@ -114,12 +114,10 @@ def _selected(table: RowTable, more: str = "") -> str:
 
 
 def columns_of(row: Row) -> Columns:
-    """Return the values of a row in the order of its columns."""
     return tuple(getattr(row, name) for name in row_table(type(row)).columns)
 
 
 def are_equal(expected: Columns, found: Columns) -> bool:
-    """Return True when columns hold these values."""
     return len(expected) == len(found) and all(map(_is_equal, expected, found))
 
 

@@ -126,12 +126,10 @@ def count_accounted(store: LiveStore) -> int:
 
 
 def count_letters(store: LiveStore) -> Counter[str]:
-    """Count the letters in the store, by status."""
     return Counter(dict(select(store, _LETTERS)))
 
 
 def count_gaps(store: LiveStore) -> Counter[str]:
-    """Count the events in gaps, by the status of the gap: healed, absent or open."""
     return Counter(dict(select(store, _GAPS)))
 
 
@@ -160,7 +158,6 @@ def count_survived(store: LiveStore) -> dict[str, int]:
 
 
 def count_open_letters(store: LiveStore) -> tuple[int, int]:
-    """Count the open letters in the store, and the attempts at them."""
     count, attempts = select(store, _OPEN_LETTERS)[0]
     return int(count), int(attempts)
 
@@ -176,7 +173,6 @@ def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:
 
 @contextmanager
 def reading(store: Path) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite file for reads only."""
     with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         yield connection
 

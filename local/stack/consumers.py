@@ -52,11 +52,9 @@ class Host:
 
     @property
     def address(self) -> str:
-        """The address of the running host."""
         return self._address
 
     def __str__(self) -> str:
-        """Return the address of its status."""
         return f"{self._address}/api/ops"
 
     def refuse_dead(self) -> None:
@@ -112,7 +110,6 @@ class Workers:
         self.watch = Watch(str(stack.place.live), books.read)
 
     def __str__(self) -> str:
-        """Return their number."""
         return f"{len(self._children)} workers"
 
     def refuse_dead(self) -> None:

@@ -62,7 +62,6 @@ def _refusing(folder: Path) -> Iterator[None]:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Return whether a run uses the folder now."""
     if not (folder / _LOCK).exists():
         return False
     lock = _lock(folder)

@@ -53,16 +53,13 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self._popen.pid
 
     @property
     def running(self) -> bool:
-        """True until it ends."""
         return self._popen.poll() is None
 
     def exit_code(self) -> int | None:
-        """Return its exit code; None while it is running."""
         return self._popen.poll()
 
     def refuse_dead(self) -> None:
@@ -103,7 +100,6 @@ class Child:
         self._popen.send_signal(signal.SIGUSR2)
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait for its end."""
         self._popen.kill()
         self._popen.wait()
 

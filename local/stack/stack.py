@@ -44,17 +44,14 @@ class Place:
 
     @property
     def hub(self) -> Path:
-        """The file of the emulator."""
         return self.folder / "event-hubs.db"
 
     @property
     def live(self) -> LiveStore:
-        """The store while the app works."""
         return self.server or self.store
 
     @property
     def connection(self) -> str:
-        """The setting STORE_CONNECTION."""
         return self.server.connection if self.server else f"sqlite:{self.store}"
 
 
@@ -150,7 +147,6 @@ class Stack:
         return self.place.folder / f"host-{self._hosts}.log"
 
     def start_feed(self, order: FeedOrder) -> Child:
-        """Start the feed, connected and about to publish."""
         options = _options(connection=self.connection, hub=HUB)
         feed = self._start("feed", "local.feed", *options, *words_of(order))
         feed.wait_ready("feed ready for ", self.pause)
@@ -176,7 +172,6 @@ def _options(**values: object) -> list[str]:
 
 
 def app_settings(connection: str, place: Place, transform: str) -> dict[str, str]:
-    """Return the settings that connect the app with hub and store."""
     return {
         "EVENTHUB": connection,
         "BATCH_LINES_PER_MINUTE": "1000000",  # the proof counts by these lines, and kills would lose sums

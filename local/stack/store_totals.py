@@ -38,7 +38,6 @@ class StoreBooks:
         )
 
     def close(self) -> None:
-        """Close the store and the hub."""
         self._database.close()
         self._hub.close()
 

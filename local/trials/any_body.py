@@ -44,7 +44,6 @@ def bodies(message: Any) -> st.SearchStrategy[bytes]:
 
 
 def values(message: Any) -> Json:
-    """Return a strategy for the JSON values of such bodies."""
     return _Types().of(inspect.type_info(message))
 
 

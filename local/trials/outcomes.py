@@ -91,7 +91,6 @@ def _values_of(row_class: type) -> ValuesOf:
 
 
 def shown(body: bytes) -> str:
-    """Return a body as a message shows it."""
     return repr(body) if len(body) <= SHOWN else f"{body[:SHOWN]!r}… ({len(body)} bytes)"
 
 

@@ -136,7 +136,6 @@ class Turn:
 
     @property
     def request(self) -> str:
-        """The orchestration trigger's value."""
         return request_text(self.instance, self.past, self.new)
 
 
@@ -196,7 +195,6 @@ def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Ca
 
 
 def fail(turn: Turn, reason: str, custom_status: str | None = None, new_work: Sequence[Work] = ()) -> EpisodeCommit:
-    """Return the commit of a failed orchestration."""
     text = json.dumps(f"Orchestrator function '{turn.instance.name}' failed: {reason}")
     return _ended(turn, Status.FAILED, text, custom_status, new_work)
 

@@ -72,7 +72,6 @@ class ActivityCall:
 
     @property
     def ordered(self) -> Event:
-        """The event of the order."""
         return event(EventType.TASK_SCHEDULED, self.task_id, Name=self.name)
 
 
@@ -85,12 +84,10 @@ class TimerSet:
 
     @property
     def ordered(self) -> Event:
-        """The event of the order."""
         return event(EventType.TIMER_CREATED, self.task_id, Name=None, FireAt=to_stamp(self.fire_at))
 
     @property
     def fired(self) -> Event:
-        """The event that the timer fired."""
         return event(EventType.TIMER_FIRED, TimerId=self.task_id, FireAt=to_stamp(self.fire_at))
 
 

@@ -78,7 +78,6 @@ class Status(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """True when the instance has ended."""
         return self in (Status.COMPLETED, Status.FAILED, Status.TERMINATED)
 
 
@@ -92,7 +91,6 @@ class NewInstance:
     input: str | None = None
 
     def started(self, at: datetime) -> Event:
-        """Return the first event of its history."""
         return stamped(
             event(
                 EventType.EXECUTION_STARTED,

@@ -68,7 +68,6 @@ VALUES = ("Result", "Input")
 
 
 def status_json(instance: Instance, *, with_input: bool = True) -> dict[str, Any]:
-    """Return the status without history."""
     return {
         "name": instance.name,
         "instanceId": instance.instance_id,
@@ -139,7 +138,6 @@ class Query:
         self._values = {name.lower(): value for name, value in values.items()}
 
     def text(self, name: str) -> str | None:
-        """Return a value unchanged, or None."""
         return self._values.get(name.lower())
 
     def claims(self, name: str, *, default: bool = False) -> bool:
@@ -164,7 +162,6 @@ class Management:
         self._hub_name = hub_name
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the addresses to a router."""
         routes: list[tuple[str, str, Handler]] = [
             ("POST", "/orchestrators/{name}", self.start),
             ("POST", "/orchestrators/{name}/{id}", self.start),
@@ -205,7 +202,6 @@ class Management:
             raise QueryFault(501, f"the task hub {hub_name} is not emulated, only {self._hub_name} of host.json")
 
     async def start(self, request: web.Request) -> web.Response:
-        """Start an orchestration."""
         query = Query(request.query)
         query.refuse("timeout", "pollingInterval", "version")
         text = await _body(request)
@@ -218,7 +214,6 @@ class Management:
         return web.json_response(links, status=202, headers=headers)
 
     async def status(self, request: web.Request) -> web.Response:
-        """Return the status of one instance."""
         query = Query(request.query)
         instance = self._orchestrations.get(request.match_info["id"])
         body: dict[str, Any] = status_json(instance, with_input=query.claims("showInput", default=True))
@@ -229,12 +224,10 @@ class Management:
         return web.json_response(body, status=_status_code(instance, query), headers=headers)
 
     async def purge(self, request: web.Request) -> web.Response:
-        """Purge one instance."""
         self._orchestrations.purge(request.match_info["id"])
         return web.json_response({"instancesDeleted": 1})
 
     async def raise_event(self, request: web.Request) -> web.Response:
-        """Send an external event."""
         instance_id = request.match_info["id"]
         if self._orchestrations.get(instance_id).status.is_final:
             raise HasEnded(instance_id)
@@ -244,7 +237,6 @@ class Management:
         return web.Response(status=202)
 
     async def operate(self, request: web.Request) -> web.Response:
-        """Terminate, suspend or resume."""
         instance_id, operation = request.match_info["id"], request.match_info["operation"].lower()
         if operation in ("restart", "rewind"):
             return await self.not_emulated(request)

@@ -91,11 +91,9 @@ class Orchestrations:
         self._send(instance_id, control(EventType.EXECUTION_TERMINATED, reason))
 
     def suspend(self, instance_id: str, reason: str | None) -> None:
-        """Pause an orchestration until it is resumed; raise NoSuchInstance or HasEnded."""
         self._send(instance_id, control(EventType.EXECUTION_SUSPENDED, reason))
 
     def resume(self, instance_id: str, reason: str | None) -> None:
-        """Resume a suspended orchestration; raise NoSuchInstance or HasEnded."""
         self._send(instance_id, control(EventType.EXECUTION_RESUMED, reason))
 
     def _send(self, instance_id: str, unstamped: Event) -> None:

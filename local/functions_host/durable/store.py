@@ -116,7 +116,6 @@ class DurableStore:
         self._database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + TABLES)
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
     @contextmanager
@@ -203,7 +202,6 @@ class DurableStore:
             self._send([_beginning(new, at)])
 
     def send(self, outgoing: Outgoing) -> None:
-        """Add one event to an inbox."""
         with self._transaction():
             self._send([outgoing])
 
@@ -226,7 +224,6 @@ class DurableStore:
             self._database.executemany(REMOVE_ENTRY, [(each.number,) for each in entries])
 
     def activities_after(self, number: int, top: int) -> Sequence[ActivityDue]:
-        """Return the ordered activities after a number, in their order."""
         rows = self._database.execute(READ_ACTIVITIES, (number, top))
         return [ActivityDue(row[0], ActivityOrder(*row[1:])) for row in rows]
 
@@ -239,16 +236,13 @@ class DurableStore:
         return True
 
     def find(self, instance_id: str) -> Instance | None:
-        """Return an instance, or None when there is none of that id."""
         row = self._database.execute(READ_INSTANCE, (instance_id,)).fetchone()
         return None if row is None else _instance(row)
 
     def history(self, instance_id: str) -> Sequence[Event]:
-        """Return the history of an instance."""
         return [json.loads(text) for (text,) in self._database.execute(READ_HISTORY, (instance_id,))]
 
     def purge(self, instance_id: str) -> None:
-        """Delete an instance with all its rows."""
         with self._transaction():
             self._remove(instance_id)
 

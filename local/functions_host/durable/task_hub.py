@@ -34,13 +34,11 @@ class TaskHub:
         self._client: Any = None
 
     def open(self, invoker: Invoker, clock: Clock) -> None:
-        """Make the engine and the client's operations."""
         around = Surroundings(self._store, invoker, self._functions, clock, _new_id)
         self._engine = Engine(around, self._options)
         self._orchestrations = Orchestrations(self._store, self._functions, clock, _new_id, self._engine.wake)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the management API to a router."""
         Management(self._orchestrations, self._options.hub_name).add_routes(router)
 
     def start(self, base_url: str, port: int) -> None:
@@ -49,13 +47,10 @@ class TaskHub:
         self._engine.start()
 
     async def stop(self) -> None:
-        """Start no new turns and activities, and wait for the running ones."""
         await self._engine.stop()
 
     def close(self) -> None:
-        """Close the state."""
         self._store.close()
 
     def inputs_of(self, function: FunctionDescription) -> Mapping[str, Any]:
-        """Return the durableClient inputs of a function, as Datums by name."""
         return {each.name: self._client for each in function.bindings if each.type == DURABLE_CLIENT}
