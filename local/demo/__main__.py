@@ -43,7 +43,7 @@ from local.feed.options import (
     rate,
     seed,
 )
-from local.functions_host.event_hub_inputs import RECYCLED
+from local.functions_host.errors import RECYCLED
 from local.programs import Interrupted, Interruption, Parser, asked_as
 from local.recount.recount import recount
 from local.recount.sample_recount import recount_sample

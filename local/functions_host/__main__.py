@@ -12,11 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from core.worker.__main__ import ignore_signals, stop_at_signal
-from local.functions_host.errors import HostError
-from local.functions_host.event_hub_inputs import REFUSED, WITH_PARENT, Supervisor, command_of, free_port
+from local.functions_host.errors import REFUSED, HostError
 from local.functions_host.host import FunctionsHost, HostOptions
 from local.functions_host.logs import configure_logs
 from local.functions_host.partition_pump import REOPEN_AFTER
+from local.functions_host.supervisor import WITH_PARENT, Supervisor, command_of, free_port
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

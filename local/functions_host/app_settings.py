@@ -16,7 +16,6 @@ from azure.eventhub.aio import EventHubConsumerClient
 from core.remote.hub.sdk_patches import take_shortcuts
 from local.functions_host.event_source import HubAddress
 from local.functions_host.function import FunctionDescription
-from local.functions_host.marks import mark_messages
 from local.functions_host.sdk_messages import keep_annotations_encoded
 
 PLACEHOLDER = re.compile(r"%([^%]+)%")
@@ -94,7 +93,6 @@ class HubConnection:
         """Return a client that connects on first use and reports every failure; `closing` closes it."""
         keep_annotations_encoded()
         take_shortcuts()
-        mark_messages()
         client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
         return await closing.enter_async_context(client)
 

@@ -21,9 +21,8 @@ from weakref import WeakKeyDictionary
 import azure.functions as func
 from azure.functions import FunctionRegister
 
-from local.functions_host.emulated import refuse_what_is_not_emulated
 from local.functions_host.errors import IndexingFailed
-from local.functions_host.function import FunctionDescription, describe_function
+from local.functions_host.function import FunctionDescription, describe_function, refuse_what_is_not_emulated
 from local.functions_host.invoker import Invocation, Outcome
 from local.functions_host.logs import current_invocation_id
 from local.functions_host.signature import Signature, check_signature
@@ -39,30 +38,24 @@ def load_functions(directory: Path) -> list[Any]:
     path = directory / f"{MODULE}.py"
     if not path.is_file():
         raise IndexingFailed(f"{path} does not exist: a function app defines its functions there")
-    app = _the_app(_imported(path), path)
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+    try:
+        module = importlib.import_module(MODULE)
+    except Exception as error:
+        raise IndexingFailed(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    if Path(module.__file__ or "").resolve() != path.resolve():
+        raise IndexingFailed(f"this process already runs the app of {module.__file__}: start another process")
+    apps = {id(value): value for value in vars(module).values() if isinstance(value, FunctionRegister)}
+    if len(apps) != 1:
+        raise IndexingFailed(f"{path}: needs exactly one top-level function app object, has {len(apps)}")
+    (app,) = apps.values()
     if app not in _known:
         try:
             _known[app] = app.get_functions()
         except ValueError as error:
             raise IndexingFailed(f"{path}: {error}") from error
     return _known[app]
-
-
-def _imported(path: Path) -> Any:
-    directory = str(path.parent)
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
-    module = importlib.import_module(MODULE)
-    if Path(module.__file__ or "").resolve() != path.resolve():
-        raise IndexingFailed(f"this process already runs the app of {module.__file__}: start another process")
-    return module
-
-
-def _the_app(module: Any, path: Path) -> Any:
-    apps = {id(value): value for value in vars(module).values() if isinstance(value, FunctionRegister)}
-    if len(apps) != 1:
-        raise IndexingFailed(f"{path}: needs exactly one top-level function app object, has {len(apps)}")
-    return next(iter(apps.values()))
 
 
 _thread_local_storage = threading.local()
@@ -120,7 +113,7 @@ class BuiltinWorker:
         self._signatures: dict[str, Signature] = {}
 
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
-        return [self._indexed(function) for function in _loaded(directory)]
+        return [self._indexed(function) for function in load_functions(directory)]
 
     def _indexed(self, function: Any) -> FunctionDescription:
         name = function.get_function_name()
@@ -150,16 +143,6 @@ class BuiltinWorker:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._pool.shutdown)
-
-
-def _loaded(directory: Path) -> list[Any]:
-    try:
-        return load_functions(directory)
-    except IndexingFailed:
-        raise
-    except Exception as error:
-        where = f"{directory / 'function_app.py'} cannot be imported"
-        raise IndexingFailed(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _arguments(signature: Signature, invocation: Invocation) -> dict[str, Any]:

@@ -9,6 +9,8 @@ HostError
 
 from collections.abc import Sequence
 
+RECYCLED, REFUSED = 87, 78  # exit codes: of a host that ends itself, and of a worker that cannot run the app
+
 
 class HostError(Exception):
     """The host cannot start; the text says why and what to do."""

@@ -1,5 +1,7 @@
 """A function as the host sees it after indexing: its trigger, its bindings and its retry policy.
 
+The host refuses triggers and bindings that it does not have. The Durable client is the only input beside the trigger.
+
 Sources: WebJobs SDK `RandomizedExponentialBackoffStrategy` (first delay = minimum, then minimum plus
 0.8..1.2 x 2^(n-1) x minimum, limited by the maximum) and the host's `Utility.ValidateRetryOptions`.
 """
@@ -10,8 +12,25 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from local.functions_host.errors import IndexingFailed
+from local.functions_host.errors import IndexingFailed, NotEmulated
 from local.functions_host.json_sections import parse_time_span
+
+EVENT_HUB_TRIGGER = "eventHubTrigger"
+HTTP_TRIGGER = "httpTrigger"
+TIMER_TRIGGER = "timerTrigger"
+ORCHESTRATION_TRIGGER = "orchestrationTrigger"
+ACTIVITY_TRIGGER = "activityTrigger"
+DURABLE_CLIENT = "durableClient"
+DURABLE_TRIGGERS = (ORCHESTRATION_TRIGGER, ACTIVITY_TRIGGER)
+DURABLE = (*DURABLE_TRIGGERS, DURABLE_CLIENT)
+TRIGGERS = (EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER, *DURABLE_TRIGGERS)
+HTTP_RESPONSE = "http"
+
+# The emulated values of the options of a binding; None means that the option is not given.
+OPTIONS: Mapping[str, Mapping[str, tuple[str | None, ...]]] = {
+    EVENT_HUB_TRIGGER: {"cardinality": ("MANY",), "dataType": ("BINARY", "STRING")},
+    DURABLE_CLIENT: {"taskHub": (None,), "connectionName": (None,)},
+}
 
 STRATEGIES = ("fixed_delay", "exponential_backoff")
 LARGEST_EXPONENT = 40
@@ -99,7 +118,7 @@ def describe_function(
     name: str, raw_bindings: Sequence[str], retry_settings: Mapping[str, str] | None
 ) -> FunctionDescription:
     """Describe a function from the worker's metadata: each raw binding is a JSON text."""
-    bindings = tuple(_binding(json.loads(text)) for text in raw_bindings)
+    bindings = tuple(Binding(one["name"], one["type"], one["direction"], one) for one in map(json.loads, raw_bindings))
     triggers = [binding for binding in bindings if binding.is_trigger]
     if len(triggers) != 1:
         raise IndexingFailed(f"function {name}: needs exactly one trigger, has {len(triggers)}")
@@ -110,5 +129,21 @@ def describe_function(
     return FunctionDescription(name, triggers[0], bindings, retry)
 
 
-def _binding(settings: Mapping[str, Any]) -> Binding:
-    return Binding(settings["name"], settings["type"], settings["direction"], settings)
+def refuse_what_is_not_emulated(function: FunctionDescription) -> None:
+    """Raise NotEmulated for the first binding or option of the function that this host does not have."""
+    for binding in function.bindings:
+        if not _is_emulated(binding):
+            raise NotEmulated(function.name, f"the binding {binding.name} of type {binding.type}")
+        for option, allowed in OPTIONS.get(binding.type, {}).items():
+            value = binding.settings.get(option)
+            if value not in allowed:
+                wanted = " or ".join("unset" if one is None else one for one in allowed)
+                raise NotEmulated(function.name, f"{option} {value} of {binding.type} (only {wanted})")
+
+
+def _is_emulated(binding: Binding) -> bool:
+    if binding.is_trigger:
+        return binding.type in TRIGGERS
+    if binding.type == DURABLE_CLIENT:
+        return True
+    return binding.type == HTTP_RESPONSE and binding.name == "$return"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -19,11 +19,10 @@ from local.functions_host.blobs import BlobService, BlobState, connection_to
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.clock import Clock, SystemClock
 from local.functions_host.durable.task_hub import TaskHub
-from local.functions_host.emulated import DURABLE
 from local.functions_host.errors import HostError, SettingsFault
 from local.functions_host.event_hub_listener import EventHubListener
 from local.functions_host.event_source import EventSource
-from local.functions_host.function import FunctionDescription
+from local.functions_host.function import DURABLE, FunctionDescription
 from local.functions_host.http import HttpFront, HttpServer
 from local.functions_host.http_routes import refusing
 from local.functions_host.invoker import Invoker, Worker
@@ -34,45 +33,10 @@ from local.functions_host.state_file import StateFile
 from local.functions_host.timers import TimerListener
 
 
-class AdministeredHost(Protocol):
-    """The part of the host that /admin needs."""
-
-    @property
-    def functions(self) -> tuple[FunctionDescription, ...]:
-        """All functions of the app."""
-
-    @property
-    def state(self) -> str:
-        """Running, Draining or Drained."""
-
-    @property
-    def running(self) -> int:
-        """The number of running invocations."""
-
-    @property
-    def retrying(self) -> int:
-        """The number of invocations that wait for their next try."""
-
-    def is_disabled(self, function_name: str) -> bool:
-        """Return True when a setting disables the function."""
-
-    def fire(self, function_name: str) -> None:
-        """Start a timer function now; raise KeyError for any other function."""
-
-    def begin_drain(self) -> None:
-        """Stop the triggers without waiting."""
-
-    def redeliver(self, count: int) -> None:
-        """Deliver the last batches again."""
-
-    def skip(self, count: int) -> None:
-        """Lose the next batches."""
-
-
 class Admin:
     """The handlers of /admin."""
 
-    def __init__(self, host: AdministeredHost) -> None:
+    def __init__(self, host: "FunctionsHost") -> None:
         self._host = host
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -196,7 +160,8 @@ class FunctionsHost:
         """Load the app and start its triggers; raise HostError, and leave nothing running, when it cannot run."""
         settings = read_settings(self._directory)
         self._settings = settings
-        self._add_environment(settings)
+        self._environment_added = tuple(settings.app.from_file)
+        os.environ.update(settings.app.from_file)
         self._worker = self._options.worker or BuiltinWorker(settings.threads)
         try:
             await self._index(settings)
@@ -204,7 +169,10 @@ class FunctionsHost:
             self._invoker = Invoker(
                 self._worker, self._options.clock, self._options.chance, settings.host.function_timeout
             )
-            self._state = _open_state(self._options.state, self._open_state_file)
+            storage = self._options.storage
+            self._state = _open_state(
+                self._options.state, lambda path: BlobState(path, storage) if storage else StateFile(path)
+            )
             self._task_hub = self._open_task_hub(settings)
             await self._open_server()
         except BaseException:
@@ -229,10 +197,6 @@ class FunctionsHost:
             return function
         return replace(function, retry=function.retry.within(longest))
 
-    def _open_state_file(self, path: Path | None) -> StateFile:
-        storage = self._options.storage
-        return BlobState(path, storage) if storage else StateFile(path)
-
     def _open_task_hub(self, settings: Settings) -> TaskHub | None:
         """Open the Durable functions of an app that has some or calls them."""
         if not any(binding.type in DURABLE for function in self.functions for binding in function.bindings):
@@ -256,10 +220,6 @@ class FunctionsHost:
         application.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self._triggers.http, self._invoker).answer)
         self._server = HttpServer(application, self._options.patience)
         self.port = await self._server.start(self._options.port)
-        self._name_storage()
-
-    def _name_storage(self) -> None:
-        """Tell the app where the host checkpoints are, where its settings name no storage."""
         if not any(value for name, value in self._settings.app.values.items() if name.startswith(STORAGE)):
             os.environ[STORAGE] = self._options.storage or connection_to(self.port)
             self._environment_added += (STORAGE,)
@@ -355,10 +315,6 @@ class FunctionsHost:
     def skip(self, count: int) -> None:
         for listener in self._listeners.values():
             listener.skip(count)
-
-    def _add_environment(self, settings: Settings) -> None:
-        self._environment_added = tuple(settings.app.from_file)
-        os.environ.update(settings.app.from_file)
 
     def _remove_environment(self) -> None:
         for name in self._environment_added:

@@ -79,11 +79,6 @@ class TriggerInputs:
     fault: str | None = None
 
 
-def nothing_more(_: FunctionDescription) -> Mapping[str, Any]:
-    """Return no inputs besides the trigger."""
-    return {}
-
-
 class Invoker:
     """Runs functions through the worker; `chance` gives the jitter of back-offs, in [0, 1)."""
 
@@ -92,19 +87,11 @@ class Invoker:
         self._clock = clock
         self._chance = chance
         self._timeout = timeout
-        self.bound_inputs: Callable[[FunctionDescription], Mapping[str, Any]] = nothing_more
+        self.bound_inputs: Callable[[FunctionDescription], Mapping[str, Any]] = lambda _: {}
         self._stopping = asyncio.Event()
-        self._running = self._retrying = 0
+        self.running = self.retrying = 0  # invocations: those that run, and those that wait for their next try
         self._idle = asyncio.Event()
         self._idle.set()
-
-    @property
-    def running(self) -> int:
-        return self._running
-
-    @property
-    def retrying(self) -> int:
-        return self._retrying
 
     async def run(self, function: FunctionDescription, inputs: TriggerInputs) -> Ending:
         """Run with the function's retry policy until it succeeds, its retries are used up, or the host stops."""
@@ -112,17 +99,14 @@ class Invoker:
         while (await self._tried(invocation)).error is not None:
             if policy is None or not policy.allows(invocation.retry_count):
                 return Ending.FAILED
-            await self._pause(policy.delay(invocation.retry_count, self._chance))
+            delay = policy.delay(invocation.retry_count, self._chance)
+            self.retrying += 1
+            await unless(self._stopping.wait(), self._clock.sleep(delay))
+            self.retrying -= 1
             if self._stopping.is_set():
                 return Ending.ABANDONED
             invocation = replace(invocation, retry_count=invocation.retry_count + 1)
         return Ending.SUCCEEDED
-
-    async def _pause(self, delay: timedelta) -> None:
-        """Wait until the next try is due, or until the host stops."""
-        self._retrying += 1
-        await unless(self._stopping.wait(), self._clock.sleep(delay))
-        self._retrying -= 1
 
     async def invoke(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
         """Invoke once and log a failure with its stack."""
@@ -130,7 +114,10 @@ class Invoker:
 
     async def _tried(self, invocation: Invocation) -> Outcome:
         outcome = await self._timed(invocation)
-        self._log_failure(invocation, outcome)
+        if outcome.error is not None:
+            about = {"retry_count": invocation.retry_count, "max_retry_count": invocation.max_retry_count}
+            failure = {"action": "function_failed", "error": outcome.error, "stack": outcome.stack}
+            logger.error("function failed", extra=_about(invocation) | failure | about)
         return outcome
 
     async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
@@ -143,22 +130,22 @@ class Invoker:
         return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, 0, limit, inputs.fault)
 
     async def _timed(self, invocation: Invocation) -> Outcome:
-        began_at = self._clock.now()
-        outcome = await self._counted(invocation)
-        self._log_overrun(invocation, self._clock.now() - began_at)
-        return outcome
-
-    async def _counted(self, invocation: Invocation) -> Outcome:
         if invocation.fault is not None:
             return Outcome(error=invocation.fault)
-        self._running += 1
+        began_at = self._clock.now()
+        self.running += 1
         self._idle.clear()
         try:
             return await self._worker.invoke(invocation)
         finally:
-            self._running -= 1
-            if not self._running:
+            self.running -= 1
+            if not self.running:
                 self._idle.set()
+            lasted = self._clock.now() - began_at
+            if self._timeout is not None and lasted > self._timeout:
+                text = "function ran longer than functionTimeout: Azure would have killed its worker process"
+                about = {"action": "function_timeout", "lasted_s": lasted.total_seconds()}
+                logger.error(text, extra=_about(invocation) | about)
 
     def stop_retrying(self) -> None:
         """Abandon the retries that are due; running invocations finish."""
@@ -167,30 +154,6 @@ class Invoker:
     async def finished(self) -> None:
         await self._idle.wait()
 
-    def _log_failure(self, invocation: Invocation, outcome: Outcome) -> None:
-        if outcome.error is None:
-            return
-        logger.error(
-            "function failed",
-            extra={
-                "action": "function_failed",
-                "function_name": invocation.function_name,
-                "invocation_id": invocation.invocation_id,
-                "error": outcome.error,
-                "retry_count": invocation.retry_count,
-                "max_retry_count": invocation.max_retry_count,
-                "stack": outcome.stack,
-            },
-        )
 
-    def _log_overrun(self, invocation: Invocation, lasted: timedelta) -> None:
-        if self._timeout is not None and lasted > self._timeout:
-            logger.error(
-                "function ran longer than functionTimeout: Azure would have killed its worker process",
-                extra={
-                    "action": "function_timeout",
-                    "function_name": invocation.function_name,
-                    "invocation_id": invocation.invocation_id,
-                    "lasted_s": lasted.total_seconds(),
-                },
-            )
+def _about(invocation: Invocation) -> dict[str, object]:
+    return {"function_name": invocation.function_name, "invocation_id": invocation.invocation_id}

@@ -1,7 +1,5 @@
 """Deliver the batches of one partition, one at a time, and advance the host checkpoint by the host's rules.
 
-Source: `EventHubListener.PartitionProcessor`; the real host promises neither bound.
-
 Source: `EventHubListener.PartitionProcessor`. The host checkpoint advances after every invocation, whatever its
 outcome, unless the host stops in the middle of the batch. A partition without a checkpoint gets its first events at
 once, however few they are.
@@ -26,15 +24,7 @@ from local.functions_host.settings import EventHubOptions
 
 async def next_batch(stream: EventStream, options: EventHubOptions, clock: Clock) -> Sequence[HubEvent]:
     """Return the next batch of a stream; the longest wait begins with its first event."""
-    batch = await stream.read(options.max_event_batch_size)
-    if len(batch) >= options.min_event_batch_size:
-        return batch
-    return await _filled(list(batch), stream, options, clock)
-
-
-async def _filled(
-    batch: list[HubEvent], stream: EventStream, options: EventHubOptions, clock: Clock
-) -> Sequence[HubEvent]:
+    batch = list(await stream.read(options.max_event_batch_size))
     due_at = clock.now() + options.max_wait_time
     while len(batch) < options.min_event_batch_size:
         more = await unless(sleep_until(clock, due_at), stream.read(options.max_event_batch_size - len(batch)))
@@ -179,18 +169,13 @@ class PartitionPump:
     async def _settle(self, batch: Sequence[HubEvent]) -> None:
         self._starts.append(self._next)
         self._next = batch[-1].position
-        ending = await self._delivered(batch)
-        if ending is Ending.ABANDONED:
-            self.stop()  # to continue would checkpoint past this batch
-        if not self._is_stopping:
-            self._checkpoint.advance(batch[-1].position)
-
-    async def _delivered(self, batch: Sequence[HubEvent]) -> Ending:
         if self._skips:
             self._skips -= 1
             logger.warning("batch skipped on request", extra=self._about("batch_skipped", batch))
-            return Ending.FAILED
-        return await self._parts.deliver(batch, self._checkpoint.writes_next)
+        elif await self._parts.deliver(batch, self._checkpoint.writes_next) is Ending.ABANDONED:
+            self.stop()  # to continue would checkpoint past this batch
+        if not self._is_stopping:
+            self._checkpoint.advance(batch[-1].position)
 
     def _about(self, action: str, batch: Sequence[HubEvent]) -> dict[str, object]:
         first, last = batch[0].sequence_number, batch[-1].sequence_number

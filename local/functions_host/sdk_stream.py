@@ -21,9 +21,9 @@ from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.app_settings import HubConnection
 from local.functions_host.clock import Clock
-from local.functions_host.event_source import Delivery, EventStream, HubAddress, HubEvent, ReaderStopped, StartAt
-from local.functions_host.marks import mark_of
+from local.functions_host.event_source import EventStream, HubAddress, HubEvent, ReaderStopped, StartAt
 from local.functions_host.sdk_events import to_hub_event
+from local.functions_host.sdk_messages import Delivery, mark_of
 from local.functions_host.settings import EventHubOptions
 
 logger = logging.getLogger("functions_host")

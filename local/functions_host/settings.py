@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from local.functions_host.app_settings import AppSettings, HubConnection, read_app_settings, resolve_connection
-from local.functions_host.emulated import DURABLE_TRIGGERS, EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER
 from local.functions_host.errors import HostError, SettingsFault
 from local.functions_host.event_source import END, START, StartAt
-from local.functions_host.function import FunctionDescription
+from local.functions_host.function import (
+    DURABLE_TRIGGERS,
+    EVENT_HUB_TRIGGER,
+    HTTP_TRIGGER,
+    TIMER_TRIGGER,
+    FunctionDescription,
+)
 from local.functions_host.http import LARGEST_BODY, HttpFunction, http_function
 from local.functions_host.json_sections import Section, parse_time_span, whole_number
 from local.functions_host.timers import Schedule, parse_schedule

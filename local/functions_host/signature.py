@@ -14,8 +14,8 @@ from typing import Any
 from azure.functions import get_binding_registry
 from azure.functions.decorators.core import BindingDirection
 
-from local.functions_host.emulated import DURABLE_CLIENT
 from local.functions_host.errors import IndexingFailed
+from local.functions_host.function import DURABLE_CLIENT
 
 RETURN = "$return"
 CONTEXT = "context"

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from local.functions_host.durable.instances import Event, EventType, event, to_stamp
-from local.functions_host.emulated import ACTIVITY_TRIGGER, ORCHESTRATION_TRIGGER
-from local.functions_host.function import FunctionDescription
+from local.functions_host.function import ACTIVITY_TRIGGER, ORCHESTRATION_TRIGGER, FunctionDescription
 
 
 class FunctionKind(StrEnum):

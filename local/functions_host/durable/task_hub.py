@@ -14,8 +14,7 @@ from local.functions_host.durable.functions import DurableFunctions
 from local.functions_host.durable.management import Management, client_input
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore
-from local.functions_host.emulated import DURABLE_CLIENT
-from local.functions_host.function import FunctionDescription
+from local.functions_host.function import DURABLE_CLIENT, FunctionDescription
 from local.functions_host.invoker import Invoker
 from local.functions_host.settings import DurableOptions
 

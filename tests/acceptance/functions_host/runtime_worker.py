@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from local.functions_host.builtin_worker import BuiltinWorker
-from local.functions_host.emulated import refuse_what_is_not_emulated
 from local.functions_host.errors import IndexingFailed
-from local.functions_host.function import FunctionDescription, describe_function
+from local.functions_host.function import FunctionDescription, describe_function, refuse_what_is_not_emulated
 from local.functions_host.invoker import Invocation, Outcome, Worker
 from tests.acceptance.functions_host.stand_in_protos import init_request
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from local.functions_host.event_hub_inputs import EXCEEDED, RECYCLED
+from local.functions_host.errors import RECYCLED
+from local.functions_host.supervisor import EXCEEDED
 from tests.acceptance.functions_host.command_line import StartedHost, run
 from tests.patience import Patience
 

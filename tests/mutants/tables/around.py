@@ -74,8 +74,8 @@ MUTANTS = (
         f"{HOST}/test_partition_pump.py",
         (
             "a failed batch does not move the host's checkpoint",
-            "        if ending is Ending.ABANDONED:\n",
-            "        if ending is not Ending.SUCCEEDED:\n",
+            " is Ending.ABANDONED:\n",
+            " is not Ending.SUCCEEDED:\n",
         ),
         (
             "an abandoned batch moves the host's checkpoint",

@@ -6,10 +6,9 @@ import pytest
 
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.codec import UInt
-from local.event_hubs.peers import Complaints
 from local.event_hubs.frames import AMQP_HEADER, BEGIN, OPEN, composite, frame
 from local.event_hubs.hubs import Hubs, HubSettings
-from local.event_hubs.peers import described
+from local.event_hubs.peers import Complaints, described
 from local.event_hubs.readers import Faults
 from local.event_hubs.tokens import ROOT_KEY
 from tests.unit.local.event_hubs.messages import attach_sender, transfer

@@ -20,7 +20,7 @@ from local.feed.dangers import (
 from local.feed.homes import Expected, Script, Shares, home_minutes
 from local.feed.planned_events import POISON, WRITTEN, Minute, PlannedEvent
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
-from local.functions_host.event_source import Delivery, delivery_of
+from local.functions_host.sdk_messages import Delivery, delivery_of
 from tests.fakes import trigger_events
 from tests.unit.local.feed.builders import send
 from tests.unit.local.feed.test_publisher import Hub, go_on

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.event_hubs.codec import Raw, Symbol, encode
-from local.functions_host.event_source import Delivery, delivery_of
+from local.functions_host.sdk_messages import Delivery, delivery_of
 from tests.fakes import trigger_events
 
 BODY = b"\x00\x53\x75\xa0\x01x"

@@ -1,8 +1,7 @@
 import pytest
 
-from local.functions_host.emulated import refuse_what_is_not_emulated
 from local.functions_host.errors import NotEmulated
-from local.functions_host.function import describe_function
+from local.functions_host.function import describe_function, refuse_what_is_not_emulated
 
 HUB = '{"name": "events", "type": "eventHubTrigger", "direction": "IN", "cardinality": "MANY", "dataType": "BINARY"}'
 HTTP = '{"name": "req", "type": "httpTrigger", "direction": "IN"}'

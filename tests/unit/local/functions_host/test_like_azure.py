@@ -1,4 +1,4 @@
-from local.functions_host.event_hub_inputs import APART, Deaths
+from local.functions_host.supervisor import APART, Deaths
 
 HALF_AN_HOUR = APART.total_seconds()
 

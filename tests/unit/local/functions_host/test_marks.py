@@ -3,12 +3,11 @@ from azure.eventhub._pyamqp._decode import decode_payload
 
 from core.remote.hub.sdk_patches import reader_over
 from local.event_hubs.codec import Raw, Symbol, encode
-from local.functions_host.event_source import Delivery, delivery_of
-from local.functions_host.marks import mark_of, marking
+from local.functions_host.sdk_messages import Delivery, annotated, delivery_of, mark_of
 from tests.fakes import trigger_events
 
 BODY = b"\x00\x53\x75\xa0\x01x"
-read = marking(reader_over(decode_payload))
+read = annotated(reader_over(decode_payload))
 
 
 def mark(payload: bytes) -> Delivery:

@@ -9,7 +9,8 @@ import pytest
 from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
-from local.functions_host.event_source import END, START, Delivery, HubAddress, ReaderStopped, StartAt
+from local.functions_host.event_source import END, START, HubAddress, ReaderStopped, StartAt
+from local.functions_host.sdk_messages import Delivery
 from local.functions_host.sdk_stream import FIRST_PAUSE, LOST_TOGETHER, WATCH_INTERVAL, Link, SdkStream, sdk_position
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, eventually
 
