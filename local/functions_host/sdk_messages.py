@@ -132,11 +132,11 @@ _TEXT_KEY = PARTITION_KEY + b"\xa1"
 
 def keep_annotations_encoded() -> None:
     """Let all receivers of this process read messages for the trigger. A second call changes nothing."""
-    if keep_values_encoded():
-        for module in map(import_module, RECEIVERS):
-            own: Any = module
-            if not hasattr(own.decode_payload, "annotated"):
-                own.decode_payload = annotated(own.decode_payload)
+    keep_values_encoded()
+    for module in map(import_module, RECEIVERS):
+        own: Any = module
+        if not hasattr(own.decode_payload, "annotated"):
+            own.decode_payload = annotated(own.decode_payload)
 
 
 def annotated(read: ReadMessage) -> ReadMessage:

@@ -170,9 +170,9 @@ def _called() -> tuple[Mapping[str, Sent], set[str]]:
     sent: dict[str, Sent] = {}
     ran: set[str] = set()
     verbs = {verb: one for one in stores() for _, verb in inspect.getmembers(one, inspect.isfunction)}
-    verbs.pop(Partitions.write)  # it runs the script of its caller
     for verb, one in verbs.items():  # one that several stores inherit is called once
-        for seed in SEEDS if not verb.__name__.startswith("_") else ():
+        is_own = not verb.__name__.startswith("_") and verb is not Partitions.write  # it runs its caller's script
+        for seed in SEEDS if is_own else ():
             for place, script in enumerate(_call(one, verb, seed, ran)):
                 sent[f"{one.__name__}.{verb.__name__} of seed {seed}, {place}"] = script
     return sent, ran

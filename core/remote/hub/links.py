@@ -1,49 +1,25 @@
-"""One receiving link to a partition, from a place on: it opens in milliseconds if the SDK has the private names for it.
+"""Links to the hub that open in milliseconds: one receives from a partition, one asks the hub about itself.
 
-The SDK's `receive` needs half a second to begin and one to end, because it serves partitions in turn on a thread of its
-own. It uses `EventHubConsumer`, which begins and ends at once. That name is private, so the public call is the
-fallback. Source: azure-eventhub 5.15, `_consumer.py`.
-
-The link replaces the client's `_management_request`. The public methods work as before. If the SDK does not have these
-private names, nothing is replaced and requests stay slow. Source: azure-eventhub 5.15, `_client_base.py`.
+Both use private names of azure-eventhub 5.15, which requirements.txt pins: the public `receive` needs half a second to
+begin and one to end, and each public request opens a link of its own.
 """
 
-import queue
 import threading
 import time
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from core.model.ports import BEFORE_FIRST, Place
 
 OPENING = 5.0  # seconds; the sync SDK would wait for ever on a hub that accepts a connection and sends nothing
-TURN = 0.2  # seconds that a call may wait for events
 
 
-class AmqpLink(Protocol):
-    """Receives events from one place on. Only one thread may use a link. Errors are the SDK's."""
+class ReceivingLink:
+    """Receives the events of a partition from a place on, at most `count` at once. Only one thread may use it.
 
-    def receive(self) -> list[Any]:
-        """Return the events that have arrived, possibly none. Wait for a fraction of a second at most."""
-
-    @property
-    def is_ready(self) -> bool:
-        """True once the hub has accepted the link. Until then it cannot have sent anything."""
-
-    def close(self) -> None: ...
-
-
-def open_link(client: Any, group: str, partition_id: str, place: Place, count: int) -> AmqpLink:
-    """Open a link of a sync EventHubConsumerClient that begins with the first event at the place.
-
-    `count` is the most events to receive at once.
+    Errors are the SDK's.
     """
-    if hasattr(client, "_create_consumer"):
-        return _DirectLink(client, group, partition_id, place, count)
-    return PublicLink(client, partition_id, place, count)
 
-
-class _DirectLink:
     def __init__(self, client: Any, group: str, partition_id: str, place: Place, count: int) -> None:
         self._arrived: list[Any] = []
         self._count = count
@@ -52,7 +28,7 @@ class _DirectLink:
             partition_id,
             place,
             self._arrived.extend,
-            event_position_inclusive=_is_inclusive(place),
+            event_position_inclusive=place != BEFORE_FIRST,
             prefetch=count,
         )
         self._consumer._keep_alive = 0  # otherwise its thread sleeps for a second before it ends
@@ -61,6 +37,7 @@ class _DirectLink:
         self._watchdog.start()
 
     def receive(self) -> list[Any]:
+        """Return the events that have arrived, possibly none. Wait for a fraction of a second at most."""
         if not self.is_ready:
             self._consumer._open_with_retry()  # one step; `receive` would not report its failure
             return []
@@ -72,15 +49,12 @@ class _DirectLink:
 
     @property
     def is_ready(self) -> bool:
+        """True once the hub has accepted the link. Until then it cannot have sent anything."""
         return bool(self._consumer.handler_ready)
 
     def close(self) -> None:
         self._watchdog.cancel()
         self._consumer.close()
-
-
-def _is_inclusive(place: Place) -> bool:
-    return place != BEFORE_FIRST
 
 
 def cut(handler: Any) -> None:
@@ -89,82 +63,19 @@ def cut(handler: Any) -> None:
         handler._connection._transport.sock.shutdown(2)
 
 
-class PublicLink:
-    """A link through the public call, which needs a thread and closes its client."""
-
-    def __init__(self, client: Any, partition_id: str, place: Place, count: int) -> None:
-        self._client = client
-        self._arrived: queue.Queue[list[Any] | Exception] = queue.Queue(2)
-        self._ended = threading.Event()
-        self._ready = False
-        options = {
-            "partition_id": partition_id,
-            "starting_position": place,
-            "starting_position_inclusive": _is_inclusive(place),
-            "prefetch": count,
-            "max_batch_size": count,
-            "max_wait_time": TURN,
-            "on_error": lambda _, error: self._put(error),
-        }
-        self._thread = threading.Thread(target=client.receive_batch, args=(self._take,), kwargs=options, daemon=True)
-        self._thread.start()
-
-    def receive(self) -> list[Any]:
-        try:
-            arrived = self._arrived.get(timeout=TURN)
-        except queue.Empty:
-            return []
-        self._ready = True
-        if isinstance(arrived, Exception):
-            raise arrived
-        return arrived
-
-    @property
-    def is_ready(self) -> bool:
-        return self._ready
-
-    def close(self) -> None:
-        self._ended.set()
-        self._client.close()
-        self._thread.join(OPENING)
-
-    def _take(self, _: Any, events: list[Any]) -> None:
-        self._put(events)
-
-    def _put(self, arrived: list[Any] | Exception) -> None:
-        while not self._ended.is_set():
-            with suppress(queue.Full):
-                self._arrived.put(arrived, timeout=TURN)
-                return
-
-
 ANSWER = 5.0  # seconds
 IDLE = 120.0  # seconds; load balancers cut an idle connection silently after four minutes
-_PRIVATE = ("_management_request", "_create_auth", "_amqp_transport", "_address", "_config")
 
 
-def keep_management_open(client: Any) -> "Management | None":
-    """Let a sync client send its requests over one open link. Return the link, or None if the SDK does not allow it."""
-    try:
+class ManagementLink:
+    """Sends the requests of a sync client, one at a time. Reopens a link that broke while it was idle, once."""
+
+    def __init__(self, client: Any) -> None:
         from azure.eventhub._pyamqp.error import AMQPException
-    except ImportError:
-        return None
-    if not all(hasattr(client, name) for name in _PRIVATE):
-        return None
-    management = Management(client, (AMQPException, OSError, ValueError))
-    client._management_request = management.ask
-    return management
 
-
-class Management:
-    """Sends one request at a time. Reopens a link that broke while it was idle, once.
-
-    `faults` are the errors of the SDK's private methods.
-    """
-
-    def __init__(self, client: Any, faults: tuple[type[Exception], ...]) -> None:
         self._client = client
-        self._faults = faults
+        client._management_request = self.ask
+        self._faults = (AMQPException, OSError, ValueError)  # of the SDK's private methods
         self._lock = threading.Lock()
         self._handler: Any = None
         self._auth: Any = None

@@ -16,7 +16,7 @@ from core.model.ports import BEFORE_FIRST, Extent, HubReader, OffsetRefused, Pla
 from core.remote.hub.client import LINK_TIMEOUT, link_fault, open_sync_client
 from core.remote.hub.events import to_event
 from core.remote.hub.host_values import why_undeliverable
-from core.remote.hub.links import AmqpLink, Management, keep_management_open, open_link
+from core.remote.hub.links import ManagementLink, ReceivingLink
 from core.settings import Settings
 
 KEEP = 2.0  # seconds to remember the ends: Event Hubs answers at most 50 such calls a second for a whole namespace
@@ -57,7 +57,7 @@ class SdkHubReader:
         self._monotonic = monotonic
         self._convert = convert
         self._lock = threading.Lock()
-        self._kept: tuple[Any, Management | None] | None = None
+        self._kept: tuple[Any, ManagementLink] | None = None
         self._ids: list[PartitionId] = []
         self._ids_read_at = 0.0
 
@@ -154,8 +154,7 @@ class SdkHubReader:
             kept, self._kept = self._kept, None
         if kept is not None:
             client, management = kept
-            if management is not None:
-                management.close()
+            management.close()
             client.close()
 
     def _note_ids(self, ids: Iterable[str]) -> None:
@@ -171,15 +170,15 @@ class SdkHubReader:
         with self._lock:
             if self._kept is None:
                 client = open_sync_client(self._settings, self._settings.reader_group, retry_backoff_factor=0)
-                self._kept = (client, keep_management_open(client))
+                self._kept = (client, ManagementLink(client))
             return self._kept[0]
 
     @contextmanager
-    def _link(self, partition: Partition, place: Place, count: int) -> Iterator[AmqpLink]:
+    def _link(self, partition: Partition, place: Place, count: int) -> Iterator[ReceivingLink]:
         id = self._id_of(partition)
         with (
             self._faults(GROUP),
-            closing(open_link(self._client(), self._settings.reader_group, id, place, count)) as link,
+            closing(ReceivingLink(self._client(), self._settings.reader_group, id, place, count)) as link,
         ):
             yield link
 
@@ -216,7 +215,7 @@ def _is_after(place: Place, extent: Extent) -> bool:
     return isinstance(place, int) and place > extent.last
 
 
-def _events(link: AmqpLink, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
+def _events(link: ReceivingLink, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
     """Yield the events that arrive, and None after QUIET seconds. Raises HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:

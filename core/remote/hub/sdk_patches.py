@@ -1,7 +1,8 @@
 """Two shortcuts through azure-eventhub 5.15: values stay encoded until they are ours, and parsing costs a third less.
 
 The SDK makes an empty event for each message, and throws it away. And for each frame that it reads, it starts a task,
-because `asyncio.wait_for` of Python 3.11 does. docs/adr/0057-shortcuts-through-the-sdk.md has the reasons.
+because `asyncio.wait_for` of Python 3.11 does. requirements.txt pins the version, and tests compare these events with
+the SDK's own. docs/adr/0057-shortcuts-through-the-sdk.md has the reasons.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
 decimals wrongly. A char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
@@ -25,48 +26,19 @@ TRANSPORT = "azure.eventhub._pyamqp.aio._transport_async"
 
 
 def take_shortcuts() -> None:
-    """Take both, each where the SDK is as expected. They hold for the process. A second call changes nothing."""
+    """Take both shortcuts for this process. A second call changes nothing."""
     make_events_at_once()
     read_without_tasks()
 
 
-def make_events_at_once() -> bool:
-    """Let EventData skip the empty event. Return False, and change nothing, when this SDK's events are different."""
-    try:
-        event_data = import_module("azure.eventhub").EventData
-        annotated = import_module("azure.eventhub.amqp").AmqpAnnotatedMessage
-        sample = import_module("azure.eventhub._pyamqp.message").Message(*[None] * 9)
-        original = event_data._from_message
-        if hasattr(original, "original"):
-            return True
-        direct = _direct(annotated)
-        if _attributes(direct(event_data, sample)) != _attributes(original(sample)):
-            return False
-    except (ImportError, AttributeError, TypeError, ValueError):
-        return False
-    direct.original = original
-    event_data._from_message = classmethod(direct)
-    return True
+def make_events_at_once() -> None:
+    """Let EventData skip the empty event that it would throw away."""
+    event_data = import_module("azure.eventhub").EventData
+    annotated = import_module("azure.eventhub.amqp").AmqpAnnotatedMessage
+    original = event_data._from_message
+    if hasattr(original, "original"):
+        return
 
-
-def read_without_tasks() -> bool:
-    """Let the SDK's transport wait as Python 3.12 does. Return False, and change nothing, where it does not wait so."""
-    try:
-        transport: Any = import_module(TRANSPORT)
-        used = transport.asyncio
-    except (ImportError, AttributeError):
-        return False
-    if TASK_PER_WAIT and used is asyncio:
-        transport.asyncio = SimpleNamespace(**{**vars(asyncio), "wait_for": _wait_for})
-    return True
-
-
-async def _wait_for(awaitable: Awaitable[Any], timeout: float | None) -> Any:
-    async with asyncio.timeout(timeout):
-        return await awaitable
-
-
-def _direct(annotated: Any) -> Any:
     def from_message(cls: Any, message: Any, raw_amqp_message: Any = None) -> Any:
         event = cls.__new__(cls)
         event._last_enqueued_event_properties = {}
@@ -76,13 +48,20 @@ def _direct(annotated: Any) -> Any:
         event._raw_amqp_message = raw_amqp_message or annotated(message=message)
         return event
 
-    return from_message
+    from_message.original = original  # type: ignore[attr-defined]
+    event_data._from_message = classmethod(from_message)
 
 
-def _attributes(event: Any) -> dict[str, Any]:
-    """Return the attributes of an event with their values, and those of its annotated message."""
-    found = dict(vars(event))
-    return {**found, "_raw_amqp_message": vars(found["_raw_amqp_message"])}
+def read_without_tasks() -> None:
+    """Let the SDK's transport wait as Python 3.12 does."""
+    transport: Any = import_module(TRANSPORT)
+    if TASK_PER_WAIT:
+        transport.asyncio = SimpleNamespace(**{**vars(asyncio), "wait_for": _wait_for})
+
+
+async def _wait_for(awaitable: Awaitable[Any], timeout: float | None) -> Any:
+    async with asyncio.timeout(timeout):
+        return await awaitable
 
 
 RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._receiver_async")
@@ -119,21 +98,12 @@ class Section(NamedTuple):
     end: int
 
 
-def keep_values_encoded() -> bool:
-    """Let the SDK's receivers read events with `read_message`. Return False, and change nothing, in an unknown SDK.
-
-    The change holds for the process. A second call changes nothing.
-    """
-    try:
-        modules: list[Any] = [import_module(name) for name in RECEIVERS]
-        originals = [module.decode_payload for module in modules]
-        import_module("azure.eventhub._pyamqp.message").Message(None, None, None, None, None, None, None, None, None)
-    except (ImportError, AttributeError, TypeError):
-        return False
-    for module, original in zip(modules, originals, strict=True):
+def keep_values_encoded() -> None:
+    """Let the SDK's receivers read events with `read_message`, for this process. A second call changes nothing."""
+    for module in map(import_module, RECEIVERS):
+        original: Any = vars(module)["decode_payload"]
         if not hasattr(original, "original"):
-            module.decode_payload = reader_over(original)
-    return True
+            vars(module)["decode_payload"] = reader_over(original)
 
 
 def reader_over(original: ReadMessage) -> ReadMessage:

@@ -9,13 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
+from azure.eventhub import EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from core.errors import HubRefused, HubUnreachable
 from core.model.events import Partition, PartitionId, SequenceNumber
 from core.model.ports import Place
-from core.remote.hub.links import PublicLink
 from core.remote.hub.reader import SdkHubReader, read_ends
 from core.settings import Settings, read_settings
 from local.event_hubs import Emulator
@@ -297,27 +296,6 @@ class TestTrouble:
             hub.close()
             wait_until(lambda: emulator.connection_count == 0)
         hub.close()
-
-
-def test_the_public_call_gives_the_same_where_the_private_one_is_missing(emulator: Emulator) -> None:
-    publish(emulator, range(10))
-    client = EventHubConsumerClient.from_connection_string(emulator.connection_string, READERS, eventhub_name=HUB)
-    seen: list[int] = []
-    with closing(PublicLink(client, "0", SequenceNumber(4), 3)) as link:
-        while len(seen) < 6:
-            seen += [event.sequence_number for event in link.receive()]
-        assert link.is_ready
-        assert link.receive() == []
-    assert seen == [4, 5, 6, 7, 8, 9]
-
-
-def test_the_public_call_raises_a_refusal(emulator: Emulator) -> None:
-    client = EventHubConsumerClient.from_connection_string(
-        emulator.connection_string, "nobody", eventhub_name=HUB, retry_total=0
-    )
-    with closing(PublicLink(client, "0", "-1", 3)) as link, pytest.raises(Exception, match="nobody"):
-        while True:
-            link.receive()
 
 
 def test_names_the_first_event_that_the_trigger_cannot_deliver(emulator: Emulator, hub: SdkHubReader) -> None:
