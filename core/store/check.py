@@ -4,8 +4,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from core.errors import HubledgerError, InvalidTransform
 from core.model.policies import EMBEDDED, read_store_connection
@@ -28,37 +27,21 @@ def main(arguments: list[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     name = given.transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
+    handler, log = logging.StreamHandler(sys.stderr), logging.getLogger("hubledger.store")
+    handler.setFormatter(logging.Formatter("check: %(message)s"))
+    log.addHandler(handler)
     try:
-        with _warnings():
-            checked = _checked(name, given.store or os.environ.get("STORE_CONNECTION"))
+        checked = _checked(name, given.store or os.environ.get("STORE_CONNECTION"))
     except InvalidTransform as error:
         print(f"check: {name} has faults", *error.faults, sep="\n", file=sys.stderr)  # noqa: T201
         return 1
     except (HubledgerError, OSError) as error:
         print(f"check: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    print(f"{name} has no fault: {checked}")  # noqa: T201
-    return 0
-
-
-class _Line(logging.Formatter):
-    """Formats a warning of the store as a line of the check, with the columns that it names."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        columns: list[str] = vars(record).get("columns", [])
-        return f"check: {record.getMessage()}" + (f": {'; '.join(columns)}" if columns else "")
-
-
-@contextmanager
-def _warnings() -> Iterator[None]:
-    """Print the warnings of the store on stderr."""
-    handler, log = logging.StreamHandler(sys.stderr), logging.getLogger("hubledger.store")
-    handler.setFormatter(_Line())
-    log.addHandler(handler)
-    try:
-        yield
     finally:
         log.removeHandler(handler)
+    print(f"{name} has no fault: {checked}")  # noqa: T201
+    return 0
 
 
 def _checked(name: str, store: str | None) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, declared, row_table, texts_of
 from core.store.columns import fields_of, texts_json, types_of
 from core.store.queries import SQL
 from core.transforms.loading import MIGRATIONS, Room
@@ -33,42 +33,19 @@ _FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[A-Za-z0-9_-]+)\.sql")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema. Its version is the number at the beginning of its file's name."""
-
-    version: int
-    name: str
-    text: str
-    app: str = OURS
-
-    @property
-    def title(self) -> str:
-        """The name that operators read."""
-        return title_of(self.app, self.version, self.name)
-
-    @property
-    def text_hash(self) -> str:
-        """The hash of the text, in which every line ends with LF on every system."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A row of `schema_migration`: a migration that a database has."""
+    """A step of the schema: of a file, whose name begins with its version, or of a row of `schema_migration`, without
+    its text. In the hash of the text, every line ends with LF on every system."""
 
     app: str
     version: int
     name: str
     text_hash: str
+    text: str = ""
 
     @property
     def title(self) -> str:
-        """The name that operators read."""
-        return title_of(self.app, self.version, self.name)
-
-
-def title_of(app: str, version: int, name: str) -> str:
-    """Return the name of a migration: "0001 hubledger", or "apps.orders 0001 orders"."""
-    return f"{version:04} {name}" if app == OURS else f"{app} {version:04} {name}"
+        """The name that operators read: "0001 hubledger", or "apps.orders 0001 orders"."""
+        return f"{self.version:04} {self.name}" if self.app == OURS else f"{self.app} {self.version:04} {self.name}"
 
 
 @cache
@@ -96,7 +73,7 @@ def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
 
 
 def missing_migrations(
-    place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]
+    place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Migration]
 ) -> tuple[Migration, ...]:
     """Return our migrations and those of the rooms that a database lacks, in order.
 
@@ -111,7 +88,7 @@ def missing_migrations(
     return missing
 
 
-def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]) -> None:
+def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Migration]) -> None:
     """Raise SchemaMismatch unless a database has our migrations and those of the rooms, and none that breaks them."""
     missing = missing_migrations(place, engine, rooms, recorded)
     lacking = [one for one in missing if one.app == OURS]
@@ -120,11 +97,6 @@ def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Seq
         raise SchemaMismatch(f"{place} is at schema {lacking[0].version - 1} of {newest}: {MIGRATE}")
     for one in missing:
         raise SchemaMismatch(f"{place} lacks migration {one.title}: {MIGRATE}")
-
-
-def made_before_hashes(place: str) -> SchemaMismatch:
-    """Return the fault of a database whose list of migrations lacks the hashes of their texts."""
-    return SchemaMismatch(f"{place} was made by an older state of this code, before any release: {ANEW}")
 
 
 def _names_in(folder: Path, engine: str) -> set[str]:
@@ -155,11 +127,12 @@ def _read_folder(folder: Path, app: str) -> tuple[Migration, ...]:
         if version != len(found) + 1:
             missing = f"migration {len(found) + 1:04} is missing"
             raise SchemaMismatch(f"{path}: {missing}; the numbers have no gap and begin with 0001")
-        found.append(Migration(version, named["name"], path.read_text(encoding="utf-8"), app))
+        text = path.read_text(encoding="utf-8")
+        found.append(Migration(app, version, named["name"], hashlib.sha256(text.encode()).hexdigest(), text))
     return tuple(found)
 
 
-def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], missing: tuple[Migration, ...]) -> None:
+def _demand_known(place: str, row: Migration, sequence: tuple[Migration, ...], missing: tuple[Migration, ...]) -> None:
     """Raise SchemaMismatch unless a row is one of its sequence, or a later one that changes nothing for this code."""
     newest = len(sequence)
     if row.version <= newest:
@@ -181,7 +154,7 @@ def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], mi
         )
 
 
-def _place_of(row: Recorded, sequence: tuple[Migration, ...]) -> str:
+def _place_of(row: Migration, sequence: tuple[Migration, ...]) -> str:
     if row.app == OURS:
         return "which is not one of Hubledger: yours belong to apps/NAME/migrations (docs/upgrading.md)"
     return f"but its file is named {row.version:04}_{sequence[row.version - 1].name}.sql: give the file its old name"
@@ -212,33 +185,22 @@ _Columns = Mapping[tuple[str, str], StoredColumn]
 Judge = Callable[[StoredColumn, type, bool], str | None]  # column, type of the values, is it part of a key: its fault
 
 
-def tables_json(row_classes: Iterable[type]) -> str:
-    """Return the names of the classes' tables in the form that both engines read."""
-    return texts_json(row_table(each).name for each in row_classes)
+def check_columns(read: Callable[[str], Iterable[Sequence[Any]]], needed: Iterable[type], judge: Judge) -> None:
+    """Log the columns of the declared row classes that change values in silence. `read` describes those of tables.
 
-
-def warn_of_misfits(found: Iterable[Sequence[Any]], row_classes: Iterable[type], judge: Judge) -> None:
-    """Log the misfits of the tables that exist, all in one line."""
-    columns = _by_name(found)
-    misfits = [fault for each in row_classes for fault in _misfits(each, columns, judge)]
-    if misfits:
-        facts = {"action": "check_columns", "columns": misfits}
-        log.warning("columns change values that are sent to them; change their types", extra=facts)
-
-
-def refuse_missing(found: Iterable[Sequence[Any]], row_classes: Iterable[type]) -> None:
-    """Raise SchemaMismatch with every table and column that the rows of these classes need and the database lacks."""
-    columns = _by_name(found)
-    if faults := [fault for each in row_classes for fault in _lacking(each, columns)]:
+    Raises SchemaMismatch with every table and column that the rows of the `needed` classes lack.
+    """
+    found = [StoredColumn(*row) for row in read(texts_json(row_table(each).name for each in declared()))]
+    columns = {(one.table.lower(), one.name.lower()): one for one in found}  # SQL compares names in any case
+    if faults := [fault for each in needed for fault in _lacking(each, columns)]:
         raise SchemaMismatch(
             f"the tables do not fit the transform: {'; '.join(faults)}; add a migration (`bin/hubledger"
             " migrate-diff --transform NAME` writes it, docs/transforms.md), and run `python -m core.store.migrate`"
         )
-
-
-def _by_name(found: Iterable[Sequence[Any]]) -> _Columns:
-    """Return columns by table and name, as SQL compares names: in any case."""
-    return {(one.table.lower(), one.name.lower()): one for one in (StoredColumn(*row) for row in found)}
+    if misfits := [fault for each in declared() for fault in _misfits(each, columns, judge)]:
+        facts = {"action": "check_columns", "columns": misfits}
+        named = "; ".join(misfits)
+        log.warning("columns change values that are sent to them; change their types: %s", named, extra=facts)
 
 
 def _lacking(row_class: type, columns: _Columns) -> Iterable[str]:

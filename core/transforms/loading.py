@@ -44,6 +44,7 @@ from core.transforms.contract import (
     fault_of_column,
     fault_of_table,
     faults_of_form,
+    importing,
     placed,
     row_classes_of,
 )
@@ -64,8 +65,6 @@ class Room:
         package = f"{self.name}.{AGGREGATES}"
         if find_spec(package) is None:
             return ()
-        from core.transforms.contract import importing  # needed to load, not to index the app
-
         with importing(package):
             found = pkgutil.iter_modules(import_module(package).__path__)
         return tuple(f"{package}.{module.name}" for module in found)
@@ -122,8 +121,6 @@ def load_aggregates(row_classes: Sequence[type] | None = None) -> tuple[Aggregat
 
 def import_aggregates(name: str) -> None:
     """Import a module that declares aggregates. Raises InvalidTransform with the line at which it fails."""
-    from core.transforms.contract import importing  # needed to load, not to index the app
-
     with importing(name):
         import_module(name)
 
@@ -152,13 +149,6 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
 
     Raises InvalidTransform with every fault of its form.
     """
-    from core.transforms.contract import (  # needed to load, not to index the app
-        faults_of_form,
-        importing,
-        placed,
-        row_classes_of,
-    )
-
     module = import_transform(module_name)
     if faults := list(faults_of_form(module)):
         raise InvalidTransform(*placed(faults), module=module_name)
@@ -171,8 +161,6 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
 
 def import_transform(module_name: str) -> ModuleType:
     """Import the module of a transform. Raises InvalidTransform with the line at which it fails."""
-    from core.transforms.contract import importing
-
     with importing(module_name, module_name):
         return import_module(module_of(module_name))
 

@@ -46,7 +46,7 @@ def test_a_migration_that_breaks_older_code_is_seen_and_no_other() -> None:
         "ALTER TABLE home ADD COLUMN armed INTEGER;  -- NOT NULL one day": False,
         "CREATE TABLE home (armed INTEGER NOT NULL); -- DROP TABLE": False,
     }
-    assert {text: breaks(Migration(1, "x", text)) for text in is_breaking} == is_breaking
+    assert {text: breaks(Migration("hubledger", 1, "x", "", text)) for text in is_breaking} == is_breaking
 
 
 def blocking(migration: Migration) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_migration_that_rebuilds_tables_in_a_different_order_is_seen_and_no_ot
         for name in ("batch_ledger", "event_hub_dead_letter")
     )
     is_crossed = {letters + ledger: False, ledger + letters: True, ledger: False}
-    assert {text: crosses(Migration(1, "x", text)) for text in is_crossed} == is_crossed
+    assert {text: crosses(Migration("hubledger", 1, "x", "", text)) for text in is_crossed} == is_crossed
 
 
 def held_too_long(migration: Migration) -> list[str]:
@@ -131,7 +131,7 @@ def test_a_migration_that_holds_a_table_while_it_builds_a_further_index_is_seen_
         letters + "CREATE TABLE hubledger.parcel (a int); CREATE INDEX b ON hubledger.parcel (a);": False,
         letters + "ALTER TABLE hubledger.batch_ledger ADD a int;": False,
     }
-    assert {text: bool(held_too_long(Migration(1, "x", text))) for text in is_held} == is_held
+    assert {text: bool(held_too_long(Migration("hubledger", 1, "x", "", text))) for text in is_held} == is_held
 
 
 def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:
@@ -157,4 +157,4 @@ def test_a_migration_that_locks_a_grown_table_for_long_is_seen_and_no_other() ->
         f"{column} EXEC(N'CREATE INDEX a ON hubledger.home (armed) WHERE floors IS NOT NULL;');": False,
         f"INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h; {column}": False,
     }
-    assert {text: bool(blocking(Migration(1, "x", text))) for text in is_blocking} == is_blocking
+    assert {text: bool(blocking(Migration("hubledger", 1, "x", "", text))) for text in is_blocking} == is_blocking

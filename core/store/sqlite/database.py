@@ -12,9 +12,10 @@ from typing import Any
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.store.columns import instant_text
+from core.store.migrations import check_columns
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
-from core.store.sqlite.schema import check_columns, open_checked
+from core.store.sqlite.schema import misfit, open_checked
 from core.store.sqlite.statements import EXACT_FLOAT, ROWS_HASH, many_values, rows_hash, rows_text
 from core.transforms.loading import rooms_of
 
@@ -154,7 +155,8 @@ class SqliteDatabase:
             connection.execute(pragma)
         if not self._connections:  # once in a process, as a rule
             try:
-                check_columns(connection, self._needed)
+                read = self._queries["read_row_columns"].text
+                check_columns(lambda tables: connection.execute(read, {"tables": tables}), self._needed, misfit)
             except BaseException:
                 connection.close()
                 raise

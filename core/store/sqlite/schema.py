@@ -12,19 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from core.errors import SchemaMismatch, StoreUnavailable
-from core.model.rows import declared
 from core.store.columns import instant_text
-from core.store.migrations import (
-    Migration,
-    Recorded,
-    StoredColumn,
-    demand_current,
-    made_before_hashes,
-    missing_migrations,
-    refuse_missing,
-    tables_json,
-    warn_of_misfits,
-)
+from core.store.migrations import Migration, StoredColumn, demand_current, missing_migrations
 from core.store.queries import load_queries
 from core.transforms.loading import Room
 
@@ -60,22 +49,11 @@ def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) ->
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
     try:
-        demand_current(str(path), "sqlite", rooms, _recorded(path, connection))
+        demand_current(str(path), "sqlite", rooms, _recorded(connection))
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def check_columns(connection: sqlite3.Connection, needed: Iterable[type] = ()) -> None:
-    """Log the columns of the declared row classes that change values in silence.
-
-    Raises SchemaMismatch when the rows of the `needed` classes have no table, or one that lacks columns.
-    """
-    tables = {"tables": tables_json(declared())}
-    found = connection.execute(load_queries("sqlite")["read_row_columns"].text, tables).fetchall()
-    refuse_missing(found, needed)
-    warn_of_misfits(found, declared(), misfit)
 
 
 def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -119,7 +97,7 @@ def migrate_sqlite(
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(load_queries("sqlite")["create_schema_migration"].text)
-        missing = missing_migrations(str(path), "sqlite", rooms, _recorded(path, connection))
+        missing = missing_migrations(str(path), "sqlite", rooms, _recorded(connection))
         lines = [_apply(connection, one) for one in missing]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
@@ -162,16 +140,14 @@ def _refuse_transaction(action: int, *_: object) -> int:
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
-def _recorded(path: Path, connection: sqlite3.Connection) -> list[Recorded]:
+def _recorded(connection: sqlite3.Connection) -> list[Migration]:
     try:
         found = connection.execute(load_queries("sqlite")["read_migrations"].text).fetchall()
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # of a text that names what is not there
+        if "no such table" not in str(error):
             raise
-        if "no such column" in str(error):
-            raise made_before_hashes(str(path)) from error
         return []
-    return [Recorded(*row) for row in found]
+    return [Migration(*row) for row in found]
 
 
 def _statements(script: str) -> Iterator[str]:

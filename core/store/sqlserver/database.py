@@ -14,11 +14,12 @@ from core.errors import (
     StoreUnavailable,
     StoreUnreachable,
 )
+from core.store.migrations import check_columns
 from core.store.script import Named, OfRows, Outcome, Script, Step
 from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
 from core.store.sqlserver.connections import FIRST_RECONNECT, Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
-from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema, open_session
+from core.store.sqlserver.schema import SCHEMA, ask_in, check_version, in_schema, misfit, open_session
 from core.transforms.loading import rooms_of
 
 log = logging.getLogger("hubledger.store")
@@ -97,7 +98,8 @@ class SqlServerDatabase:
         if not self._looked_at_columns:
             if not has_row_versions:
                 log.warning(WAITING_READERS, extra={"action": "check_database"})
-            check_columns(session, self._schema, self._needed)
+            read = partial(ask_in, session, self._schema, "read_row_columns")
+            check_columns(lambda tables: read(tables=tables), self._needed, misfit)
             self._looked_at_columns = True
 
     def _execute(self, batch: Batch, error_of: Callable[[Trouble], Exception], subject: str) -> Results:

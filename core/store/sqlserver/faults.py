@@ -35,7 +35,7 @@ _LOST_STATES = ("08", "HYT00", "HYT01")
 _NO_DRIVER_STATES = ("IM",)  # of the driver manager: no such data source, no such driver, a driver that does not load
 _NO_DRIVER_TEXT = "Can't open lib"  # unixODBC reports it with state 01000
 _REFUSED_LOGIN_STATE = "28000"
-_MISSING_OBJECT, _MISSING_COLUMN = "42S02", "42S22"
+_MISSING_OBJECT = "42S02"
 _WITH_CALL = re.compile(r"\((\d+)\) \(SQL\w+\)(?=; \[|$)")
 _AT_END = re.compile(r"\((\d+)\)(?=; \[|$)")
 _TAKEN = re.compile(r"duplicate key value is \((.*)\)\.", re.S)
@@ -105,11 +105,6 @@ def read_trouble(error: BaseException) -> Trouble:
 def misses_object(error: BaseException) -> bool:
     """Return True when the requested table does not exist, and False when access to it is denied."""
     return _parts(error)[0] == _MISSING_OBJECT
-
-
-def misses_column(error: BaseException) -> bool:
-    """Return True when a requested column does not exist."""
-    return _parts(error)[0] == _MISSING_COLUMN
 
 
 def _numbers(message: str) -> list[int]:

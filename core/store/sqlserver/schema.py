@@ -9,22 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 from core.errors import StoreMisconfigured, StoreUnavailable
-from core.model.rows import declared
-from core.store.migrations import (
-    Migration,
-    Recorded,
-    StoredColumn,
-    demand_current,
-    made_before_hashes,
-    missing_migrations,
-    refuse_missing,
-    tables_json,
-    warn_of_misfits,
-)
+from core.store.migrations import Migration, StoredColumn, demand_current, missing_migrations
 from core.store.queries import SQL
 from core.store.sqlserver.batch import ask_batch
 from core.store.sqlserver.connections import Access, Deadlines, Session, connect
-from core.store.sqlserver.faults import misses_column, misses_object, read_trouble
+from core.store.sqlserver.faults import misses_object, read_trouble
 from core.store.sqlserver.statements import PLACES, server_instant_text
 from core.transforms.loading import Room
 
@@ -76,8 +65,7 @@ _NAME = re.compile(rf"\b{SCHEMA}\b(?=\.|'\))")  # as a prefix, or at the end of 
 
 
 def check_version(session: Session, schema: str, rooms: Iterable[Room] = ()) -> None:
-    """Raise SchemaMismatch unless the database has all migrations of this code and of the rooms, and none that breaks
-    them."""
+    """Raise SchemaMismatch when this code or a room cannot run on the schema of the database."""
     demand_current(PLACE, "sqlserver", rooms, _recorded(session, schema))
 
 
@@ -95,16 +83,6 @@ def open_session(session: Session) -> bool:
             f" run ALTER DATABASE [{name}] SET COMPATIBILITY_LEVEL = {NEWEST_LEVEL}"
         )
     return bool(has_row_versions)
-
-
-def check_columns(session: Session, schema: str, needed: Iterable[type] = ()) -> None:
-    """Log the columns of the declared row classes that change values in silence.
-
-    Raises SchemaMismatch when the rows of the `needed` classes have no table, or one that lacks columns.
-    """
-    found = _ask(session, schema, "read_row_columns", tables=tables_json(declared()))
-    refuse_missing(found, needed)
-    warn_of_misfits(found, declared(), misfit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +150,7 @@ def _apply_missing(
     session: Session, schema: str, rooms: Iterable[Room], tell: Callable[[str], None]
 ) -> list[Migration]:
     session.run(in_schema(_script("create_schema"), schema))
-    _ask(session, schema, "create_schema_migration")
+    ask_in(session, schema, "create_schema_migration")
     missing = missing_migrations(PLACE, "sqlserver", rooms, _recorded(session, schema))
     is_online = bool(missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE
     for migration in missing:
@@ -198,23 +176,22 @@ def _apply(session: Session, schema: str, migration: Migration, is_online: bool)
     session.run(in_schema(f"SET NOCOUNT ON;\n{text}", schema))
     now = server_instant_text(datetime.now(UTC))
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
-    _ask(session, schema, "record_migration", **values, applied_at=now, text_hash=migration.text_hash)
+    ask_in(session, schema, "record_migration", **values, applied_at=now, text_hash=migration.text_hash)
     session.run(_script("commit_migration"))
 
 
-def _recorded(session: Session, schema: str) -> list[Recorded]:
+def _recorded(session: Session, schema: str) -> list[Migration]:
     try:
-        found = _ask(session, schema, "read_migrations")
+        found = ask_in(session, schema, "read_migrations")
     except session.fault as error:
         if misses_object(error):
             return []
-        if misses_column(error):
-            raise made_before_hashes(PLACE) from error
         raise
-    return [Recorded(*row) for row in found]
+    return [Migration(*row) for row in found]
 
 
-def _ask(session: Session, schema: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+def ask_in(session: Session, schema: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a named statement in a schema."""
     text, given = ask_batch(statement, values)
     results = session.run(in_schema(text, schema), given)
     return results[-1] if results else []

@@ -159,14 +159,6 @@ def test_the_ends_of_the_lines_of_a_migration_do_not_count(tmp_path: Path, path:
     opens(path, windows)
 
 
-def test_a_database_whose_list_of_migrations_has_no_hashes_is_refused(path: Path) -> None:
-    migrate_sqlite(path)
-    sql(path, "ALTER TABLE schema_migration DROP COLUMN text_hash")
-    for attempt in (opens, migrate_sqlite):
-        with pytest.raises(SchemaMismatch, match=r"older state of this code, before any release: make the database an"):
-            attempt(path)
-
-
 def test_a_room_without_migrations_needs_none(tmp_path: Path, path: Path) -> None:
     assert migrate_sqlite(path, [Room("apps.bare", tmp_path)]) == OURS
     opens(path, Room("apps.bare", tmp_path))

@@ -56,16 +56,6 @@ def test_a_migration_whose_text_was_changed_is_refused_before_anything_changes(t
     assert steps(driver) == []
 
 
-def test_a_database_whose_list_of_migrations_has_no_hashes_is_refused() -> None:
-    driver = FakeDriver(Server(refused=("m.text_hash", fault("42S22", 207))))
-    for attempt in (migrate, check):
-        with pytest.raises(
-            SchemaMismatch, match=r"^the database was made by an older state of this code, .* anew \(docs"
-        ):
-            attempt(driver)
-    assert steps(driver) == []
-
-
 def test_the_migrations_of_a_room_follow_ours_each_in_a_transaction(tmp_path: Path) -> None:
     driver = FakeDriver()
     assert migrate(driver, own_room(tmp_path, TEXTS)) == [
