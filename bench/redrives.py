@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from bench.api import LIMIT_MS, app_on
@@ -62,14 +62,14 @@ def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -
 
 
 def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
-    from core.letters.redrive import CountDiffers, redrive_of, redrive_task
+    from core.letters.redrive import CountDiffers, RedriveKind, redrive_of, redrive_task
     from core.model.letters import MOVES
     from core.tasks.run import open_task, work_on
     from core.tasks.task import TaskOrder
     from handlers.app import app
-    from handlers.operations.redrives import kind
+    from handlers.operations.tasks import kind_named
 
-    means = kind(app())
+    means = cast(RedriveKind, kind_named(app(), "redrive"))
     count = means.chosen.count_matching(wanted, MOVES[move].sources)
     stream_id = app().stream.find()
     assert stream_id is not None

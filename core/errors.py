@@ -9,7 +9,7 @@
     ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
-    ├── ReplayRefused              the requested range cannot be replayed
+    ├── RequestRefused             a part of a request cannot be fulfilled
     ├── TaskOverlap                an open task keeps the new one out
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     ├── OffsetRefused              the hub does not accept an offset             (in core/model/ports.py)
@@ -105,12 +105,13 @@ class TooManyRows(HubledgerError):
         super().__init__(text.format(limit))
 
 
-class ReplayRefused(HubledgerError):
-    """The requested range cannot be replayed; `field` is the part of the request that is wrong."""
+class RequestRefused(HubledgerError):
+    """A request cannot be fulfilled. `field` is the part that is wrong, or empty. `problem` names the type of problem,
+    and `more` has members of its own."""
 
-    def __init__(self, field: str, why: str) -> None:
+    def __init__(self, field: str, why: str, problem: str = "invalid-request", **more: int) -> None:
         super().__init__(f"{field}: {why}")
-        self.field, self.why = field, why
+        self.field, self.why, self.problem, self.more = field, why, problem, more
 
 
 _HOLDS = {"replay": "working on part of this range", "redrive": "open for the same letters"}

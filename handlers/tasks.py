@@ -19,7 +19,7 @@ import azure.functions as func
 from core.errors import HubledgerError, InfrastructureFault
 
 if TYPE_CHECKING:
-    from core.tasks.run import Kind
+    from core.tasks.run import TaskKind
     from handlers.app import App
 
 
@@ -230,45 +230,36 @@ def _pause(task_id: UUID) -> bool:
 
 
 def _standing() -> list[UUID]:
-    """Return the tasks that may run."""
-    from core.tasks.run import end_overdue
+    """Open the purge of the day, unless one was requested in the last 24 hours or is open. Return what may run."""
+    from core.errors import TaskOverlap
+    from core.purge.task import PurgeShape
+    from core.store.database import StreamClosed
+    from core.tasks.run import end_overdue, open_task
     from core.tasks.store import Tasks
+    from core.tasks.task import TaskOrder
     from handlers.app import app
-    from handlers.kinds import kind_named
+    from handlers.operations.tasks import kind_named
 
     own = app()
-    _open_daily(own)
-    stream_id, store, standing = own.stream.find(), Tasks(own.brief), []
-    for task_id, name, _ in store.read_open(stream_id) if stream_id is not None else ():
+    stream_id, now, store, standing = own.stream.find(), own.clock.now(), Tasks(own.brief), list[UUID]()
+    if stream_id is None:
+        return []
+    last = store.find_last(stream_id, "purge") if own.settings.purging.daily else now
+    if last is None or now - last >= DAY:
+        asked = PurgeShape(reason="PURGE_DAILY", dry_run=False)
+        order = TaskOrder(own.clock.new_id(), stream_id, "timer", asked.reason, now)
+        with suppress(TaskOverlap, StreamClosed):
+            open_task(kind_named(own, "purge").request(order, asked), store)
+    for task_id, name, _ in store.read_open(stream_id):
         task = store.find(task_id)
         if task is not None and not end_overdue(task, kind_named(own, name)) and task.status != "paused":
             standing.append(task_id)
     return standing
 
 
-def _open_daily(own: "App") -> None:
-    """Open the purge of the day, unless one was requested in the last 24 hours or is open."""
-    from core.errors import TaskOverlap
-    from core.store.database import StreamClosed
-    from core.tasks.run import open_task
+def _kind_of(own: "App", task_id: UUID) -> "TaskKind | None":
     from core.tasks.store import Tasks
-    from core.tasks.task import TaskOrder
-    from handlers.operations.purges import purge_task
-
-    stream_id, now = own.stream.find(), own.clock.now()
-    if not own.settings.purging.daily or stream_id is None:
-        return
-    store = Tasks(own.brief)
-    last = store.find_last(stream_id, "purge")
-    if last is None or now - last >= DAY:
-        with suppress(TaskOverlap, StreamClosed):
-            order = TaskOrder(own.clock.new_id(), stream_id, "timer", "PURGE_DAILY", now)
-            open_task(purge_task(own, order, {}), store)
-
-
-def _kind_of(own: "App", task_id: UUID) -> "Kind | None":
-    from core.tasks.store import Tasks
-    from handlers.kinds import kind_named
+    from handlers.operations.tasks import kind_named
 
     task = Tasks(own.core.patient).find(task_id)  # it waits for a database that does not answer
     return None if task is None else kind_named(own, task.kind)

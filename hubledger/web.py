@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hubledger import loader
 
 if TYPE_CHECKING:
-    from core.api.operation import Answer, Call, key_of, operation, page_of, query_of, utc
+    from core.api.operation import Answer, Call, key_of, operation, page_of, query_of
     from core.api.pages import page
     from core.api.problems import CONFLICT, NOT_FOUND, Problem, invalid, not_found
     from core.api.room_operations import RoomMeans, RoomStore, Signer, Windows
     from core.api.route import LINKING, OPEN, READING, REVEALING, Link, OperatorPage, Route, linked
-    from core.model.shapes import Answered, Cursor, Instant, Nothing, Shape
+    from core.model.shapes import Answered, Cursor, Instant, Nothing, Shape, utc
 
 __all__ = (
     "CONFLICT",

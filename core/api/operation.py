@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
@@ -17,7 +17,6 @@ import msgspec
 from core.api.problems import ProblemType, invalid
 from core.api.room_operations import RoomMeans
 from core.api.route import Route
-from core.model.events import SequenceNumber
 from core.model.shapes import (
     Answered,
     Shape,
@@ -79,7 +78,6 @@ def _mark(query: object) -> str:
     return sha256(msgspec.json.encode(query)).hexdigest()[:_MARK]
 
 
-LARGEST_NUMBER = 2**63 - 1
 JSON = "application/json"
 
 Path = TypeVar("Path", bound=Shape)
@@ -149,21 +147,3 @@ def operation(
         return Operation(run.__name__, summary, tag, run, path, query, body, given, problems)
 
     return declare
-
-
-def number_of(text: str, field_name: str) -> SequenceNumber:
-    """Read a sequence number of a request. More than 63 bits are a problem."""
-    number = int(text)
-    if number > LARGEST_NUMBER:
-        raise invalid(field_name, f"the largest sequence number is {LARGEST_NUMBER}")
-    return SequenceNumber(number)
-
-
-def utc(moment: datetime | None, field_name: str) -> datetime | None:
-    """Convert an instant of a request to UTC."""
-    if moment is None:
-        return None
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise invalid(field_name, "this instant does not exist in UTC") from None

@@ -6,7 +6,14 @@ from typing import Any
 
 import msgspec
 
-from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable, StreamIncarnationChanged
+from core.errors import (
+    HubledgerError,
+    HubUnreachable,
+    RequestRefused,
+    StoreMisconfigured,
+    StoreUnavailable,
+    StreamIncarnationChanged,
+)
 
 PREFIX = "urn:hubledger:problem:"
 PASSING = (StoreUnavailable, HubUnreachable)  # these may pass by themselves
@@ -90,6 +97,15 @@ def invalid(field_name: str, detail: str) -> Problem:
 def not_found(field_name: str, detail: str) -> Problem:
     """Make the problem of a field that names a missing thing."""
     return Problem(NOT_FOUND, detail, (FieldFault(field_name, detail),))
+
+
+def of_refusal(refused: RequestRefused) -> Problem:
+    """Make the problem of a request that a use case refuses."""
+    if refused.problem == INVALID.name:
+        return invalid(refused.field, refused.why)
+    (kind,) = [one for one in TYPES if one.name == refused.problem]
+    errors = (FieldFault(refused.field, refused.why),) if refused.field else ()
+    return Problem(kind, refused.why, errors, refused.more)
 
 
 def of_fault(fault: HubledgerError) -> Problem:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from core.audit.faults import (
@@ -19,6 +20,7 @@ from core.audit.store import AuditStore, compare_tables, find_faults
 from core.ledger.store import READS
 from core.ledger.totals import PartitionLedger
 from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.ports import Clock
 
 PIECE = 50_000  # commits that one statement reads
 
@@ -148,6 +150,12 @@ def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading 
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
     audited = tuple(_audited(store, id, traces[id], reading) for id in chosen)
     return Audit(audited, tuple(stream_faults(store)))
+
+
+def verify_partition(store: AuditStore, clock: Clock, id: PartitionId, until: datetime) -> tuple[int, int]:
+    """Audit a partition until a time, and return the number of faults and the last commit that was read."""
+    done = audit(store, id, Reading(lambda: clock.now() >= until))
+    return len(done.faults), done.partitions[0].until if done.partitions else 0
 
 
 def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:

@@ -35,12 +35,12 @@ class AuditStore:
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
         self.ledger = Ledger(stream)
-        self._stream = stream
+        self.stream = stream
         self._row_classes = row_classes
 
     def count_incarnations(self) -> tuple[int, int, int]:
         """Count the incarnations of the stream, and return the first and the last one."""
-        ((found, first, last),) = self._stream.database.ask("find_incarnations", **names_of(self._stream.stream))
+        ((found, first, last),) = self.stream.database.ask("find_incarnations", **names_of(self.stream.stream))
         return found, first or 0, last or 0
 
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
@@ -54,60 +54,60 @@ class AuditStore:
 
     def _next_partitions(self, after: str) -> dict[str, str]:
         """Return the next partition in each table that has one."""
-        found = self._stream.ask("find_next_partitions", partition_id=after)
+        found = self.stream.ask("find_next_partitions", partition_id=after)
         following = dict(zip(BOOKS, found[0], strict=True)) if found else {}
         for row_class in self._row_classes if found else ():
             if not row_table(row_class).key:
-                ((next_id,),) = self._stream.ask(of_rows("next_partition", row_class), partition_id=after)
+                ((next_id,),) = self.stream.ask(of_rows("next_partition", row_class), partition_id=after)
                 following[row_table(row_class).name] = next_id
         return {table: id for table, id in following.items() if id is not None}
 
     def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
         """Return where a partition ends."""
-        found = self._stream.ask("read_ledger_ends", partition_id=partition_id)
-        return LedgerEnds(self._stream.stream.partition(partition_id), *(found[0] if found else _NO_ENDS))
+        found = self.stream.ask("read_ledger_ends", partition_id=partition_id)
+        return LedgerEnds(self.stream.stream.partition(partition_id), *(found[0] if found else _NO_ENDS))
 
     def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
         """Return the last commit up to `last` that has a row, else the next commit that has a row, or None."""
-        found = self._stream.ask("find_piece_end", partition_id=partition_id, **Commits(after, last).ends)
+        found = self.stream.ask("find_piece_end", partition_id=partition_id, **Commits(after, last).ends)
         return found[0][0] if found else None
 
     def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
         """Return the sum of the ranges of some commits."""
         place = {"partition_id": partition_id, **commits.ends}
-        found = self._stream.ask("sum_ranges", **place, previous_last=commits.previous_last)
+        found = self.stream.ask("sum_ranges", **place, previous_last=commits.previous_last)
         if not found:
             return RangeSum(commits.last)
         return RangeSum(commits.last, *found[0])
 
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
         """Return the totals of a partition, or None without a checkpoint."""
-        found = self._stream.ask("read_totals", partition_id=partition_id)
+        found = self.stream.ask("read_totals", partition_id=partition_id)
         return decoder(CheckpointTotals)(found[0]) if found else None
 
     def read_purged(self, partition_id: PartitionId) -> Purged:
         """Return how far a partition is purged."""
-        return read_purged(self._stream, partition_id)
+        return read_purged(self.stream, partition_id)
 
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
         """Return the sum of the absent gaps that begin up to a number."""
-        found = self._stream.ask("sum_absent_gaps", partition_id=partition_id, last_sequence_number=last)
+        found = self.stream.ask("sum_absent_gaps", partition_id=partition_id, last_sequence_number=last)
         return int(found[0][0]) if found else 0
 
     def find_faults(self, statement: str, partition_id: PartitionId, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that finds faults of a partition: the first ones, at most FAULT_LIMIT."""
-        return self._stream.ask(statement, partition_id=partition_id, **{"most": FAULT_LIMIT, **values})
+        return self.stream.ask(statement, partition_id=partition_id, **{"most": FAULT_LIMIT, **values})
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
         """Count the letters that replays have made of events, as recorded, as they exist, and by the checkpoint."""
-        found = self._stream.ask("count_replay_letters", partition_id=partition_id)
+        found = self.stream.ask("count_replay_letters", partition_id=partition_id)
         made, exist, counted = found[0] if found else (0, 0, None)
         return made, exist, counted
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
         """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
         place = {"partition_id": partition_id, **span_values(span), "most": most}
-        found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
+        found = self.stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
         return tuple(CommitRows(*row) for row in found)
 
     def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
@@ -117,7 +117,7 @@ class AuditStore:
         return tuple(
             LetteredRow(number, status, row_table(row_class).name)
             for row_class in appended
-            for number, status in self._stream.ask(of_rows("find_lettered", row_class), **place)
+            for number, status in self.stream.ask(of_rows("find_lettered", row_class), **place)
         )
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
@@ -125,7 +125,7 @@ class AuditStore:
         counted = []
         for row_class in self._row_classes:
             table = row_table(row_class)
-            found = self._stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
+            found = self.stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
             counted += [RowCount(table.name, *counts) for counts in found]
         return tuple(counted)
 

@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime, timedelta
 
+from core.aggregation.lake_tables import FILES_KEPT
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import row_table
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
@@ -135,3 +136,18 @@ def without_subjects(text: str, subjects: Sequence[str]) -> str:
         for written in dict.fromkeys((subject, json.dumps(subject)[1:-1])):
             text = re.sub(rf"(?<![\w-]){re.escape(written)}(?![\w-])", ERASED_WORD, text)
     return text
+
+
+def left_elsewhere(now: datetime, retention: timedelta | None, *, has_lake: bool) -> tuple[str, ...]:
+    """Say what an erasure cannot reach, and until when it stays."""
+    until = "until its retention ends" if retention is None else f"until {(now + retention):%Y-%m-%d}"
+    left = [
+        f"the event hub keeps its events {until}; they are not taken again",
+        "files of Event Hubs Capture stay until you delete them; a replay out of them takes nothing of the subjects",
+        "backups of the database keep the rows until their retention ends",
+    ]
+    if has_lake:
+        left.append(
+            f"replaced files of the lake stay for readers until {(now + FILES_KEPT):%Y-%m-%d}, then VACUUM goes"
+        )
+    return tuple(left)

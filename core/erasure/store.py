@@ -120,6 +120,10 @@ class Erasures:
         self.row_classes = tuple(in_table_order(row_classes))
         self._aggregates = aggregates
 
+    def read_partitions(self) -> tuple[PartitionId, ...]:
+        """Return the partitions that have a checkpoint."""
+        return tuple(PartitionId(id) for id, _ in self.stream.ask("read_last_batches"))
+
     def find_last(self, partition_id: PartitionId) -> SequenceNumber:
         """Return the checkpoint of a partition, or -1 without one."""
         found = self.stream.ask("read_checkpoint", partition_id=partition_id)

@@ -1,20 +1,36 @@
 """An erasure as a task: it forgets subjects in each partition, then in the lake. One is open at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+import msgspec
+
 from core.aggregation.lake_upkeep import ErasedRows
-from core.erasure.erasure import LAKE, ErasureAsked, FoundPiece, asked_of, erased_by, erasing_of, without_subjects
+from core.erasure.erasure import (
+    COUNTS,
+    LAKE,
+    MOST_SUBJECTS,
+    ErasureAsked,
+    FoundPiece,
+    asked_of,
+    erased_by,
+    erasing_of,
+    erasure_request,
+    without_subjects,
+)
 from core.erasure.store import Erase, Erasures
+from core.errors import RequestRefused
 from core.model.events import PartitionId, Stream, span
 from core.model.policies import SubjectKey
 from core.model.ports import Clock
-from core.tasks.run import ONE_PIECE, Done, Kind, move_task
-from core.tasks.store import Ending, Tasks
-from core.tasks.task import Advance, Task, TaskPart, report_text
+from core.model.rows import row_table
+from core.model.shapes import Answered, Reason
+from core.tasks.run import ONE_PIECE, Done, Sleep, TaskKind, move_task
+from core.tasks.store import Tasks
+from core.tasks.task import Advance, Task, TaskAnswer, TaskOrder, TaskPart, TaskRequest, TaskShape, report_text
 
 NUMBERS = 10_000  # of one piece
 PAUSE = timedelta(seconds=1)  # between two looks at a partition whose last events are not committed yet
@@ -22,25 +38,111 @@ PAUSE = timedelta(seconds=1)  # between two looks at a partition whose last even
 # Erases in the lake, and orders the repair of aggregates. Returns notes for the report, or None while a run is open or
 # missing that has to end first.
 EraseLake = Callable[[ErasedRows], tuple[str, ...] | None]
+LastInHub = Callable[[], Mapping[PartitionId, int]]
+
+Subject = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
+]
+Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_SUBJECTS)]
+
+
+class ErasureShape(TaskShape, tag="erasure"):
+    """A request to forget subjects, without the blanks around them. Only a request with `dry_run` = false erases
+    anything; it fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
+
+    subjects: Subjects
+    reason: Reason
+    dry_run: bool = True
+    most_rows: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
+
+
+class ErasedPartitionAnswer(Answered):
+    """A partition: the next number that is looked at, and the last one up to which the subjects stay forgotten."""
+
+    partition_id: str
+    next: str
+    last: str
+
+
+class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
+    """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, staged events, rows
+    that replays had taken away, and events in the results of dry runs. `notes` say what is left, and until when."""
+
+    subjects: int
+    most_rows: int | None
+    rows: int
+    letters: int
+    staged: int
+    retracted: int
+    diffs: int
+    tables: dict[str, int]
+    partitions: list[ErasedPartitionAnswer]
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class ErasureKind(Kind):
-    """The erasures of one stream, and their means. One piece reads at most `numbers` sequence numbers."""
+class ErasureKind(TaskKind):
+    """The erasures of one stream. One piece reads at most `numbers` sequence numbers."""
 
     stream: Stream
     store: Erasures
     key: SubjectKey
     erase_lake: EraseLake
     clock: Clock
-    sleep: Callable[[float], None]
+    sleep: Sleep
     numbers: int = NUMBERS
+    read_ends: LastInHub = dict  # the last number of each partition in the hub
 
     name = "erasure"
+    asked = ErasureShape
+    answer = ErasureAnswer
 
     @property
     def tasks(self) -> Tasks:
         return Tasks(self.store.stream.database)
+
+    def request(self, order: TaskOrder, asked: ErasureShape) -> TaskRequest:
+        """Return the task of an erasure: up to each checkpoint, and for real up to the end of the hub."""
+        subjects = tuple(dict.fromkeys(subject for one in asked.subjects if (subject := one.strip())))
+        self._refuse(subjects, asked.reason)
+        lasts: dict[PartitionId, int] = {id: self.store.find_last(id) for id in self.store.read_partitions()}
+        for id, last in {} if asked.dry_run else self.read_ends().items():
+            lasts[id] = max(last, lasts.get(id, -1))
+        spans = {id: span(0, last) for id, last in sorted(lasts.items()) if last >= 0}
+        if not spans:
+            raise RequestRefused("erasures", "there is no event yet, so nothing can be erased", "not-found")
+        return erasure_request(order, subjects, spans, is_dry_run=asked.dry_run, most_rows=asked.most_rows)
+
+    def _refuse(self, subjects: tuple[str, ...], reason: str) -> None:
+        if not self.key.secret:
+            why = "set ERASURE_KEY first: its key hashes the subjects that stay forgotten (docs/erasure.md)"
+            raise RequestRefused("", why, "conflict")
+        tables = list(map(row_table, self.store.row_classes))
+        if not any(one.subject for one in tables):
+            named = next((one.name for one in tables if not one.key), tables[0].name if tables else "TABLE")
+            why = "no table of the room declares its subject, so rows of a subject cannot be found: name the column, as"
+            raise RequestRefused("", f'{why} in @appended_to("{named}", subject="COLUMN")', "conflict")
+        if not subjects:
+            raise RequestRefused("subjects", "these texts have nothing to read in them")
+        if without_subjects(reason, subjects) != reason:
+            raise RequestRefused("reason", "the reason is stored, so it must not name a subject")
+
+    def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
+        """Return what was erased so far, or what a dry run found."""
+        asked, total = asked_of(task), erased_by(task)
+        return {
+            "subjects": asked.count,
+            "most_rows": asked.most_rows,
+            "rows": total.row_count,
+            **{name: getattr(total, name) for name in COUNTS},
+            "tables": dict(total.rows),
+            "partitions": [
+                ErasedPartitionAnswer(partition_id=one.name, next=str(one.position), last=str(one.span.last))
+                for one in task.parts
+                if one.span is not None
+            ],
+            "notes": [*total.notes],
+        }
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Erase the next piece of a partition, or count it in a dry run. At the end, erase in the lake."""
@@ -100,7 +202,7 @@ class _PieceOfErasure:
             return ONE_PIECE
         report = report_text(replace(erasing_of(self.part), notes=notes))
         ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last=True)
-        self.kind.store.close(_reworded(self.kind.store, self.task, self._subjects), self._ending(), ahead)
+        self.kind.store.close(_reworded(self.kind.store, self.task, self._subjects), self.kind.ending(self.task), ahead)
         return ONE_PIECE
 
     def _settle(self, id: PartitionId, found: FoundPiece, last: int) -> Done:
@@ -123,15 +225,12 @@ class _PieceOfErasure:
             by=self.task.requested_by,
             is_first=self.part.step == 0 and not self.task.is_dry_run,
         )
-        self.kind.store.erase(erase, self._ending(), ahead)
+        self.kind.store.erase(erase, self.kind.ending(self.task), ahead)
         return Done(1, max(0, found.span.length))
 
     @property
     def _subjects(self) -> tuple[str, ...]:
         return asked_of(self.task).subjects
-
-    def _ending(self) -> Ending:
-        return Ending(self.task.task_id, "erasure", self.kind.clock.now())
 
 
 def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> list[tuple[Any, ...]]:

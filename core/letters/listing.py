@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span
@@ -13,6 +15,7 @@ from core.model.letters import (
     LetterPosition,
 )
 from core.model.property_values import shown_properties
+from core.model.shapes import Instant, PartitionText, Shape, utc
 from core.settle.cause import differing_values, template_of
 from core.store.columns import decoded, decoder, instant_of, instant_text
 from core.store.database import OneStream
@@ -31,6 +34,42 @@ class LetterFilter:
     partition_key: str | None = None
     failed_from: datetime = BEGINNING
     failed_before: datetime = END
+
+
+Fingerprint = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.-]{1,40}\Z", description="A cause, or one value of it.")
+]
+PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
+
+
+class HidingChoice(Shape):
+    """The letters that fit every given field."""
+
+    status: LetterStatus | None = None
+    error_class: ErrorClass | None = None
+    fingerprint: Fingerprint | None = None
+    partition_id: PartitionText | None = None
+    failed_from: Instant | None = None
+    failed_before: Instant | None = None
+
+
+class LetterChoice(HidingChoice):
+    """The letters that fit every given field. A filter by partition key reveals the keys that have letters."""
+
+    partition_key: PartitionKeyText | None = None
+
+
+def filter_of(given: HidingChoice, where: str = "") -> LetterFilter:
+    """Read the filter of a request; `where` is its place in the body."""
+    return LetterFilter(
+        fingerprint=given.fingerprint,
+        status=given.status,
+        error_class=given.error_class,
+        partition_id=None if given.partition_id is None else PartitionId(given.partition_id),
+        partition_key=given.partition_key if isinstance(given, LetterChoice) else None,
+        failed_from=utc(given.failed_from, f"{where}failed_from") or BEGINNING,
+        failed_before=utc(given.failed_before, f"{where}failed_before") or END,
+    )
 
 
 FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters come after it

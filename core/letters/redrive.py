@@ -11,21 +11,45 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from json import dumps
-from typing import Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from core.letters.listing import LetterFilter, LetterListing, ListedLetter, RedriveCause, RedriveRange, filter_values
+import msgspec
+
+from core.errors import RequestRefused
+from core.letters.listing import (
+    LetterChoice,
+    LetterFilter,
+    LetterListing,
+    ListedLetter,
+    RedriveCause,
+    RedriveRange,
+    filter_of,
+    filter_values,
+)
 from core.letters.store import move_steps
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.ports import Clock
+from core.model.shapes import NumberText, PartitionText, Reason, Shape, number_of, shape_of, written
 from core.store.columns import decoded, span_values
 from core.store.database import Database
 from core.store.script import Script
-from core.tasks.run import Done, Kind, Rest
+from core.tasks.run import Done, Sleep, TaskKind
 from core.tasks.store import Ending, Tasks, advance_steps
-from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
+from core.tasks.task import (
+    Advance,
+    PartRequest,
+    Task,
+    TaskAnswer,
+    TaskOrder,
+    TaskPart,
+    TaskRequest,
+    TaskShape,
+    report_of,
+    report_text,
+)
 
 RedriveResult = Literal["not_tried", "helped", "helped_in_part", "did_not_help", "unknown"]
 MOST_OPEN = 10  # planned, running and paused jobs of a stream
@@ -346,27 +370,106 @@ def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -
 
 
 SAMPLED, CAUSES = 5, 100
+MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
+MOST_SHOWN = 100  # selected letters in an answer
+MOST_COUNTED, MOST_COUNTED_OF_MANY = 20_000, 1_000  # letters in the outcome of one redrive, and of each in a list
+RedriveMove = Literal["retry", "discard"]
+MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
+NAMED: dict[OrderedMove, RedriveMove] = {move: name for name, move in MOVED.items()}
+
+
+class LetterName(Shape):
+    """A letter, by its position."""
+
+    partition_id: PartitionText
+    sequence_number: NumberText
+
+
+class RedriveShape(TaskShape, tag="redrive"):
+    """The move; the letters, by exactly one of `letters` and `filter` ({} is all); the number of them that can be
+    moved, as the person saw it; why; and the limit of letters per second, if there is one."""
+
+    ONE_OF = ("letters", "filter")
+
+    move: RedriveMove
+    expected_count: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    reason: Reason
+    letters: Annotated[list[LetterName], msgspec.Meta(min_length=1, max_length=MOST_SELECTED)] | None = None
+    filter: LetterChoice | None = None
+    per_second: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+
+
+_Selected: Any = shape_of(LetterPosition)
+
+
+class SelectedAnswer(_Selected):
+    """A selected letter."""
+
+
+_Outcome: Any = shape_of(RedriveOutcome)
+
+
+class OutcomeAnswer(_Outcome):
+    """The outcome of the letters that a retry moved, at the first try since. It counts at most 20,000 letters, 1,000 in
+    a list, and none that was purged. `same_cause` counts those that failed again for the cause that they had before.
+    `words` says the counts."""
+
+    result: RedriveResult
+    words: str
+
+
+class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
+    """A redrive. `filter` holds the given fields, a partition key hidden; of a selection, `letters` are the first
+    hundred. `total` letters could be moved at the request; those that had changed when the task came to them are
+    `unmoved`. `done` counts both. A discard,
+    and a retry that has moved nothing, have no `outcome`."""
+
+    move: RedriveMove
+    filter: dict[str, str] | None
+    letters: list[SelectedAnswer] | None
+    moved: int
+    unmoved: int
+    outcome: OutcomeAnswer | None
 
 
 @dataclass(frozen=True, slots=True)
-class RedriveKind(Kind):
-    """The redrives of one stream, and their means. `sleep` sleeps for a time."""
+class RedriveKind(TaskKind):
+    """The redrives of one stream."""
 
     stream: Stream
     store: Redrives
     chosen: LetterListing
     clock: Clock
-    sleep: Rest
+    sleep: Sleep
 
     name = "redrive"
+    asked = RedriveShape
+    answer = RedriveAnswer
+    at_once = timedelta(seconds=5)  # some ten thousand letters; longer, and a person would ask what goes on
 
     @property
     def tasks(self) -> Tasks:
         return self.store.tasks
 
+    def request(self, order: TaskOrder, asked: RedriveShape) -> TaskRequest:
+        """Return the task of a redrive, if the number of letters is as expected."""
+        chosen: LetterFilter | Selection = filter_of(asked.filter or LetterChoice(), "filter.")
+        if asked.letters is not None:
+            named: dict[LetterPosition, None] = {}
+            for at, one in enumerate(asked.letters):
+                number = number_of(one.sequence_number, f"letters[{at}].sequence_number")
+                named[LetterPosition(PartitionId(one.partition_id), number)] = None
+            chosen = tuple(named)
+        wanted = LetterOrder(MOVED[asked.move], chosen, asked.expected_count, asked.per_second)
+        found = redrive_task(order, wanted, self.chosen)
+        if isinstance(found, CountDiffers):
+            why = f"{found.found} letters can be moved now, not {asked.expected_count}; nothing was changed"
+            raise RequestRefused("", why, "count-differs", count=found.found)
+        return found
+
     def rest(self, pause: timedelta) -> None:
         """Sleep until the rate allows the next piece."""
-        self.sleep(pause)
+        self.sleep(pause.total_seconds())
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """READ the next letters, DECIDE, and write them as one piece. When none is left, close the partition."""
@@ -378,6 +481,24 @@ class RedriveKind(Kind):
             return Done(1, 0)
         self.store.commit_piece(plan_piece(job, progress, walked, self.clock.now()))
         return Done(1, len(walked.numbers))
+
+    def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
+        """Return the moves so far, and the outcome of some letters."""
+        job = redrive_of(task)
+        selection, given, outcome = job.selection, job.asked.chosen, None
+        if job.moved and job.asked.walks_up:
+            found = self.store.outcome(task.task_id, MOST_COUNTED_OF_MANY if is_listed else MOST_COUNTED)
+            outcome = written(OutcomeAnswer, found, result=found.result, words=found.words)
+        hidden = {"partition_key": "hidden"} if given and "partition_key" in given else {}
+        return {
+            "done": job.moved + job.unmoved,
+            "move": NAMED[job.asked.move],
+            "filter": None if given is None else {**given, **hidden},
+            "letters": None if selection is None else [written(SelectedAnswer, one) for one in selection[:MOST_SHOWN]],
+            "moved": job.moved,
+            "unmoved": job.unmoved,
+            "outcome": outcome,
+        }
 
 
 def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: LetterListing) -> RedrivePreview:

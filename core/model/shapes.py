@@ -6,13 +6,14 @@ words may be added.
 
 from collections.abc import Callable
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from core.errors import RequestRefused
 from core.model.events import SequenceNumber
 
 VISIBLE = r"\S[\s\S]*\Z"  # a text with something to read in it
@@ -103,3 +104,24 @@ def _plain(hint: Any) -> Any:
 
 def _members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+LARGEST_NUMBER = 2**63 - 1
+
+
+def number_of(text: str, field_name: str) -> SequenceNumber:
+    """Read a sequence number of a request. More than 63 bits are a problem."""
+    number = int(text)
+    if number > LARGEST_NUMBER:
+        raise RequestRefused(field_name, f"the largest sequence number is {LARGEST_NUMBER}")
+    return SequenceNumber(number)
+
+
+def utc(moment: datetime | None, field_name: str) -> datetime | None:
+    """Convert an instant of a request to UTC."""
+    if moment is None:
+        return None
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise RequestRefused(field_name, "this instant does not exist in UTC") from None

@@ -1,15 +1,23 @@
 """A purge as a task: a part for each table. Each piece is one transaction that also advances its part."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import Annotated, Any
 
+import msgspec
+
+from core.errors import RequestRefused
 from core.ledger.whereabouts import LedgerRange
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import PartitionId
+from core.model.policies import DEFAULT_DAYS, MOST_DAYS
 from core.model.ports import Clock
+from core.model.shapes import Answered, Reason, written
 from core.purge.purge import (
+    BY_PARTITION,
+    BY_STREAM,
     NOTHING_FOUND,
     Found,
     LedgerPiece,
@@ -19,13 +27,23 @@ from core.purge.purge import (
     PurgeTarget,
     SettledLetter,
     purge_of,
+    purge_request,
     target_of,
 )
 from core.purge.store import Purges
-from core.store.script import Script
-from core.tasks.run import Done, Kind
-from core.tasks.store import Ending, Tasks, advance_steps
-from core.tasks.task import Advance, Task, TaskPart, report_of, report_text
+from core.tasks.run import Done, TaskKind
+from core.tasks.store import Ending, Tasks
+from core.tasks.task import (
+    Advance,
+    Task,
+    TaskAnswer,
+    TaskOrder,
+    TaskPart,
+    TaskRequest,
+    TaskShape,
+    report_of,
+    report_text,
+)
 
 VERIFYING = timedelta(minutes=5)  # of one partition, in one piece
 DEADLINE = timedelta(days=2)  # an open purge keeps all others out
@@ -42,24 +60,84 @@ ROW_BYTES = {  # the last three are assumed
 Verify = Callable[[PartitionId, datetime], tuple[int, int]]  # the number of faults, and the last commit that was read
 
 
+Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
+_NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})
+
+
+class PurgeShape(TaskShape, tag="purge"):
+    """A request for a purge. A table that `older_than_days` leaves out has the days of the settings. Only a request
+    with `dry_run` = false deletes anything."""
+
+    reason: Reason
+    older_than_days: Annotated[dict[str, Days], _NAMED] | None = None
+    dry_run: bool = True
+
+
+class PurgedTableAnswer(Answered):
+    """The rows of a table that a purge deleted, or that a dry run counted, and an estimate of their bytes. Letters
+    count with their attempts. `notes` say what keeps old rows."""
+
+    table: str
+    rows: int
+    bytes: int
+    oldest: datetime | None
+    newest: datetime | None
+    notes: list[str]
+
+
+class PurgeAnswer(TaskAnswer, tag_field="kind", tag="purge"):
+    """A purge so far: `done` of `total` parts, one for each table, or for each table of a partition."""
+
+    older_than_days: dict[str, int]
+    rows: int
+    tables: list[PurgedTableAnswer]
+
+
 @dataclass(frozen=True, slots=True)
-class PurgeKind(Kind):
-    """The purges of one stream, and their means. `jobs` are the aggregates that the app runs. A transaction has at most
-    `rows_of_piece` rows of a table, attempts included, and at most `letters_of_piece` letters."""
+class PurgeKind(TaskKind):
+    """The purges of one stream. `jobs` are the aggregates that the app runs, and `days` those that each table keeps. A
+    transaction has at most `rows_of_piece` rows of a table, attempts included, and at most `letters_of_piece` letters.
+    """
 
     store: Purges
     verify: Verify
     jobs: tuple[str, ...]
     clock: Clock
+    days: Mapping[str, int] = field(default_factory=lambda: DEFAULT_DAYS)
     rows_of_piece: int = ROWS_AT_ONCE
     letters_of_piece: int = ROWS_AT_ONCE
 
     name = "purge"
+    asked = PurgeShape
+    answer = PurgeAnswer
     deadline = DEADLINE
 
     @property
     def tasks(self) -> Tasks:
         return Tasks(self.store.stream.database)
+
+    def request(self, order: TaskOrder, asked: PurgeShape) -> TaskRequest:
+        """Return the task of a purge with the days that are given, and those of the settings."""
+        given = asked.older_than_days or {}
+        if unknown := sorted(set(given) - set(DEFAULT_DAYS)):
+            why = f"there is no table {unknown[0]}: name some of {', '.join(DEFAULT_DAYS)}"
+            raise RequestRefused("older_than_days", why)
+        partitions = self.store.read_purge_partitions()
+        return purge_request(order, {**self.days, **given}, partitions, is_dry_run=asked.dry_run)
+
+    def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
+        """Return the figures of each table so far."""
+        purge = purge_of(task)
+        found = purge.found
+        return {
+            "older_than_days": dict(purge.days),
+            "rows": sum(one.rows for one in found.values()),
+            "tables": [
+                written(PurgedTableAnswer, found[name], table=name, notes=[*found[name].notes])
+                for name in (*BY_PARTITION, *BY_STREAM)
+                if name in found
+            ],
+        }
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Purge the next piece of a table, or count its old rows. An audit comes before the ledger of a partition."""
@@ -157,7 +235,7 @@ class _PieceOfPurge:
         return self.purge.task.is_dry_run
 
     def _ending(self) -> Ending:
-        return Ending(self.purge.task.task_id, "purge", self.kind.clock.now())
+        return self.kind.ending(self.purge.task)
 
     def _ahead(self, found: Found, *, is_last: bool) -> Advance:
         report = report_text(report_of(self.part.report, Found).plus(found))
@@ -165,9 +243,7 @@ class _PieceOfPurge:
 
     def _note(self, found: Found, *, is_last: bool = True) -> Done:
         """Record what was found, and change nothing else."""
-        ending = self._ending()
-        steps = tuple(advance_steps(ending, self._ahead(found, is_last=is_last)))
-        self.kind.store.stream.database.run(Script(f"purge {ending.task_id}", steps))
+        self.kind.tasks.advance(self._ending(), self._ahead(found, is_last=is_last))
         return Done(1, 0)
 
     def _limit(self, id: PartitionId, reach: PurgeReach) -> tuple[int, str]:

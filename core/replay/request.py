@@ -3,12 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from core.errors import ReplayRefused
+import msgspec
+
+from core.errors import RequestRefused
 from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span, Stream
 from core.model.ports import HubReader, OffsetRefused, Place
-from core.replay.pieces import MOST_OPEN, LeftOut, Note, PartitionRange, Replayable, ReplayAsked, ReplayReport
-from core.tasks.task import PartRequest, TaskOrder, TaskRequest, report_text
+from core.model.shapes import Instant, NumberText, PartitionText, Reason, Shape, number_of, utc
+from core.replay.pieces import (
+    MOST_KEYS,
+    MOST_OPEN,
+    LeftOut,
+    Note,
+    PartitionRange,
+    Replayable,
+    ReplayAsked,
+    ReplayReport,
+)
+from core.tasks.task import PartRequest, TaskOrder, TaskRequest, TaskShape, report_text
 
 
 def replay_request(
@@ -34,6 +47,33 @@ def replay_request(
     )
 
 
+OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
+Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
+KeyText = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, description="A partition key, byte by byte.")]
+Keys = Annotated[list[KeyText], msgspec.Meta(min_length=1, max_length=MOST_KEYS)]
+
+
+class PlaceShape(Shape):
+    """A place in a partition, by exactly one of these fields."""
+
+    sequence_number: NumberText | None = None
+    offset: OffsetText | None = None
+    enqueued_at: Instant | None = None
+
+
+class ReplayShape(TaskShape, tag="replay"):
+    """A request for a replay. A range by number or offset includes both ends, one by time ends before `to`. A field
+    that is left out means all that is committed. With `keys`, only the events of these partition keys are replayed.
+    Only a request with `dry_run` = false changes anything."""
+
+    reason: Reason
+    partitions: Partitions | None = None
+    from_: PlaceShape | None = msgspec.field(name="from", default=None)
+    to: PlaceShape | None = None
+    keys: Keys | None = None
+    dry_run: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayOrder:
     """The request of a person: `partitions` None means all, `start` and `end` None mean the ends of the ledger.
@@ -48,6 +88,40 @@ class ReplayOrder:
     asked: str
     is_dry_run: bool
     keys: tuple[str, ...] = ()
+
+
+def order_of(body: ReplayShape) -> ReplayOrder:
+    """Read the request of a person. Raises RequestRefused."""
+    partitions = None if body.partitions is None else tuple(map(PartitionId, body.partitions))
+    asked = {"partitions": body.partitions, "from": body.from_, "to": body.to}
+    return ReplayOrder(
+        partitions=partitions,
+        start=_place(body.from_, "from"),
+        end=_place(body.to, "to"),
+        asked=msgspec.json.encode(asked).decode(),
+        is_dry_run=body.dry_run,
+        keys=_keys(body.keys or []),
+    )
+
+
+def _keys(given: list[str]) -> tuple[str, ...]:
+    """Return the partition keys of a request, as the store has them; a key that is given twice is a problem."""
+    keys = dict.fromkeys(given)
+    if len(keys) < len(given):
+        twice = next(at for at, key in enumerate(given) if key in given[:at])
+        raise RequestRefused(f"keys[{twice}]", "this partition key is given twice: name each once")
+    return tuple(keys)
+
+
+def _place(given: PlaceShape | None, field: str) -> Place | None:
+    if given is None:
+        return None
+    named = [name for name in ("sequence_number", "offset", "enqueued_at") if getattr(given, name) is not None]
+    if len(named) != 1:
+        raise RequestRefused(field, "set exactly one of sequence_number, offset and enqueued_at")
+    if given.sequence_number is not None:
+        return number_of(given.sequence_number, f"{field}.sequence_number")
+    return given.offset if given.offset is not None else utc(given.enqueued_at, f"{field}.enqueued_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +140,19 @@ Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
 def ranges_of(order: ReplayOrder, reach: ReplayReach) -> Ranges:
     """Return the numbers to replay of each partition, and the partitions that have none.
 
-    Raises ReplayRefused, which names the field. Raises HubUnreachable or HubRefused when the hub is needed and does not
-    answer.
+    Raises RequestRefused. Raises HubUnreachable or HubRefused when the hub is needed and does not answer.
     """
     _refuse_backwards(order, reach.most_events)
     found = []
     known = {one.partition_id: one for one in reach.replayable}
     for id in known if order.partitions is None else dict.fromkeys(order.partitions):
         if id not in known:
-            raise ReplayRefused("partitions", f"no event of partition {id} is committed, so it has no range to replay")
+            raise RequestRefused("partitions", f"no event of partition {id} is committed, so it has no range to replay")
         found.append(_range_of(order, known[id], reach))
     ranges = tuple(one for one in found if isinstance(one, PartitionRange))
     left_out = tuple(one for one in found if isinstance(one, LeftOut))
     if not ranges:
-        raise ReplayRefused("from", left_out[0].why if left_out else "no event is committed yet")
+        raise RequestRefused("from", left_out[0].why if left_out else "no event is committed yet")
     _refuse_too_many("to", sum(one.span.length for one in ranges), reach.most_events)
     return ranges, left_out
 
@@ -88,18 +161,18 @@ def _refuse_backwards(order: ReplayOrder, most: int) -> None:
     start, end = order.start, order.end
     if isinstance(start, int) and isinstance(end, int):
         if end < start:
-            raise ReplayRefused("to", f"the range is backwards: it ends at {end}, before {start}")
+            raise RequestRefused("to", f"the range is backwards: it ends at {end}, before {start}")
         _refuse_too_many("to", end - start + 1, most)
     if isinstance(start, datetime) and isinstance(end, datetime) and end <= start:
-        raise ReplayRefused("to", f"the range is backwards: it ends at {end.isoformat()}, not after its beginning")
+        raise RequestRefused("to", f"the range is backwards: it ends at {end.isoformat()}, not after its beginning")
     for field, place in (("from", start), ("to", end)):
         if isinstance(place, str) and (order.partitions is None or len(order.partitions) != 1):
-            raise ReplayRefused(field, "an offset belongs to one partition: name that partition")
+            raise RequestRefused(field, "an offset belongs to one partition: name that partition")
 
 
 def _refuse_too_many(field: str, events: int, most: int) -> None:
     if events > most:
-        raise ReplayRefused(field, f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
+        raise RequestRefused(field, f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
 
 
 def _range_of(order: ReplayOrder, one: Replayable, reach: ReplayReach) -> PartitionRange | LeftOut:
@@ -134,7 +207,7 @@ def _event_at(field: str, place: Place, partition: Partition, hub: HubReader) ->
     try:
         return hub.first_at(partition, place)
     except OffsetRefused as refusal:
-        raise ReplayRefused(f"{field}.offset", str(refusal)) from refusal
+        raise RequestRefused(f"{field}.offset", str(refusal)) from refusal
 
 
 def _last(end: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:

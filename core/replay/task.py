@@ -4,7 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from core.errors import CommitOutcomeUnknown, DataRefused, TaskConflict
 from core.model.commits import OpenKeys, PartitionState
@@ -13,9 +16,11 @@ from core.model.letters import LetterPolicy
 from core.model.policies import SubjectKey
 from core.model.ports import Clock, HubReader
 from core.model.rows import ReferenceKey, row_table
+from core.model.shapes import Answered, shape_of, written
 from core.model.transforms import Transform
 from core.replay.diff import rehearsed_piece
 from core.replay.pieces import (
+    LeftOut,
     PartitionProgress,
     Piece,
     PieceReader,
@@ -29,23 +34,78 @@ from core.replay.pieces import (
     standing_after,
 )
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
-from core.replay.request import ReplayOrder, ReplayReach, ranges_of, replay_request
+from core.replay.request import ReplayOrder, ReplayReach, ReplayShape, order_of, ranges_of, replay_request
 from core.replay.store import Replays, rehearsed_key
 from core.settle.erased_subjects import Erased
 from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
 from core.settle.settle import reference_keys
-from core.tasks.run import Done, Kind
+from core.tasks.run import Done, TaskKind
 from core.tasks.store import Tasks
-from core.tasks.task import Task, TaskOrder, TaskPart, TaskRequest
+from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskPart, TaskRequest
 
 Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
 LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
 READ_MARGIN = timedelta(seconds=2)  # before the end of a slice, for a piece by key: a read that lasts longer is a fault
 
 
+_Span: Any = shape_of(Span)
+
+
+class SpanAnswer(_Span):
+    """Sequence numbers, both ends included."""
+
+
+_Counts: Any = shape_of(ReplayCounts, hidden=("states_rewritten", "states_lowered"))
+
+
+class CountsAnswer(_Counts):
+    """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
+    `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition key. `gone` numbers
+    are neither in the hub nor in a letter, nor staged; a replay by key counts those of its range, whatever their keys
+    were. `states_left` are states that their event did not write again, or wrote with an older value of `newest_by`. A
+    replay by key counts only the latter."""
+
+
+class PartitionAnswer(Answered):
+    """The progress of a job in a partition: `next` is the first number of its next piece; `note` says which numbers
+    of the request are left out. `transform_versions` did its pieces, in order."""
+
+    partition_id: str
+    first: str
+    last: str
+    next: str
+    closed_at: datetime | None
+    note: str | None
+    counts: CountsAnswer
+    gone: list[SpanAnswer]
+    transform_versions: list[str]
+
+
+_LeftOut: Any = shape_of(LeftOut)
+
+
+class LeftOutAnswer(_LeftOut):
+    """A partition in which nothing can be replayed."""
+
+
+class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay", omit_defaults=True):
+    """A replay. Only apps with its `transform_version` do its pieces. `app_transform_version` is the version of the app
+    that answers. Only a replay by key has the last two fields: the number of its partition `keys`, and the events of
+    `other_keys` that were read and left alone. The diff, which reveals events, names the keys."""
+
+    asked: dict[str, Any]
+    counts: CountsAnswer
+    partitions: list[PartitionAnswer]
+    left_out: list[LeftOutAnswer]
+    transform_version: str
+    app_transform_version: str
+    keys: int | None = None
+    other_keys: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class ReplayKind(Kind):
-    """The replays of one stream, and their means. A piece has at most `piece` events."""
+class ReplayKind(TaskKind):
+    """The replays of one stream. A piece has at most `piece` events, and a replay at most `most_events`."""
 
     stream: Stream
     store: Replays
@@ -56,8 +116,11 @@ class ReplayKind(Kind):
     piece: int = BATCH_EVENTS
     erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
     journal: Journal = NOT_JOURNALED
+    most_events: int = 0
 
     name = "replay"
+    asked = ReplayShape
+    answer = ReplayAnswer
     fan_out = 8  # partitions
 
     @property
@@ -67,6 +130,10 @@ class ReplayKind(Kind):
     @property
     def transform_version(self) -> str:
         return self.transform.version
+
+    def request(self, order: TaskOrder, asked: ReplayShape) -> TaskRequest:
+        """Return the task of a replay. Raises RequestRefused for a range that cannot be replayed."""
+        return replay_task(order, order_of(asked), self, self.most_events)
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Replay piece after piece until a time, and close the partition at its end."""
@@ -78,6 +145,22 @@ class ReplayKind(Kind):
                 raise
         return Done(work.pieces, work.events, work.is_late)
 
+    def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
+        """Return the counts so far, and the progress in each partition."""
+        job = replay_of(task)
+        counts, keys = job.counts, len(job.asked.keys)
+        return {
+            "done": counts.events + counts.gone + job.others,
+            "asked": msgspec.json.decode(job.asked.asked),
+            "counts": written(CountsAnswer, counts),
+            "partitions": [_partition_answer(one) for one in job.partitions],
+            "left_out": [written(LeftOutAnswer, one) for one in job.asked.left_out],
+            "transform_version": task.transform_version or "",
+            "app_transform_version": self.transform.version,
+            "keys": keys or None,
+            "other_keys": job.others if keys else None,
+        }
+
     def over(self, task_id: UUID) -> None:
         """Delete the states that the task carried."""
         self.store.forget_states()
@@ -86,7 +169,7 @@ class ReplayKind(Kind):
 def replay_task(order: TaskOrder, wanted: ReplayOrder, kind: ReplayKind, most_events: int) -> TaskRequest:
     """Return the task of a replay, with its numbers and with the numbers that are left out.
 
-    Raises ReplayRefused for a range that cannot be replayed.
+    Raises RequestRefused for a range that cannot be replayed.
     """
     reach = ReplayReach(kind.stream, kind.store.read_replayable(kind.stream), kind.hub, most_events)
     ranges, left_out = ranges_of(wanted, reach)
@@ -230,3 +313,18 @@ class _WorkSlice:
         rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), {**standing, **commit.standing})
         store.note_rehearsal(rehearsed)
         return rehearsed.counts
+
+
+def _partition_answer(one: PartitionProgress) -> PartitionAnswer:
+    span = one.range.span
+    return PartitionAnswer(
+        partition_id=one.range.partition_id,
+        first=str(span.first),
+        last=str(span.last),
+        next=str(one.next_number),
+        closed_at=one.closed_at,
+        note=one.range.note,
+        counts=written(CountsAnswer, one.report),
+        gone=[written(SpanAnswer, each) for each in one.report.gone_ranges],
+        transform_versions=list(one.report.transform_versions),
+    )

@@ -8,15 +8,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
+
+import msgspec
 
 from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict, VersionChanged
 from core.measured import measured
 from core.model.ports import Clock
-from core.tasks.statuses import OPEN, TaskKind, TaskMove, TaskVerb
-from core.tasks.store import Tasks
-from core.tasks.task import LONGEST_REST, Task, TaskPart, TaskRequest
+from core.model.shapes import written
+from core.tasks.statuses import OPEN, TaskMove, TaskVerb
+from core.tasks.store import Ending, Tasks
+from core.tasks.task import (
+    LONGEST_REST,
+    MoveAnswer,
+    Task,
+    TaskAnswer,
+    TaskOrder,
+    TaskPart,
+    TaskRequest,
+    TaskShape,
+)
 
 VERSION_PATIENCE = timedelta(minutes=10)  # in a rolling deployment, a driver of the task's version still runs
 CONFLICT_LIMIT = 5  # conflicts in a row; then the fault goes to the caller
@@ -32,20 +44,24 @@ class Done(NamedTuple):
 
 
 ONE_PIECE = Done(1, 0)
-Rest = Callable[[timedelta], None]
+Sleep = Callable[[float], None]  # seconds
 
 
-class Kind(ABC):
-    """A kind of task, and how it does a piece.
+class TaskKind(ABC):
+    """A kind of task: its request, how it does a piece, and its report.
 
-    `fan_out` parts are worked on at once. With 1, one after the other, in order. A task that is not over at its
-    `deadline` after the request fails, because an open one keeps others out. A kind that calls a transform has its
-    `transform_version`.
+    `asked` is the shape of its request. `answer` has the fields of every task and then those of the report. `fan_out`
+    parts are worked on at once. With 1, one after the other, in order. A task that is not over at its `deadline` after
+    the request fails, because an open one keeps others out. A new task without a rate is worked on for the time
+    `at_once`, while its client waits. A kind that calls a transform has its `transform_version`.
     """
 
-    name: ClassVar[TaskKind]
+    name: ClassVar[str]
+    asked: ClassVar[type[TaskShape]]
+    answer: ClassVar[type[TaskAnswer]]
     fan_out: ClassVar[int] = 1
     deadline: ClassVar[timedelta | None] = None
+    at_once: ClassVar[timedelta | None] = None
     clock: Clock
 
     @property
@@ -58,10 +74,35 @@ class Kind(ABC):
         """The tasks of its database."""
 
     @abstractmethod
+    def request(self, order: TaskOrder, asked: Any) -> TaskRequest:
+        """Return the task of a request. Raises RequestRefused."""
+
+    @abstractmethod
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Do the next piece of a part, and further ones until a time. Each is one transaction that ends with
         `advance_steps`. Raises TaskConflict and CommitOutcomeUnknown if no piece was settled, and InfrastructureFault.
         """
+
+    @abstractmethod
+    def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
+        """Return the report of a task, and `done` if it counts more than closed parts. In a list it must be quick."""
+
+    def shown(self, task: Task, *, is_listed: bool = False) -> TaskAnswer:
+        """Return the answer that shows a task."""
+        own = {"done": sum(one.closed_at is not None for one in task.parts), **self.report(task, is_listed=is_listed)}
+        return written(
+            self.answer,
+            task,
+            task_id=str(task.task_id),
+            dry_run=task.is_dry_run,
+            deadline_at=None if self.deadline is None else task.requested_at + self.deadline,
+            history=[msgspec.json.decode(line, type=MoveAnswer) for line in task.history.splitlines()],
+            **own,
+        )
+
+    def ending(self, task: Task) -> Ending:
+        """Return how the transaction of a piece ends that is done now."""
+        return Ending(task.task_id, self.name, self.clock.now(), transform_version=self.transform_version)
 
     def rest(self, pause: timedelta) -> None:  # noqa: B027 - without a rate, no piece waits
         """Sleep until the rate of a task allows its next piece."""
@@ -99,7 +140,7 @@ def open_task(request: TaskRequest, tasks: Tasks) -> Task:
     return found
 
 
-def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
+def open_parts(task_id: UUID, kind: TaskKind) -> tuple[str | None, ...]:
     """Begin a planned task, and return its parts to work on at once, at most `fan_out`. (None,) means all parts in
     order. Nothing is returned when the task does not run or has no open part."""
     task = _running(task_id, kind)
@@ -111,7 +152,7 @@ def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
 
 
 @measured("task slice")
-def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> SliceReport:
+def work_on(task_id: UUID, part: str | None, kind: TaskKind, until: datetime) -> SliceReport:
     """Work on a part of a task, or on all parts in order, until a time or until nothing is left.
 
     The first piece is always tried. Raises InfrastructureFault. The pieces before the fault remain.
@@ -138,12 +179,12 @@ def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> Sli
                 return SliceReport(False, pieces, looked_at, part)
 
 
-def note_fault(task_id: UUID, fault: InfrastructureFault | None, kind: Kind) -> None:
+def note_fault(task_id: UUID, fault: InfrastructureFault | None, kind: TaskKind) -> None:
     """Record the fault that holds up a task, or None when the task continues."""
     kind.tasks.note_fault(task_id, None if fault is None else str(fault), kind.clock.now())
 
 
-def end_overdue(task: Task, kind: Kind) -> bool:
+def end_overdue(task: Task, kind: TaskKind) -> bool:
     """Fail an open task, also a paused one, whose deadline has passed. Return True if it is over."""
     late = kind.deadline is not None and kind.clock.now() >= task.requested_at + kind.deadline
     if not late or task.status not in OPEN:
@@ -152,7 +193,7 @@ def end_overdue(task: Task, kind: Kind) -> bool:
     return move_task(task.task_id, "fail", kind, why)
 
 
-def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = None) -> bool:
+def move_task(task_id: UUID, verb: TaskVerb, kind: TaskKind, fault: str | None = None) -> bool:
     """Change the status of a task for the app itself, not for a person."""
     moved = kind.tasks.move(TaskMove(task_id, verb, kind.name, "", kind.clock.now(), fault))
     if moved and verb == "fail":
@@ -160,7 +201,7 @@ def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = Non
     return moved
 
 
-def _running(task_id: UUID, kind: Kind) -> Task | None:
+def _running(task_id: UUID, kind: TaskKind) -> Task | None:
     """Return a task if it runs, otherwise None. A planned one begins. Raises VersionChanged."""
     task = kind.tasks.find(task_id)
     if task is None or end_overdue(task, kind) or task.status == "paused" or _waits_for_version(task, kind):
@@ -171,7 +212,7 @@ def _running(task_id: UUID, kind: Kind) -> Task | None:
     return task if task is not None and task.status == "running" else None
 
 
-def _waits_for_version(task: Task, kind: Kind) -> bool:
+def _waits_for_version(task: Task, kind: TaskKind) -> bool:
     """Raise VersionChanged for a driver of a different version. Pause the task when no other driver came in time."""
     if task.transform_version == kind.transform_version:
         return False
@@ -182,7 +223,7 @@ def _waits_for_version(task: Task, kind: Kind) -> bool:
     return True
 
 
-def _rested(task: Task, kind: Kind) -> bool:
+def _rested(task: Task, kind: TaskKind) -> bool:
     """Rest until the time of the next piece, or return False when that time has come.
 
     A time that is farther away was set by a clock that was ahead, so it does not count.

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-TaskKind = Literal["replay", "redrive", "purge", "audit", "erasure"]
 TaskStatus = Literal["planned", "running", "paused", "done", "cancelled", "failed"]
 TaskVerb = Literal["begin", "pause", "resume", "cancel", "fail"]
 OPEN: tuple[TaskStatus, ...] = ("planned", "running", "paused")

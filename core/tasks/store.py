@@ -19,7 +19,7 @@ from core.store.columns import (
 )
 from core.store.database import Database, StreamClosed, lock_step, write
 from core.store.script import Script, Step
-from core.tasks.statuses import TASK_MOVES, TaskKind, TaskMove, TaskStatus
+from core.tasks.statuses import TASK_MOVES, TaskMove, TaskStatus
 from core.tasks.task import LONGEST_REST, Advance, Task, TaskFacts, TaskPart, TaskRequest
 
 
@@ -38,6 +38,22 @@ def forget_states(database: Database) -> None:
 PERSON_LENGTH, REASON_LENGTH, FAULT_LENGTH = 200, 1_000, 2_000  # characters that are stored
 LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every task
 _FACTS = tuple(TaskFacts.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the transaction of a piece ends: its task, its time, the time before which the rate allows no further piece,
+    and the version of the transform that did it."""
+
+    task_id: UUID
+    kind: str
+    at: datetime
+    next_piece_at: datetime | None = None
+    transform_version: str | None = None
+
+    def conflict(self) -> TaskConflict:
+        """Return the error when another driver was first."""
+        return TaskConflict(self.kind, self.task_id)
 
 
 class Tasks:
@@ -81,7 +97,7 @@ class Tasks:
         most: int,
         before: tuple[datetime, UUID] | None = None,
         *,
-        kind: TaskKind | None = None,
+        kind: str | None = None,
         status: TaskStatus | None = None,
     ) -> tuple[Task, ...]:
         """Return tasks of a stream, the newest first. With `before`, only those after the task of that time and id."""
@@ -90,12 +106,12 @@ class Tasks:
         chosen = {"stream_id": stream_id, "kind": kind, "status": status}
         return self._with_parts(self._database.ask("read_tasks", **chosen, **page))
 
-    def read_open(self, stream_id: int) -> tuple[tuple[UUID, TaskKind, TaskStatus], ...]:
+    def read_open(self, stream_id: int) -> tuple[tuple[UUID, str, TaskStatus], ...]:
         """Return the tasks of a stream that are not over, the oldest first."""
         found = self._database.ask("read_open_tasks", stream_id=stream_id)
         return tuple((UUID(task_id), kind, status) for task_id, kind, status in found)
 
-    def find_last(self, stream_id: int, kind: TaskKind) -> datetime | None:
+    def find_last(self, stream_id: int, kind: str) -> datetime | None:
         """Return the time of the last request of a kind that was no dry run."""
         found = self._database.ask("find_last_task", stream_id=stream_id, kind=kind)
         return instant_of(found[0][0]) if found else None
@@ -114,6 +130,10 @@ class Tasks:
             "transform_version": move.transform_version or "",
         }
         return bool(write(self._database, f"task {move.task_id}", "move_task", **values))
+
+    def advance(self, ending: Ending, ahead: Advance) -> None:
+        """Commit a piece that writes nothing but its report. Raises TaskConflict and CommitOutcomeUnknown."""
+        self._database.run(Script(f"{ending.kind} {ending.task_id}", tuple(advance_steps(ending, ahead))))
 
     def note_fault(self, task_id: UUID, fault: str | None, at: datetime) -> None:
         """Record the fault that holds up an open task, or None when the task continues."""
@@ -163,22 +183,6 @@ def open_script(request: TaskRequest) -> Script:
             Step("add_parts", {"task_id": values["task_id"], "parts": values["parts"]}),
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the transaction of a piece ends: its task, its time, the time before which the rate allows no further piece,
-    and the version of the transform that did it."""
-
-    task_id: UUID
-    kind: TaskKind
-    at: datetime
-    next_piece_at: datetime | None = None
-    transform_version: str | None = None
-
-    def conflict(self) -> TaskConflict:
-        """Return the error when another driver was first."""
-        return TaskConflict(self.kind, self.task_id)
 
 
 def advance_steps(ending: Ending, ahead: Advance, statement: str = "advance_part") -> list[Step]:

@@ -7,14 +7,14 @@ set: so a piece is done once, however many workers drive the task, and a task th
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Literal, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from core.model.events import Span, Stream
-from core.model.shapes import Answered
-from core.tasks.statuses import TaskKind, TaskStatus
+from core.model.shapes import Answered, Reason, Shape
+from core.tasks.statuses import TaskStatus
 
 LONGEST_REST = timedelta(seconds=2)  # between two pieces: a second of the cap, and one between the clocks of two hosts
 Report = TypeVar("Report")
@@ -51,7 +51,7 @@ class TaskRequest:
     count. `most_open` is the limit of open tasks of the kind. `transform_version` names the kind's transform."""
 
     order: TaskOrder
-    kind: TaskKind
+    kind: str
     key: str
     asked: str
     parts: tuple[PartRequest, ...]
@@ -83,7 +83,7 @@ class TaskFacts:
     line. Only drivers with its `transform_version` do its pieces."""
 
     task_id: UUID
-    kind: TaskKind
+    kind: str
     stream: Stream
     stream_id: int
     status: TaskStatus
@@ -144,6 +144,12 @@ def report_of(text: str, kind: type[Report]) -> Report:
     return msgspec.json.decode(text, type=kind)
 
 
+class TaskShape(Shape, tag_field="kind"):
+    """A request for a task."""
+
+    reason: Reason | Literal[""] = ""
+
+
 class MoveAnswer(Answered):
     """A change of a task's status: its author, time and reason."""
 
@@ -173,24 +179,3 @@ class TaskAnswer(Answered):
     updated_at: datetime
     fault: str | None
     history: list[MoveAnswer]
-
-
-def of_every_kind(task: Task, done: int, total: int, deadline_at: datetime | None = None) -> dict[str, Any]:
-    """Return the fields that the answer of every kind has."""
-    return {
-        "task_id": str(task.task_id),
-        "status": task.status,
-        "dry_run": task.is_dry_run,
-        "done": done,
-        "total": total,
-        "per_second": task.per_second,
-        "requested_by": task.requested_by,
-        "reason": task.reason,
-        "requested_at": task.requested_at,
-        "deadline_at": deadline_at,
-        "started_at": task.started_at,
-        "ended_at": task.ended_at,
-        "updated_at": task.updated_at,
-        "fault": task.fault,
-        "history": [msgspec.json.decode(line, type=MoveAnswer) for line in task.history.splitlines()],
-    }

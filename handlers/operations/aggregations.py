@@ -28,7 +28,7 @@ from core.api.problems import CONFLICT, NOT_FOUND, Problem, invalid, not_found
 from core.errors import AggregationConflict
 from core.model.shapes import Answered, Cursor, Nothing, Reason, Shape, shape_of, written
 from handlers.app import aggregation, app
-from handlers.operations.task_shapes import UUID_FORM
+from handlers.operations.tasks import UUID_FORM
 from handlers.timers import take_step
 
 MOST_RUNS = 100

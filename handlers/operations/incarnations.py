@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core.api.operation import Call, operation, utc
+from core.api.operation import Call, operation
 from core.api.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
 from core.errors import IncarnationConflict
 from core.incarnations.next_incarnation import (
@@ -18,7 +18,7 @@ from core.incarnations.next_incarnation import (
     next_incarnation,
 )
 from core.model.policies import Anchoring, anchoring_of
-from core.model.shapes import Answered, Instant, Nothing, Reason, Shape, written
+from core.model.shapes import Answered, Instant, Nothing, Reason, Shape, utc, written
 from core.settle.partition_store import Partitions
 from handlers.app import app
 

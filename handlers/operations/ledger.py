@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from core.api.operation import Call, Number, cursor_of, key_of, number_of, operation, query_of, utc
+from core.api.operation import Call, Number, cursor_of, key_of, operation, query_of
 from core.api.problems import NOT_FOUND, not_found
 from core.ledger.explain import (
     Before,
@@ -21,9 +21,22 @@ from core.ledger.explain import (
 )
 from core.ledger.store import Ledger
 from core.ledger.whereabouts import LedgerRange, NotedGap, Purged, WrittenRow
+from core.letters.listing import PartitionKeyText
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.property_values import readable
-from core.model.shapes import Answered, Cursor, Instant, Nothing, NumberText, PartitionText, Shape, shape_of, written
+from core.model.shapes import (
+    Answered,
+    Cursor,
+    Instant,
+    Nothing,
+    NumberText,
+    PartitionText,
+    Shape,
+    number_of,
+    shape_of,
+    utc,
+    written,
+)
 from core.purge.store import Purges
 from handlers.app import CLOCK, App, app
 from handlers.operations.audits import audit_store
@@ -31,7 +44,6 @@ from handlers.operations.letters import (
     AttemptAnswer,
     LetterAnswer,
     LettersLimit,
-    PartitionKeyText,
     hide_history,
     hide_letter,
     history_of,

@@ -8,23 +8,32 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.api.operation import Call, Moment, Number, key_of, number_of, operation, page_of, query_of, utc
+from core.api.operation import Call, Moment, Number, key_of, operation, page_of, query_of
 from core.api.problems import NOT_FOUND, not_found
 from core.letters.listing import (
-    BEGINNING,
-    END,
     FIRST_PAGE,
+    HidingChoice,
     LetterAttempt,
-    LetterFilter,
+    LetterChoice,
     LetterGroup,
     LetterListing,
     ListedLetter,
     WholeLetter,
+    filter_of,
 )
-from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterKey
-from core.model.shapes import Answered, Cursor, Instant, Nothing, NumberText, PartitionText, Shape, shape_of, written
+from core.model.shapes import (
+    Answered,
+    Cursor,
+    Nothing,
+    NumberText,
+    PartitionText,
+    Shape,
+    number_of,
+    shape_of,
+    written,
+)
 from handlers.app import app
 
 BodyForm = Literal["text", "json", "hex"]
@@ -95,29 +104,8 @@ MOST_LETTERS, MOST_GROUPS = 500, 100
 MOST_ERROR, MOST_EXAMPLE = 2_000, 200  # characters
 EXAMPLES = 5  # values of a cause
 
-Fingerprint = Annotated[
-    str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.-]{1,40}\Z", description="A cause, or one value of it.")
-]
-PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)]
 GroupsLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)]
-
-
-class HidingChoice(Shape):
-    """The letters that fit every given field."""
-
-    status: LetterStatus | None = None
-    error_class: ErrorClass | None = None
-    fingerprint: Fingerprint | None = None
-    partition_id: PartitionText | None = None
-    failed_from: Instant | None = None
-    failed_before: Instant | None = None
-
-
-class LetterChoice(HidingChoice):
-    """The letters that fit every given field. A filter by partition key reveals the keys that have letters."""
-
-    partition_key: PartitionKeyText | None = None
 
 
 class LettersQuery(HidingChoice):
@@ -211,19 +199,6 @@ class WholeLetterAnswer(Answered):
     properties: dict[str, Any] | None
     history: list[AttemptAnswer]
     body: BodyAnswer | None
-
-
-def filter_of(given: HidingChoice, where: str = "") -> LetterFilter:
-    """Read the filter of a request; `where` is its place in the body."""
-    return LetterFilter(
-        fingerprint=given.fingerprint,
-        status=given.status,
-        error_class=given.error_class,
-        partition_id=None if given.partition_id is None else PartitionId(given.partition_id),
-        partition_key=given.partition_key if isinstance(given, LetterChoice) else None,
-        failed_from=utc(given.failed_from, f"{where}failed_from") or BEGINNING,
-        failed_before=utc(given.failed_before, f"{where}failed_before") or END,
-    )
 
 
 @operation("A page of letters, without the texts that quote events", "letters")

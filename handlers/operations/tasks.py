@@ -1,25 +1,143 @@
-"""Open, list and show tasks of every kind, and pause, resume and cancel them."""
+"""The kinds of tasks. Open, list and show tasks of every kind, and pause, resume and cancel them."""
 
 import logging
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any, Literal, Union
 from uuid import UUID
 
 import msgspec
 
+from core.aggregation.lake_upkeep import ErasedRows, erase_rows
+from core.aggregation.orders import Pipelines
 from core.api.operation import Answer, Call, Moment, key_of, operation, page_of, query_of
 from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped, not_found
-from core.errors import TaskDiffers, TaskOverlap, TooManyTasks
-from core.model.shapes import Answered, Nothing
+from core.audit.audit import verify_partition
+from core.audit.task import AuditKind
+from core.erasure.erasure import left_elsewhere
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind
+from core.errors import InfrastructureFault, TaskDiffers, TaskOverlap, TooManyTasks
+from core.letters.listing import LetterListing
+from core.letters.redrive import RedriveKind, Redrives
+from core.model.shapes import PAGE, Answered, Cursor, Limit, Nothing, Reason, Shape
+from core.purge.store import Purges
+from core.purge.task import PurgeKind
+from core.remote.hub.reader import read_ends
+from core.replay.store import Replays
+from core.replay.task import ReplayKind
+from core.settle.partition_store import Partitions
 from core.store.database import StreamClosed
-from core.tasks.run import open_task
-from core.tasks.statuses import OPEN, TASK_MOVES, TaskKind, TaskMove, TaskVerb
+from core.tasks.run import TaskKind, note_fault, open_task, work_on
+from core.tasks.statuses import OPEN, TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.tasks.store import Tasks
-from core.tasks.task import Task, TaskAnswer, TaskOrder
-from handlers.app import App, app
-from handlers.kinds import ANY_REQUEST, ANY_TASK, KINDS, kind_named
-from handlers.operations.task_shapes import MoveShape, ResumeShape, TaskPath, TaskShape, TasksQuery, found_task
+from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskShape
+from core.transforms.loading import load_aggregates
+from handlers.app import App, aggregation, app, in_time
+from handlers.operations.audits import audit_store
 
 log = logging.getLogger("hubledger.api")
+
+
+def replay_store(own: App) -> Replays:
+    """Return the store of the replays, which waits for a database that does not answer."""
+    return Replays(own.core.patient, Partitions(own.core.patient))
+
+
+def replays_of(own: App) -> ReplayKind:
+    """Make the replays of the stream."""
+    given, parts = own.settings, (replay_store(own), own.stream_hub, own.transform, own.clock)
+    most, journal = given.replay_most_events, own.core.ingestion.journal
+    return ReplayKind(given.stream, *parts, given.letters, erasure=given.erasure, journal=journal, most_events=most)
+
+
+def redrives_of(own: App) -> RedriveKind:
+    """Make the redrives of the stream."""
+    store, listing = Redrives(own.core.patient), LetterListing(own.stream)
+    return RedriveKind(own.settings.stream, store, listing, own.clock, time.sleep)
+
+
+def purges_of(own: App) -> PurgeKind:
+    """Make the purges of the stream."""
+    jobs = own.jobs if own.settings.spark.engine != "none" else ()
+    verify = partial(verify_partition, audit_store(own), own.clock)
+    return PurgeKind(Purges(own.stream), verify, jobs, own.clock, own.settings.purging.days)
+
+
+def erasures_of(own: App) -> ErasureKind:
+    """Make the erasures of the stream."""
+
+    def erase_lake(erased: ErasedRows) -> tuple[str, ...] | None:
+        engine = aggregation()
+        notes = () if engine is None else erase_rows(erased, engine, Pipelines(own.brief))
+        has_lake = engine is not None and engine.lake is not None
+        left = left_elsewhere(own.clock.now(), own.settings.hub_retention, has_lake=has_lake)
+        return None if notes is None else (*notes, *left)
+
+    classes, given = own.transform.row_classes, own.settings
+    store, ends = Erasures(own.stream, classes, load_aggregates(classes)), partial(read_ends, own.stream_hub)
+    return ErasureKind(given.stream, store, given.erasure, erase_lake, own.clock, time.sleep, read_ends=ends)
+
+
+# The kinds of tasks, each with the function that makes it of the parts of the app. A new kind is a line here.
+MADE: Mapping[type[TaskKind], Callable[[App], TaskKind]] = {
+    ReplayKind: replays_of,
+    RedriveKind: redrives_of,
+    PurgeKind: purges_of,
+    AuditKind: lambda own: AuditKind(audit_store(own), own.clock),
+    ErasureKind: erasures_of,
+}
+KINDS: Mapping[str, type[TaskKind]] = {one.name: one for one in MADE}
+KindName: Any = Literal[tuple(KINDS)]
+ANY_TASK: Any = Union[tuple(one.answer for one in MADE)]  # noqa: UP007 - it is computed
+ANY_REQUEST: Any = Union[tuple(one.asked for one in MADE)]  # noqa: UP007 - it is computed
+
+
+def kind_named(own: App, name: str) -> TaskKind:
+    """Return the kind with a name, made of the parts of the app."""
+    return MADE[KINDS[name]](own)
+
+
+UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z"
+TaskText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A task's id.")]
+
+
+class TaskPath(Shape):
+    """A task."""
+
+    task_id: TaskText
+
+
+class MoveShape(Shape):
+    """The reason to pause or cancel a task."""
+
+    reason: Reason
+
+
+class ResumeShape(MoveShape):
+    """The reason to resume a task, and the version of the app's transform if the task was opened with a different
+    one."""
+
+    transform_version: str | None = None
+
+
+class TasksQuery(Shape):
+    """A page of tasks, the newest first: of one kind or status, or of all."""
+
+    kind: KindName | None = None
+    status: TaskStatus | None = None
+    limit: Limit = PAGE
+    cursor: Cursor | None = None
+
+
+def found_task(own: App, task_id: str, kind: str | None = None) -> Task:
+    """Return a task of the stream, of a kind if one is given."""
+    task = Tasks(own.brief).find(UUID(task_id))
+    if task is None or task.stream != own.settings.stream or kind not in (None, task.kind):
+        raise not_found("task_id", f"there is no {kind or 'task'} {task_id}")
+    return task
 
 
 class TasksAnswer(Answered):
@@ -39,32 +157,46 @@ class TasksAnswer(Answered):
 def put_task(call: Call[TaskPath, Nothing, ANY_REQUEST]) -> Answer:
     """Open the task of an id that the client made; its orchestration works on it."""
     own, body, task_id = app(), call.body, UUID(call.path.task_id)
-    name: TaskKind = body.__struct_config__.tag
+    kind = kind_named(own, body.__struct_config__.tag)
     digest = own.settings.erasure.hash_of(msgspec.json.encode(body, order="deterministic").decode())
     try:
         task, status = Tasks(own.brief).find_ordered(task_id, digest), 200
         if task is None:
-            task, status = _opened(own, name, call, digest), 201
+            task, status = _opened(own, kind, call, digest), 201
     except (TaskDiffers, TaskOverlap) as other:
-        kind = CONFLICT if isinstance(other, TaskDiffers) else TASK_OVERLAP
-        raise Problem(kind, str(other), more={"task_id": str(other.task_id)}) from other
+        problem = CONFLICT if isinstance(other, TaskDiffers) else TASK_OVERLAP
+        raise Problem(problem, str(other), more={"task_id": str(other.task_id)}) from other
     except TooManyTasks as full:
         raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
     except StreamClosed as closed:
         raise Problem(CONFLICT, "the next incarnation of the stream was opened: send the request again") from closed
     later = {"Retry-After": "2"} if task.status in OPEN else {}
-    return Answer(_shown(task, in_list=True), status, {"Location": f"/api/tasks/{task_id}", **later})
+    return Answer(kind.shown(task, is_listed=True), status, {"Location": f"/api/tasks/{task_id}", **later})
 
 
-def _opened(own: App, name: TaskKind, call: Call[TaskPath, Nothing, TaskShape], digest: str) -> Task:
-    kind, stream_id = KINDS[name], own.stream.find()
+def _opened(own: App, kind: TaskKind, call: Call[TaskPath, Nothing, TaskShape], digest: str) -> Task:
+    """Open a task, and work on it for some seconds if its kind says so. A fault of that work is the task's, not the
+    request's: the task is stored, and goes on. No wait for the database takes longer than the work may."""
+    stream_id = own.stream.find()
     if stream_id is None:
-        raise not_found("kind", f"there is no commit yet, so there is nothing for this {name}")
+        raise not_found("kind", f"there is no commit yet, so there is nothing for this {kind.name}")
     order = TaskOrder(UUID(call.path.task_id), stream_id, call.who, call.body.reason, call.at, digest)
-    task = open_task(kind.request(own, order, call.body), Tasks(own.brief))
-    facts = {"kind": name, "task_id": call.path.task_id, "who": call.who, "why": clipped(call.body.reason)}
+    task = open_task(kind.request(order, call.body), Tasks(own.brief))
+    facts = {"kind": kind.name, "task_id": call.path.task_id, "who": call.who, "why": clipped(call.body.reason)}
     log.info("task opened", extra={"action": "open", **facts, "total": task.total})
-    return task if kind.at_once is None else kind.at_once(own, task)
+    if kind.at_once is None or task.per_second is not None:
+        return task
+    with in_time(kind.at_once):
+        try:
+            work_on(task.task_id, None, kind, kind.clock.now() + kind.at_once)
+        except InfrastructureFault as fault:
+            log.warning("task not done at once", extra={"task_id": str(task.task_id), "error": str(fault)})
+            with suppress(InfrastructureFault):
+                note_fault(task.task_id, fault, kind)
+        own.letter_counts.forget()
+        with suppress(InfrastructureFault):
+            return kind.tasks.find(task.task_id) or task
+    return task
 
 
 @operation("A page of tasks", "tasks")
@@ -80,13 +212,16 @@ def list_tasks(call: Call[Nothing, TasksQuery, Nothing]) -> TasksAnswer:
     if stream_id is not None:
         found = Tasks(own.brief).read(stream_id, query.limit + 1, before, kind=query.kind, status=query.status)
     page, following = page_of(found, query.limit, bound_to, lambda task: (task.requested_at, task.task_id))
-    return TasksAnswer(tasks=[_shown(task, in_list=True) for task in page], next=following, kinds=[*KINDS])
+    shown = [kind_named(own, task.kind).shown(task, is_listed=True) for task in page]
+    return TasksAnswer(tasks=shown, next=following, kinds=[*KINDS])
 
 
 @operation("One task with its progress", "tasks", {200: ANY_TASK}, (NOT_FOUND,))
 def show_task(call: Call[TaskPath, Nothing, Nothing]) -> TaskAnswer:
     """Show a task."""
-    return _shown(found_task(app(), call.path.task_id))
+    own = app()
+    task = found_task(own, call.path.task_id)
+    return kind_named(own, task.kind).shown(task)
 
 
 @operation("Pause a task between two pieces", "tasks", {200: ANY_TASK}, (NOT_FOUND, CONFLICT))
@@ -121,11 +256,7 @@ def _moved(call: Call[TaskPath, Nothing, Any], verb: TaskVerb, version: str | No
     is_moved, task = Tasks(own.brief).move(move), found_task(own, call.path.task_id)
     if not is_moved and task.status != TASK_MOVES[verb].target:
         raise Problem(CONFLICT, f"{verb}: the {task.kind} is {task.status}", more={"task_status": task.status})
+    kind = kind_named(own, task.kind)
     if verb == "cancel":
-        kind_named(own, task.kind).over(task.task_id)
-    return _shown(task)
-
-
-def _shown(task: Task, *, in_list: bool = False) -> TaskAnswer:
-    kind = KINDS[task.kind]
-    return ((in_list and kind.listed) or kind.shown)(task)
+        kind.over(task.task_id)
+    return kind.shown(task)

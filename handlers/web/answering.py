@@ -16,10 +16,10 @@ import msgspec
 
 from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Operation
-from core.api.problems import METHOD, NO_ROUTE, SAFE, Problem, clipped, of_fault, unexpected
+from core.api.problems import METHOD, NO_ROUTE, SAFE, Problem, clipped, of_fault, of_refusal, unexpected
 from core.api.room_operations import RoomMeans, RoomStore, Signer, refuse_without_link
 from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
-from core.errors import HubledgerError
+from core.errors import HubledgerError, RequestRefused
 from core.model.policies import AccessPolicy
 from core.model.shapes import Shape
 from handlers.app import app
@@ -101,7 +101,8 @@ def _answered_or_refused(
     caller = _caller(req, route)
     try:
         return _written(req, _answered(req, route, caller, operations))
-    except Problem as problem:
+    except (Problem, RequestRefused) as refused:
+        problem = refused if isinstance(refused, Problem) else of_refusal(refused)
         if route.level.needs_key:
             facts = {"problem": problem.kind.name, "detail": problem.detail, "who": caller.name}
             log.info("request refused", extra={"action": route.name, **facts})

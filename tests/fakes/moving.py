@@ -65,5 +65,5 @@ def _was_moved(one: LetterPosition, job: Redrive, kind: RedriveKind) -> bool:
     return [touched_by for _, _, touched_by in found] == [place["move_id"]]
 
 
-def _rest(pause: object) -> None:
+def _rest(seconds: object) -> None:
     raise AssertionError("a redrive without a rate does not rest")

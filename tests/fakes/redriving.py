@@ -51,9 +51,9 @@ class Redriving:
         listing = LetterListing(OneStream(self.store.database, STREAM))
         self.means = RedriveKind(STREAM, self.store, listing, clock, self._rest)
 
-    def _rest(self, pause: timedelta) -> None:
-        self.rests.append(pause)
-        self.clock.advance(pause.total_seconds())
+    def _rest(self, seconds: float) -> None:
+        self.rests.append(timedelta(seconds=seconds))
+        self.clock.advance(seconds)
 
     def ask(
         self, count: int, chosen: LetterFilter | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import pytest
 
-from core.tasks.statuses import TaskKind
 from core.tasks.store import Tasks
 from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.acceptance.api.served import HUB, Served
@@ -148,7 +147,7 @@ def standing(app: Served) -> str:
     """Open a census of partition 1 that nobody drives, and return its id."""
     ((stream_id,),) = app.sqlite.sql("SELECT stream_id FROM event_stream")
     order = TaskOrder(uuid4(), cast(int, stream_id), "ann", "look", datetime.now(UTC))
-    request = TaskRequest(order, cast(TaskKind, "census"), "", "{}", (PartRequest("1"),))
+    request = TaskRequest(order, "census", "", "{}", (PartRequest("1"),))
     Tasks(app.sqlite.database()).open(request)
     return str(order.task_id)
 

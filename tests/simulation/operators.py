@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.errors import ReplayRefused, StreamIncarnationChanged, TaskOverlap, TooManyTasks, VersionChanged
+from core.errors import RequestRefused, StreamIncarnationChanged, TaskOverlap, TooManyTasks, VersionChanged
 from core.incarnations.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
@@ -71,7 +71,7 @@ class Operators:
         keys = self._chance.choice([(), (), *([f"home-{id}-{one}" for one in (0, 2)] for id in self._partitions)])
         self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
         self._counts["operator: replay by key"] += bool(keys)
-        with suppress(TaskOverlap, ReplayRefused):
+        with suppress(TaskOverlap, RequestRefused):
             job = request_replay(order(ids, *ends, dry_run=is_dry_run, keys=keys), instance.replays, MOST)
             self.asked.append(job.task.task_id)
 

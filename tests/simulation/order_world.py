@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, ReplayRefused, TaskOverlap
+from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, RequestRefused, TaskOverlap
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
@@ -172,7 +172,7 @@ class OrderWorld:
         keys = self.chance.choice([(), ("key-0",), ("key-0", "key-2")])
         end = start + self.chance.randint(0, 12)
         asked = order([place], start, end, dry_run=self.chance.random() < 0.2, keys=keys)
-        with suppress(ReplayRefused, TaskOverlap):
+        with suppress(RequestRefused, TaskOverlap):
             request_replay(asked, self._replaying(process), 10**9)
 
     def _drive(self, process: Process) -> None:

@@ -21,7 +21,7 @@ from core.purge.purge import purge_request
 from core.purge.task import PurgeKind
 from core.store.database import OneStream
 from core.tasks.run import open_task, work_on
-from core.tasks.statuses import TaskKind, TaskMove
+from core.tasks.statuses import TaskMove
 from core.tasks.task import TaskOrder
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore
@@ -115,7 +115,7 @@ class PurgeWorld(ReplayWorld):
     def _age(self) -> None:
         self.clock.advance(self.chance.choice([600.0, DAY, 3 * DAY]))
 
-    def _open(self, kind: TaskKind) -> list[UUID]:
+    def _open(self, kind: str) -> list[UUID]:
         return [id for id, name, _ in self.desk.tasks.read_open(self.stream_id) if name == kind]
 
     def _request(self, desk: OperatorStores, is_dry_run: bool) -> None:
@@ -144,8 +144,8 @@ class PurgeWorld(ReplayWorld):
             assert not done.faults, done.faults
             return 0, done.partitions[0].until
 
-        pieces = {"rows_of_piece": self.chance.randint(1, 4), "letters_of_piece": self.chance.randint(1, 3)}
-        return PurgeKind(desk.purges, verify, (JOB,), self._own, **pieces)
+        rows, letters = self.chance.randint(1, 4), self.chance.randint(1, 3)
+        return PurgeKind(desk.purges, verify, (JOB,), self._own, rows_of_piece=rows, letters_of_piece=letters)
 
     def _desk(self, database: Any) -> OperatorStores:
         return operator_stores(database, STREAM, ROW_CLASSES)

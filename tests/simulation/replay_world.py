@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from core.errors import InfrastructureFault, ReplayRefused, TaskOverlap
+from core.errors import InfrastructureFault, RequestRefused, TaskOverlap
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
@@ -123,7 +123,7 @@ class ReplayWorld:
         )
         try:
             self._jobs.append(request_replay(asked, self.means(self._troubled()), 10**9).task.task_id)
-        except (ReplayRefused, TaskOverlap):
+        except (RequestRefused, TaskOverlap):
             pass
         finally:
             known = self.record.read_replays(STREAM, 100, None)

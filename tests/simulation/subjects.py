@@ -9,7 +9,7 @@ from typing import Any, cast
 from core.aggregation.spark_engine import JobReport, JobRequest, JobState
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import Aggregation, aggregate
-from core.audit.audit import audit, stream_faults
+from core.audit.audit import audit
 from core.audit.store import AuditStore
 from core.audit.task import AuditAsked, AuditKind, audit_request
 from core.erasure.erasure import erasure_request
@@ -37,9 +37,9 @@ from core.purge.task import PurgeKind
 from core.replay.task import ReplayKind
 from core.settle.partition_store import Partitions
 from core.store.database import OneStream
-from core.tasks.run import Kind, open_parts, open_task, work_on
+from core.tasks.run import TaskKind, open_parts, open_task, work_on
 from core.tasks.store import Tasks
-from core.tasks.task import TaskOrder, report_text
+from core.tasks.task import TaskOrder
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
@@ -204,16 +204,10 @@ def _erase(process: Process) -> None:
 
 def _audit(process: Process) -> None:
     audits = AuditStore(OneStream(process.database, STREAM), FIRST.row_classes)
-    kind = AuditKind(
-        process.database,
-        lambda _, id, __: report_text(audit(audits, id).partitions[0].ledger.accounted),
-        lambda: report_text(len(tuple(stream_faults(audits)))),
-        process.bench.own,
-    )
-    _work_on_all(kind, process.bench)
+    _work_on_all(AuditKind(audits, process.bench.own), process.bench)
 
 
-def _work_on_all(kind: Kind, bench: Bench) -> None:
+def _work_on_all(kind: TaskKind, bench: Bench) -> None:
     ((stream_id,),) = bench.store.sql("SELECT MAX(stream_id) FROM event_stream")
     for task_id, name, _ in kind.tasks.read_open(stream_id):
         if name == kind.name:

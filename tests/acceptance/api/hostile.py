@@ -14,7 +14,7 @@ from core.replay.store import Replays
 from examples.home_security.shapes import HomesQuery
 from handlers.operations.aggregations import AggregationsQuery
 from handlers.operations.letters import LettersQuery, RevealedLettersQuery
-from handlers.operations.task_shapes import TasksQuery
+from handlers.operations.tasks import TasksQuery
 from tests.acceptance.api.served import HUB
 from tests.fakes.builders import partition
 from tests.fakes.replaying import opened, replay_asked

@@ -3,19 +3,20 @@ nothing."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
-from core.audit.task import DEADLINE, STREAM, AuditAsked, AuditKind, audit_request
+from core.audit.store import AuditStore
+from core.audit.task import DEADLINE, STREAM, AuditAsked, AuditKind, Finding, audit_request
 from core.errors import HubUnreachable, InfrastructureFault, TaskOverlap
 from core.incarnations.next_incarnation import Incarnations, Opening
 from core.model.events import PartitionId, SequenceNumber
 from core.model.ports import Clock
 from core.settle.partition_store import Partitions
-from core.store.database import StreamClosed
+from core.store.database import OneStream, StreamClosed
 from core.tasks.run import SliceReport, note_fault, open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.task import Task, TaskOrder, TaskRequest, report_of
@@ -45,6 +46,17 @@ def desks(make_office: Callable[[], Office]) -> tuple[Office, Office]:
     return here, there
 
 
+@dataclass(frozen=True, slots=True)
+class NotingAudits(AuditKind):
+    """Audits that tell of each partition before they audit it."""
+
+    told: Callable[[PartitionId], None]
+
+    def find_in_partition(self, task: Task, id: PartitionId) -> Finding:
+        self.told(id)
+        return AuditKind.find_in_partition(self, task, id)
+
+
 class Auditor:
     """A driver of audits over a desk: a minute passes with each part; `fault` is raised by the next one."""
 
@@ -53,7 +65,7 @@ class Auditor:
         self.audited: list[str] = []
         self.meanwhile: Callable[[], object] = lambda: None
         clock = Clock(lambda: self.now, uuid4, lambda: 0.5)
-        self.kind = AuditKind(office.store.database, self.partition, lambda: '"whole"', clock)
+        self.kind = NotingAudits(AuditStore(OneStream(office.store.database, HUB), ()), clock, self.partition)
 
     def work(self, task_id: UUID, minutes: float = 60) -> SliceReport:
         return work_on(task_id, None, self.kind, self.now + timedelta(minutes=minutes))
@@ -63,14 +75,13 @@ class Auditor:
         assert found is not None
         return found
 
-    def partition(self, asked: AuditAsked, id: PartitionId, until: datetime) -> str:
+    def partition(self, id: PartitionId) -> None:
         if self.fault is not None:
             raise self.fault
         self.now += timedelta(minutes=1)
         self.audited.append(id)
         happens, self.meanwhile = self.meanwhile, lambda: None
         happens()
-        return f'"{id}"'
 
 
 def opened(office: Office, **given: object) -> UUID:
@@ -136,7 +147,9 @@ class TestWorking:
         assert Auditor(desks[0]).work(task_id) == SliceReport(True, 3, 0)
         done = Auditor(desks[1]).find(task_id)
         assert (done.status, done.open_part, done.ended_at) == ("done", None, at(2))
-        assert reports(done) == {"0": '"0"', "10": '"10"', STREAM: '"whole"'}
+        found = {name: report_of(text, Finding) for name, text in reports(done).items()}
+        told = {name: one.partition and one.partition.accounted for name, one in found.items()}
+        assert told == {"0": 1, "10": None, STREAM: None}
         assert open_parts(task_id, Auditor(desks[1]).kind) == ()
 
     def test_when_its_time_is_over_the_next_process_goes_on(self, desks: tuple[Office, Office]) -> None:

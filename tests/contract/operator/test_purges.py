@@ -63,7 +63,7 @@ class Keeper:
     @property
     def kind(self) -> PurgeKind:
         clock = Clock(self.tick, uuid4, lambda: 0.5)
-        return PurgeKind(self.office.desk.purges, self.verify, self.jobs, clock, **self.pieces)
+        return replace(PurgeKind(self.office.desk.purges, self.verify, self.jobs, clock), **self.pieces)  # type: ignore[arg-type]
 
     def work(self, hours: float = 1, task_id: UUID | None = None) -> SliceReport:
         """Work on a task, or on the one that is open."""

@@ -11,7 +11,7 @@ import pytest
 from core.app import TURN, YOUNG_OBJECTS
 from core.errors import InvalidTransform, SchemaMismatch, SettingsRefused
 from handlers.app import CLOCK, OnFirstUse, app
-from handlers.operations import redrives, replays
+from handlers.operations.tasks import kind_named
 from tests.fakes.written_modules import broken_room, written_modules
 from tests.patience import allowed
 from tests.unit.handlers.running import Running
@@ -42,8 +42,8 @@ def test_all_that_is_stored_has_the_time_of_the_database(running: Running) -> No
         own.core.ingestion.clock,
         own.stalled.means.clock,
         own.core.retrying.clock,
-        replays.kind(own).clock,
-        redrives.kind(own).clock,
+        kind_named(own, "replay").clock,
+        kind_named(own, "redrive").clock,
     ):
         assert clock.now is not CLOCK.now
     running.sqlite.path.unlink()

@@ -20,7 +20,7 @@ from core.store.database import PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.connections import Deadlines
 from handlers.app import WAITING_LIMIT, app
-from handlers.operations import replays
+from handlers.operations.tasks import replays_of
 from handlers.tasks import SLICE
 from tests.fakes.builders import FakeClock
 from tests.unit.handlers.running import CONTEXT, HOME, MOTION, SETTINGS, Running, functions
@@ -191,7 +191,7 @@ def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, bod
     assert reference.due_at is not None
     assert timedelta(0) < reference.due_at - reference.failed_at <= timedelta(hours=1)
     own = app()
-    parts = (own.core.ingestion, own.stalled.means, own.core.retrying, replays.kind(own))
+    parts = (own.core.ingestion, own.stalled.means, own.core.retrying, replays_of(own))
     assert [part.letters.keep_bodies for part in parts] == [keep == "true"] * 4
 
 

@@ -15,7 +15,7 @@ from core.ledger.store import Ledger
 from core.store.columns import instant_text
 from core.tasks.task import TaskAnswer
 from handlers.app import app
-from handlers.kinds import KINDS
+from handlers.operations.tasks import KINDS
 from handlers.tasks import DAY, DRIVEN, PAUSE, SECOND, STALLED_AFTER, SUSPENDED, drive, drive_task
 from tests.unit.handlers.running import HOME, MOTION, Running, client_function, functions
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import ReplayRefused
+from core.errors import RequestRefused
 from core.model.ports import Place
 from core.replay.pieces import PartitionRange, Replayable
 from core.replay.request import ReplayOrder, ReplayReach, ranges_of
@@ -109,14 +109,14 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_replayed_is_refused_by_the_field_that_says_it(case: str) -> None:
     asked, field, said = REFUSED[case]
-    with pytest.raises(ReplayRefused) as refusal:
+    with pytest.raises(RequestRefused) as refusal:
         ranges_of(asked, REACH)
     assert refusal.value.field == field
     assert said in refusal.value.why
 
 
 def test_more_events_over_all_partitions_than_are_allowed_are_refused() -> None:
-    with pytest.raises(ReplayRefused, match="131 events, but REPLAY_MOST_EVENTS allows 130"):
+    with pytest.raises(RequestRefused, match="131 events, but REPLAY_MOST_EVENTS allows 130"):
         ranges_of(order(), ReplayReach(STREAM, REACH.replayable, HUB, 130))
 
 
@@ -125,5 +125,5 @@ def test_a_partition_named_twice_is_replayed_once() -> None:
 
 
 def test_a_stream_without_a_commit_has_nothing_to_replay() -> None:
-    with pytest.raises(ReplayRefused, match="no event is committed yet"):
+    with pytest.raises(RequestRefused, match="no event is committed yet"):
         ranges_of(order(), ReplayReach(STREAM, (), HUB, 1_000))

@@ -10,7 +10,7 @@ import pytest
 from core.errors import CommitOutcomeUnknown, StreamIncarnationChanged, TaskConflict
 from core.model.ports import Clock
 from core.store.script import Named, Outcome, Script
-from core.tasks.run import CONFLICT_LIMIT, ONE_PIECE, Done, Kind, open_parts, open_task, work_on
+from core.tasks.run import CONFLICT_LIMIT, ONE_PIECE, Done, TaskKind, open_parts, open_task, work_on
 from core.tasks.store import Ending, Tasks, advance_steps
 from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, TaskRequest
 from tests.fakes import builders
@@ -47,7 +47,7 @@ class Lossy:
         self._database.close()
 
 
-class Counting(Kind):
+class Counting(TaskKind):
     """A kind whose task has one part of three pieces; each takes a second."""
 
     name = "audit"
@@ -63,6 +63,12 @@ class Counting(Kind):
     @property
     def tasks(self) -> Tasks:
         return self._tasks
+
+    def request(self, order: TaskOrder, asked: object) -> TaskRequest:
+        raise NotImplementedError
+
+    def report(self, task: Task, *, is_listed: bool) -> dict[str, object]:
+        return {}
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         self.before()

@@ -1,4 +1,4 @@
-"""handlers/operations/purges.py: a purge as a task, which its orchestration works on."""
+"""core/purge/task.py: a purge as a task, which its orchestration works on."""
 
 from collections.abc import Mapping
 from typing import Any

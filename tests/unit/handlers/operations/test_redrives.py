@@ -12,7 +12,7 @@ from core.errors import StoreUnavailable
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
 from handlers.app import app
-from handlers.operations import redrives as operations
+from handlers.operations.tasks import kind_named
 from tests.fakes.engines import SqliteEngine
 from tests.unit.handlers.running import CONTEXT, HOME, Reply, Running, functions
 
@@ -150,7 +150,7 @@ def test_ten_thousand_letters_and_more_are_moved_by_one_request(redrives: Redriv
 def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_out(
     redrives: Redrives, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handlers.operations.redrives.AT_ONCE", timedelta())
+    monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta())
     reply = redrives.start()
     job = reply.body
     assert (reply.status, job["status"], job["moved"]) == (201, "running", 3)  # the part is not closed yet
@@ -238,7 +238,7 @@ def test_a_letter_that_is_discarded_before_its_try_or_purged_has_neither_failed_
 
 def test_an_outcome_looks_at_a_limited_number_of_letters(redrives: Redrives, monkeypatch: pytest.MonkeyPatch) -> None:
     task_id = redrives.start().body["task_id"]
-    monkeypatch.setattr(operations, "MOST_COUNTED_OF_MANY", 2)
+    monkeypatch.setattr("core.letters.redrive.MOST_COUNTED_OF_MANY", 2)
     assert redrives.get("list_tasks").body["tasks"][0]["outcome"]["letters"] == 2
     assert redrives.show(task_id).body["outcome"]["letters"] == 3
 
@@ -306,7 +306,7 @@ class LostInTheMiddle:
 def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
     redrives: Redrives, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handlers.operations.redrives.AT_ONCE", timedelta(milliseconds=10))
+    monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta(milliseconds=10))
     own, slept, lost = app(), [0.0], LostInTheMiddle(redrives.sqlite.database())
     waiting = Waiting(lambda: sum(slept, time.monotonic()), slept.append)
     patient = PatientDatabase(lost, timedelta(minutes=2), waiting)
@@ -323,5 +323,5 @@ def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
 
 def test_a_pause_before_the_next_piece_sleeps_and_does_not_ask_the_database_again_and_again(running: Running) -> None:
     began = time.monotonic()
-    operations.kind(app()).rest(timedelta(milliseconds=30))
+    kind_named(app(), "redrive").rest(timedelta(milliseconds=30))
     assert time.monotonic() - began >= 0.03

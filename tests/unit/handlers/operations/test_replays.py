@@ -15,7 +15,7 @@ from core.model.transforms import Transform
 from core.replay.pieces import MOST_OPEN
 from examples.home_security import transform as home_security
 from handlers.app import app
-from handlers.operations.replays import replay_store
+from handlers.operations.tasks import replay_store
 from tests.contract.test_open_replays import request as request_of
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.replaying import opened

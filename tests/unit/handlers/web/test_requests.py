@@ -8,9 +8,10 @@ import azure.functions as func
 import msgspec
 import pytest
 
-from core.api.operation import Call, number_of, operation, utc
+from core.api.operation import Call, operation
 from core.api.problems import Problem
-from core.model.shapes import Answered, Instant, NumberText, Shape
+from core.errors import RequestRefused
+from core.model.shapes import Answered, Instant, NumberText, Shape, number_of, utc
 from handlers.operations.letters import shown
 from handlers.web.requests import (
     LARGEST_BODY,
@@ -137,7 +138,7 @@ def test_a_body_that_is_too_large_or_not_json_is_refused() -> None:
 
 def test_a_sequence_number_of_more_than_63_bits_is_refused() -> None:
     assert number_of(str(2**63 - 1), "n") == 2**63 - 1
-    with pytest.raises(Problem):
+    with pytest.raises(RequestRefused):
         number_of(str(2**63), "n")
 
 

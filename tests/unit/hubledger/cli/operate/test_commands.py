@@ -7,11 +7,10 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from itertools import product
-from typing import get_args
 
 import pytest
 
-from core.tasks.statuses import TaskKind
+from handlers.operations.tasks import KINDS
 from hubledger.cli.main import main
 from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.unit.hubledger.cli.described import AT, Described, unsafe
@@ -80,7 +79,7 @@ def test_every_command_shows_a_full_answer_at_every_width(
     assert wrong == {}
 
 
-@pytest.mark.parametrize("kind", get_args(TaskKind))
+@pytest.mark.parametrize("kind", [*KINDS])
 @pytest.mark.parametrize("text", [None, lambda _: HOSTILE])
 def test_each_kind_of_task_is_shown_with_its_own_facts(
     kind: str, text: Callable[[str], str] | None, against: Run, capsys: pytest.CaptureFixture[str]
