@@ -16,7 +16,7 @@ from core.model.events import Event
 from core.model.ports import Clock
 from core.model.rows import LINEAGE, References, Row
 from core.model.transforms import Transform
-from core.settle.attempts import Attempts, Flight, StoredJournal
+from core.settle.attempts import Attempts, StoredJournal
 from core.settle.partition_store import Partitions
 from core.settle.watchdog import Watchdog
 from core.store.columns import compiled_values, instant_texts
@@ -51,7 +51,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     store = Partitions(counting, Memory(timedelta(seconds=60)))
     batches, watchdog = [batch(number) for number in range(ROUNDS + 1)], Watchdog(timedelta(seconds=240))
     transform = Transform("bench", ready_rows(), watch=watchdog.over)
-    journal = StoredJournal(Attempts(counting), STAMPS, Flight(folder / "flight"), here, here)
+    journal = StoredJournal(Attempts(counting), STAMPS, here)
     means = Means(store, transform, STAMPS, journal=journal)
     ingest_batch(batches[0], means)  # it opens the stream, anchors the partition and marks its attempt
     opening = counting.calls

@@ -17,7 +17,7 @@ from core.letters.store import Letters
 from core.model.ports import Clock, HubReader
 from core.model.transforms import Transform
 from core.settings import Settings
-from core.settle.attempts import Attempts, Flight, StoredJournal, flight_folder
+from core.settle.attempts import Attempts, StoredJournal
 from core.settle.child_process import Children
 from core.settle.partition_store import Partitions
 from core.store.database import Database, PatientDatabase, seconds_left, store_clock
@@ -68,7 +68,7 @@ class Core:
 def open_core(
     sources: Sources[HubReader], own: Clock, closing: ExitStack, monotonic: Callable[[], float] = time.monotonic
 ) -> Core:
-    """Put the parts together; nothing connects yet. `closing` ends their children and removes their flight record.
+    """Put the parts together; nothing connects yet. `closing` ends their children.
 
     `own` is the process's clock, and `monotonic` gives the seconds of one that never goes back.
     """
@@ -76,10 +76,8 @@ def open_core(
     patient = PatientDatabase(sources.database, settings.store_patience)
     clock = store_clock(patient, own, monotonic=monotonic)
     children = Children(settings.transform, settings.rows_per_event, settings.transform_deadline, seconds_left)
-    flight = Flight(flight_folder(settings.store_connection, str(settings.stream)))
     closing.callback(children.close)
-    closing.callback(flight.close)
-    journal = StoredJournal(Attempts(patient), clock, flight, children.lone, children.careful)
+    journal = StoredJournal(Attempts(patient), clock, children.in_child)
     partitions = Partitions(patient, Memory(settings.reference_memory))
     letters = Letters(patient, partitions)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)

@@ -157,16 +157,16 @@ def _trying(settling: Settling) -> Iterator[Callable[[Sequence[Event], Reference
     transform = load_transform(settling.transform)
     with (
         closing(Children(settling.transform, transform.rows_limit, settling.deadline)) as children,
-        children.lone(transform, nothing_new) as lone,
+        children.in_child(transform, nothing_new) as in_child,
     ):
-        yield lambda events, references: (_settled_in_child(event, references, lone) for event in events)
+        yield lambda events, references: (_settled_in_child(event, references, in_child) for event in events)
 
 
-def _settled_in_child(event: Event, references: References, lone: Transform) -> Settled:
+def _settled_in_child(event: Event, references: References, in_child: Transform) -> Settled:
     try:
-        return settle((event,), references, lone)
+        return settle((event,), references, in_child)
     except EventKilled as killer:
-        return Settled({}, [dead_letter(event, ProcessDied(str(killer)), lone)], 0, 0)
+        return Settled({}, [dead_letter(event, ProcessDied(str(killer)), in_child)], 0, 0)
 
 
 def _placed(row_class: type, number: int, ordinal: int, row: Row) -> tuple[int, int, str, bool, list[str | None]]:

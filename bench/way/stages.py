@@ -24,7 +24,7 @@ from core.ingest.ingest import IngestReport, Means, ingest_batch, plan_commit, r
 from core.model.events import EventBatch
 from core.model.ports import Clock
 from core.remote.hub.client import batches_of
-from core.settle.attempts import Attempts, Flight, StoredJournal
+from core.settle.attempts import Attempts, StoredJournal
 from core.settle.partition_store import Partitions, batch_script
 from core.settle.watchdog import Watchdog
 from core.store.database import Database
@@ -99,7 +99,7 @@ def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[
         with closing(Watchdog(timedelta(seconds=240))) as watchdog:
             loaded = load_transform(transform, 100, watchdog.over)
             with closing(_Timed(SqliteDatabase(store, needed=loaded.row_classes))) as database:
-                journal = StoredJournal(Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), here, here)
+                journal = StoredJournal(Attempts(database), STAMPS, here)
                 inner = Inner(timers, database, Means(Partitions(database, _memory()), loaded, STAMPS, journal=journal))
                 for one in recorded:
                     inner.replay(outer(one, timers))

@@ -190,7 +190,7 @@ Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[Non
 
 # Gives the transform whose functions run in a child process, for as long as its context is entered. Before it tries an
 # event in a second child, it calls the function, which raises a fault when another owner has done the work.
-Lone = Callable[["Transform", Callable[[], None]], AbstractContextManager["Transform"]]
+InChild = Callable[["Transform", Callable[[], None]], AbstractContextManager["Transform"]]
 
 
 def may_be_signalled() -> bool:

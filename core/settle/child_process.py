@@ -1,13 +1,13 @@
-"""Try suspects in a child process, so that an event that kills costs a child and no more.
+"""Try events in a child process, so that an event that kills costs a child and no more.
 
-A child has a socket to its parent, and what the transform prints does not reach that socket. The kernel takes the child
-first when memory runs out, and ends it when an event outlasts the limit, even if the parent has died meanwhile.
-
-A suspect run is settled as any other run, with one change: the functions of its transform ask a child process, event by
-event. A child that dies, or that does not answer within the limit, names the event that it was asked about. After a
+The parent settles such a run as any other, with one change: the functions of its transform ask a child process, event
+by event. A child that dies, or that does not answer within the limit, names the event that it was asked about. After a
 death, the event is tried once more in a new child, because another event, or a person, may have killed the first one. A
-hang is not tried twice. Then EventKilled leaves `settle`, and `Isolation` makes the event a letter. A child has a
-session of its own, so a signal to its group leaves the parent.
+hang is not tried twice. Then EventKilled leaves `settle`, and `Isolation` makes the event a letter.
+
+A child has a socket to its parent, and what the transform prints does not reach that socket. A child has a session of
+its own, so a signal to its group leaves the parent. The kernel takes the child first when memory runs out, and ends it
+when an event outlasts the limit, even if the parent has died meanwhile.
 """
 
 import contextlib
@@ -22,10 +22,11 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,7 +36,7 @@ from typing import Any
 from core.errors import StoreFault
 from core.model.commits import DeadLetter
 from core.model.events import Event
-from core.model.rows import ReferenceKey, References, Row, RowType
+from core.model.rows import ReferenceKey, References, RowType
 from core.model.transforms import Transform, count_unknown_fields, counting_unknown_fields, unwatched
 from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, LetterOfChild, dead_letter
 from core.transforms.loading import load_transform
@@ -49,26 +50,20 @@ IDLE = 60  # seconds without an event, after which the process ends
 class AskedReferences(References):
     """References that the parent process looks up."""
 
-    __slots__ = ("_alone", "_connection", "_process")
+    __slots__ = ("_alone", "_connection")
 
     def __init__(self, connection: Connection) -> None:
         super().__init__({})
-        self._connection, self._process = connection, os.getpid()
+        self._connection = connection
         self._alone = threading.Lock()  # a transform may have threads, and each needs its own answer
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
         wanted = ReferenceKey(row_class, key)
         hash(wanted)  # a key that cannot be hashed is a fault of this event
-        self.end_a_fork()
         with self._alone:
             self._connection.send(("find", wanted))
             found: RowType | None = self._connection.recv()
         return found
-
-    def end_a_fork(self) -> None:
-        """End a process that the transform forked and that returns: its parent answers."""
-        if os.getpid() != self._process:
-            os._exit(0)
 
 
 def serve(connection: Connection, transform: Transform, limit: float) -> None:
@@ -83,7 +78,6 @@ def serve(connection: Connection, transform: Transform, limit: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, limit + GRACE)
         with counting_unknown_fields() as unknown:
             answer = _pickled_answer(question, event, references, transform)
-        references.end_a_fork()
         connection.send_bytes(answer)
         connection.send(dict(unknown))
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -127,7 +121,6 @@ def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
 log = logging.getLogger("hubledger.children")
 TRIES = 2  # children that an event may end
 MOST = 3  # children of a process at a time
-SUSPECTS = 2  # of them that suspects take: while both hang, the batches of a careful process go on
 READY = 60.0  # seconds until a child must have loaded the transform
 LONGEST_WAIT = 120.0  # seconds for a child that is free
 LAST = 5.0  # seconds until a child that has closed its end must have ended
@@ -232,22 +225,15 @@ class Child:
 
 
 @dataclass(slots=True)
-class _Seat:
+class ChildSlot:
     """One attempt's place among the children of a process. `child` is None after a death."""
 
     children: "Children"
     child: Child | None
     look_again: Callable[[], None]
 
-    def rows_of(self, event: Event, references: References) -> Iterable[Row]:
-        rows: tuple[Row, ...] = self._ask("rows", event, references)
-        return rows
-
-    def references_of(self, event: Event) -> Iterable[ReferenceKey]:
-        keys: tuple[ReferenceKey, ...] = self._ask("references", event)
-        return keys
-
-    def _ask(self, question: str, event: Event, references: References | None = None) -> Any:
+    def ask(self, question: str, event: Event, references: References | None = None) -> Any:
+        """Return the rows or the references of an event. Raises LetterOfChild, EventKilled and ChildNotStarted."""
         deaths, began = 0, monotonic()
         while True:
             self.children.refuse_late()
@@ -262,7 +248,10 @@ class _Seat:
                 if deaths == TRIES or death.is_hang:
                     times = "" if death.is_hang else f", each of the {TRIES} times that it tried this event"
                     raise EventKilled(event.sequence_number, f"{death}{times}", monotonic() - began) from death
-                self._look_again()
+                try:
+                    self.look_again()
+                except StoreFault as fault:
+                    raise ChildNotFree(str(fault)) from fault
             except BaseException:  # what the child still sends would be taken for the next answer
                 self.child = None
                 child.close()
@@ -271,12 +260,6 @@ class _Seat:
                 if kind == "letter":
                     raise LetterOfChild(DeadLetter(event, *content))
                 return content
-
-    def _look_again(self) -> None:
-        try:
-            self.look_again()
-        except StoreFault as fault:
-            raise ChildNotFree(str(fault)) from fault
 
 
 @dataclass(slots=True)
@@ -288,49 +271,44 @@ class Children:
     deadline: timedelta
     seconds_left: Callable[[], float] = lambda: math.inf  # until the invocation has to end
     _places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST))
-    _suspects: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SUSPECTS))
-    _starting: threading.Lock = field(default_factory=threading.Lock)
     _free: list[Child] = field(default_factory=list)
 
     @contextmanager
-    def lone(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
-        """Give the transform that runs in a child, for suspects."""
-        with self._place(self._suspects), self.careful(transform, look_again) as lone:
-            yield lone
+    def in_child(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
+        """Give the transform whose functions run in a child, or the transform itself where no child can be started.
 
-    @contextmanager
-    def careful(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
-        """Give the transform whose functions run in a child, or the transform itself where no child can be started."""
-        with self._place(self._places):
+        Waits for a child no longer than the invocation allows. Then raises ChildNotFree.
+        """
+        wait = min(self.refuse_late(), LONGEST_WAIT)
+        if not self._places.acquire(timeout=wait):
+            raise ChildNotFree(f"no child process was free within {wait:.0f} s; the next try goes on")
+        slot = ChildSlot(self, None, look_again)
+        try:
             try:
-                seat = _Seat(self, self._take(), look_again)
-            except ChildNotFree:
-                raise
+                slot.child = self._take()
             except ChildNotStarted as fault:
                 log.error("no child process; suspects are tried here", extra={"action": "child", "error": str(fault)})
                 yield transform
                 return
-            try:
-                has_references = transform.references_of is not None
-                references_of = seat.references_of if has_references else None
-                yield replace(transform, rows_of=seat.rows_of, references_of=references_of, watch=unwatched)
-            finally:
-                if seat.child is not None:
-                    self._free.append(seat.child)
+            references_of = None if transform.references_of is None else partial(slot.ask, "references")
+            yield replace(transform, rows_of=partial(slot.ask, "rows"), references_of=references_of, watch=unwatched)
+        finally:
+            if slot.child is not None:
+                self._free.append(slot.child)
+            self._places.release()
 
     def start(self) -> Child:
-        """Start a child, one at a time. Raises ChildNotStarted."""
-        with self._place(self._starting):
-            try:
-                child = Child(self.module, self.rows_limit, self.deadline.total_seconds())
-            except (OSError, ValueError) as fault:  # Windows hands no socket to a child
-                raise ChildNotStarted(str(fault)) from fault
-            try:
-                child.await_ready()
-            except ChildDied as death:
-                child.close()
-                raise ChildNotStarted(str(death)) from death
-            return child
+        """Start a child. Raises ChildNotStarted."""
+        try:
+            child = Child(self.module, self.rows_limit, self.deadline.total_seconds())
+        except (OSError, ValueError) as fault:  # Windows hands no socket to a child
+            raise ChildNotStarted(str(fault)) from fault
+        try:
+            child.await_ready()
+        except ChildDied as death:
+            child.close()
+            raise ChildNotStarted(str(death)) from death
+        return child
 
     def refuse_late(self) -> float:
         """Return the seconds until a child has to be asked, so that a hang still ends within the invocation.
@@ -341,17 +319,6 @@ class Children:
         if left <= 0:
             raise ChildNotFree("the invocation is too old for an event that may hang; the next try goes on")
         return left
-
-    @contextmanager
-    def _place(self, places: "threading.Semaphore | threading.Lock") -> Iterator[None]:
-        """Hold one of these places, and wait for it no longer than the invocation allows."""
-        wait = min(self.refuse_late(), LONGEST_WAIT)
-        if not places.acquire(timeout=wait):
-            raise ChildNotFree(f"no child process was free within {wait:.0f} s; the next try goes on")
-        try:
-            yield
-        finally:
-            places.release()
 
     def close(self) -> None:
         """End the children that have nothing to do."""

@@ -2,8 +2,8 @@
 
 Nothing else can: a thread cannot be stopped, and Python cannot even look while native code holds its lock, as a
 catastrophic regular expression does. A thread checks once a second. It also resets an alarm of the C runtime, which
-ends the process when that thread itself cannot run. The supervisor starts the process again, and the journal finds the
-event.
+ends the process when that thread itself cannot run. The supervisor starts the process again, and the next attempt at
+the events runs in a child.
 """
 
 import faulthandler
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 
 from core.model.events import Event, Partition
@@ -26,100 +25,14 @@ STDERR = 2
 EXIT_STATUS = 70  # EX_SOFTWARE
 
 
-@dataclass(eq=False, slots=True)
-class WatchedRun:
-    """One call of a transform for some events, on record in the watchdog until it ends."""
-
-    partition: Partition | None
-    events: Sequence[Event]
-    begun_at: float
-
-    def facts(self, deadline: float) -> dict[str, object]:
-        """Return the fields of the last log line."""
-        numbers = [event.sequence_number for event in self.events]
-        place = str(self.partition) if self.partition else None
-        return {"action": "hang", "partition": place, "first": numbers[0], "last": numbers[-1], "seconds": deadline}
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """The clock, the alarm of the C runtime, the thread that checks, and the end of the process."""
-
-    monotonic: Callable[[], float]
-    set: Callable[[float], None]
-    cancel: Callable[[], None]
-    look_often: Callable[[Callable[[], bool]], None]
-    end: Callable[[dict[str, object]], None]
-
-
-class Watchdog:
-    """Watches over all transforms of the process. `over` is a Watch. Close it with the app."""
-
-    def __init__(self, deadline: timedelta, alarm: "Alarm | None" = None) -> None:
-        self._deadline = deadline.total_seconds()
-        self._alarm = alarm or SYSTEM
-        self._lock = threading.Lock()
-        self._is_set = False
-        self._looks = False
-        self._is_closed = False
-        self.running: dict[WatchedRun, None] = {}
-
-    @contextmanager
-    def over(self, of: Partition | None, events: Sequence[Event]) -> Iterator[None]:
-        """Watch over the transform for as long as it works on these events. Set the alarm unless it is set."""
-        run = WatchedRun(of, events, self._alarm.monotonic())
-        self.running[run] = None
-        try:
-            with self._lock:
-                if not self._is_set:
-                    self._set()
-                if not self._looks:
-                    self._looks = True
-                    self._alarm.look_often(self.look)
-            yield
-        finally:
-            self.running.pop(run, None)
-
-    def look(self) -> bool:
-        """End the process when a run has lasted too long, else reset the alarm. Return False once closed."""
-        now = self._alarm.monotonic()
-        for run in list(self.running):
-            if now - run.begun_at >= self._deadline:
-                self._alarm.end(run.facts(self._deadline))
-        with self._lock:
-            if self.running and not self._is_closed:
-                self._set()
-            elif self._is_set:
-                self._is_set = False
-                self._alarm.cancel()
-            return not self._is_closed
-
-    def close(self) -> None:
-        """Stop watching."""
-        self._is_closed = True
-        self.running.clear()
-        self.look()
-
-    def _set(self) -> None:
-        self._is_set = True
-        self._alarm.set(self._deadline + GRACE)
-
-
-def _set_alarm(seconds: float) -> None:
+def set_alarm(seconds: float) -> None:
+    """Let the C runtime end the process after some seconds, with the traces of all threads."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)
 
 
-def _look_often(look: Callable[[], bool]) -> None:
-    def loop() -> None:
-        while look():
-            time.sleep(LOOK)
-
-    threading.Thread(target=loop, name="watchdog", daemon=True).start()
-
-
-def _end(facts: dict[str, object]) -> None:
+def end_process(facts: dict[str, object]) -> None:
     """Log the events at which the transform hangs, show all threads, and end the process."""
-    _set_alarm(LAST_WORDS)
+    set_alarm(LAST_WORDS)
     where = f"{facts['partition']}, events {facts['first']} to {facts['last']}"
     line = f"the transform did not return within {facts['seconds']} s: {where}; the process ends\n"
     os.write(STDERR, line.encode())
@@ -129,4 +42,63 @@ def _end(facts: dict[str, object]) -> None:
     os._exit(EXIT_STATUS)
 
 
-SYSTEM = Alarm(time.monotonic, _set_alarm, faulthandler.cancel_dump_traceback_later, _look_often, _end)
+class Watchdog:
+    """Watches over all transforms of the process. `over` is a Watch. Close it with the app."""
+
+    def __init__(
+        self,
+        deadline: timedelta,
+        monotonic: Callable[[], float] = time.monotonic,
+        end: Callable[[dict[str, object]], None] = end_process,
+    ) -> None:
+        self._deadline = deadline.total_seconds()
+        self._monotonic, self._end = monotonic, end
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._running: dict[object, tuple[float, Partition | None, Sequence[Event]]] = {}
+
+    @contextmanager
+    def over(self, of: Partition | None, events: Sequence[Event]) -> Iterator[None]:
+        """Watch over the transform for as long as it works on these events. Set the alarm unless it is set."""
+        run = object()
+        self._running[run] = (self._monotonic(), of, events)
+        try:
+            with self._lock:
+                if not self._is_set:
+                    self._set()
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._look_often, name="watchdog", daemon=True)
+                    self._thread.start()
+            yield
+        finally:
+            self._running.pop(run, None)
+
+    def look(self) -> None:
+        """End the process when a run has lasted too long, else reset the alarm, or cancel it when nothing runs."""
+        for begun_at, of, events in list(self._running.values()):
+            if self._monotonic() - begun_at >= self._deadline:
+                first, last = events[0].sequence_number, events[-1].sequence_number
+                place = {"action": "hang", "partition": str(of) if of else None}
+                self._end({**place, "first": first, "last": last, "seconds": self._deadline})
+        with self._lock:
+            if self._running:
+                self._set()
+            elif self._is_set:
+                self._is_set = False
+                faulthandler.cancel_dump_traceback_later()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closed.set()
+        self._running.clear()
+        self.look()
+
+    def _set(self) -> None:
+        self._is_set = True
+        set_alarm(self._deadline + GRACE)
+
+    def _look_often(self) -> None:
+        while not self._closed.wait(LOOK):
+            self.look()

@@ -23,10 +23,10 @@ from core.settle.erased_subjects import ErasureKeyMissing
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import batch, partition
+from tests.fakes.child_tries import ChildTries
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.erasing import ErasingWorld, events_of
 from tests.fakes.kept import Engine
-from tests.fakes.lone import LoneTries
 from tests.fakes.plain_transform import ROW_CLASSES, transform
 from tests.fakes.replaying import changed, order, request_replay
 from tests.fakes.store import Store
@@ -183,7 +183,7 @@ def test_a_retry_makes_no_row_of_an_erased_subject(world: ErasingWorld, engine: 
 def test_a_retry_in_a_child_makes_no_row_of_an_erased_subject_either(world: ErasingWorld, engine: Engine) -> None:
     world.erase(GONE)
     world.transform = changed(lambda event, references: [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)])
-    children = LoneTries()
+    children = ChildTries()
     for _ in range(2):  # the first claim is lost
         world.clock.advance(3600)
         chunks = claim_due(world.keeper)

@@ -16,9 +16,9 @@ from core.settle.attempts import AttemptMark
 from core.tasks.run import work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import NOON, commit, home, letter, partition, settled
+from tests.fakes.child_tries import ChildTries
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
-from tests.fakes.lone import LoneTries
 from tests.fakes.plain_transform import PLAIN, transform
 from tests.fakes.replaying import World, changed, log_of, order
 from tests.fakes.store import Store
@@ -349,34 +349,34 @@ def test_an_event_that_killed_its_process_is_tried_only_by_a_new_version_of_the_
 def test_what_kills_under_a_new_version_is_tried_in_a_child_after_a_death_with_its_piece_in_hand(
     store: Store, engine: Engine, dry_run: bool
 ) -> None:
-    world, children = World(store, {"0": log_of("reading a", "kill", "reading c", "kill")}, PLAIN), LoneTries()
+    world, children = World(store, {"0": log_of("reading a", "kill", "reading c", "kill")}, PLAIN), ChildTries()
     world.transform = replace(PLAIN, version="deadly/2")
     world.journal = children.journal(store, world.own)
-    died = AttemptMark(span(0, 3), UUID(int=99), NOON, "a replay that died", 0, "deadly/2", None)
+    died = AttemptMark(partition().partition_id, span(0, 3), UUID(int=99), NOON, 0, "deadly/2")
     store.begin_attempt(store.read_partition(partition()), died)
     done = world.replay(order(dry_run=dry_run))
     assert children.tried == [[0, 1], [2, 3]]
     assert (done.task.status, done.counts.dead_lettered, done.counts.written) == ("done", 2, 2)
     crashed = [kept.sequence_number for kept in engine.letters() if kept.error_class == "crash"]
     assert crashed == ([] if dry_run else [1, 3])
-    assert store.read_marks(store.read_partition(partition()), span(0, 9)) == ()
+    assert store.read_marks(store.read_partition(partition())) == ()
 
 
 def test_a_piece_that_another_driver_did_while_a_child_was_waited_for_is_not_tried(store: Store) -> None:
-    world, children = World(store, {"0": log_of("reading a", "reading b")}, PLAIN), LoneTries()
+    world, children = World(store, {"0": log_of("reading a", "reading b")}, PLAIN), ChildTries()
     journal = children.journal(store, world.own)
-    died = AttemptMark(span(0, 1), UUID(int=99), NOON, "a replay that died", 0, PLAIN.version, None)
+    died = AttemptMark(partition().partition_id, span(0, 1), UUID(int=99), NOON, 0, PLAIN.version)
     store.begin_attempt(store.read_partition(partition()), died)
     job = world.ask(order(dry_run=True))
     other = world.means
 
     @contextmanager
-    def lone(transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
+    def in_child(transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
         work_on(job.task.task_id, "0", other, world.clock.now() + timedelta(minutes=1))
-        with children.lone(transform, look_again) as own:
+        with children.in_child(transform, look_again) as own:
             yield own
 
-    journal._lone = lone
+    journal._in_child = in_child
     world.journal = journal
     done = world.work(job)
     assert (done.task.status, done.counts.events, children.tried) == ("done", 2, [[]])

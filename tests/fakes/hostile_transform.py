@@ -53,7 +53,6 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"late exit": lambda: threading.Timer(0.1, os._exit, (9,)).start(),
     b"key": lambda: dict[str, str]()["town"],
     b"slow": lambda: time.sleep(1),
-    b"fork": os.fork,
 }
 
 

@@ -1,13 +1,10 @@
 """Processes that die: after its death, nothing of a process reaches the store."""
 
-import os
 import random
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from core.settle.attempts import Flight
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.fakes.store import Store
@@ -78,23 +75,6 @@ def _taken() -> threading.Lock:
     lock = threading.Lock()
     lock.acquire()
     return lock
-
-
-class MortalFlight(Flight):
-    """The flight record of a process that dies: from then on it writes no more, and at its burial it frees its lock."""
-
-    def __init__(self, folder: Path, process: Process | None = None) -> None:
-        super().__init__(folder)
-        self._process = process or Process(random.Random())
-
-    def end(self, slot: int) -> None:
-        if not self._process.is_dead:
-            super().end(slot)
-
-    def bury(self) -> None:
-        """Free the lock as the kernel does, and leave the file as it is."""
-        self._memory.close()
-        os.close(self._descriptor)
 
 
 class MortalDatabase:

@@ -5,9 +5,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,38 +14,35 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event, EventBatch, PartitionId
 from core.model.rows import References, Row
 from core.model.transforms import Transform
-from core.settle.attempts import ALONE, CAREFUL, StoredJournal
+from core.settle.attempts import ALONE, StoredJournal
 from core.settle.settle import EventKilled
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, events, reading, stamps
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.mortal import MortalFlight, Process, mortal
+from tests.fakes.mortal import Process, mortal
 from tests.simulation.seeds import seeds
 
-OF_A_MACHINE = 2  # deaths by the killers of a partition where each takes the temp folder: one batch may leave no mark
+MOST_DEATHS = 2  # by any number of killers in half an hour: the batch of the first one may leave no mark
 
 
 @dataclass
 class Life:
     """Partitions of one stream, and process after process that ingests them and dies of their killers.
 
-    By chance, a process or its child is killed from outside, and the temp folder is lost with a whole machine.
+    By chance, a process or its child is killed from outside. Nothing on the machine outlives a process.
     """
 
-    folder: Path
     killers: dict[str, frozenset[int]]
     count: int
     chance: random.Random
     sizes: tuple[int, int]
     risk: float = 0.0
-    lost: float = 0.0  # of the folder at a death
     refused: frozenset[int] = frozenset()  # their rows are refused by the database
     parents: frozenset[int] = frozenset()  # killers that also end the process whose child tries them
     unlucky: set[int] = field(default_factory=set)  # innocent events that were alone in hand at a death
     store: MemoryStore = field(default_factory=MemoryStore)
     deaths: int = 0  # of processes, by killers
     innocent: int = 0
-    machines: int = 1
 
     def live(self, most: int) -> None:
         """Start processes until all events are accounted for; fail after too many deaths by killers."""
@@ -61,9 +55,8 @@ class Life:
         process = Process(self.chance, self.risk)
         before = self.deaths
         store = mortal(self.store, process)
-        flight = MortalFlight(self.folder / str(self.machines), process)
-        lone = partial(self._lone, process)
-        journal = StoredJournal(store, stamps(self.machines + 1_000 * self.innocent + self.deaths), flight, lone, lone)
+        own = stamps(1 + 1_000 * self.innocent + self.deaths)
+        journal = StoredJournal(store, own, partial(self._in_child, process))
 
         def actor(place: str) -> None:
             def transform(event: Event, references: References) -> tuple[SensorReading, ...]:
@@ -84,12 +77,10 @@ class Life:
                 " WHERE first_sequence_number = last_sequence_number AND deaths >= ? AND verdict IS NULL", ALONE
             )  # fmt: skip
             self.unlucky |= {number for (number,) in marks}
-        flight.close() if survived else flight.bury()
-        self.machines += not survived and self.chance.random() < self.lost
         return survived
 
     @contextmanager
-    def _lone(self, process: Process, transform: Transform, look_again: object) -> Iterator[Transform]:
+    def _in_child(self, process: Process, transform: Transform, look_again: object) -> Iterator[Transform]:
         """Give the transform in a child that its killers end."""
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
@@ -132,19 +123,11 @@ class Life:
         assert all(books.balanced for books in self.store.read_ledgers())
 
 
-@contextmanager
-def living(*given: Any) -> Iterator[Life]:
-    """Give a life with a temp folder."""
-    with TemporaryDirectory() as folder:
-        yield Life(Path(folder), *given)
-
-
 @settings(max_examples=min(30, settings().max_examples))
 @given(count=st.integers(1, 500), killers=st.sets(st.integers(0, 499), max_size=6))
 def test_all_killers_of_a_batch_cost_one_death(count: int, killers: set[int]) -> None:
     own = frozenset(number for number in killers if number < count)
-    with living({"0": own}, count, random.Random(0), (500, 500)) as life:
-        life.live(min(len(own), 1))
+    Life({"0": own}, count, random.Random(0), (500, 500)).live(min(len(own), 1))
 
 
 @pytest.mark.slow
@@ -159,27 +142,25 @@ def test_all_killers_of_a_batch_cost_one_death(count: int, killers: set[int]) ->
 )
 def test_killers_of_many_batches_cost_two_deaths_at_most(seed: int, killers: set[int], least: int, more: int) -> None:
     sizes = (least, min(least + more, 600))
-    with living({"0": frozenset(killers)}, 600, random.Random(seed), sizes) as life:
-        life.live(CAREFUL)
+    Life({"0": frozenset(killers)}, 600, random.Random(seed), sizes).live(MOST_DEATHS)
 
 
 @pytest.mark.parametrize("seed", seeds(range(6), 1))
 def test_eight_partitions_with_killers_cost_two_deaths_at_most(seed: int) -> None:
     chance = random.Random(seed)
     killers = {str(place): frozenset(chance.sample(range(60), 2)) for place in range(8)}
-    with living({**killers, "8": frozenset()}, 60, chance, (10, 60)) as life:
-        life.live(CAREFUL)
-        assert life.deaths >= 1
+    life = Life({**killers, "8": frozenset()}, 60, chance, (10, 60))
+    life.live(MOST_DEATHS)
+    assert life.deaths >= 1
 
 
 @pytest.mark.parametrize("seed", seeds(range(4), 1))
 def test_a_killer_that_takes_its_parent_along_costs_a_death_more_than_it_takes_to_try_events_alone(seed: int) -> None:
     chance = random.Random(seed)
     killer = chance.randrange(60)
-    with living({"0": frozenset({killer})}, 60, chance, (10, 60)) as life:
-        life.parents = frozenset({killer})
-        life.live(ALONE + 1)
-        assert life.deaths == ALONE + 1
+    life = Life({"0": frozenset({killer})}, 60, chance, (10, 60), parents=frozenset({killer}))
+    life.live(ALONE + 1)
+    assert life.deaths == ALONE + 1
 
 
 @pytest.mark.slow
@@ -188,11 +169,8 @@ def test_a_killer_that_takes_its_parent_along_costs_a_death_more_than_it_takes_t
     seed=st.integers(0, 10**9),
     killers=st.sets(st.integers(0, 299), max_size=2),
     refused=st.sets(st.integers(0, 299), max_size=2),
-    lost=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_deaths_of_innocents_children_and_machines_make_no_letter(
-    seed: int, killers: set[int], refused: set[int], lost: float
-) -> None:
+def test_deaths_of_innocents_and_children_make_no_letter(seed: int, killers: set[int], refused: set[int]) -> None:
     own = {"0": frozenset(killers), "1": frozenset(killers)}
-    with living(own, 300, random.Random(seed), (100, 300), 0.002, lost, frozenset(refused - killers)) as life:
-        life.live(CAREFUL if lost == 0 else OF_A_MACHINE * 2 * len(killers))
+    life = Life(own, 300, random.Random(seed), (100, 300), 0.002, frozenset(refused - killers))
+    life.live(MOST_DEATHS * 2 * len(killers))

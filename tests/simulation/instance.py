@@ -19,7 +19,7 @@ from core.model.ports import Clock
 from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.replay.task import ReplayKind
-from core.settle.attempts import Flight, StoredJournal
+from core.settle.attempts import StoredJournal
 from core.settle.partition_store import Partitions
 from core.settle.settle import EventKilled
 from core.store.database import Database, Waiting, store_clock
@@ -68,7 +68,7 @@ class Instance:
         healing, policy = Healing(site.hub), site.policy
         of_batches = deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
-        journal, hub = StoredJournal(patient, self.clock, Flight(None), self._lone, self._lone), self._verification()
+        journal, hub = StoredJournal(patient, self.clock, self._in_child), self._verification()
         self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
         fresh = replace(self.means, store=patient, incarnations=self._verification())
         self.silence = SilenceCheck(fresh, GRACE, site.host)
@@ -101,7 +101,7 @@ class Instance:
         self.process.is_dead = self._site.dies(event, is_letter)
         return self.process.is_dead
 
-    def _lone(self, transform: Transform, look_again: object) -> AbstractContextManager[Transform]:
+    def _in_child(self, transform: Transform, look_again: object) -> AbstractContextManager[Transform]:
         """Return the transform in a child: an event that kills two children is named."""
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:

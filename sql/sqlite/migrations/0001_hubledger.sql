@@ -117,7 +117,6 @@ CREATE TABLE batch_attempt (
     last_sequence_number  INTEGER NOT NULL,
     attempt_id            TEXT NOT NULL,
     begun_at              TEXT NOT NULL,
-    invocation_id         TEXT NOT NULL,
     deaths                INTEGER NOT NULL,
     transform_version     TEXT NOT NULL,
     verdict               TEXT,

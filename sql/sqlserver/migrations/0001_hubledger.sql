@@ -119,7 +119,6 @@ CREATE TABLE hubledger.batch_attempt (
     last_sequence_number  bigint NOT NULL,
     attempt_id            uniqueidentifier NOT NULL,
     begun_at              datetime2(7) NOT NULL,
-    invocation_id         nvarchar(100) NOT NULL,
     deaths                int NOT NULL,
     transform_version     nvarchar(100) NOT NULL,
     verdict               nvarchar(2000),

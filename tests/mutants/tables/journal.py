@@ -4,7 +4,7 @@ from tests.mutants.mutant import in_file
 
 UNIT = "tests/unit/core"
 JOURNAL = f"{UNIT}/ingest/test_journal.py"
-CHILDREN, FLIGHT = f"{UNIT}/settle/test_children.py", f"{UNIT}/transforms/test_flight.py"
+CHILDREN = f"{UNIT}/settle/test_children.py"
 PROPERTY = "tests/property/test_journal.py"
 
 MUTANTS = (
@@ -37,6 +37,21 @@ MUTANTS = (
             "if any(other != partition and one.overlap(tried) for other, one in self._in_hand):",
         ),
         (
+            "a death elsewhere in the stream is not near",
+            "is_near = is_near or self._is_foreign(mark, since)",
+            "is_near = is_near or self._is_foreign(mark, self._clock.now())",
+        ),
+        (
+            "a gap that a new process meets is tried in it",
+            "is_new = asked.comes_again and unproven == BATCH_EVENTS",
+            "is_new = asked.comes_again and unproven > BATCH_EVENTS",
+        ),
+        (
+            "after an event that kills, the process goes on without children",
+            "        self._in_child_until = self._clock.now() + WINDOW\n        mark =",
+            "        mark =",
+        ),
+        (
             "suspects are tried although another owner has written them",
             "                asked.look_again()\n",
             "                pass\n",
@@ -45,7 +60,11 @@ MUTANTS = (
     *in_file(
         "core/settle/attempts.py",
         PROPERTY,
-        ("deaths are not counted", "        if deaths >= ALONE:", "        if deaths >= 100:"),
+        (
+            "deaths are not counted",
+            "if deaths >= ALONE and tried.first > isolation.alone_to:",
+            "if deaths >= 100 and tried.first > isolation.alone_to:",
+        ),
     ),
     *in_file(
         "core/ingest/stalled_partitions.py",
@@ -98,8 +117,8 @@ MUTANTS = (
         f" {UNIT}/transforms/test_watchdog.py::test_many_runs_of_a_second_set_the_alarm_once",
         (
             "a run that hangs is left alone",
-            "if now - run.begun_at >= self._deadline:",
-            "if now - run.begun_at >= 100 * self._deadline:",
+            "if self._monotonic() - begun_at >= self._deadline:",
+            "if self._monotonic() - begun_at >= 100 * self._deadline:",
         ),
     ),
     *in_file(

@@ -197,7 +197,7 @@ def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, bod
 
 MARK = (
     "INSERT OR REPLACE INTO batch_attempt"
-    f" VALUES (1, '1', 0, {{}}, '{UUID(int=1)}', '2026-01-01T00:00:00', 'x', 0, 'v', NULL)"
+    f" VALUES (1, '1', 0, {{}}, '{UUID(int=1)}', '2026-01-01T00:00:00', 0, 'v', NULL)"
 )
 
 

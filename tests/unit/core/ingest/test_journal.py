@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,42 +12,40 @@ import pytest
 from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.model.events import BATCH_EVENTS, Event, span
+from core.model.events import BATCH_EVENTS, Event, Partition, span
 from core.model.rows import References, Row
 from core.model.transforms import Transform
-from core.settle.attempts import ALONE, CAREFUL, NOBODY, WINDOW, AttemptMark, Flight, StoredJournal
+from core.settle.attempts import ALONE, NOBODY, WINDOW, AttemptMark, StoredJournal
 from core.settle.isolate import LONGEST, AttemptRequest, Isolation, RunChanged
 from core.settle.settle import ChildNotFree, EventKilled
 from core.store.memory import Memory
-from tests.fakes.builders import EPOCH, batch, commit, event, events, partition, reading, stamps
+from tests.fakes.builders import EPOCH, FakeClock, batch, commit, event, events, partition, reading, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.mortal import MortalFlight
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 P = partition()
-OTHER = AttemptMark(span(0, 9), UUID(int=99), EPOCH, "call of a dead process", 0, "test/1", None)
+OTHER = AttemptMark(P.partition_id, span(0, 9), UUID(int=99), EPOCH, 0, "test/1")
 
 
 class World:
     """A store and a machine, and one process with a journal and a memory over them."""
 
-    def __init__(self, folder: Path | None = None, store: MemoryStore | None = None, process: int = 7) -> None:
+    def __init__(self, store: MemoryStore | None = None, process: int = 7) -> None:
         self.store = store or MemoryStore()
         self.noted = NotedDatabase(self.store.database)
-        self.hour = 1_000_000.0
-        self.flight = Flight(folder, lambda: self.hour)
+        self.clock = FakeClock()
         self.seconds = 0.0  # of the children that an event kills
         self.alone: list[tuple[int, ...]] = []  # the numbers of each run that was tried in a child
         self.meanwhile: Callable[[], object] = lambda: None  # what others do while an attempt waits for a child
-        journal = StoredJournal(Store(self.noted), stamps(process), self.flight, self.lone, self.lone)
+        journal = StoredJournal(Store(self.noted), stamps(process, self.clock), self.in_child)
         healing = Healing(MemoryHub({"0": events(0, 599, "reading a")}))
         self.means = Means(Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), healing, journal=journal)
 
     @contextmanager
-    def lone(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
+    def in_child(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
         tried: list[int] = []
         self.meanwhile()
 
@@ -79,9 +76,16 @@ class World:
         self.noted.calls.clear()
         return made
 
+    def die(self, first: int, last: int, deaths: int = 0, place: Partition = P) -> AttemptMark:
+        """Let a different process die now with these numbers in hand, and return its mark."""
+        at, id = self.clock.now(), place.partition_id
+        mark = replace(OTHER, partition_id=id, tried=span(first, last), begun_at=at, deaths=deaths)
+        self.store.begin_attempt(self.store.read_partition(place), mark)
+        return mark
+
     @property
     def marks(self) -> tuple[AttemptMark, ...]:
-        return self.store.read_marks(self.store.read_partition(P), span(0, 2**63 - 1))
+        return self.store.read_marks(self.store.read_partition(P))
 
     @property
     def mark(self) -> AttemptMark | None:
@@ -111,20 +115,13 @@ def begun(world: World) -> Any:
     return seen, rows_of
 
 
-def die(folder: Path, first: int, last: int) -> None:
-    """Let a process of the machine die with these numbers in hand."""
-    process = MortalFlight(folder)
-    process.begin(P.partition_id, span(first, last))
-    process.bury()
-
-
 class TestASuspiciousBatch:
     def test_leaves_a_mark_of_its_numbers_before_the_transform_and_its_commit_deletes_it(self) -> None:
         world = World()
         seen, rows_of = begun(world)
         world.ingest(0, 4, rows_of=rows_of)
         assert seen[0] is not None
-        assert (seen[0].tried, seen[0].invocation_id, world.mark) == (span(0, 4), "invocation-1", None)
+        assert (seen[0].tried, seen[0].transform_version, world.mark) == (span(0, 4), "test/1", None)
 
     def test_is_one_of_the_first_of_its_partition_a_retry_and_each_piece_of_a_gap(self) -> None:
         world = World()
@@ -170,15 +167,6 @@ class TestASuspiciousBatch:
 
 
 class TestABatchRunsInAChild:
-    def test_when_a_dead_process_of_the_machine_had_one_of_its_numbers_in_hand(self, tmp_path: Path) -> None:
-        world = World(tmp_path)
-        die(tmp_path, 3, 12)
-        world.ingest(0, 2)
-        world.ingest(3, 9)
-        world.ingest(10, 14)
-        world.ingest(15, 19)
-        assert (world.alone, world.mark) == ([(3, 4, 5, 6, 7, 8, 9), (10, 11, 12, 13, 14)], None)
-
     def test_when_a_different_process_has_left_its_mark(self) -> None:
         world = World()
         world.store.begin_attempt(world.store.read_partition(P), OTHER)
@@ -194,25 +182,43 @@ class TestABatchRunsInAChild:
         world.ingest(10, 14)
         assert (world.alone, world.ranges) == ([], [(0, 9), (10, 14)])
 
-    def test_from_the_second_death_of_half_an_hour_on_whatever_its_numbers(self, tmp_path: Path) -> None:
-        world = World(tmp_path)
+    def test_while_a_different_process_has_left_a_mark_in_the_stream_within_half_an_hour(self) -> None:
+        world = World()
+        mark = world.die(7, 9, place=partition("1"))
+        world.ingest(0, 499)
+        world.ingest(500, 509)
+        assert [run[0] for run in world.alone] == [0, 500], "what a child tried is no proof for the events after it"
+        world.clock.advance(WINDOW.total_seconds())
+        world.ingest(510, 519)
+        assert ([run[0] for run in world.alone], world.marks) == ([0, 500], (mark,))
+
+    def test_when_it_comes_again_to_a_process_that_has_written_nothing_of_the_partition(self) -> None:
+        world = World()
+        world.ingest(0, 4, is_retry=True)
+        world.ingest(5, 9, is_retry=True)
+        world.ingest(15, 19)  # 10 to 14 are read back
+        assert world.alone == [(0, 1, 2, 3, 4)]
+        world = World(world.store, process=8)
+        world.ingest(25, 29)
+        assert world.alone == [(20, 21, 22, 23, 24)]
+
+    def test_for_half_an_hour_after_an_event_that_kills(self) -> None:
+        world = World()
         world.prove()
-        for deaths in range(1, CAREFUL + 1):
-            die(tmp_path, 10_000, 10_001)
-            world.ingest(490 + 10 * deaths, 499 + 10 * deaths, is_retry=True)  # a retry looks
-        assert [run[0] for run in world.alone] == [510]
+        world.die(500, 500)
+        killer = batch([event(500, "kill")])
+        ingest_batch(replace(killer, retries=1), world.means)
+        world.calls()
+        world.ingest(510, 519)
+        assert [run[0] for run in world.alone] == [500, 501, 510]
+        world.clock.advance(WINDOW.total_seconds())
         world.calls()
         world.ingest(520, 529)
-        assert [run[0] for run in world.alone] == [510, 520]
-        assert world.calls() == ["advance_checkpoint"], "it is not marked"
-        world.hour += WINDOW
-        world.ingest(530, 539)
-        world.ingest(540, 549)
-        assert [run[0] for run in world.alone] == [510, 520, 530]
+        assert ([run[0] for run in world.alone], world.calls()) == ([500, 501, 510], ["advance_checkpoint"])
 
-    def test_and_its_killer_is_a_letter_and_the_rest_is_committed_by_the_same_invocation(self, tmp_path: Path) -> None:
-        world = World(tmp_path)
-        die(tmp_path, 0, 5)
+    def test_and_its_killer_is_a_letter_and_the_rest_is_committed_by_the_same_invocation(self) -> None:
+        world = World()
+        world.die(0, 5)
         given = [event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]
         report = ingest_batch(batch(given), world.means)
         assert world.ranges == [(0, 1), (2, 4), (5, 5)] and len(report.commits) == 3
@@ -230,15 +236,16 @@ class TestABatchRunsInAChild:
         ingest_batch(
             batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]), world.means
         )
+        world.clock.advance(WINDOW.total_seconds())  # what follows is no longer tried in a child for these killers
         world.ingest(6, 12)
         world.ingest(13, 14)
         assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
         assert [run[-1] for run in world.alone] == [1, 4, 5, 12]
 
-    def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self, tmp_path: Path) -> None:
-        world = World(tmp_path)
+    def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self) -> None:
+        world = World()
         world.seconds = LONGEST + 1
-        die(tmp_path, 0, 5)
+        world.die(0, 5)
         given = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
         for ranges in ([(0, 1)], [(0, 1), (2, 4)]):
             with pytest.raises(InfrastructureFault, match=r"^events that hang took 241 s; the next try goes on"):
@@ -317,7 +324,7 @@ class TestSuspectsInHand:
         world.store.begin_attempt(state, OTHER)
         assert world.means.journal.has_in_hand(state, EPOCH - timedelta(seconds=1))
         assert not world.means.journal.has_in_hand(state, EPOCH)
-        world.store.end_attempt(state, OTHER.tried.last, OTHER.attempt_id, 1)
+        world.store.begin_attempt(state, replace(OTHER, attempt_id=NOBODY))
         assert not world.means.journal.has_in_hand(state, EPOCH - timedelta(seconds=1)), "nobody has it"
 
     def test_are_not_tried_when_another_owner_has_written_them_meanwhile(self) -> None:
@@ -358,12 +365,12 @@ class TestDeathsWithARangeInHand:
 
 
 class TestAnAttemptThatEndsByAnException:
-    def test_takes_its_mark_back(self, tmp_path: Path) -> None:
-        world = World(tmp_path)
+    def test_takes_its_mark_back(self) -> None:
+        world = World()
         with pytest.raises(KeyboardInterrupt):
             world.ingest(0, 4, rows_of=raising(KeyboardInterrupt()))
         assert world.mark is None
-        world.ingest(0, 4, is_retry=True)
+        world.ingest(0, 4)
         assert world.alone == []
 
     def test_is_no_death_while_the_store_cannot_be_reached(self) -> None:
@@ -371,15 +378,15 @@ class TestAnAttemptThatEndsByAnException:
         world.noted.out = {"open_checkpoint", "end_attempt"}
         for _ in range(3):
             with pytest.raises(StoreUnavailable):
-                world.ingest(0, 4, is_retry=True)
+                world.ingest(0, 4)
         assert world.mark is not None
         world.noted.out = set()
         world.ingest(0, 9)
         assert (world.ranges, world.alone) == ([(0, 9)], [])
 
     @pytest.mark.parametrize("is_proven", [True, False])
-    def test_counts_as_a_death_when_memory_ran_out(self, tmp_path: Path, is_proven: bool) -> None:
-        world, first = World(tmp_path), 500 * is_proven
+    def test_counts_as_a_death_when_memory_ran_out(self, is_proven: bool) -> None:
+        world, first = World(), 500 * is_proven
         if is_proven:
             world.prove()
         with pytest.raises(MemoryError):
@@ -387,22 +394,6 @@ class TestAnAttemptThatEndsByAnException:
         assert (world.mark is None) == is_proven
         world.ingest(first, first + 9)
         assert [run[0] for run in world.alone] == [first]
+        world.clock.advance(WINDOW.total_seconds())
         world.ingest(first + 10, first + 19)
         assert len(world.alone) == 1
-
-
-def test_an_attempt_is_in_the_flight_record_while_it_runs_and_no_longer(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.prove()
-    seen: list[bytes] = []
-
-    def rows_of(event: Event, references: References) -> Iterable[Row]:
-        (path,) = tmp_path.iterdir()
-        seen.append(path.read_bytes()[:1])
-        return (reading(),)
-
-    world.ingest(500, 500, rows_of=rows_of)
-    with pytest.raises(KeyboardInterrupt):
-        world.ingest(501, 501, rows_of=raising(KeyboardInterrupt()))
-    (path,) = tmp_path.iterdir()
-    assert (seen, path.read_bytes()[:1]) == ([b"0"], b"\0")

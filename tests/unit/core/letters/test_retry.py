@@ -16,7 +16,7 @@ from core.model.commits import ROWS_AT_ONCE
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transforms import Transform
-from core.settle.attempts import Flight, StoredJournal
+from core.settle.attempts import StoredJournal
 from core.settle.settle import EventKilled
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, Killed
@@ -272,15 +272,15 @@ class TestLettersThatRunInAChild:
         self.marked: list[int] = []  # how many tries were marked when each got its child
 
         @contextmanager
-        def lone(transform: Transform, look_again: object) -> Iterator[Transform]:
+        def in_child(transform: Transform, look_again: object) -> Iterator[Transform]:
             self.marked.append(world.faulty.calls.count("begin_lone_try"))
-            yield self.lone(transform)
+            yield self.child(transform)
 
-        journal = StoredJournal(world.faulty, world.keeper.clock, Flight(None), lone, lone)
+        journal = StoredJournal(world.faulty, world.keeper.clock, in_child)
         world.keeper = replace(world.keeper, journal=journal)
         return world
 
-    def lone(self, transform: Transform) -> Transform:
+    def child(self, transform: Transform) -> Transform:
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             self.alone.append(event.sequence_number)
             if event.body == b"kill":

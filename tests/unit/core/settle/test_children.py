@@ -20,9 +20,8 @@ from core.errors import CheckpointConflict
 from core.model.commits import Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.model.transforms import Lone, Transform
-from core.settle import child_process as subject
-from core.settle.child_process import LONGEST_WAIT, Child, Children
+from core.model.transforms import Transform
+from core.settle.child_process import LONGEST_WAIT, MOST, Child, Children
 from core.settle.isolate import Isolation
 from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, KeyOrder, reference_keys, settle
 from core.store.database import _must_end_at, invocation, seconds_left
@@ -72,8 +71,8 @@ def settled(
     isolation, done = Isolation(), list[Settled]()
     while events:
         part = isolation.next_run(events)
-        with children.lone(transform, nothing) as lone:
-            around = isolation.around(lone)
+        with children.in_child(transform, nothing) as in_child:
+            around = isolation.around(in_child)
             try:
                 asked(part, around)
                 done.append(settle(part, homes(), around))
@@ -94,9 +93,9 @@ class TestAChild:
             "reading", "old", "new", "old", "poison", "key", "missing", "asks oddly", "leave", "print", "many", "last"
         )
         limited = replace(HERE, rows_limit=100, takes_signals=lambda: False)
-        with own.lone(limited, nothing) as lone:
-            there = settle(given, homes(), lone, KeyOrder({}))
-            keys = reference_keys(given, lone)
+        with own.in_child(limited, nothing) as in_child:
+            there = settle(given, homes(), in_child, KeyOrder({}))
+            keys = reference_keys(given, in_child)
         here = settle(given, homes(), limited, KeyOrder({}))
         assert (there.rows, there.letters, there.written, there.filtered) == (
             here.rows, here.letters, here.written, here.filtered,
@@ -110,8 +109,8 @@ class TestAChild:
 
     def test_holds_the_later_events_of_a_key_as_this_process_does(self, own: Children) -> None:
         given = run("reading", "poison", "reading", key="a")
-        with own.lone(HERE, nothing) as lone:
-            there = settle(given, homes(), lone, KeyOrder({}))
+        with own.in_child(HERE, nothing) as in_child:
+            there = settle(given, homes(), in_child, KeyOrder({}))
         assert there.letters == settle(given, homes(), HERE, KeyOrder({})).letters
         assert [letter.status for letter in there.letters] == ["exhausted", "held"]
 
@@ -122,13 +121,12 @@ class TestAChild:
         assert [letter.error_type for letter in done.letters] == ["builtins.KeyboardInterrupt", "builtins.SystemExit"]
         assert (done.written, deaths(caplog)) == (4, 0)
 
-    def test_answers_for_one_event_at_a_time_also_to_threads_and_beside_a_process_that_it_forked(
+    def test_answers_for_one_event_at_a_time_also_to_threads(
         self, own: Children, caplog: pytest.LogCaptureFixture
     ) -> None:
-        (done,) = settled(own, HERE, run("fork", "one", "two", "fork", "three", "threads"))
+        (done,) = settled(own, HERE, run("one", "threads"))
         made = [cast(SensorReading, row).home_id for _, _, row in done.rows[SensorReading]]
-        assert made == ["fork", "one", "two", "fork", "three", "." * 100]
-        assert (done.letters, deaths(caplog)) == ([], 0)
+        assert (made, done.letters, deaths(caplog)) == (["one", "." * 100], [], 0)
 
     def test_counts_the_unknown_fields_of_its_events(self, own: Children) -> None:
         (done,) = settled(own, HERE, run("unknown field", "reading", "unknown field"))
@@ -244,14 +242,14 @@ class TestAChildThatIsKilledFromOutside:
         settled(deadly, KILLING, run("fine"))
         pid = deadly._free[-1]._process.pid
 
-        with deadly.lone(KILLING, nothing) as lone:
+        with deadly.in_child(KILLING, nothing) as in_child:
 
             def rows_of(event: Event, references: References) -> Iterable[Row]:
                 if event.sequence_number == 3:
                     os.kill(pid, signal.SIGKILL)
-                return lone.rows_of(event, references)
+                return in_child.rows_of(event, references)
 
-            done = settle(run(*["fine"] * 5), homes(), replace(lone, rows_of=rows_of))
+            done = settle(run(*["fine"] * 5), homes(), replace(in_child, rows_of=rows_of))
         assert (done.letters, done.written) == ([], 5)
         assert deaths(caplog) == 1
 
@@ -259,23 +257,26 @@ class TestAChildThatIsKilledFromOutside:
         def look_again() -> None:
             raise CheckpointConflict(partition(), None)
 
-        with deadly.lone(KILLING, look_again) as lone, pytest.raises(ChildNotFree, match="another owner committed"):
-            settle(run("fine", "exit"), homes(), lone)
+        with (
+            deadly.in_child(KILLING, look_again) as in_child,
+            pytest.raises(ChildNotFree, match="another owner committed"),
+        ):
+            settle(run("fine", "exit"), homes(), in_child)
 
 
 class TestChildrenThatCannotBeStarted:
     def test_leave_the_events_to_the_process_itself_and_say_so(self, caplog: pytest.LogCaptureFixture) -> None:
         for module in ("tests.fakes.no_such_module", "tests.fakes.deadly_import"):
-            with closing(Children(module, 100, LIMIT)) as children, children.lone(HERE, nothing) as lone:
-                assert lone is HERE
+            with closing(Children(module, 100, LIMIT)) as children, children.in_child(HERE, nothing) as in_child:
+                assert in_child is HERE
         assert [getattr(line, "action", None) for line in caplog.records] == ["child", "child"]
 
     def test_stop_a_run_that_had_a_child_so_that_the_host_tries_it_again(self) -> None:
         children = Children("tests.fakes.killing_transform", 100, LIMIT)
-        with children.lone(KILLING, nothing) as lone:
+        with children.in_child(KILLING, nothing) as in_child:
             children.module = "tests.fakes.no_such_module"
             with pytest.raises(ChildNotStarted, match="status 1"):
-                settle(run("fine", "exit"), homes(), lone)
+                settle(run("fine", "exit"), homes(), in_child)
 
 
 def leave(seconds: float) -> None:
@@ -290,50 +291,47 @@ class TestAWaitForAChild:
         with invocation(timedelta(seconds=14)):  # an activity: its waits for the store are shorter than the invocation
             assert own.refuse_late() > LONGEST_WAIT
             with (
-                own.lone(HERE, nothing),
-                own.lone(HERE, nothing),
+                own.in_child(HERE, nothing),
+                own.in_child(HERE, nothing),
+                own.in_child(HERE, nothing),
                 pytest.raises(ChildNotFree, match=r"^no child process was free"),
             ):
                 leave(MOMENT)
-                own.lone(HERE, nothing).__enter__()
+                own.in_child(HERE, nothing).__enter__()
             leave(-MOMENT)
             with pytest.raises(ChildNotFree, match="too old for an event that may hang"):
-                own.lone(HERE, nothing).__enter__()
+                own.in_child(HERE, nothing).__enter__()
         assert time.monotonic() - began < allowed(30.0)
 
     def test_never_leaves_an_event_to_the_process_itself(self, own: Children) -> None:
         with invocation(LIMIT):
-            with own.lone(HERE, nothing) as lone:
+            with own.in_child(HERE, nothing) as in_child:
                 _must_end_at.set(0.0)
                 with pytest.raises(ChildNotFree):
-                    settle(run("reading"), homes(), lone)
+                    settle(run("reading"), homes(), in_child)
             with pytest.raises(ChildNotFree):
-                own.careful(HERE, nothing).__enter__()
+                own.in_child(HERE, nothing).__enter__()
 
 
-def test_a_process_has_three_children_at_most_and_one_that_suspects_do_not_take(own: Children) -> None:
-    entered, leave = queue.Queue[str](), threading.Event()
+def test_a_process_has_three_children_at_most(own: Children) -> None:
+    entered, leave = queue.Queue[bool](), threading.Event()
 
-    def work(name: str, way: Lone) -> None:
-        with way(HERE, nothing):
-            entered.put(name)
+    def work() -> None:
+        with own.in_child(HERE, nothing):
+            entered.put(True)
             leave.wait()
 
-    suspects = [threading.Thread(target=work, args=("lone", own.lone)) for _ in range(subject.SUSPECTS + 1)]
-    careful = [threading.Thread(target=work, args=("careful", own.careful)) for _ in range(2)]
-    for thread in suspects:
+    threads = [threading.Thread(target=work) for _ in range(MOST + 1)]
+    for thread in threads:
         thread.start()
-    names = [entered.get(timeout=allowed(60)) for _ in range(subject.SUSPECTS)]
-    for thread in careful:
-        thread.start()
-    names.append(entered.get(timeout=allowed(60)))
+    for _ in range(MOST):
+        entered.get(timeout=allowed(60))
     with pytest.raises(queue.Empty):
         entered.get(timeout=10 * MOMENT)
     leave.set()
-    for thread in suspects + careful:
+    for thread in threads:
         thread.join()
-    assert names == ["lone", "lone", "careful"]
-    assert len(own._free) <= subject.MOST
+    assert len(own._free) <= MOST
 
 
 def test_a_child_gets_the_path_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """core/settle/watchdog.py: a transform that hangs ends its process, in Python and in native code."""
 
+import faulthandler
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,8 +14,9 @@ from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transforms import Transform
+from core.settle import watchdog as subject
 from core.settle.settle import reference_keys, settle
-from core.settle.watchdog import EXIT_STATUS, GRACE, Alarm, Watchdog
+from core.settle.watchdog import EXIT_STATUS, GRACE, Watchdog
 from local.stack.processes import APP
 from tests.fakes.builders import NOON, STREAM, FakeClock, events, keep_letters, partition, stamps
 from tests.fakes.memory_store import MemoryStore
@@ -27,23 +30,22 @@ class Ended(BaseException):
 
 
 class Machine:
-    """An alarm on a fake clock; the thread that looks is the test."""
+    """The alarm of the C runtime and the process's end on a fake clock; the test looks, not a thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = FakeClock()
         self.set_at: float | None = None
-        self.looks: list[Callable[[], bool]] = []
         self.alarms = 0
-        self.watchdog = Watchdog(
-            timedelta(seconds=DEADLINE),
-            Alarm(self.clock.monotonic, self._set, self._cancel, self.looks.append, self._end),
-        )
+        monkeypatch.setattr(faulthandler, "dump_traceback_later", self._set)
+        monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", self._cancel)
+        monkeypatch.setattr(subject, "LOOK", 3_600.0)
+        self.watchdog = Watchdog(timedelta(seconds=DEADLINE), self.clock.monotonic, self._end)
 
-    def look_after(self, seconds: float) -> bool:
+    def look_after(self, seconds: float) -> None:
         self.clock.advance(seconds)
-        return self.looks[0]()
+        self.watchdog.look()
 
-    def _set(self, seconds: float) -> None:
+    def _set(self, seconds: float, **_: object) -> None:
         assert seconds == DEADLINE + GRACE
         self.alarms += 1
         self.set_at = self.clock.monotonic()
@@ -55,22 +57,26 @@ class Machine:
         raise Ended(facts)
 
 
-def test_a_run_in_time_is_left_alone_and_an_idle_process_has_no_alarm() -> None:
-    machine = Machine()
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    machine = Machine(monkeypatch)
+    with closing(machine.watchdog):
+        yield machine
+
+
+def test_a_run_in_time_is_left_alone_and_an_idle_process_has_no_alarm(machine: Machine) -> None:
     with machine.watchdog.over(partition(), events(0, 4)):
         assert machine.set_at == 0
-        assert machine.look_after(DEADLINE - 1)
+        machine.look_after(DEADLINE - 1)
         assert machine.set_at == DEADLINE - 1
-    assert machine.look_after(2)
+    machine.look_after(2)
     assert machine.set_at is None
     with machine.watchdog.over(partition(), events(5, 9)):
         assert machine.set_at == DEADLINE + 1
-        assert machine.look_after(DEADLINE - 1)
-    assert len(machine.looks) == 1
+        machine.look_after(DEADLINE - 1)
 
 
-def test_a_run_that_hangs_ends_the_process_with_its_partition_and_numbers() -> None:
-    machine = Machine()
+def test_a_run_that_hangs_ends_the_process_with_its_partition_and_numbers(machine: Machine) -> None:
     with machine.watchdog.over(partition("1"), events(0, 1)):
         machine.clock.advance(2)
         with machine.watchdog.over(partition("3"), events(5, 9)), pytest.raises(Ended) as ended:
@@ -79,20 +85,18 @@ def test_a_run_that_hangs_ends_the_process_with_its_partition_and_numbers() -> N
     assert ended.value.args == (facts,)
 
 
-def test_many_runs_of_a_second_set_the_alarm_once() -> None:
-    machine = Machine()
+def test_many_runs_of_a_second_set_the_alarm_once(machine: Machine) -> None:
     for _ in range(100):
         with machine.watchdog.over(None, events(0, 4)):
             pass
     assert machine.alarms == 1
 
 
-def test_a_closed_watchdog_ends_no_process_and_its_thread_ends() -> None:
-    machine = Machine()
+def test_a_closed_watchdog_ends_no_process(machine: Machine) -> None:
     with machine.watchdog.over(None, events(0, 4)):
         machine.watchdog.close()
         assert machine.set_at is None
-        assert not machine.look_after(2 * DEADLINE)
+        machine.look_after(2 * DEADLINE)
 
 
 def hanging(machine: Machine) -> Transform:
@@ -106,7 +110,7 @@ def hanging(machine: Machine) -> Transform:
     return Transform("test/1", rows_of, watch=machine.watchdog.over)
 
 
-def test_it_watches_over_a_batch_its_references_and_the_retry_of_letters() -> None:
+def test_it_watches_over_a_batch_its_references_and_the_retry_of_letters(machine: Machine) -> None:
     def settling(machine: Machine, transform: Transform) -> None:
         settle(events(4, 5), References({}), transform, of=partition())
 
@@ -123,7 +127,6 @@ def test_it_watches_over_a_batch_its_references_and_the_retry_of_letters() -> No
             retry_chunk(chunk, keeper, "call")
 
     for work in (settling, referring, retrying):
-        machine = Machine()
         with pytest.raises(KeyboardInterrupt) as ended:
             work(machine, hanging(machine))
         (facts,) = ended.value.args

@@ -8,19 +8,19 @@ from core.model.events import Event
 from core.model.ports import Clock
 from core.model.rows import References, Row
 from core.model.transforms import Transform
-from core.settle.attempts import Flight, StoredJournal
+from core.settle.attempts import StoredJournal
 from core.settle.settle import EventKilled
 from tests.fakes.store import Store
 
 
 @dataclass
-class LoneTries:
+class ChildTries:
     """The numbers of each run that was tried in a child; an event `kill` ends its children."""
 
     tried: list[list[int]] = field(default_factory=list)
 
     @contextmanager
-    def lone(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
+    def in_child(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
         """Give the transform in a child."""
         self.tried.append([])
 
@@ -33,5 +33,5 @@ class LoneTries:
         yield replace(transform, rows_of=rows_of)
 
     def journal(self, store: Store, clock: Clock) -> StoredJournal:
-        """Return the journal of a process without a temp folder."""
-        return StoredJournal(store, clock, Flight(None), self.lone, self.lone)
+        """Return the journal of a process."""
+        return StoredJournal(store, clock, self.in_child)
