@@ -10,7 +10,7 @@ import typer
 
 from core.errors import InvalidTransform
 from hubledger.cli.formats.format import NAMES, SCHEMAS, Format, format_of
-from hubledger.cli.output import ROOT, Refused, UsageFault, say, show_table
+from hubledger.cli.output import ROOT, Refused, UsageFault, counted, say, show_table
 from hubledger.cli.scaffold.design import EACH_WRITTEN as EACH
 from hubledger.cli.scaffold.design import (
     EPOCHS,
@@ -28,8 +28,7 @@ from hubledger.cli.scaffold.design import (
     refuse_tables,
 )
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
-from hubledger.cli.scaffold.sample import Sample, counted, named, read_sample
-from hubledger.cli.scaffold.samples import sample_lines
+from hubledger.cli.scaffold.sample import Sample, named, read_sample, sample_lines
 
 _Name = Annotated[str | None, typer.Argument(help="The name of the room and of its events, in the plural: parcels.")]
 _From = Annotated[
@@ -126,10 +125,16 @@ def new(
     Example: bin/hubledger new parcels --from events.jsonl --key parcel_id
     """
     is_asked = sys.stdin.isatty()
-    wish = Wish(_name(name, is_asked), tuple(each.strip() for each in key.split(",")) if key else (), at, table, strict)
+    if name is None and not is_asked:
+        raise UsageFault("the name is missing: bin/hubledger new NAME --from events.jsonl")
+    name = name or str(typer.prompt("Name of your events, in the plural, such as parcels"))
+    refuse_name(name)
+    wish = Wish(name, tuple(each.strip() for each in key.split(",")) if key else (), at, table, strict)
     refuse_existing(ROOT / "apps" / wish.name)
     if source is None and not field:
-        source, field = _asked(wish.name, is_asked)
+        if not is_asked:
+            raise UsageFault('the fields are missing: give --from FILE, or --field "NAME:TYPE" for each')
+        source, field = _asked(wish.name)
     if loose and source is None:
         raise UsageFault("--loose is about the fields of a file: give --from FILE, or write ? after a type of --field")
     form, parted = format_of(format_, schema, source), each_of(each) if each is not None else None
@@ -138,8 +143,11 @@ def new(
     given = {one.name: one for one in map(field_of, field or [])}
     if len(given) < len(field or []):
         raise Refused("--field names one field twice")
-    named_by_key = frozenset(filter(None, (*wish.key, wish.at)))
-    sample = _sample(source, given, form, named_by_key if loose else None, parted)
+    if source is None:
+        sample = _made(tuple(given.values()), form, parted)
+    else:
+        named_by_key = frozenset(filter(None, (*wish.key, wish.at)))
+        sample = read_sample(source, given, form, named_by_key if loose else None, parted)
     design = replace(
         design_of(wish, sample.fields, sample.lengths, sample.first), format=form, bodies=sample.bodies, each=parted
     )
@@ -151,18 +159,8 @@ def new(
     _report(design, files, sample, source, is_loose=loose)
 
 
-def _name(given: str | None, is_asked: bool) -> str:
-    if given is None and not is_asked:
-        raise UsageFault("the name is missing: bin/hubledger new NAME --from events.jsonl")
-    name = typer.prompt("Name of your events, in the plural, such as parcels") if given is None else given
-    refuse_name(name)
-    return str(name)
-
-
-def _asked(name: str, is_asked: bool) -> tuple[Path | None, list[str]]:
+def _asked(name: str) -> tuple[Path | None, list[str]]:
     """Ask for a file, or for one field after the other."""
-    if not is_asked:
-        raise UsageFault('the fields are missing: give --from FILE, or --field "NAME:TYPE" for each')
     file = typer.prompt(f"File with {name}, one JSON object a line (empty: name the fields)", default="")
     if file:
         return Path(file), []
@@ -178,18 +176,12 @@ def _asked(name: str, is_asked: bool) -> tuple[Path | None, list[str]]:
     return None, fields
 
 
-def _sample(
-    source: Path | None, given: dict[str, Field], form: Format, loose_but: frozenset[str] | None, each: Each | None
-) -> Sample:
-    if source is not None:
-        return read_sample(source, given, form, loose_but, each)
-    if not given:
-        raise Refused("no field was named, and a table needs one")
+def _made(fields: tuple[Field, ...], form: Format, each: Each | None) -> Sample:
+    """Return the sample of fields that a person named, without a file."""
     if form.name in SCHEMAS:
         raise Refused(f"--format {form.name} needs a file of events: --from FILE")
-    made = tuple(given.values())
-    lines = tuple(each.body_of(one) if each else one for one in sample_lines(made))
-    return Sample(made, {}, lines, tuple(map(form.body_of, lines)), 0)
+    lines = tuple(each.body_of(one) if each else one for one in sample_lines(fields))
+    return Sample(fields, {}, lines, tuple(map(form.body_of, lines)), 0)
 
 
 def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None, *, is_loose: bool) -> None:
@@ -198,7 +190,7 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
     )
     say(*(f"apps/{design.name}/{file}" for file in files))
     if source is not None:
-        say(f"{_events(files)} holds the first {len(design.samples)} of {sample.lines} events of {source}.")
+        say(f"{design.samples_file} holds the first {len(design.samples)} of {sample.lines} events of {source}.")
     say(*([NOTE] if design.each else []))
     if design.has_aggregate:
         say(f"The aggregate sums by hour and {design.by.name if design.by else ''} into the table {design.aggregate}.")
@@ -237,10 +229,6 @@ def _assumed(design: Design) -> Iterator[str]:
         for need in (need for need, is_so in needs.items() if is_so):
             needed.setdefault(need, []).append(one.name)
     yield from (f"  {need}: {named(names)}" for need, names in needed.items())
-
-
-def _events(files: Sequence[str]) -> str:
-    return next(each for each in files if each.startswith("events."))
 
 
 def _row_of(one: Field, design: Design) -> tuple[str, str, str, str]:

@@ -32,7 +32,7 @@ from core.transforms.loading import rooms_of
 from hubledger.cli.output import progress
 from local.feed.event_file import FileEvent, events_in
 from local.trials.outcomes import event_of
-from local.trials.replay_identity import EVENTS, STREAM, TrialLog, migrated, replay_all
+from local.trials.replay_identity import EVENTS, STREAM, TrialLog, migrated, register, replay_all
 
 
 def read_events(path: Path) -> Iterator[FileEvent]:
@@ -56,6 +56,10 @@ class EventFile:
             if number == len(self._lines):
                 self._lines.append(each.line)
             yield event_of(each.body, number=number, partition_key=each.key, properties=each.properties)
+
+    def __len__(self) -> int:
+        """Return the number of events that were read."""
+        return len(self._lines)
 
     def line_of(self, number: int) -> int:
         """Return the line of an event that was read; 0 for the states that the store had before."""
@@ -162,25 +166,22 @@ def means_of(database: Database, transform: Transform) -> Means:
 
 
 def ingest_file(file: EventFile, means: Means) -> Iterator[IngestReport]:
-    """Ingest a file, and yield the report of each batch."""
-    events = iter(file)
+    """Ingest a file, and yield the report of each batch.
+
+    A batch that was refused comes again, as the host has it, as long as that gets further.
+    """
+    events, reached = iter(file), -1
     while batch := tuple(islice(events, BATCH)):
-        yield from _ingest(EventBatch(EVENTS, batch, f"line {file.line_of(batch[0].sequence_number)}"), means)
-
-
-def _ingest(batch: EventBatch, means: Means) -> Iterator[IngestReport]:
-    """Ingest a batch as the host does: again after a refusal, as long as that gets further."""
-    reached = -1
-    while True:
-        try:
-            yield ingest_batch(batch, means)
-        except DataRefused:
-            state = means.store.read_partition(EVENTS)
-            if state.checkpoint is None or state.checkpoint.sequence_number <= reached:
-                raise
-            reached = state.checkpoint.sequence_number
-        else:
-            return
+        while True:
+            try:
+                name = f"line {file.line_of(batch[0].sequence_number)}"
+                yield ingest_batch(EventBatch(EVENTS, batch, name), means)
+                break
+            except DataRefused:
+                state = means.store.read_partition(EVENTS)
+                if state.checkpoint is None or state.checkpoint.sequence_number <= reached:
+                    raise
+                reached = state.checkpoint.sequence_number
 
 
 def states_of(outcome: TrialOutcome, store: Partitions) -> Iterable[tuple[type, list[tuple[int, Row]]]]:
@@ -190,26 +191,25 @@ def states_of(outcome: TrialOutcome, store: Partitions) -> Iterable[tuple[type, 
         yield row_class, [(line, found[key]) for key, (line, _) in keys.items() if key in found]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The counts of a dry run, and the changes of the first events that it would change, by line."""
+def difference(
+    file: EventFile, known: Sequence[Row], before: Transform, transform: Transform, limit: int
+) -> dict[str, Any]:
+    """Rehearse a replay of a file with a transform, after the ingestion with the one `before`.
 
-    counts: ReplayCounts
-    changes: tuple[tuple[int, dict[str, Any]], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the values in the form that JSON holds."""
-        return {"counts": asdict(self.counts), "events": [{"line": line, **change} for line, change in self.changes]}
-
-
-def difference(file: EventFile, events: int, database: Database, transform: Transform, limit: int) -> Difference:
-    """Rehearse a replay of a file, of which the database has the rows of a different transform."""
-    store = Replays(database, Partitions(database))
-    means = ReplayKind(STREAM, store, TrialLog(lambda: file, events), transform, CLOCK)
-    job_id = replay_all(means, is_dry_run=True)
-    job = store.find_replay(job_id)
-    found = store.read_replay_diffs(job_id, None, limit)
-    return Difference(
-        ReplayCounts() if job is None else job.counts,
-        tuple((file.line_of(one.sequence_number), json.loads(one.diff)) for one in found),
-    )
+    Return the counts of the dry run, and the changes of the first events that it would change, by line.
+    """
+    with trial_database((*before.row_classes, *transform.row_classes)) as trial:
+        means = means_of(trial.database, before)
+        register(known, means)
+        for _ in ingest_file(file, means):
+            pass
+        store = Replays(trial.database, Partitions(trial.database))
+        job_id = replay_all(
+            ReplayKind(STREAM, store, TrialLog(lambda: file, len(file)), transform, CLOCK), is_dry_run=True
+        )
+        job = store.find_replay(job_id)
+        changes = [
+            {"line": file.line_of(one.sequence_number), **json.loads(one.diff)}
+            for one in store.read_replay_diffs(job_id, None, limit)
+        ]
+    return {"counts": asdict(ReplayCounts() if job is None else job.counts), "events": changes}

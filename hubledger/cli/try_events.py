@@ -4,8 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from core.model.commits import DeadLetter
 from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import Row, row_table
 from core.model.transforms import Transform
@@ -24,7 +22,6 @@ from core.store.columns import row_of_json
 from core.transforms.loading import check_transform, full_name, import_transform, load_transform, room_of
 from hubledger.cli.output import ROOT, Refused, UsageFault, printable, say, show_table
 from hubledger.cli.trial import (
-    Difference,
     EventFile,
     TrialOutcome,
     difference,
@@ -63,23 +60,6 @@ _Limit = Annotated[int, typer.Option(min=0, max=1000, help="Rows of each table, 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All that a trial found.
-
-    `again` counts the events that a second delivery of the file committed. `impure` names an event with two outcomes.
-    """
-
-    name: str
-    transform: Transform
-    outcome: TrialOutcome
-    counts: dict[str, int]
-    rows: dict[type, list[tuple[int, Row]]]
-    again: int
-    impure: str | None
-    differing: Difference | None
-
-
 def try_events(
     events: _Events = None,
     transform: _Transform = None,
@@ -98,25 +78,22 @@ def try_events(
     name, against = chosen_transform(transform), against and named_transform(against)
     for each in filter(None, (name, against)):
         check_transform(each)
-    path = events or _samples_of(name)
+    path = events
+    if path is None:
+        if (room := room_of(import_transform(name).__name__)) is None:
+            raise UsageFault(f"{name} is in no room with an events.jsonl: name a file")
+        path = samples_in(room.folder)
     if not path.is_file():
         raise Refused(f"{path} is no file: name a file with one event a line")
-    report = _report(name, path, _known(references, load_transform(name)), against, limit)
+    found = _tried(name, EventFile(path), references, against, limit)
     if as_json:
-        print(json.dumps(_document(report), ensure_ascii=False, indent=2))
+        print(json.dumps(found, ensure_ascii=False, indent=2))
     else:
-        _show(report)
-        say(*_next_of(name, events, report.outcome.events))
-    is_all_letters = 0 < report.outcome.events == report.outcome.dead_lettered
-    return 1 if is_all_letters or report.impure else 0
-
-
-def _next_of(name: str, events: Path | None, count: int) -> tuple[str, ...]:
-    """Return the command that publishes the same file to a hub, if a person named one."""
-    if events is None or not count:
-        return ()
-    words = (f"TRANSFORM={name}", f"EVENTS_FROM={events}", f"EVENTS={count}")
-    return "", "Next, with a hub on this machine:", f"  make demo {shlex.join(words)}"
+        _show(found, load_transform(name))
+        if events and found["events"]:
+            words = (f"TRANSFORM={name}", f"EVENTS_FROM={events}", f"EVENTS={found['events']}")
+            say("", "Next, with a hub on this machine:", f"  make demo {shlex.join(words)}")
+    return 1 if 0 < found["events"] == found["dead_lettered"] or found["not_pure"] else 0
 
 
 def chosen_transform(given: str | None) -> str:
@@ -144,13 +121,6 @@ def _rooms() -> list[str]:
     return sorted(f"apps.{path.parent.name}" for path in (ROOT / "apps").glob("*/transform.py"))
 
 
-def _samples_of(name: str) -> Path:
-    room = room_of(import_transform(name).__name__)
-    if room is None:
-        raise UsageFault(f"{name} is in no room with an events.jsonl: name a file")
-    return samples_in(room.folder)
-
-
 def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:
     """Return the states that a file names."""
     classes = {row_table(each).name: each for each in transform.row_classes if row_table(each).key}
@@ -167,132 +137,107 @@ def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def _report(name: str, path: Path, known: Sequence[Row], against: str | None, limit: int) -> Report:
+def _tried(name: str, file: EventFile, references: Path | None, against: str | None, limit: int) -> dict[str, Any]:
+    """Return all that a trial finds, as JSON has it.
+
+    A second delivery of the file commits no new event. `not_pure` names an event that has two outcomes.
+    """
     transform = load_transform(name)
-    outcome = TrialOutcome(EventFile(path), limit)
+    known, outcome = _known(references, transform), TrialOutcome(file, limit)
     with trial_database(transform.row_classes) as trial:
         means = means_of(trial.database, transform)
         register(known, means)
         outcome.note_known(known)
-        for report in ingest_file(outcome.file, means):
+        for report in ingest_file(file, means):
             for commit in report.commits:
                 outcome.add(commit)
-        again = sum(commit.events for report in ingest_file(outcome.file, means) for commit in report.commits)
+        again = sum(commit.events for report in ingest_file(file, means) for commit in report.commits)
         rows = {**outcome.rows, **dict(states_of(outcome, Partitions(trial.database)))}
         counts = trial.counts()
-    differing = _against(against, known, transform, outcome) if against and outcome.events else None
     states = [row for row_class, found in rows.items() if row_table(row_class).key for _, row in found]
-    impure = _impure(name, outcome, (*known, *states)) if outcome.events else None
-    return Report(name, transform, outcome, counts, rows, again, impure, differing)
-
-
-def _impure(name: str, outcome: TrialOutcome, known: Sequence[Row]) -> str | None:
-    """Return the first event that has two outcomes, with both; None where each has one."""
+    not_pure = None
     try:
-        check_deterministic(name, islice(outcome.file, CHECKED), references=known)
-    except AssertionError as found:
-        return f"not pure: {found}"
-    return None
-
-
-def _against(old: str, known: Sequence[Row], transform: Transform, outcome: TrialOutcome) -> Difference:
-    before = load_transform(old)
-    with trial_database((*before.row_classes, *transform.row_classes)) as trial:
-        means = means_of(trial.database, before)
-        register(known, means)
-        for _ in ingest_file(outcome.file, means):
-            pass
-        return difference(outcome.file, outcome.events, trial.database, transform, outcome.limit)
-
-
-def _show(report: Report) -> None:
-    outcome = report.outcome
-    for row_class in report.transform.row_classes:
-        _show_rows(row_class, report)
-    if outcome.letters:
-        letters = ((_line_of(each, outcome), each.error_class, each.error_at, each.error) for each in outcome.letters)
-        show_table(
-            f"letters: {_of(len(outcome.letters), outcome.dead_lettered)}", ("line", "class", "at", "error"), letters
-        )
-    if outcome.filtered_lines:
-        lines = ", ".join(map(str, outcome.filtered_lines))
-        say(f"filtered: {_of(len(outcome.filtered_lines), outcome.filtered)}, line {lines}")
-    if report.differing is not None:
-        _show_difference(report.differing)
-    say(*map(unknown_line, outcome.unknown_fields.items()))
-    say(
-        f"{report.name}, {report.transform.version}: events {outcome.events}, with rows {outcome.written},"
-        f" filtered {outcome.filtered}, letters {outcome.dead_lettered}",
-        f"new events in a second delivery of the file: {report.again}",
-        *([report.impure] if report.impure else []),
-    )
-
-
-def unknown_line(counted: tuple[str, int]) -> str:
-    """Say how many events have a field that the body does not know, and what to do about it."""
-    name, events = counted
-    have = "1 event has" if events == 1 else f"{events:,} events have"
-    return f"{have} the unknown field `{printable(name)}`: add it to the body, or ignore it"
-
-
-def _show_rows(row_class: type, report: Report) -> None:
-    table, rows = row_table(row_class), report.rows.get(row_class, [])
-    title = f"{table.name}: rows {_of(len(rows), report.counts[table.name])}"
-    show_table(title, ("line", *table.columns), ((line or "before", *document(row).values()) for line, row in rows))
-
-
-def _show_difference(differing: Difference) -> None:
-    counts = differing.counts
-    title = f"changed events: {_of(len(differing.changes), counts.events_changed)}"
-    show_table(title, ("line", "change", "table", "row"), _changes(differing))
-    say(
-        f"rows after a replay: added {counts.rows_added}, removed {counts.rows_removed}, changed {counts.rows_changed};"
-        f" letters: new {counts.letters_added}, resolved {counts.letters_resolved}"
-    )
-
-
-def _changes(differing: Difference) -> Iterator[tuple[object, ...]]:
-    for line, change in differing.changes:
-        for kind in ("added", "removed"):
-            yield from ((line, kind, each["table"], _written(each["row"])) for each in change[kind])
-        for each in change["changed"]:
-            written = ", ".join(f"{name}: {old} → {new}" for name, (old, new) in each["columns"].items())
-            yield line, "changed", each["table"], written
-        if "error" in change:
-            yield line, change["outcome"], "", change["error"]
-
-
-def _written(row: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in row.items())
-
-
-def _line_of(letter: DeadLetter, outcome: TrialOutcome) -> int:
-    return outcome.file.line_of(letter.event.sequence_number)
-
-
-def _of(shown: int, all_: int) -> str:
-    return str(all_) if shown >= all_ else f"the first {shown} of {all_}"
-
-
-def _document(report: Report) -> dict[str, Any]:
-    outcome = report.outcome
+        if outcome.events:
+            check_deterministic(name, islice(file, CHECKED), references=(*known, *states))
+    except AssertionError as fault:
+        not_pure = f"not pure: {fault}"
+    tables = {row_table(each): rows.get(each, []) for each in transform.row_classes}
     found: dict[str, Any] = {
-        "transform": report.name,
-        "version": report.transform.version,
-        **{name: getattr(outcome, name) for name in ("events", "written", "filtered", "dead_lettered")},
-        "tables": {row_table(each).name: _rows_document(each, report) for each in report.transform.row_classes},
+        "transform": name,
+        "version": transform.version,
+        **{each: getattr(outcome, each) for each in ("events", "written", "filtered", "dead_lettered")},
+        "tables": {
+            table.name: {
+                "count": counts[table.name],
+                "rows": [{"line": line, "row": document(row)} for line, row in placed],
+            }
+            for table, placed in tables.items()
+        },
         "letters": [
-            {"line": _line_of(each, outcome), "class": each.error_class, "at": each.error_at, "error": each.error}
+            {
+                "line": file.line_of(each.event.sequence_number),
+                "class": each.error_class,
+                "at": each.error_at,
+                "error": each.error,
+            }
             for each in outcome.letters
         ],
         "filtered_lines": outcome.filtered_lines,
         "unknown_fields": dict(outcome.unknown_fields),
-        "new_events_of_a_second_delivery": report.again,
-        "not_pure": report.impure,
+        "new_events_of_a_second_delivery": again,
+        "not_pure": not_pure,
     }
-    return found if report.differing is None else {**found, "differences": report.differing.to_json()}
+    if against and outcome.events:
+        found["differences"] = difference(file, known, load_transform(against), transform, limit)
+    return found
 
 
-def _rows_document(row_class: type, report: Report) -> dict[str, Any]:
-    rows = [{"line": line, "row": document(row)} for line, row in report.rows.get(row_class, [])]
-    return {"count": report.counts[row_table(row_class).name], "rows": rows}
+def _show(found: Mapping[str, Any], transform: Transform) -> None:
+    """Print what a trial found."""
+    for table in map(row_table, transform.row_classes):
+        count, rows = found["tables"][table.name].values()
+        cells = ((each["line"] or "before", *each["row"].values()) for each in rows)
+        show_table(f"{table.name}: rows {_of(len(rows), count)}", ("line", *table.columns), cells)
+    if letters := found["letters"]:
+        title = f"letters: {_of(len(letters), found['dead_lettered'])}"
+        show_table(title, tuple(letters[0]), (each.values() for each in letters))
+    if lines := found["filtered_lines"]:
+        say(f"filtered: {_of(len(lines), found['filtered'])}, line {', '.join(map(str, lines))}")
+    if "differences" in found:
+        counts, changes = found["differences"].values()
+        title = f"changed events: {_of(len(changes), counts['events_changed'])}"
+        show_table(title, ("line", "change", "table", "row"), _changes(changes))
+        say(
+            f"rows after a replay: added {counts['rows_added']}, removed {counts['rows_removed']}, changed"
+            f" {counts['rows_changed']}; letters: new {counts['letters_added']}, resolved {counts['letters_resolved']}"
+        )
+    for name, events in found["unknown_fields"].items():
+        have = "1 event has" if events == 1 else f"{events:,} events have"
+        say(f"{have} the unknown field `{printable(name)}`: add it to the body, or ignore it")
+    say(
+        f"{found['transform']}, {found['version']}: events {found['events']}, with rows {found['written']},"
+        f" filtered {found['filtered']}, letters {found['dead_lettered']}",
+        f"new events in a second delivery of the file: {found['new_events_of_a_second_delivery']}",
+        *([found["not_pure"]] if found["not_pure"] else []),
+    )
+
+
+def _changes(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[object, ...]]:
+    for each in events:
+        for kind in ("added", "removed"):
+            for one in each[kind]:
+                yield (
+                    each["line"],
+                    kind,
+                    one["table"],
+                    ", ".join(f"{name}={value}" for name, value in one["row"].items()),
+                )
+        for one in each["changed"]:
+            written = ", ".join(f"{name}: {old} → {new}" for name, (old, new) in one["columns"].items())
+            yield each["line"], "changed", one["table"], written
+        if "error" in each:
+            yield each["line"], each["outcome"], "", each["error"]
+
+
+def _of(shown: int, all_: int) -> str:
+    return str(all_) if shown >= all_ else f"the first {shown} of {all_}"

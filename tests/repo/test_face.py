@@ -13,7 +13,7 @@ import hubledger.web
 from hubledger.cli.scaffold import modules as tests_of_room
 from hubledger.cli.scaffold.design import Wish, design_of, field_of
 from hubledger.cli.scaffold.modules import aggregate_text, transform_text
-from hubledger.cli.scaffold.samples import sample_lines
+from hubledger.cli.scaffold.sample import sample_lines
 from tests.fakes import orders_room
 from tests.patience import allowed
 from tests.repo.product import ROOT, name_of

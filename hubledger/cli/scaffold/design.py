@@ -16,7 +16,7 @@ from core.model.transforms import ROWS_LIMIT
 from core.transforms.contract import fault_of_table
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.output import Refused
-from hubledger.cli.scaffold.code import literal
+from local.feed.event_file import IN_BASE64
 
 Kind = Literal[
     "text", "ascii", "integer", "float", "decimal", "boolean", "instant", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns",
@@ -105,13 +105,6 @@ def checked(fields: Iterable[Field]) -> tuple[Field, ...]:
 EACH_WRITTEN = "lines, array, or the name of a field"
 LONGEST = 60  # characters of the name of a field
 NOTE = f"An event that becomes more than {ROWS_LIMIT:,} rows is a letter (ROWS_PER_EVENT)."
-_OF_FIELD = """
-class Batch(Struct):
-    \"""The body of an event. Other fields of it are ignored, and counted in the app's status.\"""
-
-    elements: list[msgspec.Raw] = field(name=NAME)
-
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,40 +134,12 @@ class Each:
     def body_of(self, element: bytes) -> bytes:
         """Return the body that has one element."""
         if self.of_field:
-            return self._begin + element + b"]}"
+            return self.begin + element + b"]}"
         return b"[" + element + b"]" if self.name == "array" else element
 
-    def names_text(self) -> str:
-        """Return the line of the transform that makes the decoder of a body. A body of lines needs no such line."""
-        if self.of_field:
-            return "_decoded_batch = body_decoder(Batch)\n"
-        return "" if self.name == "lines" else "_decoded_list = msgspec.json.Decoder(list[msgspec.Raw]).decode\n"
-
-    def class_text(self) -> str:
-        """Return the text of the class of a body that holds its elements in a field."""
-        return _OF_FIELD.replace("NAME", literal(self.name)) if self.of_field else ""
-
-    def found_text(self, room: str) -> str:
-        """Return the end of the function of the transform that finds the elements of a body."""
-        if self.name == "lines":
-            return "    return [line for line in body.splitlines() if line.strip()]"
-        found = "_decoded_batch(body).elements" if self.of_field else "_decoded_list(body)"
-        fault = "error" if self.of_field else "fault_of_body(body, error)"
-        return f"""\
-    try:
-        return [bytes(each) for each in {found}]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PoisonEvent(f"the body has no list of {room}: {{{fault}}}") from error"""
-
-    def body_text(self) -> str:
-        """Return the function of the tests that makes a body of elements."""
-        joined = 'b", ".join(elements)'
-        whole = f'{self._begin!r} + {joined} + b"]}}"' if self.of_field else f'b"[" + {joined} + b"]"'
-        whole = r'b"\n".join(elements)' if self.name == "lines" else whole
-        return f"def body_of(*elements: bytes) -> bytes:\n    return {whole}\n"
-
     @property
-    def _begin(self) -> bytes:
+    def begin(self) -> bytes:
+        """The octets of a body before the elements of its field."""
         return b'{"%b": [' % self.name.encode()
 
 
@@ -228,6 +193,10 @@ class Design:
         return not self.is_json or any(b"\n" in one or b"\r" in one for one in self.samples)
 
     @property
+    def samples_file(self) -> str:
+        return f"events{IN_BASE64}" if self.in_base64 else "events.jsonl"
+
+    @property
     def first(self) -> bytes:
         """The first event of the samples, as JSON."""
         return self.each.elements_of(self.samples[0])[0] if self.each else self.samples[0]
@@ -275,9 +244,21 @@ def design_of(wish: Wish, fields: Sequence[Field], lengths: Mapping[str, int], s
     `lengths` has the greatest length of each text whose own length is free, because nobody gave it.
     """
     fields = checked(fields)
-    key, at = [_chosen("--key", name, fields) for name in wish.key], _at(wish.at, fields)
-    texts = [one.name for one in key if one.kind == "text"]
-    sizes = {name: _length_in_key(lengths[name], len(texts)) for name in texts if name in lengths}
+    key = [_chosen("--key", name, fields) for name in wish.key]
+    at = next((one for one in fields if one.kind in INSTANTS and not one.is_optional), None)
+    if wish.at is not None:
+        at = _chosen("--at", wish.at, fields)
+        if at.kind not in INSTANTS or at.is_optional:
+            raise Refused(
+                f"--at {wish.at}: the time of an event is an instant with a zone that every event has, and it is"
+                f" {at.written}"
+            )
+    texts = [one.name for one in key if one.kind == "text" and one.name in lengths]
+    least = LONGEST_KEY if sum(one.kind == "text" for one in key) <= 2 else 0
+    sizes = {
+        name: next((each for each in LIMITS if each >= max(2 * lengths[name], least)), None)  # None: too long
+        for name in texts
+    }
     by = next(iter(key), None)
     if by is None and at is not None:
         by = next((one for one in fields if _can_group(one, lengths)), None)
@@ -348,17 +329,6 @@ def _chosen(flag: str, name: str, fields: Sequence[Field]) -> Field:
     )
 
 
-def _at(name: str | None, fields: Sequence[Field]) -> Field | None:
-    if name is None:
-        return next((one for one in fields if one.kind in INSTANTS and not one.is_optional), None)
-    one = _chosen("--at", name, fields)
-    if one.kind not in INSTANTS or one.is_optional:
-        raise Refused(
-            f"--at {name}: the time of an event is an instant with a zone that every event has, and it is {one.written}"
-        )
-    return one
-
-
 def _of_key(one: Field) -> Field:
     if one.is_optional:
         raise Refused(f"--key {one.name}: some events have no value of it, and a key needs one")
@@ -367,12 +337,6 @@ def _of_key(one: Field) -> Field:
     if one.kind == "text" and 2 * (one.length or LONGEST_TEXT) > KEY_BYTES:
         raise Refused(f"--key {one.name}: its texts are too long for a key, or one ends with a blank, which no key has")
     return one
-
-
-def _length_in_key(longest: int, texts: int) -> int | None:
-    """Return the length of a text in a key with so many texts, or None for one that is too long."""
-    least = max(2 * longest, LONGEST_KEY if texts <= 2 else 0)
-    return next((each for each in LIMITS if each >= least), None)
 
 
 def _can_group(one: Field, lengths: Mapping[str, int]) -> bool:

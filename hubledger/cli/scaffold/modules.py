@@ -1,70 +1,134 @@
-"""The modules of a new room: transform.py, its aggregate and its tests, from the templates."""
+"""The modules of a new room, from the templates: its transform, aggregate and tests, laid out as `ruff format` does."""
 
+import ast
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from pathlib import Path
+from string import Template
+
+import msgspec
 
 from core.model.aggregates import ADDED
-from hubledger.cli.scaffold.code import bracketed, literal, module, rendered
+from core.model.ports import parse_instant
 from hubledger.cli.scaffold.design import EPOCHS, LONGEST_COLUMN, Design, Field, Kind, base_of, camel
-from hubledger.cli.scaffold.samples import values_of
-from local.feed.event_file import IN_BASE64
 
+WIDTH, PIECE, INDENT = 120, 70, 4  # characters
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BODY: dict[Kind, str] = {
     "integer": "Integer", "float": "float", "decimal": "Decimal", "boolean": "bool", "instant": "Instant",
     "date": "Day", "json": "msgspec.Raw", **dict.fromkeys(EPOCHS, "Decimal"),
 }  # fmt: skip
-_COLUMN: dict[Kind, str] = {
-    "integer": "int", "float": "float", "decimal": "Decimal", "boolean": "bool", "instant": "datetime",
-    "date": "Day", "json": "str", **dict.fromkeys(EPOCHS, "datetime"),
-}  # fmt: skip
+_COLUMN = {**_BODY, "integer": "int", "instant": "datetime", "json": "str", **dict.fromkeys(EPOCHS, "datetime")}
+
+
+def literal(text: str) -> str:
+    """Return a text in quotes, as ruff quotes it: in double quotes unless that needs more escapes."""
+    if any(not letter.isprintable() for letter in text):
+        escaped = ('\\"' if letter == '"' else letter if letter == "'" else ascii(letter)[1:-1] for letter in text)
+        return f'"{"".join(escaped)}"'
+    single = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return single if text.count('"') > text.count("'") else json.dumps(text, ensure_ascii=False)
+
+
+def bracketed(head: str, parts: Sequence[str], *, indent: int = 0) -> str:
+    """Return `head(parts)` in one line, or with its parts in a line of their own, or with each in one."""
+    space, inner = " " * indent, " " * (indent + 4)
+    comma = "," if not head and len(parts) == 1 else ""
+    line = f"{space}{head}({', '.join(parts)}{comma})"
+    if len(line) <= WIDTH and "\n" not in line:
+        return line
+    together = f"{inner}{', '.join(parts)}"
+    if len(together) <= WIDTH and "\n" not in together and not comma:
+        return f"{space}{head}(\n{together}\n{space})"
+    each = "".join(f"{inner}{part},\n" for part in parts)
+    return f"{space}{head}(\n{each}{space})"
+
+
+def rendered(name: str, parts: Collection[str], /, **values: str) -> str:
+    """Return a template of the folder `templates` with its values.
+
+    A line `#: a !b` begins what a room with `a` and without `b` in its `parts` has.
+    """
+    lines, is_kept = [], True
+    for line in (Path(__file__).with_name("templates") / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#:"):
+            is_kept = all((word.removeprefix("!") in parts) != word.startswith("!") for word in line[2:].split())
+        elif is_kept:
+            lines.append(line)
+    return Template("\n".join([*lines, ""])).substitute(values)
+
+
+def module(name: str, parts: Collection[str], /, **values: str) -> str:
+    """Return a module from a template, without the imports, constants and private functions that it does not use."""
+    text = rendered(name, parts, **values)
+    body, used, before = ast.parse(text).body, {"VERSION"}, set[str]()
+
+    def is_unused(node: ast.stmt) -> bool:
+        if isinstance(node, ast.FunctionDef):
+            return node.name.startswith("_") and node.name not in used
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        names = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        return bool(targets) and not names & used
+
+    while used != before:
+        before, kept = used, [node for node in body if not is_unused(node)]
+        found = (one for node in kept for one in ast.walk(node) if isinstance(one, ast.Name))
+        used = used.union(one.id for one in found if isinstance(one.ctx, ast.Load))
+    lines: list[str | None] = [*text.split("\n")]
+    for node in body:
+        first, last = node.lineno - 1, node.end_lineno or 0
+        if isinstance(node, ast.ImportFrom):
+            names = [one.name for one in node.names if one.name in used]
+            lines[first] = f"from {node.module} import {', '.join(names)}" if names else None
+        elif node not in kept:
+            lines[first:last] = [None] * (last - first)
+    left = "\n".join(line for line in lines if line is not None)
+    return re.sub(r"\n{4,}", "\n\n\n", left).rstrip() + "\n"
+
+
+def parts_of(design: Design) -> set[str]:
+    """Return the names of the parts of the templates that a room has."""
+    facts = {
+        "key": bool(design.key), "strict": design.is_strict, "json": design.is_json, "base64": design.in_base64,
+        "each": design.each is not None,
+    }  # fmt: skip
+    place = [] if design.each is None else ["field" if design.each.of_field else design.each.name]
+    return {*(name for name, is_so in facts.items() if is_so), *place}
 
 
 def transform_text(design: Design) -> str:
     """Return the module."""
-    each, noun = design.each, "element" if design.each else "event"
-    of = "An element of a body." if each else "The body of an event."
-    said = of if design.is_strict else f"{of} Other fields of it are ignored, and counted in the app's status."
+    key = ", ".join(one.column for one in design.key[:2]) + (", ..." if design.key[2:] else "")
+    columns = [f'"{one.column}"' for one in design.key]
+    listed = f"({columns[0]},)" if len(columns) == 1 else bracketed("", columns, indent=4).lstrip()
+    rows = [f"{design.row_class}(*columns)", *([f"{design.state_class}(*columns)"] if design.key else [])]
+    values = [_value(one) for one in design.fields]
+    lines = "".join(f"        {value},\n" for value in values)
     ordered = sorted(design.fields, key=lambda one: one.is_optional)  # msgspec wants those without a default first
     return module(
         "transform.py",
+        parts_of(design),
         room=design.name,
         package=design.package,
-        noun=noun,
-        and_state=_and_state(design),
-        classes=_classes(design, noun),
-        struct=f"Struct{', forbid_unknown_fields=True' if design.is_strict else ''}",
-        said=said,
+        noun="element" if design.each else "event",
+        and_state=f", and the last state of each {key}" if key else "",
+        base=f"_{camel(base_of(design.name))}",
+        table=design.table,
+        row_class=design.row_class,
+        state_class=design.state_class,
+        state_of=bracketed("@state_of", [f'"{design.state_table}"', f"key={listed}"]),
+        columns="\n".join(f"    {one.column}: {_type_of_column(one)}" for one in design.fields),
+        body_of="An element of a body." if design.each else "The body of an event.",
         fields="\n".join(_field_of_body(one, one in design.key) for one in ordered),
-        of_elements=each.class_text() if each else "",
-        decoded_elements=each.names_text() if each else "",
-        function=_function(design).rstrip(),
-        refused_empty="" if each else '    if not body:\n        raise PoisonEvent("the body is empty")\n',
+        place=literal(design.each.name) if design.each else "",
+        s="s" if design.key else "",
+        given="event.body" if design.is_json else "json_of(event)",
+        values=f"(\n{lines}    )" if values[1:] else f"({values[0]},)",
+        rows=bracketed("", rows, indent=4).lstrip(),
     )
-
-
-def _and_state(design: Design) -> str:
-    key = ", ".join(one.column for one in design.key[:2]) + (", ..." if design.key[2:] else "")
-    return f", and the last state of each {key}" if key else ""
-
-
-def _classes(design: Design, noun: str) -> str:
-    columns = "".join(f"    {one.column}: {_type_of_column(one)}\n" for one in design.fields)
-    appended = f'@appended_to("{design.table}")\n@dataclass(frozen=True, slots=True)\nclass {design.row_class}'
-    if not design.key:
-        return f'{appended}:\n    """One {noun}."""\n\n{columns}'.rstrip()
-    base = f"_{camel(base_of(design.name))}"
-    return (
-        f"@dataclass(frozen=True, slots=True)\nclass {base}:\n{columns}\n\n"
-        f'{appended}({base}):\n    """One {noun}."""\n\n\n'
-        f"{_state_of(design)}\n@dataclass(frozen=True, slots=True)\n"
-        f'class {design.state_class}({base}):\n    """The last {noun} of its key."""'
-    )
-
-
-def _state_of(design: Design) -> str:
-    columns = [f'"{one.column}"' for one in design.key]
-    key = f"({columns[0]},)" if len(columns) == 1 else bracketed("", columns, indent=4).lstrip()
-    return bracketed("@state_of", [f'"{design.state_table}"', f"key={key}"])
 
 
 def _type_of_column(one: Field) -> str:
@@ -77,8 +141,9 @@ def _type_of_column(one: Field) -> str:
 
 
 def _field_of_body(one: Field, is_key: bool) -> str:
-    held = _type_of_text(one, is_key) if one.kind in ("text", "ascii") else _BODY[one.kind]
-    default = ""
+    text = "Code" if one.kind == "ascii" else "Name" if is_key else "str"
+    text = f"Annotated[{text}, Meta(max_length={one.length})]" if one.length else text
+    held, default = _BODY.get(one.kind, text), ""
     if one.is_optional:
         held, default = (held, "msgspec.Raw()") if one.kind == "json" else (f"{held} | None", "None")
     head = f"{one.column}: {held}"
@@ -87,24 +152,6 @@ def _field_of_body(one: Field, is_key: bool) -> str:
     which = "default_factory=msgspec.Raw" if one.kind == "json" else f"default={default}"
     parts = [*([which] if default else []), f"name={literal(one.name)}"]
     return bracketed(f"{head} = field", parts, indent=4)
-
-
-def _type_of_text(one: Field, is_key: bool) -> str:
-    base = "Code" if one.kind == "ascii" else "Name" if is_key else "str"
-    return f"Annotated[{base}, Meta(max_length={one.length})]" if one.length else base
-
-
-def _function(design: Design) -> str:
-    """Return transform(), and the functions for the elements of a body."""
-    values = [_value(one) for one in design.fields]
-    listed = "".join(f"        {value},\n" for value in values)
-    rows = [f"{design.row_class}(*columns)", *([f"{design.state_class}(*columns)"] if design.key else [])]
-    columns = f"(\n{listed}    )" if values[1:] else f"({values[0]},)"
-    returned = bracketed("", rows, indent=4).lstrip()
-    if design.each is not None:
-        return rendered("elements.py", found=design.each.found_text(design.name), columns=columns, rows=returned)
-    given = "event.body" if design.is_json else "json_of(event)"
-    return rendered("event.py", s="s" if design.key else "", given=given, columns=columns, rows=returned)
 
 
 def _value(one: Field) -> str:
@@ -118,6 +165,7 @@ def _value(one: Field) -> str:
 
 
 MOST_SUMS = 5
+# A number that names a thing, a place in an order or a time: its sum says nothing.
 _NAME = re.compile(
     r"(?:^|_)(?:"
     r"id|ids|uid|pid|key|ref|serial|number|no|nr|num|code|zip|postcode|port|phone|msisdn|imei|imsi|iccid|ean|gtin|sku"
@@ -128,124 +176,99 @@ _NAME = re.compile(
 
 def aggregate_text(design: Design, at: Field, by: Field) -> str:
     """Return the module: the number of events, their first and last time, and the sums of integers."""
-    declared = bracketed(
-        "@aggregate_of",
-        [design.row_class, f'"{design.aggregate}"', f'at="{at.column}"', "window=timedelta(hours=1)"],
-    )
+    declared = [design.row_class, f'"{design.aggregate}"', f'at="{at.column}"', "window=timedelta(hours=1)"]
+    whole = [one for one in design.fields if one.kind == "integer" and one not in design.keys]
+    sums = [one for one in whole if not _NAME.search(one.column)][:MOST_SUMS]
+    measures = [
+        ("events", "int, Count()"),
+        *((f"sum_of_{one.column}", f'int{" | None" if one.is_optional else ""}, Sum("{one.column}")') for one in sums),
+        (f"first_{at.column}", f'datetime, Least("{at.column}")'),
+        (f"last_{at.column}", f'datetime, Most("{at.column}")'),
+    ]
+    taken, lines = {by.column, *ADDED}, []
+    for name, holds in measures:
+        free = name[: LONGEST_COLUMN + 10]
+        while free in taken:
+            free += "_"
+        taken.add(free)
+        lines.append(f"    {free}: Annotated[{holds}]")
     return module(
         "aggregate.py",
+        (),
         package=design.package,
         row_class=design.row_class,
-        declared=declared,
+        declared=bracketed("@aggregate_of", declared),
         windows=camel(design.aggregate),
         at=at.column,
         by=by.column,
         type="str" if by.length else "int",
         key=f"Key({by.length}{', ascii=True' if by.kind == 'ascii' else ''})" if by.length else "Key()",
-        measures="\n".join(f"    {line}" for line in _measures(design, at, by)),
+        measures="\n".join(lines),
     )
-
-
-def _measures(design: Design, at: Field, by: Field) -> Iterator[str]:
-    taken = {by.column}
-    yield f"{_free('events', taken)}: Annotated[int, Count()]"
-    whole = [one for one in design.fields if one.kind == "integer" and one not in design.keys and not _is_name(one)]
-    for one in whole[:MOST_SUMS]:
-        none = " | None" if one.is_optional else ""
-        yield f'{_free(f"sum_of_{one.column}", taken)}: Annotated[int{none}, Sum("{one.column}")]'
-    yield f'{_free(f"first_{at.column}", taken)}: Annotated[datetime, Least("{at.column}")]'
-    yield f'{_free(f"last_{at.column}", taken)}: Annotated[datetime, Most("{at.column}")]'
-
-
-def _is_name(one: Field) -> bool:
-    """Return True for a number that names a thing, a place in an order or a time, so that its sum says nothing."""
-    return _NAME.search(one.column) is not None
-
-
-def _free(name: str, taken: set[str]) -> str:
-    name = name[: LONGEST_COLUMN + 10]
-    while name in taken or name in ADDED:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def tests_text(design: Design) -> str:
     """Return the module. The row of the first sample is made here, without the transform."""
-    values = [(one.column, value) for one, value in values_of(design.first, design.fields)]
-    first = bracketed(f"FIRST = {design.row_class}", [f"{name}={value}" for name, value in values])
-    read = '(Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()'
-    if design.in_base64:
-        read = f'[b64decode(line) for line in (Path(__file__).parents[1] / "events{IN_BASE64}").read_bytes().split()]'
+    rows = ["FIRST", *([f"{design.state_class}(*astuple(FIRST))"] if design.key else [])]
+    unknown = "unknown"
+    while any(one.name == unknown for one in design.fields):
+        unknown += "_"
+    longer = f"""{"ELEMENT" if design.each else "SAMPLES[0]"}.rstrip()[:-1] + b', "{unknown}": 1}}'"""
+    longer, first = (f"body_of({longer})", "body_of(ELEMENT)") if design.each else (longer, "SAMPLES[0]")
+
+    def becomes(body: str, rows: Sequence[str]) -> str:
+        return bracketed("assert_rows", ["transform", body, *rows], indent=4)
+
     return module(
         "test_transform.py",
+        parts_of(design),
         room=design.name,
         package=design.package,
         row_class=design.row_class,
         state_class=design.state_class,
-        samples=read,
-        first=f"ELEMENT = transform.elements_of(SAMPLES[0])[0]\n{first}" if design.each else first,
-        of_first=_first(design),
-        no_event="{}" if design.each and design.each.name == "array" else "[]",
-        of_strange_bodies=_of_strange_bodies(design),
+        samples=design.samples_file,
+        first=bracketed(f"FIRST = {design.row_class}", list(_values(design.first, design.fields))),
+        first_rows=becomes(first, rows),
+        rows_twice=becomes("body_of(ELEMENT, ELEMENT)", 2 * rows),
+        begin=repr(design.each.begin) if design.each else "",
+        unknown=unknown,
+        longer=longer,
+        longer_rows=becomes(longer, rows),
     )
 
 
-def _first(design: Design) -> str:
-    """Return the tests of the rows of the first sample."""
-    if design.each is None:
-        return f"def test_the_first_sample_becomes_these_rows() -> None:\n{_rows('SAMPLES[0]', design)}"
-    twice = bracketed("assert_rows", ["transform", "body_of(ELEMENT, ELEMENT)", *2 * _of_first(design)], indent=4)
-    return f"""{design.each.body_text()}
-
-def test_the_first_element_becomes_these_rows_each_time_that_it_comes() -> None:
-{_rows("body_of(ELEMENT)", design)}
-{twice}
+def _values(octets: bytes, fields: Sequence[Field]) -> Iterator[str]:
+    """Yield each column with its value in a sample, as the expression of Python that the row has."""
+    body = msgspec.json.decode(octets, type=dict[str, msgspec.Raw])
+    for one in fields:
+        raw = bytes(body.get(one.name, b"null")).decode()
+        yield f"{one.column}={'None' if raw == 'null' and one.is_optional else _expression(one.kind, raw)}"
 
 
-def test_an_error_names_its_element() -> None:
-    assert_poison(transform, body_of(ELEMENT, b"1"), "element 2")"""
-
-
-def _of_strange_bodies(design: Design) -> str:
-    """Return the tests of bodies that no producer should send."""
-    if not design.is_json:
-        return """def test_a_body_that_is_cut_is_a_letter() -> None:
-    assert_poison(transform, SAMPLES[0][:-1])
-
-
-def test_any_body_becomes_rows_or_a_letter() -> None:
-    check_any_body(transform, samples=SAMPLES)"""
-    outcome, tried = _of_an_added_field(design)
-    message = "list[transform.Body]" if design.each and design.each.name == "array" else "transform.Body"
-    return f"""def test_a_field_that_nobody_knows_{outcome}() -> None:
-{tried}
-
-
-def test_any_body_becomes_rows_or_a_letter() -> None:
-    check_any_body(transform, {message}{", samples=SAMPLES" if design.each else ""})"""
-
-
-def _rows(body: str, design: Design) -> str:
-    """Return the assertion that a body becomes the first rows."""
-    return bracketed("assert_rows", ["transform", body, *_of_first(design)], indent=4)
-
-
-def _of_first(design: Design) -> list[str]:
-    return ["FIRST", *([f"{design.state_class}(*astuple(FIRST))"] if design.key else [])]
-
-
-def _of_an_added_field(design: Design) -> tuple[str, str]:
-    """Return what becomes of an event with an unknown field, in words, and the assertion of it."""
-    first, end = ("ELEMENT", ")") if design.each else ("SAMPLES[0]", "")
-    body = f"""{"body_of(" if design.each else ""}{first}.rstrip()[:-1] + b', "{_unknown(design)}": 1}}'{end}"""
-    if design.is_strict:
-        return "is_a_letter", f'    assert_poison(transform, {body}, "{_unknown(design)}")'
-    return "changes_nothing", _rows(body, design)
-
-
-def _unknown(design: Design) -> str:
-    name = "unknown"
-    while any(one.name == name for one in design.fields):
-        name += "_"
-    return name
+def _expression(kind: Kind, raw: str) -> str:
+    """Return the expression of a value. Raises ValueError for a value of a different kind."""
+    value = raw if kind == "json" else json.loads(raw, parse_float=Decimal)
+    if kind == "decimal":
+        return f'Decimal("{value}")'
+    if kind == "float":
+        return repr(float(value)).replace("e+", "e")
+    if kind == "date":
+        day = msgspec.convert(value, date)
+        return f"date({day.year}, {day.month}, {day.day})"
+    if kind == "instant" or kind in EPOCHS:
+        if kind == "instant":
+            at = parse_instant(value)
+        else:
+            number, microsecond = Decimal(value), Decimal(EPOCHS[kind])
+            at = EPOCH + timedelta(microseconds=int(number.quantize(microsecond, ROUND_FLOOR) / microsecond))
+        parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond]
+        while len(parts) > 5 and not parts[-1]:
+            parts.pop()
+        return f"datetime({', '.join(map(str, parts))}, tzinfo=UTC)"
+    if not isinstance(value, str):
+        return repr(value)
+    if len(whole := literal(value)) <= PIECE:
+        return whole
+    space, half = " " * (INDENT + 4), PIECE // 2  # a long text in pieces, each in a line of its own
+    lines = "".join(f"{space}{literal(value[at : at + half])}\n" for at in range(0, len(value), half))
+    return f"(\n{lines}{' ' * INDENT})"

@@ -15,11 +15,10 @@ from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.tables import ENGINES
 from hubledger.cli.formats.format import in_base64
 from hubledger.cli.output import ROOT, Refused
-from hubledger.cli.scaffold.code import rendered
 from hubledger.cli.scaffold.design import Design
-from hubledger.cli.scaffold.modules import aggregate_text, tests_text, transform_text
+from hubledger.cli.scaffold.modules import aggregate_text, parts_of, rendered, tests_text, transform_text
 from hubledger.cli.scaffold.sample import objects_of
-from local.feed.event_file import IN_BASE64, samples_in
+from local.feed.event_file import samples_in
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
 
 _CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECASE)
@@ -40,7 +39,8 @@ def write_room(design: Design, source: Path | None, instead: Mapping[str, str]) 
             _try_events(design, source or samples_in(folder), instead)
         _write(folder, {f"tests/test_{design.name}.py": tests_text(design)})  # of a first sample that fits
         written = tuple(sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()))
-        _write_once(target.parent / "__init__.py", _APPS)
+        if not (shared := target.parent / "__init__.py").exists():
+            shared.write_text(_APPS, encoding="utf-8")
         folder.rename(target)
     return written
 
@@ -70,17 +70,21 @@ def _texts(design: Design) -> dict[str, str | bytes]:
         "transform.py": transform_text(design),
         "aggregates/__init__.py": f'"""The aggregates of {design.name}, one in each module."""\n',
         "tests/__init__.py": "",
-        "README.md": _readme(design),
+        "README.md": rendered(
+            "README.md",
+            parts_of(design),
+            room=design.name,
+            package=design.package,
+            samples=design.samples_file,
+            format=design.format.name,
+            commands="\n".join(commands_of(design)),
+        ),
     }
     if design.at is not None and design.by is not None:
         texts[f"aggregates/{design.aggregate}.py"] = aggregate_text(design, design.at, design.by)
-    return texts | _samples(design)
-
-
-def _samples(design: Design) -> dict[str, str | bytes]:
-    if not design.in_base64:
-        return {"events.jsonl": b"\n".join((*design.samples, b""))}
-    return {f"events{IN_BASE64}": in_base64(design.bodies), **design.format.files}
+    if design.in_base64:
+        return texts | {design.samples_file: in_base64(design.bodies), **design.format.files}
+    return texts | {design.samples_file: b"\n".join((*design.samples, b""))}
 
 
 def _texts_of_tables(design: Design) -> dict[str, str]:
@@ -106,19 +110,15 @@ def _try_events(design: Design, source: Path, instead: Mapping[str, str]) -> Non
             continue
         found = outcome_of(transform, event_of(body))
         fault = fault_of_rows(transform, found.rows) if found.error is None else str(found.error)
-        if fault is not None:
-            hint = "".join(_hints(design, fault, instead))
-            raise Refused(f"{source}, line {number} does not fit: {fault}{hint}; nothing was written")
-
-
-def _hints(design: Design, fault: str, instead: Mapping[str, str]) -> Iterator[str]:
-    """Yield what to know of the field that a fault names."""
-    for one in design.fields:
-        if f"`$.{one.name}`" in fault:
+        if fault is None:
+            continue
+        hint = ""
+        for one in (each for each in design.fields if f"`$.{each.name}`" in fault):
             if one.name in instead:
-                yield f"; the lines show {instead[one.name]}, and --field {one.name}:{one.written} was given"
+                hint += f"; the lines show {instead[one.name]}, and --field {one.name}:{one.written} was given"
             if one in design.key and one.kind == "text":
-                yield "; a key has no empty text, and no blank at its end"
+                hint += "; a key has no empty text, and no blank at its end"
+        raise Refused(f"{source}, line {number} does not fit: {fault}{hint}; nothing was written")
 
 
 @contextmanager
@@ -157,22 +157,6 @@ def _write(folder: Path, texts: Mapping[str, str | bytes]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-
-
-def _write_once(path: Path, text: str) -> None:
-    if not path.exists():
-        path.write_text(text, encoding="utf-8")
-
-
-def _readme(design: Design) -> str:
-    return rendered(
-        "README.md",
-        room=design.name,
-        package=design.package,
-        samples=f"events{IN_BASE64}" if design.in_base64 else "events.jsonl",
-        wire="" if design.is_json else f"\n- `wire.py` reads bodies in {design.format.name}.",
-        commands="\n".join(commands_of(design)),
-    )
 
 
 def commands_of(design: Design) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,31 +17,26 @@ import msgspec
 
 from core.model.transforms import cut_times, fault_of_body
 from hubledger.cli.formats.format import JSON, Format
-from hubledger.cli.output import Refused
+from hubledger.cli.output import Refused, counted
 from hubledger.cli.scaffold.design import EPOCHS, LONGEST_TEXT, Each, Field, Kind, checked, column_of, new_field
 from local.feed.event_file import events_in, has_bodies
 
 MOST_SAMPLES, MOST_BYTES = 100, 1024 * 1024  # lines that become the samples of the room, and their bytes
+MADE, NINE = 5, 1_767_258_000  # events for fields without a file; seconds until 2026-01-01T09:00:00Z
 _INTEGERS, _DIGITS = range(-(2**63), 2**63), 28  # beyond an integer; digits before the point of a decimal
 _EXACT_AS_FLOAT = 2**53
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 _TIME = re.compile(r"(?:^|_)(?:ts|time|timestamp|datetime|date|at|epoch|created|updated|modified)(?:_|$)")
 _SINCE_1970 = (946_684_800, 4_102_444_800)  # the seconds of the years 2000 to 2100, in which a number looks like a time
-_NO_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?")
-_NO_SECOND = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?:24:\d\d:\d\d|\d\d:\d\d:60)")
+_NO_INSTANT = {  # why a text is none
+    "without a zone": re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?$"),
+    "with an hour 24 or a second 60": re.compile(r"\d{4}-\d\d-\d\d[Tt ](?:24:\d\d:\d\d|\d\d:\d\d:60)"),
+    "in a different form": re.compile(""),
+}
 _MONEY = re.compile(r"(?:^|_)(?:price|amount|total|cost|fee|sum|balance|paid|tax|discount)(?:_|$)")
 _KIND = re.compile(r"(?:^|_)(?:type|kind|event|action)$")
 MOST_KINDS, SHORT = 12, 40  # values of a field that may name the kinds of event, and their characters
 MOST_NAMED = 3  # lines and fields that a sentence names
-
-
-@dataclass(slots=True)
-class _NoInstants:
-    """The lines whose texts are no instants for one reason: one text, the first lines, and how many they are."""
-
-    text: str
-    first: list[int] = field(default_factory=list)
-    lines: int = 0
 
 
 @dataclass(slots=True)
@@ -57,7 +53,8 @@ class Seen:
     units: frozenset[Kind] = frozenset(EPOCHS)  # in which all numbers are instants of this century
     present: int = 0  # lines in which it has a value
     values: set[str] = field(default_factory=set)  # the first texts
-    no_instants: dict[str, "_NoInstants"] = field(default_factory=dict)  # the texts that are none, by the reason
+    no_instants: Counter[str] = field(default_factory=Counter)  # the texts that are none, by the reason
+    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # the first of them: line and text
     fault: str = ""  # of a number that no column holds
 
     @property
@@ -76,17 +73,20 @@ class Seen:
             self.longest = max(self.longest, len(value.encode("utf-16-le", "surrogatepass")) // 2)
             self.can_name = self.can_name and not value.endswith(" ")
             if kind == "text":
-                self._note_no_instant(value, line)
+                why = next(reason for reason, form in _NO_INSTANT.items() if form.match(value))
+                self.no_instants[why] += 1
+                if self.no_instants[why] <= MOST_NAMED:
+                    self.examples.setdefault(why, []).append((line, value[:SHORT]))
         elif isinstance(value, int | float):
-            self.fault = self.fault or _fault_of_number(self.name, value, line)
+            if isinstance(value, float) and not math.isfinite(value):
+                self.fault = self.fault or f"line {line}: the number of {self.name} is too large for any column"
+            elif not isinstance(value, float) and Decimal(value).adjusted() >= _DIGITS:
+                digits = f"has more than {_DIGITS} digits, which no column holds"
+                self.fault = self.fault or f"line {line}: the number of {self.name} {digits}"
             self.most = max(self.most, abs(value))
             self.most_whole = max(self.most_whole, abs(value) if isinstance(value, int) else 0)
-            self.units = frozenset(one for one in self.units if _is_recent(value, one))
-
-    def _note_no_instant(self, text: str, line: int) -> None:
-        one = self.no_instants.setdefault(_why_no_instant(text), _NoInstants(text[:SHORT]))
-        one.lines += 1
-        one.first += [line] if len(one.first) < MOST_NAMED else []
+            seconds = {one: value * float(EPOCHS["epoch_s"]) / float(EPOCHS[one]) for one in self.units}
+            self.units = frozenset(one for one in seconds if _SINCE_1970[0] <= seconds[one] < _SINCE_1970[1])
 
     def field(self, lines: int, *, is_loose: bool = False) -> Field:
         """Return the field. Raises Refused when no column holds its values.
@@ -174,37 +174,31 @@ def read_sample(
             first.append((octets, body))
     if not count:
         raise Refused(_csv(path) or faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
-    _refuse_lacking(path, given, seen, count)
-    fields = checked(
-        [
-            *(given.get(name) or one.field(count, is_loose=_is_loose(name, loose_but)) for name, one in seen.items()),
-            *(one for name, one in given.items() if name not in seen),
-        ]
-    )
-    own = [seen[one.name] for one in fields if one.kind == "text" and one.name not in given]
-    lengths = {one.name: one.longest for one in own if one.can_name}
+    fields, instead = _fields(path, given, seen, count, loose_but)
+    lengths = {
+        one.name: seen[one.name].longest
+        for one in fields
+        if one.kind == "text" and one.name not in given and seen[one.name].can_name
+    }
     texts, bodies = (tuple(each[place] for each in first) for place in (0, 1))
-    instead = dict(_shown_instead(given, seen, count))
-    notes, advice = (
-        tuple(_notes(fields, seen, given, count)),
-        (*_advice(fields, seen), *_advice_of_shape(doubled, texts[0], each)),
-    )
-    return Sample(fields, lengths, texts, bodies, events, instead, tuple(faults), notes, advice)
+    notes, advice = tuple(_notes(fields, seen, given, count)), list(_advice(fields, seen))
+    for name, line in doubled.items():
+        advice.append(f"line {line} has the name {name} twice: the last value counts, in the app too")
+    only: dict[str, Any] = {} if each else json.loads(texts[0])
+    for name, value in only.items() if len(only) == 1 else ():
+        if value and isinstance(value, list) and all(isinstance(one, dict) for one in value):
+            advice.append(f"the only field, {name}, is a list of objects: --each {name} makes rows of each of them")
+    return Sample(fields, lengths, texts, bodies, events, instead, tuple(faults), notes, tuple(advice))
 
 
-def _shown_instead(given: Mapping[str, Field], seen: Mapping[str, Seen], lines: int) -> Iterator[tuple[str, str]]:
-    for name in given:
-        with suppress(Refused):
-            if name in seen:
-                yield name, seen[name].field(lines).written
+def _fields(
+    path: Path, given: Mapping[str, Field], seen: Mapping[str, Seen], lines: int, loose_but: frozenset[str] | None
+) -> tuple[tuple[Field, ...], dict[str, str]]:
+    """Return the fields, and the types that the lines show of those that were given.
 
-
-def _is_loose(name: str, loose_but: frozenset[str] | None) -> bool:
-    return loose_but is not None and not {name, column_of(name)} & loose_but
-
-
-def _refuse_lacking(path: Path, given: Mapping[str, Field], seen: Mapping[str, Seen], lines: int) -> None:
-    """Raise Refused for the first given field that some line lacks, and that is not optional."""
+    Raises Refused for the first given field that some line lacks, and that is not optional.
+    """
+    instead = {}
     for name, one in given.items():
         present = seen[name].present if name in seen else 0
         if present < lines and not one.is_optional:
@@ -212,39 +206,38 @@ def _refuse_lacking(path: Path, given: Mapping[str, Field], seen: Mapping[str, S
                 f"--field {name}:{one.written}: {lines - present} of {lines} lines of {path} have no value of {name}:"
                 f' write --field "{name}:{one.written}?"'
             )
+        with suppress(Refused):
+            if name in seen:
+                instead[name] = seen[name].field(lines).written
+    found = [
+        given.get(name) or each.field(lines, is_loose=loose_but is not None and not {name, column_of(name)} & loose_but)
+        for name, each in seen.items()
+    ]
+    return checked([*found, *(one for name, one in given.items() if name not in seen)]), instead
 
 
 def _notes(fields: Sequence[Field], seen: Mapping[str, Seen], given: Mapping[str, Field], lines: int) -> Iterator[str]:
     """Say which texts are no instants and why, which numbers are instants, and what becomes of objects and lists."""
     own = [one for one in fields if one.name in seen and one.name not in given]
     for one in own:
-        if one.kind in EPOCHS:
-            kind, mark = "float" if "float" in seen[one.name].kinds else "integer", "?" if one.is_optional else ""
-            number = f"{one.name}:{kind}{mark}"
-            yield f'{one.name} is a time, as a number since 1970 ({one.kind}): --field "{number}" keeps the number'
         found = seen[one.name]
+        if one.kind in EPOCHS:
+            number = f"{one.name}:{'float' if 'float' in found.kinds else 'integer'}{'?' if one.is_optional else ''}"
+            yield f'{one.name} is a time, as a number since 1970 ({one.kind}): --field "{number}" keeps the number'
         if one.kind == "text" and found.no_instants and (found.is_time or "instant" in found.kinds):
-            yield _sentence_of(one.name, found.no_instants, lines)
+            why = "; ".join(
+                f"{counted(found.no_instants[reason], 'line')} {reason}, such as line"
+                f" {', '.join(str(line) for line, _ in first)} ({first[0][1]})"
+                for reason, first in found.examples.items()
+            )
+            count = f"{found.no_instants.total()} of {counted(lines, 'line')}"
+            yield f"{one.name} is text, because {count} are no instant as 2026-03-01T10:00:00Z: {why}"
     for name, one in given.items():
         units = seen[name].units if name in seen and set(seen[name].kinds) <= {"integer", "float"} else frozenset()
         if one.kind in EPOCHS and units and one.kind not in units:
             yield f"the numbers of {name} are times of this century as {next(iter(units))}, and {one.kind} was given"
     if nested := [one.name for one in own if one.kind == "json"]:
         yield f"{named(nested)}: kept whole as JSON text, so no field inside becomes a column"
-
-
-def _sentence_of(name: str, found: Mapping[str, _NoInstants], lines: int) -> str:
-    count = sum(one.lines for one in found.values())
-    why = "; ".join(
-        f"{counted(one.lines, 'line')} {reason}, such as line {', '.join(map(str, one.first))} ({one.text})"
-        for reason, one in found.items()
-    )
-    return f"{name} is text, because {count} of {counted(lines, 'line')} are no instant as 2026-03-01T10:00:00Z: {why}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def named(names: Sequence[str]) -> str:
@@ -261,21 +254,10 @@ def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
             exact = f"{one.name}:decimal{'?' if one.is_optional else ''}"
             yield f'{one.name} looks like money, and a float rounds it: --field "{exact}" keeps it exactly'
         if one.kind in ("text", "ascii") and _KIND.search(one.column) and 1 < len(values) <= MOST_KINDS:
-            named = ", ".join(sorted(values))
             yield (
-                f"the field {one.name} has {len(values)} values ({named}): if they are different kinds of event,"
-                " give each a row class of its own, as in examples/home_security/transform.py"
+                f"the field {one.name} has {len(values)} values ({', '.join(sorted(values))}): if they are different"
+                " kinds of event, give each a row class of its own, as in examples/home_security/transform.py"
             )
-
-
-def _advice_of_shape(doubled: Mapping[str, int], first: bytes, each: Each | None) -> Iterator[str]:
-    """Say which names are there twice in an object, and whether an event may hold several."""
-    for name, line in doubled.items():
-        yield f"line {line} has the name {name} twice: the last value counts, in the app too"
-    fields: dict[str, Any] = {} if each else json.loads(first)
-    for name, value in fields.items() if len(fields) == 1 else ():
-        if value and isinstance(value, list) and all(isinstance(one, dict) for one in value):
-            yield f"the only field, {name}, is a list of objects: --each {name} makes rows of each of them"
 
 
 def _csv(path: Path) -> str | None:
@@ -298,14 +280,15 @@ class Doubled(dict[str, Any]):
 
 def objects_of(path: Path, octets: bytes, line: int, each: Each | None) -> list[dict[str, Any]]:
     """Return the object of an event, or those of its elements. Raises Refused when one is anything else."""
+    place = f"{path}, line {line}"
     if each is None:
-        return [_object_of(octets, f"{path}, line {line}")]
+        return [_object_of(octets, place)]
     try:
         elements = each.elements_of(octets)
     except (ValueError, RecursionError) as error:
         fault = fault_of_body(octets, error)
-        raise Refused(f"{path}, line {line} is no event that --each {each.name} parts: {fault}") from error
-    return [_object_of(one, f"{path}, line {line}, element {number}") for number, one in enumerate(elements, 1)]
+        raise Refused(f"{place} is no event that --each {each.name} parts: {fault}") from error
+    return [_object_of(one, f"{place}, element {number}") for number, one in enumerate(elements, 1)]
 
 
 def _object_of(octets: bytes, place: str) -> dict[str, Any]:
@@ -350,32 +333,29 @@ def _kind_of(value: Any) -> Kind:
         return "float"
     if not isinstance(value, str):
         return "json"
-    return "instant" if _is(value, Instant) else "date" if _is(value, date) else "text"
+    text, types = cut_times(value.encode()), {"instant": Instant, "date": date}
+    for kind in ("instant", "date"):
+        with suppress(msgspec.ValidationError):
+            msgspec.convert(text.decode(), types[kind])
+            return kind
+    return "text"
 
 
-def _fault_of_number(name: str, value: float, line: int) -> str:
-    if isinstance(value, float):
-        return "" if math.isfinite(value) else f"line {line}: the number of {name} is too large for any column"
-    if Decimal(value).adjusted() < _DIGITS:
-        return ""
-    return f"line {line}: the number of {name} has more than {_DIGITS} digits, which no column holds"
+def sample_lines(fields: Sequence[Field]) -> tuple[bytes, ...]:
+    """Return events with fields that a person named; the last one is without its optional fields."""
+    lines = []
+    for number in range(1, MADE + 1):
+        body = {one.name: _made(one, number) for one in fields if number < MADE or not one.is_optional}
+        lines.append(json.dumps(body, ensure_ascii=False).encode())
+    return tuple(lines)
 
 
-def _is_recent(value: float, unit: Kind) -> bool:
-    seconds = value * float(EPOCHS["epoch_s"]) / float(EPOCHS[unit])
-    return _SINCE_1970[0] <= seconds < _SINCE_1970[1]
-
-
-def _why_no_instant(text: str) -> str:
-    if _NO_ZONE.fullmatch(text):
-        return "without a zone"
-    return "with an hour 24 or a second 60" if _NO_SECOND.match(text) else "in a different form"
-
-
-def _is(value: str, kind: Any) -> bool:
-    """Return True when the body of an event may hold a text as this type."""
-    try:
-        msgspec.convert(cut_times(value.encode()).decode(), kind)
-    except msgspec.ValidationError:
-        return False
-    return True
+def _made(one: Field, number: int) -> Any:
+    text = f"{one.column}-{number}"
+    made: dict[Kind, Any] = {
+        "text": text, "ascii": text, "integer": number, "float": number + 0.5, "decimal": f"{number}.50",
+        "boolean": number % 2 == 0, "instant": f"2026-01-01T{9 + number:02}:00:00Z", "date": f"2026-01-0{number}",
+        "json": {"number": number}, "epoch_s": NINE + number, "epoch_ms": NINE * 10**3 + number,
+        "epoch_us": NINE * 10**6 + number, "epoch_ns": NINE * 10**9 + 1000 * number,
+    }  # fmt: skip
+    return text[-one.length :] if one.length else made[one.kind]
