@@ -46,7 +46,8 @@ class Route(NamedTuple):
 
     `template` is the path below the prefix of `host.json`. `operation` is a module and a name in it: of the app below
     `handlers/operations`, such as `letters.show_letter`, and of a room with all packages. `drives` is true
-    when the operation leaves a task that an orchestration drives.
+    when the operation leaves a task that an orchestration drives. `function` names the function of an address whose
+    operation has another address too.
     """
 
     method: str
@@ -54,6 +55,7 @@ class Route(NamedTuple):
     level: Level
     operation: str
     drives: bool = False
+    function: str = ""
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -62,8 +64,8 @@ class Route(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the function and of its operation."""
-        return self.operation.rpartition(".")[2]
+        """The name of the function."""
+        return self.function or self.operation.rpartition(".")[2]
 
 
 class OperatorPage(NamedTuple):

@@ -42,8 +42,10 @@ Fingerprint = Annotated[
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
-class HidingChoice(Shape):
-    """The letters that fit every given field."""
+class LetterChoice(Shape):
+    """The letters that fit every given field. A filter by partition key reveals the keys that have letters."""
+
+    REVEALING = ("partition_key",)
 
     status: LetterStatus | None = None
     error_class: ErrorClass | None = None
@@ -51,22 +53,17 @@ class HidingChoice(Shape):
     partition_id: PartitionText | None = None
     failed_from: Instant | None = None
     failed_before: Instant | None = None
-
-
-class LetterChoice(HidingChoice):
-    """The letters that fit every given field. A filter by partition key reveals the keys that have letters."""
-
     partition_key: PartitionKeyText | None = None
 
 
-def filter_of(given: HidingChoice, where: str = "") -> LetterFilter:
+def filter_of(given: LetterChoice, where: str = "") -> LetterFilter:
     """Read the filter of a request; `where` is its place in the body."""
     return LetterFilter(
         fingerprint=given.fingerprint,
         status=given.status,
         error_class=given.error_class,
         partition_id=None if given.partition_id is None else PartitionId(given.partition_id),
-        partition_key=given.partition_key if isinstance(given, LetterChoice) else None,
+        partition_key=given.partition_key,
         failed_from=utc(given.failed_from, f"{where}failed_from") or BEGINNING,
         failed_before=utc(given.failed_before, f"{where}failed_before") or END,
     )

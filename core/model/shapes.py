@@ -39,13 +39,28 @@ MEANT = {
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The shape of a part of a request. Fields that it does not name are refused. A request must set exactly one of the
-    fields in ONE_OF."""
+    fields in ONE_OF. Only a revealing route takes those in REVEALING."""
 
     ONE_OF: ClassVar[tuple[str, ...]] = ()
+    REVEALING: ClassVar[tuple[str, ...]] = ()
 
 
 class Answered(msgspec.Struct, kw_only=True):
     """The shape of an answer."""
+
+    def quoting(self) -> tuple[str, ...]:
+        """Return the fields whose values quote an event or name a person: only a revealing route shows them."""
+        return ()
+
+
+def hidden(shown: Any) -> Any:
+    """Return an answer whose quoting fields are null, also in the answers that it holds."""
+    if isinstance(shown, list):
+        return [hidden(one) for one in shown]
+    if not isinstance(shown, Answered):
+        return shown
+    held = {name: hidden(getattr(shown, name)) for name in shown.__struct_fields__}
+    return type(shown)(**held | dict.fromkeys(shown.quoting()))
 
 
 AnswerShape = TypeVar("AnswerShape", bound=Answered)

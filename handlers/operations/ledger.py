@@ -3,13 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from core.api.operation import Call, Number, cursor_of, key_of, operation, query_of
 from core.api.problems import NOT_FOUND, not_found
 from core.ledger.explain import (
     Before,
-    Explanation,
     Explanations,
     KeyPlace,
     KeySearch,
@@ -20,7 +17,7 @@ from core.ledger.explain import (
     sentence_of,
 )
 from core.ledger.store import Ledger
-from core.ledger.whereabouts import LedgerRange, NotedGap, Purged, WrittenRow
+from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
 from core.letters.listing import PartitionKeyText
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.property_values import readable
@@ -44,8 +41,6 @@ from handlers.operations.letters import (
     AttemptAnswer,
     LetterAnswer,
     LettersLimit,
-    hide_history,
-    hide_letter,
     history_of,
     letter_answer,
 )
@@ -110,6 +105,9 @@ class ExplanationAnswer(Answered):
     changes: list[RangeAnswer]
     purged: PurgedAnswer | None
 
+    def quoting(self) -> tuple[str, ...]:
+        return ("rows",)
+
 
 class TimeQuery(Shape):
     """A time, and a partition or all of them."""
@@ -171,12 +169,14 @@ def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
         return next(iter(Purges(own.stream).read_ledger_rows(id, after, 1)), None)
 
     found = first_commit_since(at, audit_store(own).read_ledger_ends(id).last_commit, read_next)
-    return CommitAnswer(partition_id=id, commit=None if found is None else _range(found))
+    return CommitAnswer(partition_id=id, commit=None if found is None else written(RangeAnswer, found))
 
 
-def places_of(query: KeyQuery) -> PlacesAnswer:
-    """Return a page of the places of a key."""
-    own, bound_to, until = app(), query_of(query), CLOCK.now() + SEARCH_AT_MOST
+@operation("The places of a key: its letters, and rows whose subject it is", "ledger")
+def list_places(call: Call[Nothing, KeyQuery, Nothing]) -> PlacesAnswer:
+    """List a page of the places of a key."""
+    own, query, until = app(), call.query, CLOCK.now() + SEARCH_AT_MOST
+    bound_to = query_of(query)
     after: Before | None = None
     if query.cursor is not None:
         partition_id, before = key_of(bound_to, query.cursor, tuple[PartitionText, Number])
@@ -198,34 +198,24 @@ def _span_of(own: App, id: PartitionId) -> Span:
     return span(anchor, audit_store(own).read_ledger_ends(id).checkpoint)
 
 
-@operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))
+@operation("Where one sequence number went; only the revealing address shows its rows", "ledger", problems=(NOT_FOUND,))
 def explain_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
-    """Explain where a number went, and hide what the event holds."""
-    found = explanation_of(call)
-    letter = None if found.letter is None else hide_letter(found.letter)
-    return msgspec.structs.replace(found, rows=None, letter=letter, history=hide_history(found.history))
-
-
-def explanation_of(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
-    """Return the explanation of a number, with its rows and its letter."""
-    partition_id = PartitionId(call.path.partition_id)
+    """Explain where a number went."""
+    partition_id, own = PartitionId(call.path.partition_id), app()
     number = number_of(call.path.sequence_number, "sequence_number")
-    found = explain(partition_id, number, Explanations(app().stream, app().transform.row_classes))
-    if found is None:
+    given = explain(partition_id, number, Explanations(own.stream, own.transform.row_classes))
+    if given is None:
         raise not_found("partition_id", f"partition {partition_id} has no commit yet, so its numbers are unknown")
-    return _explanation(found)
-
-
-def _explanation(given: Explanation) -> ExplanationAnswer:
-    found = given.found
+    found, gone = given.found, given.found.purged
+    purged = PurgedAnswer(purged_at=gone.at, commits=gone.commit_number, last=str(gone.last)) if gone.at else None
     return ExplanationAnswer(
         partition_id=given.partition_id,
         sequence_number=str(given.sequence_number),
         outcome=given.outcome,
         sentence=given.sentence,
         checkpoint=str(found.checkpoint),
-        first=str(found.purged.first),
-        range=_range(found.range) if found.range and given.sequence_number <= found.range.last else None,
+        first=str(gone.first),
+        range=written(RangeAnswer, found.range) if found.range and given.sequence_number <= found.range.last else None,
         rows=[
             written(WrittenRowAnswer, row, columns={name: _shown(value) for name, value in row.columns.items()})
             for row in found.rows
@@ -233,19 +223,9 @@ def _explanation(given: Explanation) -> ExplanationAnswer:
         letter=None if found.letter is None else letter_answer(found.letter.letter),
         history=[] if found.letter is None else history_of(found.letter),
         gap=None if found.gap is None else written(GapAnswer, found.gap),
-        changes=[_range(change) for change in found.changes],
-        purged=_purged(found.purged) if given.sequence_number <= found.purged.last else None,
+        changes=[written(RangeAnswer, change) for change in found.changes],
+        purged=purged if given.sequence_number <= gone.last else None,
     )
-
-
-def _purged(given: Purged) -> PurgedAnswer | None:
-    if given.at is None:
-        return None
-    return PurgedAnswer(purged_at=given.at, commits=given.commit_number, last=str(given.last))
-
-
-def _range(given: LedgerRange) -> RangeAnswer:
-    return written(RangeAnswer, given)
 
 
 def _shown(value: object) -> object:

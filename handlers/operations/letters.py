@@ -1,18 +1,18 @@
-"""List letters by filter and page, group them by cause, and show one, without the texts that quote their events."""
+"""List letters by filter and page, group them by cause, and show one. Only revealing routes show what quotes events."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from core.api.operation import Call, Moment, Number, key_of, operation, page_of, query_of
-from core.api.problems import NOT_FOUND, not_found
+from core.api.problems import CONFLICT, NOT_FOUND, not_found
+from core.errors import StreamIncarnationChanged
 from core.letters.listing import (
     FIRST_PAGE,
-    HidingChoice,
     LetterAttempt,
     LetterChoice,
     LetterGroup,
@@ -21,7 +21,7 @@ from core.letters.listing import (
     WholeLetter,
     filter_of,
 )
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId, SequenceNumber, is_same_instant
 from core.model.letters import LetterKey
 from core.model.shapes import (
     Answered,
@@ -100,6 +100,7 @@ def _line(depth: int) -> str:
     return "\n" + "  " * min(depth, MOST_INDENTED)
 
 
+LARGEST_SHOWN = 256 * 1024  # octets of a body
 MOST_LETTERS, MOST_GROUPS = 500, 100
 MOST_ERROR, MOST_EXAMPLE = 2_000, 200  # characters
 EXAMPLES = 5  # values of a cause
@@ -108,32 +109,26 @@ LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)]
 GroupsLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)]
 
 
-class LettersQuery(HidingChoice):
+class LettersQuery(LetterChoice):
     """A page of letters, the last to fail first."""
 
     cursor: Cursor | None = None
     limit: LettersLimit = 50
 
 
-class GroupsQuery(HidingChoice):
+class GroupsQuery(LetterChoice):
     """Letters by cause, or with a `fingerprint` those of one cause by the values of their messages; the groups with the
     most open letters first."""
 
     limit: GroupsLimit = 50
 
 
-class RevealedLettersQuery(LetterChoice):
-    """A page of letters, the last to fail first."""
+class LetterQuery(Shape):
+    """The form of the body, if it is wanted."""
 
-    cursor: Cursor | None = None
-    limit: LettersLimit = 50
+    REVEALING = ("body",)
 
-
-class RevealedGroupsQuery(LetterChoice):
-    """Letters by cause, or with a `fingerprint` those of one cause by the values of their messages; the groups with the
-    most open letters first."""
-
-    limit: GroupsLimit = 50
+    body: BodyForm | None = None
 
 
 class LetterPath(Shape):
@@ -150,6 +145,9 @@ class LetterAnswer(_Letter):
     """A letter without its body. A held letter waits for `held_behind`, the letter before it of its partition key. Only
     the revealing routes have `partition_key` and `error`. New statuses and classes may be added."""
 
+    def quoting(self) -> tuple[str, ...]:
+        return ("partition_key", "error")
+
 
 _Attempt: Any = shape_of(LetterAttempt)
 
@@ -157,6 +155,9 @@ _Attempt: Any = shape_of(LetterAttempt)
 class AttemptAnswer(_Attempt):
     """An attempt to settle a letter, or a person's request: its author, time, reason and resulting status. Only the
     revealing route has `error`."""
+
+    def quoting(self) -> tuple[str, ...]:
+        return ("error",)
 
 
 class LettersAnswer(Answered):
@@ -183,6 +184,9 @@ class GroupAnswer(Answered):
     last_failed_at: datetime
     sample: LetterAnswer
 
+    def quoting(self) -> tuple[str, ...]:
+        return ("template", "examples")
+
 
 class GroupsAnswer(Answered):
     """The groups with the most open letters, then the largest ones."""
@@ -200,65 +204,66 @@ class WholeLetterAnswer(Answered):
     history: list[AttemptAnswer]
     body: BodyAnswer | None
 
+    def quoting(self) -> tuple[str, ...]:
+        return ("properties",)
 
-@operation("A page of letters, without the texts that quote events", "letters")
+
+@operation("A page of letters; only the revealing address shows what quotes events", "letters")
 def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
-    """List a page of letters, and hide what their events hold."""
-    page = page_of_letters(call.query)
-    return LettersAnswer(letters=[hide_letter(one) for one in page.letters], next=page.next)
-
-
-@operation("Letters by cause, without the texts that quote events", "letters")
-def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
-    """Return the letters by cause, and hide what the event of each sample holds."""
-    found = groups_of(call.query).groups
-    return GroupsAnswer(groups=[hide_group(one) for one in found])
-
-
-@operation("One letter, without the texts that quote its event", "letters", problems=(NOT_FOUND,))
-def show_letter(call: Call[LetterPath, Nothing, Nothing]) -> WholeLetterAnswer:
-    """Return a letter, and hide what its event holds."""
-    whole = whole_answer(found_letter(call.path))
-    letter, history = hide_letter(whole.letter), hide_history(whole.history)
-    return msgspec.structs.replace(whole, letter=letter, properties=None, history=history)
-
-
-def hide_group(group: GroupAnswer) -> GroupAnswer:
-    """Return a group without the texts that quote events."""
-    return msgspec.structs.replace(group, template=None, examples=None, sample=hide_letter(group.sample))
-
-
-def hide_letter(letter: LetterAnswer) -> LetterAnswer:
-    """Return a letter without its partition key and without the texts that quote its event."""
-    return msgspec.structs.replace(letter, error=None, partition_key=None)
-
-
-def hide_history(history: Iterable[AttemptAnswer]) -> list[AttemptAnswer]:
-    """Return attempts without their errors, which quote the event."""
-    return [msgspec.structs.replace(one, error=None) for one in history]
-
-
-def page_of_letters(query: LettersQuery | RevealedLettersQuery) -> LettersAnswer:
-    """Return a page of letters; one letter more is read, to see if there is a next page."""
-    bound_to = query_of(query)
-    after = FIRST_PAGE
+    """List a page of letters; one letter more is read, to see if there is a next page."""
+    query, bound_to, after = call.query, query_of(call.query), FIRST_PAGE
     if query.cursor is not None:
         failed_at, partition_id, number = key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number])
         after = LetterKey(failed_at, PartitionId(partition_id), SequenceNumber(number))
     found = LetterListing(app().stream).list_letters(filter_of(query), after, query.limit + 1)
-    page, following = page_of(found, query.limit, bound_to, _parts)
+    page, following = page_of(
+        found, query.limit, bound_to, lambda one: (one.key.failed_at, one.key.partition_id, one.key.sequence_number)
+    )
     return LettersAnswer(letters=[letter_answer(one) for one in page], next=following)
 
 
-def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
-    return letter.key.failed_at, letter.key.partition_id, letter.key.sequence_number
-
-
-def groups_of(query: GroupsQuery | RevealedGroupsQuery) -> GroupsAnswer:
+@operation("Letters by cause; only the revealing address shows what quotes events", "letters")
+def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
     """Return the letters by cause, or those of one cause by value."""
-    listing, wanted = LetterListing(app().stream), filter_of(query)
-    grouped = listing.group_letters if query.fingerprint is None else listing.group_values
-    return GroupsAnswer(groups=[_group(one) for one in grouped(wanted, query.limit)])
+    listing, wanted = LetterListing(app().stream), filter_of(call.query)
+    grouped = listing.group_letters if call.query.fingerprint is None else listing.group_values
+    return GroupsAnswer(groups=[_group(one) for one in grouped(wanted, call.query.limit)])
+
+
+@operation(
+    "One letter; only the revealing address shows what quotes its event", "letters", problems=(NOT_FOUND, CONFLICT)
+)
+def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnswer:
+    """Return a letter with the rest of its event, and its body in a form on request."""
+    partition_id, form = PartitionId(call.path.partition_id), call.query.body
+    number = number_of(call.path.sequence_number, "sequence_number")
+    whole = LetterListing(app().stream).read_letter(partition_id, number)
+    if whole is None:
+        raise not_found("sequence_number", f"partition {partition_id} has no letter {number}")
+    return WholeLetterAnswer(
+        letter=letter_answer(whole.letter),
+        offset=whole.offset,
+        properties=dict(whole.properties),
+        history=history_of(whole),
+        body=None if form is None else _body(whole.letter, form),
+    )
+
+
+def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
+    """Read a body; fetch one that was not stored from the hub. Raises StreamIncarnationChanged for another event."""
+    own = app()
+    if letter.body_kept:
+        body = LetterListing(own.stream).read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
+        return shown(body, letter.body_bytes, form)
+    partition = own.settings.stream.partition(letter.partition_id)
+    event = own.stream_hub.find_event(partition, letter.sequence_number)
+    if event is None:
+        gone = "it was not stored, and the hub no longer has it"
+        return BodyAnswer(form=form, bytes=0, truncated=False, shown=None, fault=gone)
+    if not is_same_instant(event.enqueued_at, letter.enqueued_at):
+        evidence = f"event {letter.sequence_number} was not enqueued at the time of its letter"
+        raise StreamIncarnationChanged(partition, evidence)
+    return shown(event.body[:LARGEST_SHOWN], len(event.body), form)
 
 
 def _group(group: LetterGroup) -> GroupAnswer:
@@ -270,26 +275,6 @@ def _group(group: LetterGroup) -> GroupAnswer:
         sample=letter_answer(group.sample),
         template=group.template[:MOST_ERROR],
         examples=[one[:MOST_EXAMPLE] for one in group.examples[:EXAMPLES]],
-    )
-
-
-def found_letter(path: LetterPath) -> WholeLetter:
-    """Return the letter of a position; raise a problem where there is none."""
-    partition_id, number = PartitionId(path.partition_id), number_of(path.sequence_number, "sequence_number")
-    whole = LetterListing(app().stream).read_letter(partition_id, number)
-    if whole is None:
-        raise not_found("sequence_number", f"partition {partition_id} has no letter {number}")
-    return whole
-
-
-def whole_answer(whole: WholeLetter, body: BodyAnswer | None = None) -> WholeLetterAnswer:
-    """Write a letter with the rest of its event as an answer."""
-    return WholeLetterAnswer(
-        letter=letter_answer(whole.letter),
-        offset=whole.offset,
-        properties=dict(whole.properties),
-        history=history_of(whole),
-        body=body,
     )
 
 

@@ -1,15 +1,15 @@
 """Preview a redrive: the letters that it would move, by cause and with a sample."""
 
 from core.api.operation import Call, operation
-from core.letters.listing import HidingChoice, LetterListing, filter_of
+from core.letters.listing import LetterChoice, LetterListing, filter_of
 from core.letters.redrive import MOVED, RedriveMove
 from core.letters.redrive import preview_redrive as preview_of
 from core.model.shapes import Answered, Nothing, written
 from handlers.app import app
-from handlers.operations.letters import LetterAnswer, hide_letter, letter_answer
+from handlers.operations.letters import LetterAnswer, letter_answer
 
 
-class PreviewQuery(HidingChoice, kw_only=True):
+class PreviewQuery(LetterChoice, kw_only=True):
     """The letters that fit every given field, and the move that a redrive would make."""
 
     move: RedriveMove
@@ -36,7 +36,7 @@ class PreviewAnswer(Answered):
 def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer:
     """Count the letters by cause, with a sample; nothing changes."""
     found = preview_of(MOVED[call.query.move], filter_of(call.query), LetterListing(app().stream))
-    sample = [hide_letter(letter_answer(one)) for one in found.sample]
+    sample = [letter_answer(one) for one in found.sample]
     causes = [
         written(CauseAnswer, one, error_class=one.sample.error_class, error_type=one.sample.error_type)
         for one in found.causes

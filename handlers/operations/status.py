@@ -40,6 +40,15 @@ class StopAnswer(Answered):
     stopped_at: datetime
     attempts: int
 
+    def quoting(self) -> tuple[str, ...]:
+        return () if self.reason in QUOTES_NOTHING else ("detail",)
+
+
+class StopsAnswer(Answered):
+    """The stops of all partitions, with their details."""
+
+    stops: list[StopAnswer]
+
 
 class StandingAnswer(Answered):
     """A partition that stands: events of it wait, and no batch of it was committed for five minutes, whatever the
@@ -65,25 +74,8 @@ STANDING = Remembered(lambda: find_standing(watching(app()), app().clock.now()),
 
 
 def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
-    """Return the stops of a partition without the details that may quote an event."""
-    return [
-        one if one.reason in QUOTES_NOTHING else msgspec.structs.replace(one, detail=None)
-        for one in revealed_stops(id, stops)
-    ]
-
-
-def revealed_stops(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
-    """Return the stops of a partition with every detail."""
-    return [
-        StopAnswer(
-            partition_id=id,
-            reason=stop.reason,
-            detail=stop.detail,
-            stopped_at=stop.stopped_at,
-            attempts=stop.attempts,
-        )
-        for stop in stops
-    ]
+    """Return the stops of a partition."""
+    return [written(StopAnswer, stop, partition_id=id) for stop in stops]
 
 
 PATIENCE = 2.0  # seconds for a write
@@ -204,6 +196,13 @@ def status_history(call: Call[Nothing, HistoryQuery, Nothing]) -> HistoryAnswer:
             for one, rate in zip(found, rates(found), strict=True)
         ]
     )
+
+
+@operation("The stopped partitions with the errors that stopped them", "ledger")
+def list_stops(call: Call[Nothing, Nothing, Nothing]) -> StopsAnswer:
+    """List the stops with every detail."""
+    found = Ledger(app().stream).read_stops()
+    return StopsAnswer(stops=[answer for id, each in found.items() for answer in stop_answers(id, each)])
 
 
 OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")

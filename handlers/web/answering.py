@@ -7,8 +7,8 @@ import gzip
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote
 
 import azure.functions as func
@@ -21,7 +21,7 @@ from core.api.room_operations import RoomMeans, RoomStore, Signer, refuse_withou
 from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
 from core.errors import HubledgerError, RequestRefused
 from core.model.policies import AccessPolicy
-from core.model.shapes import Shape
+from core.model.shapes import Shape, hidden
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
 from handlers.web.requests import read_body, read_path, read_query
@@ -81,7 +81,19 @@ def answer(
     A refusal on a route without a key logs nothing: anybody could fill the log.
     """
     try:
-        return redirect_of(req, route) or _answered_or_refused(req, route, operations)
+        if (redirected := redirect_of(req, route)) is not None:
+            return redirected
+        # An open route is answered without the settings, so that it works while they are wrong.
+        access = AccessPolicy() if route.level is OPEN else app().settings.access
+        caller = identify(req.headers, route.level, access)
+        try:
+            return _written(req, _answered(req, route, operations, (caller, access)))
+        except (Problem, RequestRefused) as refused:
+            problem = refused if isinstance(refused, Problem) else of_refusal(refused)
+            if route.level.needs_key:
+                facts = {"problem": problem.kind.name, "detail": problem.detail, "who": caller.name}
+                log.info("request refused", extra={"action": route.name, **facts})
+            return problem_response(problem)
     except HubledgerError as fault:
         log.warning("request failed", extra={"action": route.name, "error": str(fault)})
         return problem_response(of_fault(fault))
@@ -95,66 +107,40 @@ def answer_unexpected(route: Route, invocation_id: str) -> func.HttpResponse:
     return problem_response(unexpected(invocation_id))
 
 
-def _answered_or_refused(
-    req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]
-) -> func.HttpResponse:
-    caller = _caller(req, route)
-    try:
-        return _written(req, _answered(req, route, caller, operations))
-    except (Problem, RequestRefused) as refused:
-        problem = refused if isinstance(refused, Problem) else of_refusal(refused)
-        if route.level.needs_key:
-            facts = {"problem": problem.kind.name, "detail": problem.detail, "who": caller.name}
-            log.info("request refused", extra={"action": route.name, **facts})
-        return problem_response(problem)
+def _answered(
+    req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation], by: tuple[Caller, AccessPolicy]
+) -> Answer:
+    """Run the operation for a caller who may use the route; the host has checked the key.
 
-
-def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: Mapping[Route, Operation]) -> Answer:
-    operation, at = operations[route], datetime.now(UTC)
-    _admit(req, route, caller, at)
-    changing = route.level is CHANGING
-    path, query = read_path(req, operation), read_query(req, operation)
+    Log the caller who changed something, saw part of an event or of the subject of a link, or made a link.
+    """
+    (caller, access), level, at = by, route.level, datetime.now(UTC)
+    operation = operations[route]
+    if (link := level.link) is not None:
+        given, subject = req.headers.get(link.header, ""), req.route_params.get(link.field, "")
+        refuse_without_link(link, given, subject, at, access.link_secrets)
+    elif level is not OPEN:
+        refuse_without_role(caller, level, access)
+    path, query = read_path(req, operation), read_query(req, operation, level)
     body = read_body(req, operation)
-    call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations, _room)
-    done = operation.run(call)
-    return _noted(done if isinstance(done, Answer) else Answer(done), route, call)
+    at = app().clock.now() if level is CHANGING else at
+    done = operation.run(Call(path, query, body, caller.name, at, operations, _room))
+    answer = done if isinstance(done, Answer) else Answer(done)
+    asked = " ".join(f"{name}={value}" for name, value in _logged(query).items())
+    facts = {"who": caller.name, **_logged(path), "asked": asked}
+    if level is CHANGING:
+        log.info("request done", extra={"action": route.name, "who": caller.name, "status": answer.status})
+    if level is REVEALING or link is not None:
+        log.info("data revealed", extra={"action": "reveal", "route": route.name, **facts})
+    if level is LINKING:
+        log.info("link made", extra={"action": route.name, **facts})
+    return answer if level is REVEALING else replace(answer, body=hidden(answer.body))
 
 
 def _room() -> RoomMeans:
     own, access = app(), app().settings.access
     store = RoomStore(own.brief, Aggregations(own.brief, own.transform.row_classes))
     return RoomMeans(store, Signer(access.link_secrets, access.link_life))
-
-
-def _caller(req: func.HttpRequest, route: Route) -> Caller:
-    """Return the caller; an open route is answered without the settings, so that it works while they are wrong."""
-    return identify(req.headers, route.level, AccessPolicy() if route.level is OPEN else app().settings.access)
-
-
-def _admit(req: func.HttpRequest, route: Route, caller: Caller, at: datetime) -> None:
-    """Raise a problem unless the caller may use the route. The host has checked the key."""
-    if (link := route.level.link) is not None:
-        given, subject = req.headers.get(link.header, ""), req.route_params.get(link.field, "")
-        refuse_without_link(link, given, subject, at, app().settings.access.link_secrets)
-    elif route.level is not OPEN:
-        refuse_without_role(caller, route.level, app().settings.access)
-
-
-def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
-    """Log the caller who changed something, saw part of an event or of the subject of a link, or made a link."""
-    if route.level is CHANGING:
-        log.info("request done", extra={"action": route.name, "who": call.who, "status": done.status})
-    if route.level is REVEALING or route.level.link is not None:
-        log.info("data revealed", extra={"action": "reveal", "route": route.name, **_facts(call)})
-    if route.level is LINKING:
-        log.info("link made", extra={"action": route.name, **_facts(call)})
-    return done
-
-
-def _facts(call: Call[Any, Any, Any]) -> dict[str, str]:
-    """Return the caller, the subject of the request, such as a letter, and the rest of the request in one text."""
-    asked = " ".join(f"{name}={value}" for name, value in _logged(call.query).items())
-    return {"who": call.who, **_logged(call.path), "asked": asked}
 
 
 def _logged(shape: Shape) -> dict[str, str]:
@@ -192,14 +178,10 @@ _PLACE = re.compile(r"\\\{\w+\\\}")
 
 def answer_unrouted(req: func.HttpRequest, routes: Iterable[Route]) -> func.HttpResponse:
     """Answer 405 where the address takes other methods, else 404."""
-    path = req.route_params.get("path") or ""
-    allowed = sorted({method for route in routes if _matches(route, path) for method in route.methods})
-    if allowed:
+    path = (req.route_params.get("path") or "").strip("/")
+    forms = {route: _PLACE.sub("[^/]+", re.escape(route.template)) for route in routes}
+    fitting = [route for route, form in forms.items() if re.fullmatch(form, path, re.IGNORECASE)]
+    if allowed := sorted({method for route in fitting for method in route.methods}):
         said = f"this address takes {' and '.join(allowed)}, not {clipped(req.method)}"
         return problem_response(Problem(METHOD, said, headers={"Allow": ", ".join(allowed)}))
     return problem_response(Problem(NO_ROUTE, "the app has no route at this address; /api/openapi.json lists all"))
-
-
-def _matches(route: Route, path: str) -> bool:
-    pattern = _PLACE.sub("[^/]+", re.escape(route.template))
-    return re.fullmatch(pattern, path.strip("/"), re.IGNORECASE) is not None

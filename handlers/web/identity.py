@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 
@@ -49,9 +50,17 @@ def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> 
         return ANYBODY if level.link is None else RESIDENT
     if not _is_trusted(headers, access):
         return UNVERIFIED
-    claims = _claims_of(headers.get(PRINCIPAL, ""))
-    name = _name_of(headers.get(PRINCIPAL_NAME, ""), claims)
-    return Caller(name, frozenset(claim.val for claim in claims if claim.typ in ROLE_CLAIMS))
+    claims: Sequence[_Claim] = ()
+    with suppress(ValueError, RecursionError):  # msgspec's faults are ValueErrors
+        if len(principal := headers.get(PRINCIPAL, "")) <= LARGEST_PRINCIPAL:
+            claims = msgspec.json.decode(base64.b64decode(principal, validate=True), type=_Principal).claims
+    # The name may pass to a different person, the object id never does.
+    ids = [one.val for one in claims if one.typ in OBJECT_ID_CLAIMS and GUID.fullmatch(one.val)]
+    # A letter beyond U+FFFF would count twice in a column of SQL Server.
+    letters = [one for one in headers.get(PRINCIPAL_NAME, "") if one.isprintable() and one <= "\uffff"]
+    name = "".join(letters)[:MOST_NAME].strip()
+    known = f"{name or 'unnamed'} ({ids[0] if ids else 'no object id'})" if name or ids else UNVERIFIED.name
+    return Caller(known, frozenset(claim.val for claim in claims if claim.typ in ROLE_CLAIMS))
 
 
 def refuse_without_role(caller: Caller, level: Level, access: AccessPolicy) -> None:
@@ -67,22 +76,3 @@ def _is_trusted(headers: Mapping[str, str], access: AccessPolicy) -> bool:
         return True
     door = (access.front_door or "").lower().encode()
     return bool(door) and compare_digest(headers.get(FRONT_DOOR, "").lower().encode("utf-8", "replace"), door)
-
-
-def _claims_of(principal: str) -> Sequence[_Claim]:
-    if len(principal) > LARGEST_PRINCIPAL:
-        return ()
-    try:
-        return msgspec.json.decode(base64.b64decode(principal, validate=True), type=_Principal).claims
-    except (ValueError, RecursionError):  # msgspec's faults are ValueErrors
-        return ()
-
-
-def _name_of(header: str, claims: Sequence[_Claim]) -> str:
-    """Return `name (object id)`: the name may pass to a different person, the object id never does."""
-    ids = [one.val for one in claims if one.typ in OBJECT_ID_CLAIMS and GUID.fullmatch(one.val)]
-    # A letter beyond U+FFFF would count twice in a column of SQL Server.
-    name = "".join(letter for letter in header if letter.isprintable() and letter <= "\uffff")[:MOST_NAME].strip()
-    if not name and not ids:
-        return UNVERIFIED.name
-    return f"{name or 'unnamed'} ({ids[0] if ids else 'no object id'})"

@@ -215,12 +215,13 @@ def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool)
 
 
 def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str, Any]:
-    parameters = shapes.parameters(operation.path, "path") + shapes.parameters(operation.query, "query")
+    refused = operation.query.REVEALING if route.level is not REVEALING else ()
+    of_query = [one for one in shapes.parameters(operation.query, "query") if one["name"] not in refused]
     described: dict[str, Any] = {
-        "operationId": operation.name,
+        "operationId": route.name,
         "summary": operation.summary,
         "tags": [operation.tag],
-        "parameters": parameters,
+        "parameters": shapes.parameters(operation.path, "path") + of_query,
         "responses": responses_of(operation, route, shapes.refs),
         "security": [] if route.level is OPEN else [{route.level.name: [route.level.role] if route.level.role else []}],
     }

@@ -12,6 +12,7 @@ import msgspec
 
 from core.api.operation import Operation
 from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+from core.api.route import REVEALING, Level
 from core.model.shapes import MEANT, Nothing, Shape
 from core.model.transforms import cut_times, cutting_times
 
@@ -31,9 +32,12 @@ def read_path(req: func.HttpRequest, operation: Operation) -> Shape:
     return _converted(dict(req.route_params), operation.path)
 
 
-def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
+def read_query(req: func.HttpRequest, operation: Operation, level: Level) -> Shape:
     """Read the parameters after the question mark."""
     given = {name: value for name, value in req.params.items() if name.lower() not in OF_THE_HOST}
+    for name in operation.query.REVEALING if level is not REVEALING else ():
+        if name in given:
+            raise invalid(name, "only a revealing address takes this")
     if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
         raise invalid("query", f"all parameters together may have {LARGEST_QUERY} characters")
     read = _converted(given, operation.query)

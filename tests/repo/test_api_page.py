@@ -19,7 +19,7 @@ from core.model.shapes import Nothing
 from core.replay.pieces import MOST_OPEN
 from examples.home_security.routes import LINK
 from handlers.api import OPERATIONS, OWN, ROUTES
-from handlers.operations.revealed import LARGEST_SHOWN
+from handlers.operations.letters import LARGEST_SHOWN
 from handlers.web.openapi import describe
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
 from tests.repo.product import ROOT

@@ -13,7 +13,7 @@ from core.replay.pieces import PartitionRange
 from core.replay.store import Replays
 from examples.home_security.shapes import HomesQuery
 from handlers.operations.aggregations import AggregationsQuery
-from handlers.operations.letters import LettersQuery, RevealedLettersQuery
+from handlers.operations.letters import LettersQuery
 from handlers.operations.tasks import TasksQuery
 from tests.acceptance.api.served import HUB
 from tests.fakes.builders import partition
@@ -33,7 +33,7 @@ SHAPES: tuple[Any, ...] = ([], {}, None, 1, "x", [[AT]], [[]], [None] * 3, [AT, 
 # The query that a cursor of each list is bound to, and keys that are wrong in one field each.
 BOUND: Mapping[str, object] = {
     "dead-letters": query_of(LettersQuery()),
-    "revealed/dead-letters": query_of(RevealedLettersQuery()),
+    "revealed/dead-letters": query_of(LettersQuery()),
     "homes": query_of(HomesQuery()),
     "aggregations": query_of(AggregationsQuery()),
     "tasks": ("tasks", query_of(TasksQuery())),

@@ -112,15 +112,15 @@ MUTANTS = (
     *in_file(
         "handlers/web/answering.py",
         f"{HANDLERS}/test_access.py",
-        ("no caller is checked", "    _admit(req, route, caller, at)\n", ""),
+        ("no caller is checked", "        refuse_without_role(caller, level, access)\n", "        pass\n"),
     ),
     *in_file(
-        "handlers/operations/letters.py",
+        "core/model/shapes.py",
         f"{HANDLERS}/test_access.py",
         (
             "a reader sees errors",
-            "replace(letter, error=None, partition_key=None)",
-            "replace(letter, partition_key=None)",
+            "held | dict.fromkeys(shown.quoting())",
+            "held",
         ),
     ),
     *in_file(

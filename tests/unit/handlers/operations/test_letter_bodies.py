@@ -1,4 +1,4 @@
-"""handlers/operations/revealed.py: a body that was not stored is read from the hub, and no body of another event."""
+"""handlers/operations/letters.py: a body that was not stored is read from the hub, and no body of another event."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +10,7 @@ from msgspec import structs
 
 from core.model.events import SequenceNumber
 from handlers.app import app
-from handlers.operations.revealed import LARGEST_SHOWN
+from handlers.operations.letters import LARGEST_SHOWN
 from tests.fakes.builders import event
 from tests.unit.handlers.running import Running, SettingsHub, handed_over
 

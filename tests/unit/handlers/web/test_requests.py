@@ -10,6 +10,7 @@ import pytest
 
 from core.api.operation import Call, operation
 from core.api.problems import Problem
+from core.api.route import READING
 from core.errors import RequestRefused
 from core.model.shapes import Answered, Instant, NumberText, Shape, number_of, utc
 from handlers.operations.letters import shown
@@ -83,7 +84,7 @@ def field_of(caught: pytest.ExceptionInfo[Problem]) -> list[str]:
 
 def test_path_query_and_body_are_read_into_their_shapes() -> None:
     asked = request(b'{"name":"a","at":"2026-01-01T01:00:00+01:00"}', count="3", code="secret", clientId="x")
-    query, body = read_query(asked, tested), read_body(asked, tested)
+    query, body = read_query(asked, tested, READING), read_body(asked, tested)
     assert read_path(asked, tested) == Inner(number="7")
     assert query == Given(count=3)
     assert isinstance(body, Given)
@@ -96,15 +97,15 @@ def test_path_query_and_body_are_read_into_their_shapes() -> None:
 )
 def test_a_parameter_is_refused_by_its_name(params: dict[str, Any], field: str) -> None:
     with pytest.raises(Problem) as caught:
-        read_query(request(**params), tested)
+        read_query(request(**params), tested, READING)
     assert field_of(caught) == [field]
 
 
 def test_all_parameters_together_have_a_limit() -> None:
     longest = "n" * (LARGEST_QUERY - len("name"))
-    assert read_query(request(name=longest), tested) == Given(name=longest)
+    assert read_query(request(name=longest), tested, READING) == Given(name=longest)
     with pytest.raises(Problem) as caught:
-        read_query(request(name=f"{longest}n"), tested)
+        read_query(request(name=f"{longest}n"), tested, READING)
     assert field_of(caught) == ["query"]
 
 
@@ -186,7 +187,7 @@ END = {LAST: CUT, "9999-12-31T23:59:59.9999999Z": datetime(9999, 12, 31, 23, 59,
 
 @pytest.mark.parametrize("text", END)
 def test_an_instant_is_cut_to_microseconds_and_a_text_stays_whole(text: str) -> None:
-    query = read_query(request(at=text, name=text), tested)
+    query = read_query(request(at=text, name=text), tested, READING)
     body = read_body(request(json.dumps({"at": text, "name": text}).encode()), tested)
     for read in (query, body):
         assert isinstance(read, Given)
