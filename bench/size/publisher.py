@@ -107,7 +107,7 @@ def publish(order: Order) -> None:
         progress = Progress(sys.stdout, time.monotonic)
         own = Feed(
             Gate(gateways, accounted_in(opened.enter_context(reading(Path(order.store)))), WINDOW),
-            [Publisher(LightProducer(client), _pause, resends) for client in clients],
+            [Publisher(LightProducer(client), _pause, resends).publish for client in clients],
             SummedRecord(record, Path(order.expected)),
             Pace(order.pace, time.monotonic, time.sleep),
             progress,

@@ -12,7 +12,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from local.feed.businesses import Domain
 from local.feed.dangers import dangers_of, with_dangers
-from local.feed.feeding import LARGEST, Feed, Gateways, NoGateways, Pace, Progress, feed
+from local.feed.feeding import LARGEST, Feed, Gateways, Pace, Progress, feed
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.options import parse_options
 from local.feed.planned_events import Minute
@@ -35,19 +35,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
-    domain, record = options.transform, _record(options)
+    domain: Domain = options.transform
+    record: Record | NoRecord = NoRecord()
+    if options.record is not None:
+        record = Record(options.record, domain, options.seed, options.senders, is_added_to=options.append)
     story = _story(options)
     with ExitStack() as opened:
         opened.callback(record.close)
         resends = opened.enter_context(closing(Resends()))
         clients = [opened.enter_context(connect(options.connection, options.hub)) for _ in range(options.lanes)]
-        gateways = _gateways(options, clients[0].get_partition_ids())
+        alike = 1 if domain.sample is None else LARGEST
+        gateways = Gateways(clients[0].get_partition_ids(), options.gather, alike=alike)
         properties = {} if options.dangers is None else NOT_FINITE
         publishers = [Publisher(client, stopping.wait, resends, properties) for client in clients]
         progress = Progress(sys.stdout, time.monotonic)
         pace = Pace(options.rate, time.monotonic, stopping.wait)
         print(f"feed ready for {options.hub}: {domain.source(options.senders)}, seed {options.seed}", flush=True)
-        own = Feed(gateways, publishers, record, pace, progress, stopping.is_set)
+        own = Feed(gateways, [each.publish for each in publishers], record, pace, progress, stopping.is_set)
         published = feed(story, own)
         doubtful = sum(publisher.doubtful for publisher in publishers)
         progress.end(published, cpu_seconds=round(time.process_time(), 2), doubtful_sends=doubtful)
@@ -60,20 +64,7 @@ def _story(options: argparse.Namespace) -> Iterator[Minute]:
         return domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
     shares = Shares(late=0.0, **({} if options.duplicates is None else {"duplicate": options.duplicates}))
     script = Script(options.senders, options.events, options.seed, options.start, shares)
-    minutes = home_minutes(script)
-    return with_dangers(minutes, script, dangers)
-
-
-def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways | NoGateways:
-    alike = 1 if options.transform.sample is None else LARGEST
-    return Gateways(partition_ids, options.gather, alike=alike) if options.gather else NoGateways()
-
-
-def _record(options: argparse.Namespace) -> Record | NoRecord:
-    if options.record is None:
-        return NoRecord()
-    own = (options.record, options.transform, options.seed, options.senders)
-    return Record(*own, is_added_to=options.append)
+    return with_dangers(home_minutes(script), script, dangers)
 
 
 if __name__ == "__main__":

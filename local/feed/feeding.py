@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import NamedTuple, Protocol, TextIO
-from zlib import crc32
 
 from local.event_hubs import partition_index
 from local.feed.planned_events import Minute
@@ -23,29 +22,16 @@ ENVELOPE = 64  # bytes of an event beside its body and its key
 class Send(NamedTuple):
     """The minutes that go to the hub at once, all or none.
 
-    Without a `partition_id` a send holds one sender's minute, and the hub finds the partition by the sender's key.
     Sends of one `lane` stay in order, and all minutes of a sender are in one lane.
     """
 
     lane: int
-    partition_id: str | None
+    partition_id: str
     minutes: list[Minute]
 
     @property
     def events(self) -> int:
         return sum(len(minute.events) for minute in self.minutes)
-
-
-class NoGateways:
-    """The feed without gateways: every sender publishes by itself."""
-
-    def add(self, minute: Minute) -> list[Send]:
-        """Return the minute in a separate send."""
-        return [Send(crc32((minute.partition_key or "").encode()), None, [minute])]
-
-    def rest(self) -> list[Send]:
-        """Return nothing: no minute waits."""
-        return []
 
 
 class Gateways:
@@ -127,13 +113,11 @@ def _bytes(minute: Minute) -> int:
 
 DEPTH = 16  # the limit of sends that wait in a lane
 
-Publish = Callable[[Send], None]
-
 
 class Lanes:
     """One thread for each publisher. An error of one ends all, and the next `put` or `finish` raises it."""
 
-    def __init__(self, publishers: Sequence[Publish]) -> None:
+    def __init__(self, publishers: Sequence[Callable[[Send], None]]) -> None:
         self._failed: list[BaseException] = []
         self._lanes = [_Lane(publish, self._failed) for publish in publishers]
 
@@ -154,7 +138,7 @@ class Lanes:
 
 
 class _Lane:
-    def __init__(self, publish: Publish, failed: list[BaseException]) -> None:
+    def __init__(self, publish: Callable[[Send], None], failed: list[BaseException]) -> None:
         self._publish = publish
         self._failed = failed
         self._waiting: queue.Queue[Send | None] = queue.Queue(DEPTH)
@@ -230,13 +214,6 @@ class Progress:
         print(json.dumps(line), file=self._out, flush=True)
 
 
-class Publishes(Protocol):
-    """Put a send into the hub."""
-
-    def publish(self, send: Send) -> Copies:
-        """Publish a send, and return how often it may now be in the hub."""
-
-
 class Gathers(Protocol):
     """Make sends of minutes."""
 
@@ -277,10 +254,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The parts of a feed: a publisher for each lane; `progress` takes the number of published events."""
+    """The parts of a feed.
+
+    A publisher for each lane publishes a send, and returns how often it may now be in the hub. `progress` takes the
+    number of published events.
+    """
 
     gateways: Gathers
-    publishers: Sequence[Publishes]
+    publishers: Sequence[Callable[[Send], Copies]]
     record: Records
     pace: Pace
     progress: Callable[[int], None]
@@ -294,7 +275,7 @@ def feed(minutes: Iterable[Minute], own: Feed) -> int:
     An error of a publisher is raised here, and leaves the record incomplete.
     """
     tally = Tally(own.record)
-    lanes = Lanes([_Sender(publisher, tally, own.stopping) for publisher in own.publishers])
+    lanes = Lanes([_Sender(publish, tally, own.stopping) for publish in own.publishers])
     try:
         for send in _sends(minutes, own):
             lanes.put(send)
@@ -317,8 +298,8 @@ def _sends(minutes: Iterable[Minute], own: Feed) -> Iterator[Send]:
 class _Sender:
     """Publish one lane's sends. After a stop, and after a send that was given up, drop the rest, which builds on it."""
 
-    def __init__(self, publisher: Publishes, tally: Tally, stopping: Callable[[], bool]) -> None:
-        self._publisher = publisher
+    def __init__(self, publish: Callable[[Send], Copies], tally: Tally, stopping: Callable[[], bool]) -> None:
+        self._publish = publish
         self._tally = tally
         self._stopping = stopping
         self._gave_up = False
@@ -326,6 +307,6 @@ class _Sender:
     def __call__(self, send: Send) -> None:
         if self._gave_up or self._stopping():
             return
-        copies = self._publisher.publish(send)
+        copies = self._publish(send)
         self._tally.add(send, copies)
         self._gave_up = copies.at_least == 0

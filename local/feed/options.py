@@ -35,7 +35,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         type=_up_to(10, "a number of seconds"),
         default="0.1",
         metavar="SECONDS",
-        help="how long a gateway waits for more; default: 0.1; 0: each sender publishes under its partition key",
+        help="how long a gateway waits for more; default: 0.1",
     )
     parser.add_argument("--lanes", type=positive, default=16, metavar="N", help="sends at the same time; default: 16")
     parser.add_argument("--seed", type=seed, default=1, metavar="S", help="default: 1")
@@ -67,8 +67,6 @@ def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace
     for name in (name for name, is_given in given.items() if is_given):
         if options.events is None or options.transform is not HOMES:
             parser.error(f"argument {name}: it needs a number of --events, of {HOMES.name}")
-    if options.undeliverable and not options.gather:
-        parser.error("argument --undeliverable: only a gateway publishes such messages: leave --gather 0 out")
     if options.append and options.record is None:
         parser.error("argument --append: it needs the --record of the earlier feed")
 

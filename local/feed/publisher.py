@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from azure.eventhub import EventData, EventDataBatch, EventHubProducerClient
+from azure.eventhub import EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
 from local.feed.dangers import WireBody, message_of
 from local.feed.feeding import Send
-from local.feed.planned_events import LETTERS, Minute
+from local.feed.planned_events import LETTERS
 from local.feed.record import ONCE, Copies
 
 PARTITION_KEY = b"x-opt-partition-key"  # the annotation that holds an event's key
@@ -31,8 +31,8 @@ class HubSilent(Exception):
 class Producer(Protocol):
     """The methods of EventHubProducerClient that a publisher uses."""
 
-    def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
-        """Return an empty batch for one partition, or of one partition key."""
+    def create_batch(self, *, partition_id: str) -> EventDataBatch:
+        """Return an empty batch for one partition."""
 
     def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
         """Send, and wait for the answer."""
@@ -90,26 +90,20 @@ class Publisher:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _batch(self, send: Send) -> EventDataBatch:
-        if send.partition_id is None:
-            return self._batch_of_key(send.minutes[0])
         batch = self._producer.create_batch(partition_id=send.partition_id)
         for minute in send.minutes:
             key = None if minute.partition_key is None else {PARTITION_KEY: minute.partition_key}
             for event in minute.events:
                 properties = self._properties if event.expected[0] in LETTERS else {}
                 if isinstance(event.body, WireBody):
-                    _add_encoded(batch, message_of(event.body, minute.partition_key, properties))
+                    raw: Any = batch  # the SDK cannot encode every message
+                    raw._message[5].append(message_of(event.body, minute.partition_key, properties))
+                    raw._count += 1
                     continue
                 message = AmqpAnnotatedMessage(
                     data_body=event.body, annotations=key, application_properties=properties or None
                 )
                 batch.add(message)
-        return batch
-
-    def _batch_of_key(self, minute: Minute) -> EventDataBatch:
-        batch = self._producer.create_batch(partition_key=minute.partition_key)
-        for event in minute.events:
-            batch.add(EventData(event.body))
         return batch
 
     def _send(self, batch: EventDataBatch) -> EventHubError | None:
@@ -122,12 +116,6 @@ class Publisher:
     def _doubt(self, at_least: int, at_most: int) -> Copies:
         self.doubtful += at_most > at_least
         return Copies(at_least, at_most)
-
-
-def _add_encoded(batch: Any, message: bytes) -> None:
-    """Add an encoded message to a batch of the SDK, which cannot encode every one."""
-    batch._message[5].append(message)
-    batch._count += 1
 
 
 def _refused(error: EventHubError) -> bool:

@@ -75,19 +75,13 @@ def wait_until_in_hub(emulator: Emulator, events: int) -> None:
 def test_the_hub_holds_the_events_of_the_record_each_under_the_key_of_its_home(
     emulator: Emulator, tmp_path: Path
 ) -> None:
-    alone = new_emulator()
-    with alone.running():
-        options = ("--events", "1000", "--rate", "full", "--gather")
-        feedings = {
-            hub: Feeding(hub, tmp_path / f"{gather}.db", *options, gather)
-            for hub, gather in ((emulator, "0.1"), (alone, "0"))
-        }
-        assert [feeding.wait()["published"] for feeding in feedings.values()] == [1_000, 1_000]
-        assert [in_hub(hub) for hub in feedings] == [1_000, 1_000]
-    assert [published_copies(path) for path in sorted(tmp_path.glob("*.db"))] == [Copies(1_000, 1_000)] * 2
+    record = tmp_path / "record.db"
+    feeding = Feeding(emulator, record, "--events", "1000", "--rate", "full")
+    assert (feeding.wait()["published"], in_hub(emulator)) == (1_000, 1_000)
+    assert published_copies(record) == Copies(1_000, 1_000)
     found = keys(emulator, 1_000)
     assert all(key is not None and partition == str(partition_index(key.decode(), 4)) for partition, key in found)
-    assert Counter(key.decode() for _, key in found if key) == Counter(recorded_keys(tmp_path / "0.1.db"))
+    assert Counter(key.decode() for _, key in found if key) == Counter(recorded_keys(record))
 
 
 def keys(emulator: Emulator, events: int) -> list[tuple[str, bytes | None]]:

@@ -39,5 +39,5 @@ def registration(home_id: str = "home-000001", armed: bool = True) -> Minute:
 
 
 def send(*minutes: Minute, lane: int = 0) -> Send:
-    """Return a send of some minutes; a send of one minute needs no partition."""
-    return Send(lane, "0", list(minutes)) if len(minutes) > 1 else Send(lane, None, list(minutes))
+    """Return a send of some minutes to the first partition."""
+    return Send(lane, "0", list(minutes))

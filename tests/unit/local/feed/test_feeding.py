@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.feed.feeding import LONGEST_DEBT, Feed, Gateways, NoGateways, Pace, Progress, Send, feed
+from local.feed.feeding import LONGEST_DEBT, Feed, Gateways, Pace, Progress, Send, feed
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
 from tests.unit.local.feed.builders import minute, story
@@ -45,7 +45,7 @@ def at_once() -> Pace:
 
 
 def feed_with(hub: Hub, kept: Kept, stopping: Callable[[], bool] = lambda: False) -> Feed:
-    return Feed(NoGateways(), [hub], kept, at_once(), lambda published: None, stopping)
+    return Feed(Gateways(["0"], 0.0), [hub.publish], kept, at_once(), lambda published: None, stopping)
 
 
 def test_everything_is_published_and_recorded() -> None:
@@ -90,14 +90,16 @@ def test_a_publisher_that_fails_leaves_the_record_incomplete() -> None:
 
 def test_the_progress_hears_the_number_of_published_events() -> None:
     heard = list[int]()
-    feed(story(events=300), Feed(NoGateways(), [Hub()], Kept(), at_once(), heard.append, lambda: False))
+    feed(story(events=300), Feed(Gateways(["0"], 0.0), [Hub().publish], Kept(), at_once(), heard.append, lambda: False))
     assert heard == sorted(heard)
     assert heard[-1] <= 300
 
 
 def test_what_waits_in_the_gateways_at_the_end_is_published() -> None:
     minutes, hub, kept = story(events=300), Hub(), Kept()
-    own = Feed(Gateways(["0", "1"], 60.0, lambda: 0.0), [hub], kept, at_once(), lambda published: None, lambda: False)
+    own = Feed(
+        Gateways(["0", "1"], 60.0, lambda: 0.0), [hub.publish], kept, at_once(), lambda published: None, lambda: False
+    )
     assert feed(minutes, own) == 300
     assert sorted(hub.took, key=minutes.index) == minutes
     assert kept.completed

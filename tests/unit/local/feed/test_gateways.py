@@ -1,7 +1,7 @@
 """local/feed/feeding.py"""
 
 from local.event_hubs import partition_index
-from local.feed.feeding import LARGEST, Gateways, NoGateways, Send
+from local.feed.feeding import LARGEST, Gateways, Send
 from local.feed.planned_events import Minute
 from tests.unit.local.feed.builders import minute, story
 
@@ -58,9 +58,3 @@ def test_a_minute_waits_for_a_moment_and_not_longer() -> None:
     assert [len(send.minutes) for send in gateways.add(minute("home-000003"))] == [2]
     assert [len(send.minutes) for send in gateways.rest()] == [1]
     assert gateways.rest() == []
-
-
-def test_without_gateways_every_minute_goes_at_once_and_a_home_keeps_to_its_lane() -> None:
-    sends = [send for each in story() for send in NoGateways().add(each)]
-    assert all(send.partition_id is None and len(send.minutes) == 1 for send in sends)
-    assert len({(send.lane, send.minutes[0].partition_key) for send in sends}) == 40

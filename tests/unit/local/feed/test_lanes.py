@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from local.feed.feeding import DEPTH, Lanes, NoGateways, Send
+from local.feed.feeding import DEPTH, Gateways, Lanes, Send
 from tests.patience import allowed
 from tests.unit.local.feed.builders import minute, send, story
 
@@ -22,7 +22,8 @@ class Taking:
 
 
 def test_the_lanes_publish_all_and_each_keeps_its_order() -> None:
-    sends, taking = [send for minute in story() for send in NoGateways().add(minute)], Taking()
+    gateways, taking = Gateways(["0", "1", "2"], 0.0), Taking()
+    sends = [send for minute in story() for send in gateways.add(minute)]
     lanes = Lanes([taking] * 4)
     for each in sends:
         lanes.put(each)

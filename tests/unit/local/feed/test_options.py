@@ -93,9 +93,6 @@ def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_h
                 parse_options([*given, *other])
             why = f"argument {given[0]}: it needs a number of --events, of home_security"
             assert why in capsys.readouterr().err, (given, other)
-    with pytest.raises(SystemExit):
-        parse_options(["--undeliverable", "5", "--events", "9", "--gather", "0"])
-    assert "argument --undeliverable: only a gateway" in capsys.readouterr().err
 
 
 def test_there_are_no_more_flights_than_numbers_for_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,11 +31,11 @@ class Hub:
         self._faults = list(faults)
         self._stores = stores
         self.taken: list[EventDataBatch] = []
-        self.asked: list[tuple[str | None, str | None]] = []
+        self.asked: list[str] = []
 
-    def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
-        self.asked.append((partition_id, partition_key))
-        return EventDataBatch(partition_id=partition_id, partition_key=partition_key)
+    def create_batch(self, *, partition_id: str) -> EventDataBatch:
+        self.asked.append(partition_id)
+        return EventDataBatch(partition_id=partition_id)
 
     def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
         fault = self._faults.pop(0) if self._faults else None
@@ -58,13 +58,6 @@ def go_on(seconds: float) -> bool:
 
 def stop(seconds: float) -> bool:
     return True
-
-
-def test_the_minute_of_a_home_alone_goes_under_its_partition_key(resends: Resends) -> None:
-    hub = Hub()
-    assert Publisher(hub, go_on, resends).publish(send(minute("home-000007", events=4))) == Copies(1, 1)
-    assert hub.asked == [(None, "home-000007")]
-    assert [len(batch) for batch in hub.taken] == [4]
 
 
 def test_a_busy_hub_is_tried_until_it_takes_the_send_and_leaves_no_doubt(resends: Resends) -> None:
@@ -108,8 +101,8 @@ class Closed(Hub):
         super().__init__()
         self._fault, self._times = fault, times
 
-    def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
-        batch = super().create_batch(partition_id=partition_id, partition_key=partition_key)
+    def create_batch(self, *, partition_id: str) -> EventDataBatch:
+        batch = super().create_batch(partition_id=partition_id)
         if len(self.asked) <= self._times:
             raise self._fault
         return batch
