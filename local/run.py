@@ -13,7 +13,7 @@ from core.errors import HubledgerError
 from core.settings import read_settings
 from core.transforms.loading import check_transform
 from local.feed.businesses import sample_of
-from local.feed.options import add_domain, choose_domain, choose_senders, port, rate, seed
+from local.feed.options import add_domain, choose_domain, choose_senders, port, rate_word, seed
 from local.programs import Interrupted, Interruption, Parser, asked_as
 from local.stack.app_totals import Watch, count_accounted
 from local.stack.folders import LOCAL_RUN, FolderRefused, kept_folder
@@ -59,7 +59,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     add_domain(parser)
     add_store(parser)
-    parser.add_argument("--rate", type=_rate, default="1000", metavar="R|full", help="events a second; default: 1000")
+    parser.add_argument(
+        "--rate", type=rate_word, default="1000", metavar="R|full", help="events a second; default: 1000"
+    )
     parser.add_argument("--seed", type=seed, default=1, metavar="S", help="of the events; default: 1")
     parser.add_argument("--hub-port", type=port, default=5672, metavar="P", help="of the emulator; default: 5672")
     parser.add_argument("--port", type=port, default=7071, metavar="P", help="of the functions host; default: 7071")
@@ -75,11 +77,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def size_of(folder: Path) -> str:
     return f"{sum(one.stat().st_size for one in folder.rglob('*') if one.is_file()) / 1e6:,.0f} MB"
-
-
-def _rate(text: str) -> str:
-    rate(text)
-    return text
 
 
 def _check(options: argparse.Namespace, place: Place) -> None:

@@ -11,7 +11,7 @@ from random import Random
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import HOST, OURS, Bench, Consumer
 from bench.peers.watching import has_read, rows_of
-from local.demo.chaos import SETTINGS, skipped_batches
+from local.demo.chaos import SETTINGS, counted
 from local.stack.processes import Child
 
 SHARES = (0.1, 0.35, 0.6)  # of the rows, at which a kill is due
@@ -76,7 +76,7 @@ def _struck_host(bench: Bench, consumer: Consumer) -> tuple[Recounted, dict[str,
     _settle(bench, consumer, child)
     _order(address, "redeliver")
     found = _ended(bench, consumer, child)
-    if not skipped_batches([consumer.folder / "host.log"]):
+    if not counted([consumer.folder / "host.log"])["batch_skipped"]:
         raise RuntimeError("the host lost no batch: it had received all before the order arrived")
     return found, {}
 

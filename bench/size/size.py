@@ -15,7 +15,7 @@ from bench.size.paced import measure_paced
 from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
 from bench.usage import READABLE
-from local.demo.proof import redelivered
+from local.demo.chaos import counted
 from local.stack.processes import APP, Children
 from local.stack.stack import Place, Stack
 
@@ -109,7 +109,7 @@ def _recounted(place: Place, ran: Ran) -> Iterator[Figure]:
         print(f"  difference: {difference}", file=sys.stderr)
     note = f"{books.written:,} written, {books.filtered:,} filtered, {books.dead_lettered:,} letters"
     yield Figure("size, differences of the recount", len(differences), "", "0", not differences, note)
-    again = 100 * redelivered(ran.logs) / published
+    again = 100 * counted(ran.logs)["redelivered"] / published
     yield Figure("size, events that came again and were dropped", again, "%", "> 0", again > 0)
 
 

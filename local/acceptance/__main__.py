@@ -56,7 +56,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--base", metavar="URL", help="of a running app; without it, a host is started")
     parser.add_argument("--hub", metavar="TEXT", help="the connection string of that app's hub")
-    parser.add_argument("--store", type=_file, metavar="sqlite:PATH", help="the SQLite file of that app's store")
+    parser.add_argument("--store", metavar="sqlite:PATH", help="the SQLite file of that app's store")
     parser.add_argument("--host", choices=("func", "local"), help="default: func where it is installed")
     parser.add_argument("--events", type=positive, default=5_000, metavar="N", help="default: 5000")
     parser.add_argument(
@@ -73,17 +73,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _file(text: str) -> Path:
-    return Path(text.removeprefix("sqlite:"))
-
-
 @contextmanager
 def _target(
     options: argparse.Namespace, folder: Path, children: Children, pause: Pause
 ) -> Iterator[tuple[str, Target]]:
     """Yield the kind of the host, and the target; what was started ends with the block."""
     if options.base:
-        yield "address", Target(Somewhere(options.base), options.hub, options.store)
+        yield "address", Target(Somewhere(options.base), options.hub, Path(options.store.removeprefix("sqlite:")))
         return
     kind = options.host or ("func" if shutil.which("func") else "local")
     stack = Stack(Place(folder), children, pause)

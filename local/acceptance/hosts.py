@@ -1,12 +1,12 @@
 """The hosts that an acceptance can have: one that runs at an address, Microsoft's, and ours."""
 
 import os
-import socket
 import sys
 import time
 from pathlib import Path
 from typing import Protocol
 
+from local.functions_host.supervisor import free_port
 from local.stack.app_totals import BooksUnavailable, read_books
 from local.stack.processes import READY, Child, ChildFailed, Children, Command, Pause
 from local.stack.stack import Stack, app_settings
@@ -49,7 +49,7 @@ class Func:
             "VIRTUAL_ENV": sys.prefix,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        port = free_port()
+        port = free_port(0)
         self.address = f"http://localhost:{port}"
         self._words = ["--port", str(port)]
         self._starts = 0
@@ -82,10 +82,3 @@ def until_answered(address: str, child: Child, pause: Pause) -> None:
         else:
             return
         pause(1.0)
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])

@@ -12,23 +12,12 @@ from random import Random
 from core.errors import HubledgerError
 from local import serve
 from local.demo import aggregation as aggregating
+from local.demo import chaos
 from local.demo.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
 from local.demo.aggregation import NotReplayed, prove_aggregate
-from local.demo.chaos import (
-    DANGEROUS,
-    DUPLICATES,
-    KILLS,
-    LATER,
-    REOPEN_AFTER,
-    SETTINGS,
-    UNDELIVERABLE,
-    Chaos,
-    Strikes,
-    blow_plan,
-    kills_alone,
-)
+from local.demo.chaos import Chaos, Strikes, blow_plan
 from local.demo.operator import NotOpened, Operator, open_next_incarnation
-from local.demo.proof import Finished, Proof, Recount, prove, report
+from local.demo.proof import Finished, Proof, prove, report
 from local.feed.businesses import HOMES, Domain, sample_of
 from local.feed.businesses import SETTINGS as OF_A_SAMPLE
 from local.feed.dangers import DEADLY
@@ -40,7 +29,7 @@ from local.feed.options import (
     none_or_more,
     port,
     positive,
-    rate,
+    rate_word,
     seed,
 )
 from local.functions_host.errors import RECYCLED
@@ -97,7 +86,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     aggregating.add_option(parser)
     add_domain(parser)
     add_store(parser)
-    parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
+    parser.add_argument(
+        "--rate", type=rate_word, default="full", metavar="R", help="events a second; default: full speed"
+    )
     parser.add_argument("--seed", type=seed, default=1, metavar="S", help="of the events and of the kills; default: 1")
     parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
@@ -120,10 +111,10 @@ def _add_blows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chaos",
         action="store_true",
-        help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
-        "publish a thousandth of the events twice; with homes, also publish an event that kills the host, some that no "
-        "trigger delivers and some that the database refuses, keep the order of each home, and recreate the hub; the "
-        "app must heal every gap",
+        help=f"kill the host ({chaos.KILLS} times, or K), have it lose batches, cut all connections, lock the store, "
+        "and publish a thousandth of the events twice; with homes, also publish an event that kills the host, some "
+        "that no trigger delivers and some that the database refuses, keep the order of each home, and recreate the "
+        "hub; the app must heal every gap",
     )
     add_undeliverable(parser)
     parser.add_argument(
@@ -139,16 +130,11 @@ def _complete_blows(parser: argparse.ArgumentParser, options: argparse.Namespace
             "argument --chaos: it needs the functions host, because workers lose no batches: leave --workers out"
         )
     if options.chaos:
-        options.kill = options.kill or KILLS
+        options.kill = options.kill or chaos.KILLS
     if _is_dangerous(options):
-        options.undeliverable = options.undeliverable or UNDELIVERABLE
+        options.undeliverable = options.undeliverable or chaos.UNDELIVERABLE
     if options.undeliverable and options.transform is not HOMES:
         parser.error(f"argument --undeliverable: such events are only those of {HOMES.name}")
-
-
-def _rate(text: str) -> str:
-    rate(text)
-    return text
 
 
 def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
@@ -156,18 +142,22 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     try:
         with prepared(place.server, pause=pause), aggregating.jobs_ended(folder), Children(folder) as children:
             more = {**_chaos_settings(options), **aggregating.settings_for(options)}
-            finished = _run(options, Stack(place, children, pause, more, _of_host(options)), record)
+            of_host = ["--reopen-after", chaos.REOPEN_AFTER, *(["--like-azure"] if options.like_azure else [])]
+            finished = _run(options, Stack(place, children, pause, more, of_host), record)
             if place.server:
                 place.server.copy(place.store)
     except (ChildFailed, NoProgress, NotOpened, ServerRefused, NotReplayed, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
-    proof = prove(finished, place.store, record, recount_of(options.transform, place.hub))
+    domain: Domain = options.transform
+    proof = prove(
+        finished, place.store, record, partial(recount_sample, domain, place.hub) if domain.sample else recount
+    )
     if options.transform.sample:
         for line in letters_by_cause(place.store):
             print(f"letters: {line}")
     if options.aggregate:
-        figures, differences = prove_aggregate(options.transform, place.store, print)
+        figures, differences = prove_aggregate(domain, place.store, print)
         proof = Proof({**proof.figures, **figures}, proof.differences + differences)
     return report(proof)
 
@@ -213,7 +203,7 @@ class _Run:
         """Start the feed of a part of the run, and return the wait for it."""
         own, is_later = self.options, earlier is not NOTHING
         more = ["--record", str(self.record), *(["--append"] if is_later else [])]
-        more += ["--duplicates", str(DUPLICATES)] if own.chaos else []
+        more += ["--duplicates", str(chaos.DUPLICATES)] if own.chaos else []
         more += ["--dangers", "0" if is_later else "1"] if _is_dangerous(own) else []
         more += ["--undeliverable", str(own.undeliverable)] if own.undeliverable and not is_later else []
         seed = own.seed + is_later
@@ -224,18 +214,10 @@ class _Run:
         """Recreate the hub, publish some events into it, and open the next incarnation as an operator would."""
         print("recreating the event hub", flush=True)
         self.emulator.recreate_hubs()
-        accounting = self.part(max(200, int(self.options.events * LATER)), earlier)
+        accounting = self.part(max(200, int(self.options.events * chaos.LATER)), earlier)
         open_next_incarnation(host, self.stack.pause)
         host.watch.move(host.address)
         return accounting.wait([], {}, self.emulator)
-
-
-def recount_of(domain: Domain, hub: Path) -> Recount:
-    return recount if domain.sample is None else partial(recount_sample, domain, hub)
-
-
-def _of_host(options: argparse.Namespace) -> list[str]:
-    return ["--reopen-after", REOPEN_AFTER, *(["--like-azure"] if options.like_azure else [])]
 
 
 def _is_dangerous(options: argparse.Namespace) -> bool:
@@ -245,9 +227,9 @@ def _is_dangerous(options: argparse.Namespace) -> bool:
 
 def _chaos_settings(options: argparse.Namespace) -> Mapping[str, str]:
     if _is_dangerous(options):
-        return DANGEROUS
+        return chaos.DANGEROUS
     return {
-        **(SETTINGS if options.chaos or options.undeliverable else {}),
+        **(chaos.SETTINGS if options.chaos or options.undeliverable else {}),
         **({} if options.transform.sample is None else OF_A_SAMPLE),
     }
 
@@ -257,11 +239,11 @@ def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tu
     transform = options.transform.transform
     if options.workers:
         workers = Workers(stack, transform, options.workers, Random(options.seed))
-        return workers, kills_alone(workers)
+        return workers, {"kill": workers.kill_one}
     if _is_dangerous(options):
         transform = options.transform.dangerous
     host = Host(stack, transform, (DEADLY, RECYCLED) if _is_dangerous(options) else ())
-    return host, Chaos(stack, host, emulator).strikes if options.chaos else kills_alone(host)
+    return host, Chaos(stack, host, emulator).strikes if options.chaos else {"kill": host.kill_one}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from local.demo.chaos import Blow, Kind, Strikes
+from local.demo.chaos import Blow, BlowKind, Strikes
 from local.feed.record import Copies, published_copies
 from local.stack.app_totals import SETTLED, Books, count_accounted, count_open_letters, letters_by_cause, stops_of
 from local.stack.consumers import PROGRESS_EVERY, Consumers
@@ -59,7 +59,7 @@ class Accounting:
         self._patience = waited.patience
         self._earlier = waited.earlier
         self._watch = consumers.watch
-        self.struck: Counter[Kind] = Counter()
+        self.struck: Counter[BlowKind] = Counter()
         self._published: Copies | None = None
         self._count = self._printed = self._open_letters = self._attempts = 0
         self._began = self._printed_at = self._moved_at = time.monotonic()

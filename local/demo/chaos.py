@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
-from local.stack.consumers import Consumers, Host
+from local.stack.consumers import Host
 from local.stack.processes import Child
 from local.stack.sql_server import Server
 from local.stack.stack import Stack
 
-Kind = Literal["kill", "skip", "cut", "lock"]
-Strikes = Mapping[Kind, Callable[[], None]]
+BlowKind = Literal["kill", "skip", "cut", "lock"]
+Strikes = Mapping[BlowKind, Callable[[], None]]
 
 KILLS = 2  # the usual number in a chaos
 SKIPPED = 2  # batches of each partition that the host loses at a blow
@@ -36,7 +36,7 @@ _FAILURES = {
     "stopped": ("reader_stopped", "listener_failed"),
     "dropped": ("events_dropped",),
 }
-_PARTS: tuple[tuple[Kind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cut", 0.6), ("skip", 0.75))
+_PARTS: tuple[tuple[BlowKind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cut", 0.6), ("skip", 0.75))
 
 
 class Blow(NamedTuple):
@@ -44,7 +44,7 @@ class Blow(NamedTuple):
 
     accounted: int
     delay: float
-    kind: Kind
+    kind: BlowKind
 
 
 def blow_plan(events: int, kills: int, seed: int, *, chaos: bool) -> list[Blow]:
@@ -70,10 +70,6 @@ def _kill_plan(events: int, kills: int, seed: int) -> list[Blow]:
     if running < kills:
         plan.append(Blow(events, LONGEST_DELAY * chance.random(), "kill"))
     return plan
-
-
-def kills_alone(consumers: Consumers) -> Strikes:
-    return {"kill": consumers.kill_one}
 
 
 class Chaos:
@@ -115,36 +111,35 @@ def _locked_file(store: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-def skipped_batches(logs: Iterable[Path]) -> int:
-    """Count the batches that the hosts lost, by their logs."""
-    return _actions(logs)["batch_skipped"]
+def counted(logs: Iterable[Path]) -> Counter[str]:
+    """Count the lines of the hosts' logs by action, and under `redelivered` the events that ingest dropped.
+
+    A killed host may leave half of a line.
+    """
+    counts: Counter[str] = Counter()
+    for line in (line for log in logs if log.exists() for line in log.read_text().splitlines()):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        counts[str(entry.get("action"))] += 1
+        if entry.get("action") == "ingest":
+            counts["redelivered"] += int(entry.get("redelivered", 0))
+    return counts
 
 
-def _actions(logs: Iterable[Path]) -> Counter[object]:
-    return Counter(_action(line) for log in logs if log.exists() for line in log.read_text().splitlines())
-
-
-def _action(line: str) -> object:
-    """Return the action of a line; a killed host may leave half of one."""
-    try:
-        return json.loads(line).get("action")
-    except ValueError:
-        return None
-
-
-def struck_figures(struck: Counter[Kind], logs: Iterable[Path]) -> dict[str, object]:
+def struck_figures(struck: Counter[BlowKind], counts: Counter[str]) -> dict[str, object]:
     """Return the blows for the result line: kills where there were some, and with chaos all other blows; and the deaths
     that a host like Azure's counted, and the ways in which its trigger failed."""
     figures: dict[str, object] = {}
-    actions = _actions(logs)
     if struck["kill"]:
         figures["kills"] = struck["kill"]
     if struck["skip"]:
-        skipped = actions["batch_skipped"]
+        skipped = counts["batch_skipped"]
         figures["chaos"] = {"skipped_batches": skipped, "cuts": struck["cut"], "locks": struck["lock"]}
-    if deaths := actions["worker_died"]:
-        figures["like_azure"] = {"worker_deaths": deaths, "host_exits": actions["host_recycled"]}
-    failures = {name: sum(map(actions.__getitem__, of)) for name, of in _FAILURES.items()}
+    if deaths := counts["worker_died"]:
+        figures["like_azure"] = {"worker_deaths": deaths, "host_exits": counts["host_recycled"]}
+    failures = {name: sum(map(counts.__getitem__, of)) for name, of in _FAILURES.items()}
     if any(failures.values()):
         figures["undeliverable"] = failures
     return figures

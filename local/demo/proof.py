@@ -3,11 +3,11 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.demo.chaos import Kind, skipped_batches, struck_figures
+from local.demo.chaos import BlowKind, counted, struck_figures
 from local.feed.record import Copies
 from local.recount.recount import recount, recount_properties
 from local.stack.app_totals import OPEN, Books, count_gaps, count_letters, count_survived
@@ -22,7 +22,7 @@ class Finished:
     published: Copies
     books: Books
     seconds: float
-    struck: Counter[Kind]
+    struck: Counter[BlowKind]
     workers: int
     logs: list[Path]
     was_dangerous: bool = False
@@ -73,7 +73,10 @@ def prove(finished: Finished, store: Path, record: Path, recounted: Recount = re
     if waiting:
         differences.append(f"letters: {waiting} are still waiting")
     gaps = count_gaps(store)
-    differences += _unproven(finished, gaps)
+    counts = counted(finished.logs)
+    if finished.struck["skip"]:  # otherwise the chaos proves nothing
+        differences += [] if counts["batch_skipped"] else ["chaos: the host lost no batch"]
+        differences += [] if gaps["healed"] else ["chaos: no gap was healed"]
     balanced = books.balanced and not any(one.startswith(("ledger", "checkpoint")) for one in differences)
     figures: dict[str, object] = {
         "published": published,
@@ -83,12 +86,12 @@ def prove(finished: Finished, store: Path, record: Path, recounted: Recount = re
         "dead_lettered": books.dead_lettered,
         "letters": {"resolved": letters["resolved"], "exhausted": letters["exhausted"], "waiting": waiting},
         "gaps": {"healed": gaps["healed"], "absent": gaps["absent"]},
-        "redelivered_dropped": redelivered(finished.logs),
+        "redelivered_dropped": counts["redelivered"],
         "ledger_balanced": balanced,
         "seconds": round(finished.seconds, 2),
         "events_per_second": round(published / finished.seconds),
     }
-    figures |= struck_figures(finished.struck, finished.logs)
+    figures |= struck_figures(finished.struck, counts)
     if finished.workers:
         figures["workers"] = finished.workers
     if finished.was_dangerous:
@@ -97,29 +100,6 @@ def prove(finished: Finished, store: Path, record: Path, recounted: Recount = re
         differences += [f"chaos: none of {name}" for name, count in survived.items() if not count]
         figures |= survived
     return Proof(figures, differences)
-
-
-def _unproven(finished: Finished, gaps: Counter[str]) -> Iterator[str]:
-    """Report a chaos in which the host lost no batch, or the app healed no gap: it proves nothing."""
-    if not finished.struck["skip"]:
-        return
-    if not skipped_batches(finished.logs):
-        yield "chaos: the host lost no batch"
-    if not gaps["healed"]:
-        yield "chaos: no gap was healed"
-
-
-def redelivered(logs: Iterable[Path]) -> int:
-    """Count the redelivered events that ingest dropped, by its log lines; a killed host may leave half a line."""
-    return sum(_redelivered(line) for log in logs if log.exists() for line in log.read_text().splitlines())
-
-
-def _redelivered(line: str) -> int:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return 0
-    return int(entry.get("redelivered", 0)) if entry.get("action") == "ingest" else 0
 
 
 def _published(finished: Finished) -> int:

@@ -200,6 +200,12 @@ def rate(text: str) -> float | None:
     return value
 
 
+def rate_word(text: str) -> str:
+    """Check events a second, and return the word for the command of a feed."""
+    rate(text)
+    return text
+
+
 def events(text: str) -> int | None:
     """Parse a number of events; None is endless."""
     return None if text == "endless" else positive(text)

@@ -5,7 +5,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,17 @@ _SUMS = ("accounted", "written", "filtered", "dead_lettered")
 def read_books(address: str) -> Books:
     """Return the current books; the message of BooksUnavailable is one line."""
     try:
-        return _books(json.loads(get(address, "/api/status")))
+        status = json.loads(get(address, "/api/status"))
+        ends = [partition["hub_end"] for partition in status["partitions"]]
+        reasons = Counter(stop["reason"] for one in status["partitions"] for stop in one["stops"]).most_common()
+        stopped = "".join(f"  {count} partition{'s' * (count > 1)} stopped: {reason}" for reason, count in reasons)
+        return Books(
+            in_hub=None if None in ends else sum(int(end) + 1 for end in ends),
+            balanced=status["ledger_balanced"],
+            incarnation=status["incarnation"],
+            stopped=stopped,
+            **{name: status[name] for name in _SUMS},
+        )
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
         raise BooksUnavailable(f"{address}/api/status: {str(error) or type(error).__name__}") from error
 
@@ -197,26 +207,3 @@ def _problem(body: bytes) -> str:
         return str(json.loads(text)["detail"])
     except (ValueError, KeyError, TypeError):
         return text.partition("\n")[0][:300]
-
-
-def _books(status: Mapping[str, Any]) -> Books:
-    return Books(
-        in_hub=_in_hub(status["partitions"]),
-        accounted=status["accounted"],
-        written=status["written"],
-        filtered=status["filtered"],
-        dead_lettered=status["dead_lettered"],
-        balanced=status["ledger_balanced"],
-        incarnation=status["incarnation"],
-        stopped=_stopped([stop["reason"] for one in status["partitions"] for stop in one["stops"]]),
-    )
-
-
-def _stopped(reasons: list[str]) -> str:
-    counts = Counter(reasons).most_common()
-    return "".join(f"  {count} partition{'s' * (count > 1)} stopped: {reason}" for reason, count in counts)
-
-
-def _in_hub(partitions: list[dict[str, Any]]) -> int | None:
-    ends = [partition["hub_end"] for partition in partitions]
-    return None if None in ends else sum(int(end) + 1 for end in ends)

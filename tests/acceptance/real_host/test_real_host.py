@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from local.acceptance.__main__ import DANGEROUS, main
-from local.acceptance.hosts import Func, Somewhere, free_port
+from local.acceptance.hosts import Func, Somewhere
 from local.acceptance.steps import Acceptance, StepFailed, Target
 from local.feed.dangers import DEADLY
+from local.functions_host.supervisor import free_port
 from local.stack.consumers import Host
 from local.stack.processes import APP, Children
 from local.stack.stack import Place, Stack
@@ -50,7 +51,7 @@ def test_a_running_app_is_accepted_by_its_address(tmp_path: Path, monkeypatch: p
     """Nobody but this test starts its host again after a death, always at the same address."""
     monkeypatch.setenv("GAP_GRACE_SECONDS", "5")  # until the own reader takes what the trigger cannot deliver
     monkeypatch.setenv("WATCH_SCHEDULE", "*/2 * * * * *")
-    with stack_of(tmp_path, free_port()) as (stack, _):
+    with stack_of(tmp_path, free_port(0)) as (stack, _):
         host = Host(stack, DANGEROUS, (DEADLY,))
         words = ["--base", host.address, "--hub", stack.connection, "--store", f"sqlite:{stack.place.store}"]
         words += ["--events", "1000", "--folder", str(tmp_path / "run"), "--patience", str(round(allowed(60)))]

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import pytest
 
-from local.demo.chaos import Kind
-from local.demo.proof import Finished, Proof, prove, redelivered, report
+from local.demo.chaos import BlowKind, counted
+from local.demo.proof import Finished, Proof, prove, report
 from local.feed.record import ONCE, Copies
 from local.stack.app_totals import Books
 from tests.unit.local.feed.builders import story
@@ -24,7 +24,7 @@ BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered
 def finished(
     books: Books = BOOKS,
     published: Copies = Copies(300, 300),  # noqa: B008
-    struck: Mapping[Kind, int] = MappingProxyType({}),
+    struck: Mapping[BlowKind, int] = MappingProxyType({}),
     workers: int = 0,
     logs: Sequence[Path] = (),
 ) -> Finished:
@@ -103,7 +103,7 @@ def test_the_deaths_of_a_host_like_azure_s_and_the_failures_of_its_trigger_are_f
     ]
 
 
-STRUCK: Mapping[Kind, int] = {"kill": 2, "skip": 2, "cut": 2, "lock": 1}
+STRUCK: Mapping[BlowKind, int] = {"kill": 2, "skip": 2, "cut": 2, "lock": 1}
 
 
 def test_chaos_reports_its_blows_and_is_no_proof_without_a_healed_gap(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_redelivered_events_are_summed_over_the_logs_of_all_hosts(tmp_path: Path
     other = {"action": "status", "redelivered": 7}
     logs[0].write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n{json.dumps(line)[:-4]}")
     logs[1].write_text(f"{json.dumps(line)}\n")
-    assert redelivered(logs) == 10
+    assert counted(logs)["redelivered"] == 10
 
 
 def test_the_exit_code_tells_whether_the_proof_holds(capsys: pytest.CaptureFixture[str]) -> None:
