@@ -13,18 +13,13 @@ from typing import Any, cast
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
 from core.model.rows import row_table
+from local.recount.stored import instant_text
 from local.stack.app_totals import reading
 
 SHOWN = 20  # the limit of named windows
 
 
-class Window(tuple[Any, ...]):
-    """The values of an aggregate's key, in the order of its columns."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return " ".join(map(str, self))
+Window = tuple[Any, ...]  # the values of an aggregate's key, in the order of its columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ class Recounted:
         differing = sorted(
             one for one in {*self.expected, *self.found} if self.expected.get(one) != self.found.get(one)
         )
-        shown = [f"{self.name}: {one}: {self._difference(one)}" for one in differing[:SHOWN]]
+        shown = [f"{self.name}: {' '.join(map(str, one))}: {self._difference(one)}" for one in differing[:SHOWN]]
         more = len(differing) - len(shown)
         further = [f"{self.name}: and {more} more windows differ"] if more else []
         return [*shown, *further, *(text for one in self.coarser for text in one.differences)]
@@ -80,30 +75,26 @@ def _recounted(connection: sqlite3.Connection, of: Aggregate, rows: Iterable[Map
     parts: dict[Window, list[Mapping[str, Any]]] = {}
     for row in rows:
         begins = {WINDOW_START: _begin(row[of.at], of)}
-        parts.setdefault(Window({**row, **begins}[name] for name in of.key), []).append(row)
+        parts.setdefault(tuple({**row, **begins}[name] for name in of.key), []).append(row)
     measures = {one.name: one for one in of.measures}
     expected = {one: sums_of(*(_value(measures[name], part) for name in values)) for one, part in parts.items()}
     selected = ", ".join(f"[{name}]" for name in (*of.key, *values))
     stored = connection.execute(f"SELECT {selected} FROM {of.name}").fetchall()
-    found = {Window(row[: len(of.key)]): sums_of(*row[len(of.key) :]) for row in stored}
+    found = {row[: len(of.key)]: sums_of(*row[len(of.key) :]) for row in stored}
     return Recounted(of.name, _retained(expected, of), _retained(found, of))
 
 
 def _retained(windows: dict[Window, Any], of: Aggregate) -> dict[Window, Any]:
     """Return the windows that no run has removed because of their age."""
     horizon, place = of.horizon(datetime.now(UTC)), of.key.index(WINDOW_START)
-    return {one: sums for one, sums in windows.items() if horizon is None or one[place] >= _text(horizon)}
+    return {one: sums for one, sums in windows.items() if horizon is None or one[place] >= instant_text(horizon)}
 
 
 def _begin(at: str, of: Aggregate) -> str:
     """Return the beginning of the window of an instant, or of a day."""
     moment = datetime.fromisoformat(at)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return _text(moment - (moment - EPOCH) % of.window)
-
-
-def _text(moment: datetime) -> str:
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return instant_text(moment - (moment - EPOCH) % of.window)
 
 
 def _value(measure: Measure, rows: list[Mapping[str, Any]]) -> Any:

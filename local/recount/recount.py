@@ -103,16 +103,11 @@ def recount(store: Path, record: Path, domain: Domain | None = None) -> list[str
     """
     with recounting(store, record) as connection:
         transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
-        checks = map(bounded, _checks(domain or find_domain(transform)))
-        return [difference for check in checks for difference in check(connection)]
-
-
-def _checks(domain: Domain) -> Iterator[Recounted]:
-    yield from (*ACCOUNTING, _settled)
-    yield _multiset("outcomes", _OUTCOMES)
-    yield from (_multiset(name, query) for name, query in domain.multisets.items())
-    yield _multiset("letters", _LETTERS)
-    yield from map(_letters_with_rows, domain.row_tables)
+        own = domain or find_domain(transform)
+        multisets = {"outcomes": _OUTCOMES, **own.multisets, "letters": _LETTERS}
+        checks = [*ACCOUNTING, _settled, *(_multiset(name, query) for name, query in multisets.items())]
+        checks += map(_letters_with_rows, own.row_tables)
+        return [difference for check in checks for difference in bounded(check)(connection)]
 
 
 @contextmanager
@@ -137,16 +132,18 @@ def _microseconds(text: str) -> int | str:
         return text
 
 
-def _complete_record(connection: sqlite3.Connection) -> Iterator[str]:
+def _totals(connection: sqlite3.Connection) -> Iterator[str]:
+    """Check that the record is whole, and that the ledger accounts for its events and for the letters of retries."""
     if connection.execute("SELECT complete FROM record.feed").fetchall() != [(1,)]:
         yield "record: it is not complete, because the feed did not end in order"
-
-
-def _published_and_accounted(connection: sqlite3.Connection) -> Iterator[str]:
     least, most = connection.execute(_PUBLISHED).fetchone()
     accounted = connection.execute(_ACCOUNTED).fetchone()[0]
     if not least <= accounted <= most:
         yield f"ledger: {accounted} events are accounted for, {_count(least, most)} were published"
+    resolved = connection.execute(_RESOLVED).fetchone()[0]
+    retried = connection.execute(_RETRIED).fetchone()[0]
+    if resolved != retried:
+        yield f"ledger: {retried} letters were resolved by retries, {resolved} letters are resolved"
 
 
 def _tiles(connection: sqlite3.Connection) -> Iterator[str]:
@@ -171,13 +168,6 @@ def _checkpoints(connection: sqlite3.Connection) -> Iterator[str]:
 def _settled(connection: sqlite3.Connection) -> Iterator[str]:
     for error_class, status, count in connection.execute(_STATUSES):
         yield f"letters: {count} of class {error_class} are {status}"
-
-
-def _retried(connection: sqlite3.Connection) -> Iterator[str]:
-    resolved = connection.execute(_RESOLVED).fetchone()[0]
-    retried = connection.execute(_RETRIED).fetchone()[0]
-    if resolved != retried:
-        yield f"ledger: {retried} letters were resolved by retries, {resolved} letters are resolved"
 
 
 def recount_properties(store: Path) -> list[str]:
@@ -211,8 +201,8 @@ def _multiset(name: str, query: str) -> Recounted:
     def check(connection: sqlite3.Connection) -> Iterator[str]:
         for *values, least, most, found in connection.execute(query):
             kind = "missing" if found < least else "too many"
-            shown = ", ".join(_shown(value) for value in values)
-            yield f"{name}: {kind}: {found} instead of {_count(least, most)}: {shown}"
+            named = ", ".join(map(shown, values))
+            yield f"{name}: {kind}: {found} instead of {_count(least, most)}: {named}"
 
     return check
 
@@ -231,18 +221,17 @@ def bounded(check: Recounted) -> Recounted:
     return shown_first
 
 
-# The checks that hold for any domain: of the record, the ledger, the checkpoints and the retries
+# The checks that hold for any domain.
 ACCOUNTING: tuple[Recounted, ...] = (
-    _complete_record,
+    _totals,
     _one_stream,
-    _published_and_accounted,
     _tiles,
     _checkpoints,
-    _retried,
 )
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as a difference names it."""
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
 

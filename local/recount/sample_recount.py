@@ -13,12 +13,11 @@ from pathlib import Path
 
 from core.model.events import Event
 from core.model.rows import Row, row_table
-from core.model.transforms import Transform
 from core.transforms.loading import load_transform
 from local.feed.businesses import ATTEMPTS, Domain
 from local.feed.sample import Sample
 from local.recount.expected import Expectation, Outcome, Place
-from local.recount.recount import ACCOUNTING, Recounted, bounded, recounting
+from local.recount.recount import ACCOUNTING, Recounted, bounded, recounting, shown
 from local.recount.stored import Appended, Letter, Stored, are_equal, columns_of, key_of, read_log, read_stored
 
 SETTLED = ("resolved", "exhausted")  # the statuses of letters at the end
@@ -52,7 +51,8 @@ def recount_sample(domain: Domain, hub: Path, store: Path, record: Path) -> list
     events, transform = list(read_log(hub)), load_transform(domain.transform)
     with recounting(store, record) as connection:
         stored = read_stored(connection, transform.row_classes)
-        settled = _settle(events, transform, stored)
+        expectation = Expectation(transform, events, stored.letters.keys())
+        settled = [_settled(expectation, stored, *each) for each in events]
         checks: list[Recounted] = [
             *ACCOUNTING,
             partial(_hub, domain.sample, events),
@@ -66,11 +66,6 @@ def recount_sample(domain: Domain, hub: Path, store: Path, record: Path) -> list
         return [difference for check in checks for difference in bounded(check)(connection)]
 
 
-def _settle(events: Sequence[tuple[str, Event]], transform: Transform, stored: Stored) -> list[Settled]:
-    expectation = Expectation(transform, events, stored.letters.keys())
-    return [_settled(expectation, stored, *each) for each in events]
-
-
 def _settled(expectation: Expectation, stored: Stored, partition_id: str, event: Event) -> Settled:
     place = (partition_id, int(event.sequence_number))
     letter, appended = stored.letters.get(place), stored.appended.get(place, [])
@@ -78,13 +73,10 @@ def _settled(expectation: Expectation, stored: Stored, partition_id: str, event:
     if letter is None or letter.status == "resolved":
         fitting = [one for one in possible if one.error_class is None and _are_rows(one.rows, appended)]
     else:
-        fitting = [one for one in possible if _fails_so(one, letter)]
+        # only the database knows whether it refuses rows
+        refused = letter.error_class == "refused"
+        fitting = [one for one in possible if one.error_class == letter.error_class or (refused and one.rows)]
     return Settled(place, event, tuple(fitting), possible[0])
-
-
-def _fails_so(outcome: Outcome, letter: Letter) -> bool:
-    """Return True when an event may be this letter: only the database knows whether it refuses rows."""
-    return outcome.error_class == letter.error_class or (letter.error_class == "refused" and bool(outcome.rows))
 
 
 def _are_rows(rows: Iterable[Row], appended: Sequence[Appended]) -> bool:
@@ -110,7 +102,7 @@ def _hub(sample: Sample, events: Sequence[tuple[str, Event]], connection: sqlite
         most[key, bodies[line]] += at_most
     for one in most.keys() | in_hub.keys():
         if not least[one] <= in_hub[one] <= most[one]:
-            yield f"hub: it has {in_hub[one]} and not {most[one]} events with key {one[0]!r} and body {_short(one[1])}"
+            yield f"hub: it has {in_hub[one]} and not {most[one]} events with key {one[0]!r} and body {shown(one[1])}"
 
 
 def _ends(events: Sequence[tuple[str, Event]], connection: sqlite3.Connection) -> Iterator[str]:
@@ -129,13 +121,13 @@ def _letters(settled: Sequence[Settled], stored: Stored) -> Iterator[str]:
         if letter is not None:
             yield from _letter(one, letter)
         elif one.likeliest.error_class and not one.fitting:
-            yield f"letters: {_at(one)} is none, but the transform says {_error(one.likeliest)}"
+            yield f"letters: {_place(one.place)} is none, but the transform says {_error(one.likeliest)}"
 
 
 def _letter(one: Settled, letter: Letter) -> Iterator[str]:
-    where = _at(one)
+    where = _place(one.place)
     if letter.body != one.event.body:
-        yield f"letters: {where} has the body {_short(letter.body)} instead of {_short(one.event.body)}"
+        yield f"letters: {where} has the body {shown(letter.body)} instead of {shown(one.event.body)}"
     if letter.partition_key != one.event.partition_key:
         yield f"letters: {where} has the key {letter.partition_key!r} instead of {one.event.partition_key!r}"
     if letter.status not in SETTLED:
@@ -152,7 +144,7 @@ def _appended(settled: Sequence[Settled], stored: Stored) -> Iterator[str]:
     for one in settled:
         letter, found = stored.letters.get(one.place), stored.appended.get(one.place, [])
         if letter is not None and letter.status != "resolved":
-            yield from (f"{row.table}: {_at(one)} is a letter and also has a row" for row in found)
+            yield from (f"{row.table}: {_place(one.place)} is a letter and also has a row" for row in found)
         elif not one.fitting:
             yield from _differing(one, found)
 
@@ -161,10 +153,10 @@ def _differing(one: Settled, found: Sequence[Appended]) -> Iterator[str]:
     expected = [(at, row) for at, row in enumerate(one.likeliest.rows) if not row_table(type(row)).key]
     for ordinal, row in expected:
         if not any(_is_row(ordinal, row, each) for each in found):
-            yield f"{row_table(type(row)).name}: {_at(one)}: missing: {_short(row)}"
+            yield f"{row_table(type(row)).name}: {_place(one.place)}: missing: {shown(row)}"
     for each in found:
         if not any(_is_row(ordinal, row, each) for ordinal, row in expected):
-            yield f"{each.table}: {_at(one)}: too many: {_short(each.columns)}"
+            yield f"{each.table}: {_place(one.place)}: too many: {shown(each.columns)}"
 
 
 def _states(settled: Sequence[Settled], stored: Stored) -> Iterator[str]:
@@ -175,13 +167,13 @@ def _states(settled: Sequence[Settled], stored: Stored) -> Iterator[str]:
         for key in expected.keys() | found.keys():
             candidates, state = expected.get(key, {}), found.get(key)
             if state is None:
-                yield f"{table}: missing: {_short(key)}"
+                yield f"{table}: missing: {shown(key)}"
             elif not any(are_equal(columns_of(row), state.columns) for row in candidates.get(state.place, ())):
                 known = ", ".join(
-                    f"{_short(row)} of {_place(place)}" for place, rows in candidates.items() for row in rows
+                    f"{shown(row)} of {_place(place)}" for place, rows in candidates.items() for row in rows
                 )
                 wanted = f"instead of {known}" if known else "although no event wrote this key"
-                yield f"{table}: {_short(state.columns)} of {_place(state.place)} {wanted}"
+                yield f"{table}: {shown(state.columns)} of {_place(state.place)} {wanted}"
 
 
 def _newest(settled: Sequence[Settled], stored: Stored) -> dict[str, dict[tuple, dict[Place, list[Row]]]]:
@@ -258,18 +250,9 @@ def _kind(one: Settled, stored: Stored) -> str:
     return kinds.pop() if len(kinds) == 1 else "doubtful"
 
 
-def _at(one: Settled) -> str:
-    return _place(one.place)
-
-
 def _place(place: Place) -> str:
     return f"{place[0]}/{place[1]}"
 
 
 def _error(outcome: Outcome) -> str:
     return f"{outcome.error_class}: {outcome.error}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

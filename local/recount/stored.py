@@ -128,7 +128,7 @@ def _is_equal(value: Any, column: Any) -> bool:
         if isinstance(value, str):
             return value == str(column)  # a text in a column of numbers is stored as a number
         if isinstance(value, datetime):
-            return _text(value) == column
+            return instant_text(value) == column
         if isinstance(value, date):
             return value.isoformat() == str(column)
         if isinstance(value, float):
@@ -138,7 +138,8 @@ def _is_equal(value: Any, column: Any) -> bool:
         return False
 
 
-def _text(moment: datetime) -> str:
+def instant_text(moment: datetime) -> str:
+    """Return an instant as the store has it."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
@@ -149,7 +150,7 @@ def key_of(row: Row) -> Columns:
 
 def _column(value: Any) -> Any:
     if isinstance(value, datetime):
-        return _text(value)
+        return instant_text(value)
     if isinstance(value, date):
         return value.isoformat()
     return f"{value:f}" if isinstance(value, Decimal) else value
