@@ -166,7 +166,8 @@ class Connection(asyncio.Protocol):
         """Act on the whole frames in `data` and return their size in bytes."""
         at = 0
         while not self._transport.is_closing():
-            self._needed = self._size_at(data, at)
+            is_fixed = self._negotiating or len(data) - at < _HEADER_SIZE
+            self._needed = _HEADER_SIZE if is_fixed else frames.frame_size(data, at)
             if len(data) - at < self._needed:
                 break
             if self._negotiating:
@@ -175,9 +176,6 @@ class Connection(asyncio.Protocol):
                 self._read_frame(data[at : at + self._needed])
             at += self._needed
         return at
-
-    def _size_at(self, data: bytes, at: int) -> int:
-        return _HEADER_SIZE if self._negotiating or len(data) - at < _HEADER_SIZE else frames.frame_size(data, at)
 
     def _negotiate(self, header: bytes) -> None:
         self._negotiating = False

@@ -207,7 +207,6 @@ class HubBroker:
 
     def _attach_reader(self, link: OutgoingLink, hub: Hub, group: str, partition: PartitionLog) -> None:
         slot = slot_of(hub, group, partition)
-        self._hubs.expire(hub, partition)
         reader = Reader(link, partition, self._clock, self._faults)
         self._readers.admit(reader, slot)
         link.take = reader.take

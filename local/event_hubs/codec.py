@@ -4,7 +4,7 @@ The rules are those of OASIS AMQP 1.0 part 1 (types).
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 NULL = b"\x40"
@@ -127,29 +127,19 @@ def _decode_body(code: int, buffer: bytes, at: int) -> tuple[Any, int]:
         return _CONSTANTS[code], at
     if code == 0x45:
         return [], at
-    if code < 0xA0:
-        return _undecoded(code, buffer, at)
+    if code < 0xA0:  # a uuid, char or decimal stays encoded: the emulator reads none
+        end = at + _width(code, at)
+        if end > len(buffer):
+            raise DecodeError(f"the value at byte {at} runs past the end")
+        return Raw(bytes((code,)) + buffer[at:end]), end
     size, start = read_length(code, buffer, at)
     if start + size > len(buffer):
         raise DecodeError(f"the value at byte {at} runs past the end")
     if code < 0xC0:
-        return _text(code, buffer[start : start + size]), start + size
+        if (read := _TEXTS.get(code & 0xEF)) is None:
+            raise DecodeError(f"no such constructor: {code:#x}")
+        return read(buffer[start : start + size]), start + size
     return _compound_value(code, buffer[: start + size], start), start + size
-
-
-def _undecoded(code: int, buffer: bytes, at: int) -> tuple[Raw, int]:
-    """Return a uuid, char or decimal still encoded: the emulator reads none."""
-    end = at + _width(code, at)
-    if end > len(buffer):
-        raise DecodeError(f"the value at byte {at} runs past the end")
-    return Raw(bytes((code,)) + buffer[at:end]), end
-
-
-def _text(code: int, raw: bytes) -> object:
-    read = _TEXTS.get(code & 0xEF)
-    if read is None:
-        raise DecodeError(f"no such constructor: {code:#x}")
-    return read(raw)
 
 
 def _compound_value(code: int, buffer: bytes, at: int) -> list[Any] | dict[Any, Any]:
@@ -157,24 +147,14 @@ def _compound_value(code: int, buffer: bytes, at: int) -> list[Any] | dict[Any, 
     count, at = read_length(code, buffer, at)
     if count > len(buffer) - at:  # refuses, among others, an array of four thousand million nulls
         raise DecodeError(f"{count} values do not fit into {len(buffer) - at} bytes")
-    if code >= 0xE0:
-        return Array(_elements(buffer, at, count))
     values = []
+    element = buffer[at] if code >= 0xE0 else 0  # the elements of an array share one constructor
+    at += code >= 0xE0
     for _ in range(count):
-        value, at = _decode(buffer, at)
+        value, at = _decode_body(element, buffer, at) if code >= 0xE0 else _decode(buffer, at)
         values.append(value)
-    return _map(values) if code in _MAP_CODES else values
-
-
-def _elements(buffer: bytes, at: int, count: int) -> Iterator[Any]:
-    """Yield the elements of an array, which share one constructor."""
-    code, at = buffer[at], at + 1
-    for _ in range(count):
-        value, at = _decode_body(code, buffer, at)
-        yield value
-
-
-def _map(values: list[Any]) -> dict[Any, Any]:
+    if code not in _MAP_CODES:
+        return Array(values) if code >= 0xE0 else values
     try:
         return dict(zip(values[::2], values[1::2], strict=True))
     except (TypeError, ValueError) as error:

@@ -64,16 +64,13 @@ def read_publication(message: bytes, message_format: int) -> Publication:
         raise AmqpError("amqp:not-implemented", f"message format {message_format:#x} is not emulated")
     try:
         outer = _split(message)
-        events = [outer] if message_format == 0 else _batched(message, outer.annotations)
+        events = [outer]
+        if message_format == BATCH_FORMAT:  # a message without annotations gets those of the batch
+            split = [_split(_binary(message, body)) for code, _, body, _ in sections(message) if code == DATA]
+            events = [each if each.annotations else Unstamped(outer.annotations, each.rest) for each in split]
         return Publication(_partition_key(outer.annotations), events, outer.annotations)
     except DecodeError as error:
         raise MalformedMessage(str(error)) from error
-
-
-def _batched(message: bytes, outer: list[Raw]) -> list[Unstamped]:
-    """Return the events of a batch; a message without annotations gets those of the batch."""
-    split = [_split(_binary(message, body)) for code, _, body, _ in sections(message) if code == DATA]
-    return [event if event.annotations else Unstamped(outer, event.rest) for event in split]
 
 
 def _binary(message: bytes, at: int) -> bytes:

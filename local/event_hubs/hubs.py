@@ -6,7 +6,6 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
 from local.event_hubs.errors import AmqpError, not_found
@@ -27,7 +26,7 @@ Clock = Callable[[], int]
 class HubSettings:
     """A hub to emulate; `$Default` is always one of its consumer groups.
 
-    Retention is per partition: the newest `retained_events`, and none older than `retained_for`; None is no limit.
+    Retention is per partition: the newest `retained_events`. None is no limit.
     The publishers of a partition wait once they are more than `lead` events ahead of its owner; None is no limit.
     Raises ValueError for a name or a number that Event Hubs would not take.
     """
@@ -36,7 +35,6 @@ class HubSettings:
     partitions: int = 4
     consumer_groups: tuple[str, ...] = ()
     retained_events: int | None = DEFAULT_RETAINED_EVENTS
-    retained_for: timedelta | None = None
     lead: int | None = DEFAULT_LEAD
 
     def __post_init__(self) -> None:
@@ -47,8 +45,6 @@ class HubSettings:
             raise ValueError(f"hub {self.name} has {self.partitions} partitions, not 1 to {_PARTITION_LIMIT}")
         if self.retained_events is not None and self.retained_events < 1:
             raise ValueError(f"hub {self.name} retains {self.retained_events} events: give 1 or more")
-        if self.retained_for is not None and self.retained_for <= timedelta(0):
-            raise ValueError(f"hub {self.name} retains events for {self.retained_for}: give a longer time")
         if self.lead is not None and self.lead < 1:
             raise ValueError(f"hub {self.name} lets publishers lead by {self.lead} events: give 1 or more")
 
@@ -64,7 +60,7 @@ class Hub:
 
     def grow(self, settings: HubSettings) -> None:
         """Add the partitions that the hub does not have yet."""
-        limits = settings.retained_events, settings.retained_for, settings.lead
+        limits = settings.retained_events, settings.lead
         for id_ in map(str, range(len(self.partitions), settings.partitions)):
             self.partitions[id_] = PartitionLog(id_, *limits)
         self._round_robin = itertools.cycle(self.partitions.values())
@@ -125,7 +121,7 @@ class Hubs:
         for partition in hub.partitions.values():
             partition.load(disk.last_events(settings.name.lower(), partition.partition_id, settings.retained_events))
             partition.producers.load(disk.producers(settings.name.lower(), partition.partition_id))
-            partition.expire(self._clock())
+            partition.expire()
         return hub
 
     def recreate(self, name: str) -> None:
@@ -202,7 +198,8 @@ class Hubs:
             raise AmqpError("amqp:internal-error", f"the events could not be stored: {error}") from error
         for partition, hub in staged.items():
             partition.append_staged()
-            self.expire(hub, partition)
+            if partition.expire():
+                self._cut_disk(hub, partition)
         return list(staged)
 
     def _write(self, staged: dict[PartitionLog, Hub]) -> None:
@@ -218,16 +215,11 @@ class Hubs:
             raise
 
     def let_time_pass(self) -> None:
-        """Apply retention to every partition, and end the waits of publishers that are over."""
+        """End the waits of publishers that are over."""
         now = self._clock()
         for hub in self._hubs.values():
             for partition in hub.partitions.values():
-                self.expire(hub, partition)
                 partition.lead.let_time_pass(now)
-
-    def expire(self, hub: Hub, partition: PartitionLog) -> None:
-        if partition.expire(self._clock()):
-            self._cut_disk(hub, partition)
 
     def expire_before(self, hub: Hub, partition: PartitionLog, sequence: int) -> None:
         """Cut a partition's events before a sequence number, as retention would."""

@@ -5,7 +5,6 @@ import re
 import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
 
@@ -155,7 +154,6 @@ class PartitionLog:
         self,
         partition_id: str,
         retained_events: int | None = None,
-        retained_for: timedelta | None = None,
         lead: int | None = None,
     ) -> None:
         self.partition_id = partition_id
@@ -163,13 +161,14 @@ class PartitionLog:
         self.first_sequence = self.next_sequence = 0
         self.last_offset, self.last_enqueued_at = -1, NEVER
         self._retained_events = retained_events
-        self._retained_for = None if retained_for is None else retained_for // timedelta(milliseconds=1)
         self._base = 0  # the sequence number of the list's first event, never after first_sequence
         self._events: list[Event] = []
         self._staged: list[Event] = []
         self._next_offset = 0
         self.producers = Producers()
-        self.lead = Lead(self, _limit(lead, retained_events))
+        if lead is not None and retained_events is not None:
+            lead = min(lead, retained_events // 2)  # so that no event expires before its owner
+        self.lead = Lead(self, lead)
 
     @property
     def last_sequence(self) -> int:
@@ -246,15 +245,10 @@ class PartitionLog:
                 f"The supplied {kind} '{bound}' is invalid. The last {kind} in the system is '{last}'",
             )
 
-    def expire(self, now: int) -> bool:
+    def expire(self) -> bool:
         """Cut the events past retention; return True when they left memory, so that the disk can be cut too."""
-        first = self.first_sequence
-        if self._retained_events is not None:
-            first = max(first, self.next_sequence - self._retained_events)
-        if self._retained_for is not None:
-            oldest = bisect_left(self._events, now - self._retained_for, key=_COLUMNS["enqueued-time"])
-            first = max(first, self._base + oldest)
-        return self._cut(first)
+        retained = self.next_sequence if self._retained_events is None else self._retained_events
+        return self._cut(max(self.first_sequence, self.next_sequence - retained))
 
     def expire_before(self, sequence: int) -> None:
         """Cut the events before a sequence number, as retention would."""
@@ -268,8 +262,3 @@ class PartitionLog:
         del self._events[:spare]
         self._base = first
         return True
-
-
-def _limit(lead: int | None, retained_events: int | None) -> int | None:
-    """Return the limit of the lead: no more than half of the retained events, so that none expires before its owner."""
-    return lead if lead is None or retained_events is None else min(lead, retained_events // 2)

@@ -19,7 +19,6 @@ from local.event_hubs.codec import (
 )
 from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.hubs import Hub
-from local.event_hubs.log import PartitionLog
 from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, items, sections
 
 _HUB_TYPE, _PARTITION_TYPE = "com.microsoft:eventhub", "com.microsoft:partition"
@@ -89,21 +88,14 @@ def read_entity(request: Request, find: Callable[[str], Hub]) -> dict[str, Any]:
         raise NotEmulated(f"the management operation {operation} of {entity}")
     hub = find(str(wanted.get("name")))
     if entity == _HUB_TYPE:
-        return _describe_hub(hub)
-    return _describe_partition(hub, hub.partition(str(wanted.get("partition"))))
-
-
-def _describe_hub(hub: Hub) -> dict[str, Any]:
-    return {
-        "name": hub.name,
-        "type": _HUB_TYPE,
-        "created_at": Timestamp(hub.created_at),
-        "partition_count": Int(len(hub.partitions)),
-        "partition_ids": Array(hub.partitions),
-    }
-
-
-def _describe_partition(hub: Hub, partition: PartitionLog) -> dict[str, Any]:
+        return {
+            "name": hub.name,
+            "type": _HUB_TYPE,
+            "created_at": Timestamp(hub.created_at),
+            "partition_count": Int(len(hub.partitions)),
+            "partition_ids": Array(hub.partitions),
+        }
+    partition = hub.partition(str(wanted.get("partition")))
     empty = partition.first_sequence == partition.next_sequence
     return {
         "name": hub.name,

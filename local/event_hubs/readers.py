@@ -46,7 +46,9 @@ class Reader:
 
     def __init__(self, link: OutgoingLink, partition: PartitionLog, clock: Clock, faults: Faults) -> None:
         self.link = link
-        self.epoch = _epoch(link.attach.properties)
+        self.epoch: int | None = link.attach.properties.get(_EPOCH)
+        if self.epoch is not None and type(self.epoch) is not int:
+            raise AmqpError("com.microsoft:argument-error", "the epoch is not a whole number")
         self.name = str(link.attach.properties.get(_NAME, "nil"))[:_LONGEST_NAME]  # the service's word for no name
         self._partition, self._clock, self._faults = partition, clock, faults
         self._retry: asyncio.TimerHandle | None = None
@@ -93,13 +95,6 @@ class Reader:
             Symbol("runtime_info_retrieval_time_utc"): Timestamp(self._clock()),
         }
         return encode(Described(ULong(DELIVERY_ANNOTATIONS), metrics))
-
-
-def _epoch(properties: dict[Any, Any]) -> int | None:
-    epoch = properties.get(_EPOCH)
-    if epoch is not None and type(epoch) is not int:
-        raise AmqpError("com.microsoft:argument-error", "the epoch is not a whole number")
-    return epoch
 
 
 def _selector(filters: dict[Any, Any]) -> str | None:

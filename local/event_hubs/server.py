@@ -16,7 +16,7 @@ from local.event_hubs.readers import Faults
 from local.event_hubs.sessions import IncomingLink, OutgoingLink
 from local.event_hubs.tokens import ROOT_KEY, SharedAccessKey
 
-_TICK = 0.5  # seconds between two checks of retention and token expiry
+_TICK = 0.5  # seconds between two checks of tokens, slow peers and the waits of publishers
 _GOODBYE = 1.0  # seconds that connections have to end before they are cut
 _TURNS_TO_CONNECT = 3  # turns of the event loop from accepting a connection to `connection_made`
 _ANSWER = 30.0  # seconds that a call from another thread waits for the event loop
@@ -200,7 +200,7 @@ class Emulator:
         self._call(lambda: self._hubs.expire_before(found, found.partition(partition_id), sequence))
 
     def let_time_pass(self) -> None:
-        """Apply retention and the expiry of tokens now, not only at the next half second."""
+        """Apply the expiry of tokens now, not only at the next half second."""
         self._call(self._broker.let_time_pass)
 
     @property
@@ -225,11 +225,11 @@ class Emulator:
         if self._loop is None or _running_loop() is self._loop:
             act()
         else:
-            asyncio.run_coroutine_threadsafe(_do(act), self._loop).result(_ANSWER)
 
+            async def do() -> None:
+                act()
 
-async def _do(act: Callable[[], None]) -> None:
-    act()
+            asyncio.run_coroutine_threadsafe(do(), self._loop).result(_ANSWER)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -163,9 +163,15 @@ class OutgoingLink(Link):
         if self._has_turn:
             return
         for _ in range(TURN):
-            if self.credit <= 0 or not self._has_next() or (room := min(self.credit, self.session.room)) <= 0:
+            if self.credit > 0 and not self._next:  # look even while the window is closed: a drain has to know
+                self._next = self.take(max(1, min(self.credit, self.session.room)))
+            room = min(self.credit, self.session.room)
+            if not self._next or room <= 0:
                 break
-            self._deliver(room)
+            begun = self.session.deliver(self.handle, self._next[:room])
+            del self._next[:begun]
+            self.credit -= begun
+            self.delivery_count = (self.delivery_count + begun) & SERIAL
         else:
             self._has_turn = True
             self.session.pump_soon(self)
@@ -175,18 +181,6 @@ class OutgoingLink(Link):
     def take_turn(self) -> None:
         self._has_turn = False
         self.pump()
-
-    def _deliver(self, room: int) -> None:
-        begun = self.session.deliver(self.handle, self._next[:room])
-        del self._next[:begun]
-        self.credit -= begun
-        self.delivery_count = (self.delivery_count + begun) & SERIAL
-
-    def _has_next(self) -> bool:
-        """Return True when a payload waits. Look even while the window is closed, because a drain has to know."""
-        if not self._next:
-            self._next = self.take(max(1, min(self.credit, self.session.room)))
-        return bool(self._next)
 
     def _drain(self) -> None:
         """Give the rest of the credit back and report this to the peer, unless a payload within the credit waits."""
@@ -268,7 +262,12 @@ class IncomingLink(Link):
         """Accept the message that is whole now, and store its outcome."""
         state, failure, gate = ACCEPTED_STATE, None, None
         try:
-            self._refuse_too_large(delivery_id)
+            if self._size > MAX_MESSAGE:  # in the service's words
+                raise AmqpError(
+                    "amqp:link:message-size-exceeded",
+                    f"The received message (delivery-id:{delivery_id}, size:{self._size} bytes) exceeds the limit "
+                    f"({MAX_MESSAGE} bytes) currently allowed on the link.",
+                )
             gate = self.accept(b"".join(self._parts), message_format)
         except AmqpError as error:
             failure, state = error, composite(frames.REJECTED, describe(error))
@@ -278,15 +277,6 @@ class IncomingLink(Link):
             self.session.detach_later(self, failure)
         else:
             self._count()
-
-    def _refuse_too_large(self, delivery_id: int) -> None:
-        """Raise AmqpError, in the service's words, for a message over the limit."""
-        if self._size > MAX_MESSAGE:
-            raise AmqpError(
-                "amqp:link:message-size-exceeded",
-                f"The received message (delivery-id:{delivery_id}, size:{self._size} bytes) exceeds the limit "
-                f"({MAX_MESSAGE} bytes) currently allowed on the link.",
-            )
 
     def _count(self) -> None:
         """Count a delivery, and let the peer send more when half of its credit is used.
@@ -468,7 +458,10 @@ class Session:
         elif code == frames.FLOW:
             self._on_flow(frames.read_flow(fields))
         elif code == frames.DETACH:
-            self._on_detach(fields.number(0))
+            handle = fields.number(0)
+            if link := self.links.get(handle):
+                self.detach(link)
+            self._left.discard(handle)
         elif code != frames.DISPOSITION:  # deliveries are sent settled, so a receiver's disposition changes nothing
             raise AmqpError("amqp:not-implemented", f"performative {code:#x} is not emulated")
 
@@ -496,11 +489,6 @@ class Session:
         if link is None and handle not in self._left:
             raise SessionError("unattached-handle", f"no link is attached with handle {handle}")
         return link
-
-    def _on_detach(self, handle: int) -> None:
-        if link := self.links.get(handle):
-            self.detach(link)
-        self._left.discard(handle)
 
     def detach(self, link: Link, error: AmqpError | None = None) -> None:
         self._outcomes.release(link)

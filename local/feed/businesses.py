@@ -135,7 +135,8 @@ def sample_of(options: argparse.Namespace) -> Sample | None:
     path = path or samples_in(folder)
     check_transform(name)
     lines = read_sample(path)
-    key = options.key or likeliest_key(lines, _key_columns(name))
+    tables = map(row_table, load_transform(name).row_classes)  # the first key column of each state, in their order
+    key = options.key or likeliest_key(lines, list(dict.fromkeys(table.key[0] for table in tables if table.key)))
     return keyed_by(path, lines, key) if key else Sample(path, lines)
 
 
@@ -166,9 +167,3 @@ def folder_of(name: str) -> Path:
 def _known_rooms() -> str:
     rooms = sorted(f"apps.{path.parent.name}" for path in (APP / "apps").glob("*/transform.py"))
     return ", ".join(rooms) or "one like apps.orders"
-
-
-def _key_columns(name: str) -> list[str]:
-    """Return the first key column of each state of a transform, in their order."""
-    tables = map(row_table, load_transform(name).row_classes)
-    return list(dict.fromkeys(table.key[0] for table in tables if table.key))

@@ -132,12 +132,9 @@ def with_dangers(
     published = 0
     for minute in minutes:
         published += len(minute.events)
-        if due and published > due[0] and _is_reading(minute):
+        expected = minute.events[-1].expected
+        is_reading = expected.outcome == WRITTEN and expected.kind != "registration"
+        if due and published > due[0] and is_reading:
             due.pop(0)
             minute.events[-1] = waiting.pop(0)(minute.events[-1], f"{minute.partition_key} {published}")
         yield minute
-
-
-def _is_reading(minute: Minute[Expected]) -> bool:
-    expected = minute.events[-1].expected
-    return expected.outcome == WRITTEN and expected.kind != "registration"

@@ -1,5 +1,6 @@
 """The story of flights: changes of one flight number at a time, the same for the same seed."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -63,12 +64,8 @@ EXPECT_POISON = ExpectedChange(POISON)
 
 def expect_change(change: Change) -> ExpectedChange:
     """Expect a row for a change with a valid flight, day, status and times, and a letter for any other."""
-    return ExpectedChange(WRITTEN, *change) if _usable(change) else EXPECT_POISON
-
-
-def _usable(change: Change) -> bool:
     instants = (change.changed_us, change.departs_us, change.arrives_us)
-    return (
+    is_usable = (
         re.fullmatch("[A-Z0-9]{2,3}", change.carrier) is not None
         and 1 <= change.flight_number <= 9999
         and _is_date(change.departure_date)
@@ -76,6 +73,7 @@ def _usable(change: Change) -> bool:
         and (change.departure_gate is None or 1 <= len(change.departure_gate) <= 10)
         and all(instant is None or _EARLIEST <= instant < _END for instant in instants)
     )
+    return ExpectedChange(WRITTEN, *change) if is_usable else EXPECT_POISON
 
 
 def _is_date(text: str) -> bool:
@@ -256,7 +254,10 @@ class _Flight:
         self._delay = 0  # minutes
 
     def change(self, changed_us: int, chance: Random) -> Change:
-        self._advance(chance)
+        if self._status and self._status not in _NEXT:
+            self._day, self._status, self._delay = self._day + DAYS, "", 0
+        self._status = chance.choice(_NEXT[self._status]) if self._status else "scheduled"
+        self._delay += 15 if self._status == "delayed" else 0
         departs = self._day * DAY + (300 + self._number % 1_000 + self._delay) * MINUTE
         arrives = departs + (60 + self._number % 500) * MINUTE
         certain = self._status not in ("cancelled", "diverted")
@@ -265,12 +266,6 @@ class _Flight:
         return Change(
             self._carrier, self._number, day, self._status, gate, departs, arrives if certain else None, changed_us
         )
-
-    def _advance(self, chance: Random) -> None:
-        if self._status and self._status not in _NEXT:
-            self._day, self._status, self._delay = self._day + DAYS, "", 0
-        self._status = chance.choice(_NEXT[self._status]) if self._status else "scheduled"
-        self._delay += 15 if self._status == "delayed" else 0
 
 
 class _Story:
@@ -282,7 +277,8 @@ class _Story:
         self._stride, self._start = walk(script.numbers, self._chance)
 
     def next_minute(self, left: float) -> Minute[ExpectedChange]:
-        number = _flight_number((self._start + self._visit * self._stride) % self._script.numbers)
+        index = (self._start + self._visit * self._stride) % self._script.numbers
+        number = 1 + index * 7_919 % NUMBERS  # another one for each index: the factor has no divisor in common with it
         self._visit += 1
         flights = self._flights.setdefault(number, self._of_number(number))
         count = int(min(1 + 3 * self._chance.random(), left))
@@ -312,18 +308,9 @@ def change_body(change: Change, zone: Zone) -> str:
     for name, instant in (("departs_at", change.departs_us), ("arrives_at", change.arrives_us)):
         known[name] = None if instant is None else instant_text(instant, zone)
     spoken = change.flight_number % 2 == 0
-    more = "".join(f',"{name}":{_text(value)}' for name, value in known.items() if value is not None or spoken)
+    more = "".join(f',"{name}":{json.dumps(value)}' for name, value in known.items() if value is not None or spoken)
     return (
         f'{{"carrier":"{change.carrier}","flight_number":{change.flight_number},'
         f'"departure_date":"{change.departure_date}","status":"{change.status}",'
         f'"changed_at":"{instant_text(change.changed_us, zone)}"{more}}}'
     )
-
-
-def _text(value: str | None) -> str:
-    return "null" if value is None else f'"{value}"'
-
-
-def _flight_number(index: int) -> int:
-    """Return a different number for each index below 9999: the stride has no divisor in common with it."""
-    return 1 + index * 7_919 % NUMBERS

@@ -250,19 +250,18 @@ class _Story:
 
     def next_minute(self, left: float) -> Minute[Expected]:
         if self._late and (self._late[0][0] <= self._visit or left <= len(self._late)):
-            return self._register_late(heapq.heappop(self._late)[1])
+            late = heapq.heappop(self._late)[1]
+            return Minute(home_id(late), [self._registration(late, self._homes.late(late) is True)])
         number = (self._start + self._visit * self._stride) % self._script.homes
         self._visit += 1
         return self._visited(number, left - len(self._late))
-
-    def _register_late(self, number: int) -> Minute[Expected]:
-        return Minute(home_id(number), [self._registration(number, self._homes.late(number) is True)])
 
     def _visited(self, number: int, room: float) -> Minute[Expected]:
         chance, events = self._chance, list[PlannedEvent[Expected]]()
         if self._homes.first_visit(number):
             if room > 1 and chance.random() < self._script.shares.late:
-                heapq.heappush(self._late, (self._visit + self._delay(), number))
+                delay = math.ceil(self._script.homes * (LATE[0] + (LATE[1] - LATE[0]) * chance.random()))
+                heapq.heappush(self._late, (self._visit + delay, number))
                 self._homes.be_late(number, chance.random() < 0.5)
                 room -= 1
             else:
@@ -273,10 +272,6 @@ class _Story:
         for position in range(count - len(events)):
             events.append(self._reading(number, position))
         return Minute(home_id(number), with_duplicates(events, self._script.shares.duplicate, room, chance))
-
-    def _delay(self) -> int:
-        earliest, latest = LATE
-        return math.ceil(self._script.homes * (earliest + (latest - earliest) * self._chance.random()))
 
     def _now(self) -> int:
         return self._script.first_instant + self._visit * MINUTE // self._script.homes
@@ -294,25 +289,16 @@ class _Story:
         at = self._now() + position * 10_000_000 + int(chance() * 9_000) * 1_000
         reading = _measured(kind, sensor_id, at, chance())
         body = reading_body(home_id(number), reading, zone_of(number))
-        if kind != "heartbeat" and chance() < self._faulty:
-            return PlannedEvent(self._spoilt(number, body), EXPECT_POISON)
-        return PlannedEvent(body.encode(), self._expected(number, reading))
-
-    def _expected(self, number: int, reading: Reading) -> Expected:
-        armed = self._homes.armed(number)
+        armed, shares = self._homes.armed(number), self._script.shares
+        faulty = shares.malformed + shares.unknown_kind
+        if kind != "heartbeat" and chance() < faulty:
+            if chance() * faulty < shares.unknown_kind:
+                return PlannedEvent(unknown_kind(body, self._chance), EXPECT_POISON)
+            faults = MALFORMED if armed is None else MALFORMED_WHEN_REGISTERED
+            return PlannedEvent(malformed(body, faults, self._chance), EXPECT_POISON)
         if armed is None:
-            return expect_early_reading(reading, self._homes.late(number) is True)
-        return expect_reading(reading, armed)
-
-    @property
-    def _faulty(self) -> float:
-        return self._script.shares.malformed + self._script.shares.unknown_kind
-
-    def _spoilt(self, number: int, body: str) -> bytes:
-        if self._chance.random() * self._faulty < self._script.shares.unknown_kind:
-            return unknown_kind(body, self._chance)
-        faults = MALFORMED if self._homes.armed(number) is None else MALFORMED_WHEN_REGISTERED
-        return malformed(body, faults, self._chance)
+            return PlannedEvent(body.encode(), expect_early_reading(reading, self._homes.late(number) is True))
+        return PlannedEvent(body.encode(), expect_reading(reading, armed))
 
 
 def _measured(kind: str, sensor_id: str, at: int, level: float) -> Reading:
@@ -320,12 +306,7 @@ def _measured(kind: str, sensor_id: str, at: int, level: float) -> Reading:
     if kind == "heartbeat":
         return Reading(sensor_id, kind, None, None, at)
     if kind == "carbon_monoxide":
-        return Reading(sensor_id, kind, None, _ppm(level), at)
+        # mostly of clean air, sometimes near the alarm's threshold of 70, seldom far above it
+        ppm = 1 + int(40 * level) if level < 0.9 else 400 if level > 0.98 else 65 + int(125 * (level - 0.9))
+        return Reading(sensor_id, kind, None, ppm, at)
     return Reading(sensor_id, kind, "active" if level > 0.9 else "idle", None, at)
-
-
-def _ppm(level: float) -> int:
-    """Return a concentration: mostly of clean air, sometimes near the alarm's threshold of 70, seldom far above it."""
-    if level < 0.9:
-        return 1 + int(40 * level)
-    return 400 if level > 0.98 else 65 + int(125 * (level - 0.9))

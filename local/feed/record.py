@@ -60,7 +60,7 @@ class Record:
         else:
             self._connection.executescript(_SCHEMA.format(columns=", ".join(domain.columns)))
             self._connection.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (domain.transform, seed, senders))
-        self._insert = f"INSERT INTO event VALUES ({_marks(_COMMON_COLUMNS + len(domain.columns))})"
+        self._insert = f"INSERT INTO event VALUES ({', '.join('?' * (_COMMON_COLUMNS + len(domain.columns)))})"
         self._rows: list[tuple[object, ...]] = []
         self._number = int(self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM event").fetchone()[0])
 
@@ -113,7 +113,3 @@ def published_copies(path: Path) -> Copies:
     finally:
         connection.close()
     return Copies(int(least), int(most))
-
-
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)

@@ -60,7 +60,7 @@ def read_sample(path: Path) -> tuple[Line, ...]:
 def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
     """Return the lines with their partition keys. Raises NoSuchKey when no line has one, and UnusableFile when one is
     too long."""
-    keyed = tuple(Line(line.number, line.body, _key(line.body, field)) for line in lines)
+    keyed = tuple(Line(line.number, line.body, _text(_fields(line.body).get(field))) for line in lines)
     if all(line.key is None for line in keyed):
         names = sorted({name for line in lines for name, value in _fields(line.body).items() if _text(value)})
         could = f"name one of {', '.join(names[:MOST_NAMES])}" if names else "no line has any such field: name none"
@@ -94,10 +94,6 @@ def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: fl
         copies = 2 if chance.random() < duplicates and left != 1 else 1
         left = None if left is None else left - copies
         yield Minute(line.key, [PlannedEvent(line.body, (PUBLISHED, line.number))] * copies)
-
-
-def _key(body: bytes, field: str) -> str | None:
-    return _text(_fields(body).get(field))
 
 
 def _fields(body: bytes) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
@@ -22,12 +21,10 @@ LEAD = 10
 class World:
     """A broker whose publishers may lead by ten events, and its clock."""
 
-    def __init__(
-        self, retained_events: int | None = None, lead: int | None = LEAD, retained_for: timedelta | None = None
-    ) -> None:
+    def __init__(self, retained_events: int | None = None, lead: int | None = LEAD) -> None:
         self.now = 0
         self.faults = Faults()
-        settings = HubSettings("telemetry", 32, ("hubledger", "other"), retained_events, retained_for, lead)
+        settings = HubSettings("telemetry", 32, ("hubledger", "other"), retained_events, lead)
         self.broker = HubBroker(Hubs([settings], lambda: self.now), [ROOT_KEY], lambda: self.now, self.faults)
 
     def owner(self, group: str = "hubledger", partition: int = 0) -> Peer:
@@ -331,16 +328,6 @@ async def test_an_owner_whose_events_expired_holds_nobody() -> None:
     owner.grant(1)
     assert flood.unanswered == 1, "it jumped to the first retained event"
     owner.grant(4, received=1)
-    assert flood.unanswered == 0
-
-
-async def test_events_that_are_too_old_hold_nobody_before_their_owner_reads_again() -> None:
-    world = World(retained_for=timedelta(milliseconds=LONGEST_WAIT // 2))
-    world.owner()
-    flood = Publishing(world)
-    flood.send(LEAD + 5)
-    assert flood.unanswered == 5
-    world.let_pass(LONGEST_WAIT - 1_000)
     assert flood.unanswered == 0
 
 

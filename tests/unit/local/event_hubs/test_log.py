@@ -1,7 +1,5 @@
 """Positions, retention and numbering in the log of a partition."""
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,19 +114,6 @@ def test_a_staged_event_cannot_be_read_and_leaves_no_gap_when_it_is_dropped() ->
     assert numbers(log) == [0, 1]
 
 
-def test_retention_by_age_cuts_older_events() -> None:
-    log = PartitionLog("0", retained_for=timedelta(milliseconds=25))
-    for now in range(0, 50, 10):
-        append(log, 2, now)
-    log.expire(45)
-    assert numbers(log) == list(range(4, 10))
-    log.expire(1000)
-    assert numbers(log) == []
-    assert log.last_sequence == 9
-    append(log, 1, 1000)
-    assert numbers(log) == [10]
-
-
 def test_a_reader_before_the_retained_events_starts_at_the_first_of_them_or_at_the_end(log: PartitionLog) -> None:
     log.expire_before(6)
     assert position(log, "sequence-number > '2'") == 6
@@ -147,7 +132,7 @@ def test_retention_by_count_leaves_the_newest_where_they_were(
     total = first_in_memory = 0
     for size in sizes:
         append(log, size)
-        if log.expire(0):
+        if log.expire():
             first_in_memory = log.first_sequence
         total += size
         expected = list(range(max(0, total - retained), total))
