@@ -15,7 +15,7 @@ from core.store.sqlite.schema import migrate_sqlite
 
 ROWS = 20_000
 BODY = 110  # bytes of the body of a letter and of a staged event: those of a reading
-FOLDERS = ("sql/sqlserver/migrations", "examples/home_security/migrations/sqlserver")
+FOLDERS = ("sql/migrations", "examples/home_security/migrations/sqlserver")
 TABLES = (
     "sensor_reading",
     "batch_ledger",

@@ -19,7 +19,7 @@ from typing import Any
 from core.errors import SchemaMismatch
 from core.model.rows import COLUMN_TYPES, declared, row_table, texts_of
 from core.store.columns import fields_of, texts_json, types_of
-from core.store.queries import SQL
+from core.store.queries import SQL, schema_text
 from core.transforms.loading import MIGRATIONS, Room
 
 OURS = "hubledger"
@@ -51,7 +51,7 @@ class Migration:
 @cache
 def load_migrations(engine: str) -> tuple[Migration, ...]:
     """Return our migrations of an engine, in the order in which they apply."""
-    return _read_folder(SQL / engine / MIGRATIONS, OURS)
+    return _read_folder(SQL / MIGRATIONS, OURS, lambda text: schema_text(text, engine))
 
 
 def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
@@ -109,7 +109,7 @@ def _files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def _read_folder(folder: Path, app: str) -> tuple[Migration, ...]:
+def _read_folder(folder: Path, app: str, compiled: Callable[[str], str] = str) -> tuple[Migration, ...]:
     found: list[Migration] = []
     for path in _files_in(folder):
         named = _FILE.fullmatch(path.name)
@@ -127,7 +127,7 @@ def _read_folder(folder: Path, app: str) -> tuple[Migration, ...]:
         if version != len(found) + 1:
             missing = f"migration {len(found) + 1:04} is missing"
             raise SchemaMismatch(f"{path}: {missing}; the numbers have no gap and begin with 0001")
-        text = path.read_text(encoding="utf-8")
+        text = compiled(path.read_text(encoding="utf-8"))
         found.append(Migration(app, version, named["name"], hashlib.sha256(text.encode()).hexdigest(), text))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Named statements: read `sql/queries`, and compile each for one of the two engines.
+"""Named statements: read `sql/queries`, and compile each for one of the two engines, as each migration of ours.
 
 A body is T-SQL with `:name`, `||`, LIMIT, RETURNING and `UPDATE t AS x`, and its tables have no schema. Each engine
 gets it without the hints of the other. SQLite's are `INDEXED BY` and `+` before a column. SQL Server's are `COLLATE`,
@@ -64,6 +64,30 @@ _SQLSERVER: Rules = (
     (r"exact\((\S+) = (\S+)\)", rf"\1 + N'.' = \2 + N'.' {BY_CODE_POINT}"),
     (r" \|\| ", " + "),
 )
+
+_ENDS = r"(?=,| NOT NULL|;)"  # of the type of a column
+_SCHEMA: Mapping[str, Rules] = {
+    "sqlserver": ((r"^.*-- sqlite only\n", ""), (r"  -- sqlserver only$", "")),
+    "sqlite": (
+        (r"^.*-- sqlserver only\n", ""),
+        (r"  -- sqlite only$", ""),
+        (r"\bhubledger\.", ""),
+        (f" {BY_CODE_POINT}| IDENTITY\\(1, 1\\)| WITH \\([A-Z_]+ = \\w+\\)", ""),
+        (" N'", " '"),
+        (r"\)\n +INCLUDE \(", ", "),
+        (rf"\b(?:n?varchar\(\w+\)|datetime2\(7\)|date|uniqueidentifier){_ENDS}", "TEXT"),
+        (rf"\b(?:bigint|int|bit){_ENDS}", "INTEGER"),
+        (rf"\bvarbinary\(max\){_ENDS}", "BLOB"),
+        (r"^\);$", ") STRICT, WITHOUT ROWID;"),
+    ),
+}
+
+
+def schema_text(text: str, engine: str) -> str:
+    """Return a migration of ours, which is written in T-SQL, for an engine."""
+    for pattern, replacement in _SCHEMA[engine]:
+        text = re.sub(pattern, replacement, text, flags=re.M)
+    return text
 
 
 def sqlite_text(body: str) -> str:

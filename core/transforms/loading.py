@@ -165,8 +165,8 @@ def import_transform(module_name: str) -> ModuleType:
         return import_module(module_of(module_name))
 
 
-OUR_MIGRATIONS = Path(__file__).parents[2] / "sql" / "sqlite" / "migrations"  # of Hubledger, and of no room
-_CREATES = re.compile(r"CREATE TABLE (\w+)")
+OUR_MIGRATIONS = Path(__file__).parents[2] / "sql" / "migrations"  # of Hubledger, and of no room
+_CREATES = re.compile(r"CREATE TABLE hubledger\.(\w+)")
 
 
 def check_transform(module_name: str) -> tuple[int, int]:

@@ -20,7 +20,7 @@ class Mutant:
 
     @property
     def subject(self) -> str:
-        """The room of the file: "core/ingest", "sql/sqlite"."""
+        """The room of the file: "core/ingest", "sql/queries"."""
         return "/".join(self.path.split("/")[:-1][:2])
 
     def planted(self, text: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from core.store.migrations import load_migrations
 from core.store.queries import SQL, Engine, Query, load_queries, query_files
 from tests.repo.product import ROOT, name_of, text_of
 
@@ -64,10 +63,6 @@ def test_a_purpose_is_a_sentence() -> None:
 def test_a_file_holds_none_of_these(wrong: re.Pattern[str]) -> None:
     texts = {name_of(path): without_literals(text_of(path)) for path in FILES}
     assert {name: found[0] for name, text in texts.items() if (found := wrong.search(text))} == {}
-
-
-def test_every_engine_has_the_same_migrations() -> None:
-    assert len({tuple((one.version, one.name) for one in load_migrations(engine)) for engine in ENGINES}) == 1
 
 
 def test_a_statement_is_used() -> None:

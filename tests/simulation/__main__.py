@@ -14,7 +14,7 @@ from tests.simulation.workers import run_all
 MOST_FAULTS = 5  # failed worlds after which the run ends
 PROGRESS_SECONDS = 5.0
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "sql/queries", "sql/sqlite", "tests/fakes", "tests/simulation")
+FOLDERS = ("core", "sql/queries", "sql/migrations", "tests/fakes", "tests/simulation")
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from hubledger.cli.scaffold.sample import objects_of
 from local.feed.event_file import samples_in
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
 
-_CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECASE)
+_CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(?:hubledger\.)?(\w+)", re.IGNORECASE)
 _APPS = '"""The rooms of apps of your own. A release of Hubledger changes nothing here."""\n'
 
 
@@ -53,7 +53,7 @@ def refuse_existing(target: Path) -> None:
 
 def taken_tables() -> dict[str, str]:
     """Return the names of the tables of Hubledger and of all rooms, in small letters, each with its owner."""
-    places = {ROOT / "sql/sqlite/migrations": "Hubledger"}
+    places = {ROOT / "sql/migrations": "Hubledger"}
     for group in ("apps", "examples"):
         places |= {each: f"{group}/{each.parents[1].name}" for each in ROOT.glob(f"{group}/*/migrations/sqlite")}
     return {

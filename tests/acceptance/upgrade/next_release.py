@@ -4,27 +4,20 @@ from pathlib import Path
 
 from tests.checkout import copy_checkout
 
-TEXTS = {  # a table, and a column and an index of a table that each commit writes
-    "sqlite": """CREATE TABLE {name} (number INTEGER NOT NULL) STRICT;
-ALTER TABLE batch_ledger ADD COLUMN {name} INTEGER;
-CREATE INDEX ix_batch_ledger_{name} ON batch_ledger (stream_id, committed_at);
-""",
-    "sqlserver": """CREATE TABLE hubledger.{name} (number bigint NOT NULL);
+TEXT = """-- The change of release {version}.
+CREATE TABLE hubledger.{name} (number bigint NOT NULL);
 ALTER TABLE hubledger.batch_ledger ADD {name} bigint;
 CREATE INDEX ix_batch_ledger_{name} ON hubledger.batch_ledger (stream_id, committed_at) WITH (ONLINE = ON);
-""",
-}
+"""  # a table, and a column and an index of a table that each commit writes
 
 
 def add_migration(folder: Path, version: str) -> int:
     """Write the migration of a release into a checkout, and return its number."""
-    number = 1 + max(int(path.name[:4]) for path in (folder / "sql/sqlite/migrations").glob("*.sql"))
+    migrations = folder / "sql/migrations"
+    number = 1 + max(int(path.name[:4]) for path in migrations.glob("*.sql"))
     name = f"of_{version.replace('.', '_')}"
-    for engine, text in TEXTS.items():
-        path = folder / f"sql/{engine}/migrations/{number:04}_{name}.sql"
-        path.write_text(
-            f"-- The change of release {version}.\n{text.format(name=name)}", encoding="utf-8", newline="\n"
-        )
+    path = migrations / f"{number:04}_{name}.sql"
+    path.write_text(TEXT.format(version=version, name=name), encoding="utf-8", newline="\n")
     return number
 
 

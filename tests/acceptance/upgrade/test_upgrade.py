@@ -61,7 +61,7 @@ def ours(tmp_path: Path) -> Repository:
 
 def latest(ours: Repository) -> int:
     """Return the number of our newest migration."""
-    return max(int(path.name[:4]) for path in (ours.folder / "sql/sqlite/migrations").glob("*.sql"))
+    return max(int(path.name[:4]) for path in (ours.folder / "sql/migrations").glob("*.sql"))
 
 
 def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Repository, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 -- The tables of Hubledger: the log, the letters, the jobs that people request, and the runs of aggregation.
+-- It is written for SQL Server; core/store/queries.py makes the text for SQLite of it.
 -- Texts compare by code point: ids that differ in case are different ids.
 
 -- Streams: a consumer group of a hub, once for each life of the hub.
@@ -14,7 +15,8 @@ CREATE TABLE hubledger.event_stream (
     opened_why     nvarchar(400),
     CONSTRAINT pk_event_stream PRIMARY KEY (stream_id),
     CONSTRAINT uq_event_stream UNIQUE (event_hub, consumer_group, incarnation)
-);
+) STRICT;  -- sqlite only
+);  -- sqlserver only
 
 -- The newest commit of each partition: the fence of every transaction.
 CREATE TABLE hubledger.event_hub_checkpoint (
@@ -93,7 +95,7 @@ CREATE UNIQUE INDEX uq_batch_ledger_first
 -- Retries and replays are few beside batches: by the numbers that they cover.
 CREATE INDEX ix_batch_ledger_change
     ON hubledger.batch_ledger (stream_id, partition_id, first_sequence_number)
-    INCLUDE (kind, last_sequence_number) WHERE kind <> 'batch';
+    INCLUDE (last_sequence_number, kind) WHERE kind <> 'batch';
 
 -- Sequence numbers that were missing when a later event came.
 CREATE TABLE hubledger.sequence_gap (
@@ -161,7 +163,7 @@ CREATE TABLE hubledger.event_hub_dead_letter (
     offset_token         nvarchar(200) NOT NULL,
     enqueued_at          datetime2(7) NOT NULL,
     partition_key        nvarchar(max),
-    key_hash             AS CONVERT(binary(32), HASHBYTES('SHA2_256', partition_key)),  -- tells two keys apart: T-SQL ignores blanks at the end of a text
+    key_hash             AS CONVERT(binary(32), HASHBYTES('SHA2_256', partition_key)),  -- tells two keys apart: T-SQL ignores blanks at the end of a text  -- sqlserver only
     properties           nvarchar(max) NOT NULL,  -- a JSON object
     body                 varbinary(max) NOT NULL,
     body_kept            bit NOT NULL CONSTRAINT df_event_hub_dead_letter_body_kept DEFAULT 1,  -- 0: the body is empty here, and only the hub may have it
@@ -189,7 +191,8 @@ CREATE TABLE hubledger.event_hub_dead_letter (
         CHECK (error_class IN ('poison', 'reference', 'refused', 'unknown', 'crash')),
     CONSTRAINT ck_event_hub_dead_letter_status
         CHECK (status IN ('waiting', 'retrying', 'held', 'resolved', 'exhausted', 'discarded'))
-);
+) STRICT;  -- sqlite only
+);  -- sqlserver only
 
 -- What a keeper asks for: what is due, and what its lease gives back. A lease ends at due_at too.
 CREATE INDEX ix_event_hub_dead_letter_due
@@ -211,8 +214,10 @@ CREATE INDEX ix_event_hub_dead_letter_replayed
 
 -- Open letters of a partition key in order: what later events have to wait for, and how long the hub holds their events.
 CREATE INDEX ix_event_hub_dead_letter_open
-    ON hubledger.event_hub_dead_letter (stream_id, partition_id, key_hash, sequence_number)
-    INCLUDE (partition_key, error_class, enqueued_at, body_kept, status)
+    ON hubledger.event_hub_dead_letter (stream_id, partition_id, key_hash, sequence_number)  -- sqlserver only
+    INCLUDE (partition_key, error_class, enqueued_at, body_kept, status)  -- sqlserver only
+    ON event_hub_dead_letter (stream_id, partition_id, partition_key, sequence_number)  -- sqlite only
+    INCLUDE (enqueued_at, body_kept, status, error_class)  -- sqlite only
     WHERE status IN ('waiting', 'retrying', 'held', 'exhausted');
 
 -- The held letter that comes next.
@@ -350,7 +355,8 @@ CREATE TABLE hubledger.staged_event (
     body            varbinary(max) NOT NULL,
     staged_at       datetime2(7),  -- NULL until a purge has seen the event
     CONSTRAINT pk_staged_event PRIMARY KEY (stream_id, partition_id, sequence_number) WITH (IGNORE_DUP_KEY = ON)
-);
+) STRICT;  -- sqlite only
+);  -- sqlserver only
 
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
