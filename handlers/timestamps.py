@@ -1,4 +1,4 @@
-"""Make azure.functions read times fast; docs/adr/0003 gives the reason and the safeguards."""
+"""Make azure.functions read times fast; docs/adr/0029 gives the reason and the safeguards."""
 
 import inspect
 import re

@@ -170,7 +170,7 @@ def is_float(hint: Any) -> bool:
 def compiled_values(
     row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]], last: tuple[str, ...] = ()
 ) -> ValuesOf:
-    """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
+    """Return a function from placed rows to values, written out and compiled: docs/adr/0002 has the figures.
 
     The parts of the position in `lineage` come first, those in `last` last. Required instants are written a column at a
     time, `at_<field>`, and other values one by one. The function raises ValueError for a value that is not of the type

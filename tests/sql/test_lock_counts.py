@@ -102,7 +102,7 @@ def test_the_indexes_that_a_statement_changes_are_seen() -> None:
 
 SAID = (  # a page, and a sentence of it with the number of rows
     ("adr/0034-a-run-is-committed-in-slices.md", "takes slices with together up to {} windows."),
-    ("adr/0035-levels-of-an-aggregate-are-committed-together.md", "when no run is open, {} at a time."),
+    ("adr/0034-a-run-is-committed-in-slices.md", "when no run is open, {} at a time."),
     ("configuration.md", "a claim takes at most {} letters"),
     ("retention.md", "A piece deletes {} rows of a table at most"),
     ("retention.md", "A piece of letters has {0} letters at most, and {0} attempts"),

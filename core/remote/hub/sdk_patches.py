@@ -2,7 +2,7 @@
 
 The SDK makes an empty event for each message, and throws it away. And for each frame that it reads, it starts a task,
 because `asyncio.wait_for` of Python 3.11 does. requirements.txt pins the version, and tests compare these events with
-the SDK's own. docs/adr/0057-shortcuts-through-the-sdk.md has the reasons.
+the SDK's own. docs/adr/0029-values-are-read-from-the-wire.md has the reasons.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
 decimals wrongly. A char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
