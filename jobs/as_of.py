@@ -7,19 +7,19 @@ whenever it is computed. Rows that stand and rows that were removed are read in 
 no replay moves a row from one table to the other between two reads.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from core.model.aggregates import WINDOW_START, Aggregate
 from core.model.rows import ERASED, OURS, row_table, texts_of
-from jobs.ranges import CommitSpan, Slice
-from jobs.tables import place_where, quoted, rows_where
+from jobs.ranges import CommitSpan, Slice, checkpoints_of, commits_where, place_where, quoted, rows_where
 from jobs.transforms import source_columns, window_columns
 
 WRITTEN, REMOVED = f"{OURS}written_by", f"{OURS}removed_by"  # the commits of a row
 NEVER = 2**63 - 1  # in place of the commit that removed a row: it stands
 EACH = 1_000  # windows of a statement
+COUNTED = 50  # counts of one statement
 ASCII = "ascii"  # the type of a wanted text whose column has a byte for each letter, which Spark does not know
 SINCE, UNTIL = f"{OURS}since", f"{OURS}until"  # the columns of a wanted window, with those of the key
 Window = Mapping[str, Any]  # the key of a window
@@ -36,6 +36,10 @@ class Words(Protocol):
 
     @property
     def join(self) -> str: ...
+
+    @property
+    def zone(self) -> str:
+        """The end of an instant's text."""
 
     def named(self, column: str) -> str:
         """Return a column's name in SQL."""
@@ -80,6 +84,54 @@ def removed(of: Aggregate, sql: Words) -> str:
 def whole(sql: Words) -> str:
     """Return the condition that a removed row still has its columns: no erasure has blanked it."""
     return f"r.{sql.named('row')} <> '{ERASED}'"
+
+
+def written_query(spans: Sequence[CommitSpan], sql: Words) -> str:
+    """Return the query of the rows that the ledger counts for these spans, with the time of their first commit.
+
+    Commits of every kind count, because each has the rows that it wrote itself. Purged commits are not counted.
+    """
+    ledger, place = f"{sql.prefix}batch_ledger", "SELECT stream_id, partition_id,"
+    first_at = sql.sent("MIN(committed_at)", "first_at", "timestamp")
+    written = (
+        f"{place} COALESCE(SUM(CAST(rows_appended AS bigint)), 0) AS rows_appended, CAST(0 AS bigint) AS uncounted,"
+        f" {first_at} FROM {ledger} WHERE {' OR '.join(f'({commits_where(one)})' for one in spans)}"
+        " GROUP BY stream_id, partition_id"
+    )
+    begun = " OR ".join(f"({commits_where(one)})" for one in spans if one.after == 0)
+    if not begun:
+        return written
+    return (
+        f"{written} UNION ALL {place} CAST(0 AS bigint) AS rows_appended, MAX(commit_number) AS uncounted,"
+        f" {first_at.replace('committed_at', 'purged_at')} FROM (SELECT stream_id, partition_id,"
+        f" purged_commit AS commit_number, purged_at FROM {checkpoints_of(ledger)}) AS k WHERE {begun}"
+        " GROUP BY stream_id, partition_id"
+    )
+
+
+def count_queries(table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan], sql: Words) -> Iterator[str]:
+    """Yield the SQL that counts by partition a table's rows in these slices, and the rows that the commits of these
+    spans wrote and a replay removed. Without slices, it is a replay within the spans.
+
+    Rows that an erasure took away count as removed. Both counts of a partition follow one another, so that a replay
+    rarely comes between them.
+    """
+    parts = []
+    for one in slices:
+        found = f"{sql.prefix}{table} WHERE {rows_where(one, f'{sql.prefix}event_hub_dead_letter')}"
+        parts.append((one.stream_id, one.partition_id, found))
+    for span in spans:
+        written = f"row_commit_number > {span.after} AND row_commit_number <= {span.up_to}"
+        removed = f"commit_number > {span.after} AND table_name = {quoted(table)}"
+        removed += "" if slices else f" AND (commit_number <= {span.up_to} OR NOT {whole(sql)})"
+        found = f"{sql.prefix}retracted_row AS r WHERE {place_where(span)} AND {removed} AND {written}"
+        parts.append((span.stream_id, span.partition_id, found))
+    texts = [
+        f"SELECT {stream_id} AS stream_id, {quoted(of)} AS partition_id, COUNT(*) AS rows_found FROM {counted}"
+        for stream_id, of, counted in sorted(parts, key=lambda part: part[:2])
+    ]
+    for at in range(0, len(texts), COUNTED):
+        yield " UNION ALL ".join(texts[at : at + COUNTED])
 
 
 def counted_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:

@@ -28,9 +28,9 @@ from core.model.rows import OURS
 from core.transforms.loading import load_aggregates
 from jobs.lake import Target, Written, finish
 from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, open_lake, read_files, write_files
-from jobs.ranges import CommitSpan, slices_of, spans_between
+from jobs.ranges import CommitSpan, commits_where, place_where, slices_of, spans_between
 from jobs.row_texts import LINEAGE_KINDS, row_kinds
-from jobs.tables import Result, Run, Tables, commits_where, place_where
+from jobs.tables import Result, Run, Tables
 from jobs.transforms import schema_of, source_columns
 
 UP_TO = f"{OURS}up_to"  # the last commit of a partition at a cut

@@ -1,4 +1,5 @@
-"""The rows between two cuts: the ledger turns commit numbers into ranges of sequence numbers."""
+"""The rows between two cuts: the ledger turns commit numbers into ranges of sequence numbers. The SQL of both is here,
+for every engine."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -151,3 +152,77 @@ def _parts_of(one: MergedRange) -> Iterator[MergedRange]:
 
 def _by_commit(one: MergedRange) -> tuple[int, str, int, int]:
     return one.stream_id, one.partition_id, one.commit_number, one.first
+
+
+LEDGER = {  # the columns of a merged range, with their types in Spark
+    "stream_id": "bigint",
+    "partition_id": "string",
+    "commit_number": "bigint",
+    "kind": "string",
+    "first_sequence_number": "bigint",
+    "last_sequence_number": "bigint",
+    "rows_written": "bigint",
+}
+# Adjacent batches become one range, so that a ledger of millions of commits never reaches the driver.
+_MERGED = """
+SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kind,
+       MIN(m.first_sequence_number) AS first_sequence_number, MAX(m.last_sequence_number) AS last_sequence_number,
+       SUM(CAST(m.rows_written AS bigint)) AS rows_written
+  FROM (SELECT {columns},
+               CASE WHEN kind = 'batch' THEN first_sequence_number / {each} ELSE -commit_number END AS part
+          FROM ({ranges}) AS l) AS m
+ GROUP BY m.stream_id, m.partition_id, m.kind, m.part
+"""
+# Of ledger rows that were purged, the checkpoint has the range; a row for each number is a guess.
+_PURGED = """
+SELECT stream_id, partition_id, commit_number, 'batch' AS kind, first_sequence_number, last_sequence_number,
+       last_sequence_number - first_sequence_number + 1 AS rows_written
+  FROM (SELECT stream_id, partition_id, purged_commit AS commit_number, first_sequence_number,
+               purged_to AS last_sequence_number
+          FROM {checkpoints}) AS k
+ WHERE {where}
+"""
+
+
+def quoted(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def place_where(one: CommitSpan | Slice) -> str:
+    """Return the SQL condition of a partition."""
+    return f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
+
+
+def rows_where(one: Slice, letters: str = "event_hub_dead_letter", written_by: str = "commit_number") -> str:
+    """Return the SQL condition of a slice's rows, for every engine; `written_by` is the column of their commits."""
+    place = place_where(one)
+    span = f"sequence_number BETWEEN {one.first} AND {one.last}"
+    rows = f"{place} AND {span} AND {written_by} > {one.after} AND {written_by} <= {one.up_to}"
+    if not one.letters_only:
+        return rows
+    return f"{rows} AND sequence_number IN (SELECT sequence_number FROM {letters} WHERE {place} AND {span})"
+
+
+def commits_where(span: CommitSpan) -> str:
+    """Return the SQL condition of a span's ledger rows, and of the rows that its replays removed."""
+    return f"{place_where(span)} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
+
+
+def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:
+    """Return the SQL of these spans' ledger in merged ranges, for every engine; `table` has the name of the ledger.
+
+    What a purge took away is before every cut, so only a span from the first commit on has it.
+    """
+    where = " OR ".join(f"({_ledger_where(span)})" for span in spans)
+    columns = ", ".join(LEDGER)
+    ranges = f"SELECT {columns} FROM {table} WHERE {where}"
+    begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
+    if begun:
+        ranges += " UNION ALL " + _PURGED.format(checkpoints=checkpoints_of(table), where=begun).strip()
+    return _MERGED.format(columns=columns, each=NUMBERS_EACH, ranges=ranges).strip()
+
+
+def _ledger_where(span: CommitSpan) -> str:
+    kinds = "kind = 'batch'" if span.after == 0 else "(rows_written > 0 OR kind <> 'retry')"
+    return f"{commits_where(span)} AND {kinds}"

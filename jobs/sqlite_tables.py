@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -11,32 +10,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.aggregates import Aggregate
 from core.model.ports import utc_text
-from core.model.rows import ERASED, row_table
-from jobs import as_of
-from jobs.quality import count_queries, total_of, written_of, written_query
-from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
-from jobs.row_texts import LINEAGE_KINDS, row_kinds
-from jobs.tables import (
-    EVENT_COLUMNS,
-    REMOVED_COLUMNS,
-    RUN_COLUMNS,
-    Result,
-    Run,
-    event_form,
-    fact_values,
-    later_where,
-    ledger_query,
-    newest_where,
-    position_of,
-    quoted,
-    rows_where,
-    run_of,
-    staged_columns,
-    staged_form,
-)
-from jobs.transforms import schema_of, source_columns, window_columns
+from jobs.ranges import CommitSpan, quoted
+from jobs.tables import Tables
+from jobs.transforms import schema_of
 
 _TYPES = {"bigint": "INTEGER"}
 
@@ -46,6 +23,7 @@ class SqliteWords:
 
     prefix = ""
     join = "CROSS JOIN"
+    zone = "Z"
 
     def named(self, column: str) -> str:
         return f"[{column}]"
@@ -84,143 +62,47 @@ def _text(value: Any, kind: str) -> Any:
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
 BUSY = 60.0  # seconds that a statement waits for a different writer
-WORDS = SqliteWords()
-
 _STORED = {"boolean": "bigint"}  # SQLite has no booleans; Spark reads 0 and 1 as such
-_RUNS = f"SELECT {RUN_COLUMNS}, planned_at FROM aggregation_run WHERE"
-_CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
-_STAGE_EVENTS = (
-    f"INSERT INTO staged_event ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
-    " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
-)
-_FACTS = (
-    "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, rows_hash)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_FINISH = (
-    "INSERT INTO staged_result (staging_id, run_id, attempt, windows, levels, rows_read, lake_path,"
-    " is_snapshot, staged_at, quality, overflow) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
-class SqliteTables:
+class SqliteTables(Tables):
     """The tables in a SQLite file."""
 
+    words = SqliteWords()
+    spans_each = 1
+
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark = spark
+        super().__init__(spark)
         self._path = path
 
-    def read_run(self, run_id: str) -> Run | None:
-        found = self._rows(f"{_RUNS} run_id = ?", run_id)
-        return _run_of(found[0]) if found else None
+    def answer(self, query: str, columns: Mapping[str, str]) -> list[Any]:
+        with closing(_open(self._path)) as connection:
+            rows = connection.execute(query).fetchall()
+        times = [place for place, kind in enumerate(columns.values()) if kind == "timestamp"]
+        return [[datetime.fromisoformat(one) if at in times else one for at, one in enumerate(row)] for row in rows]
 
-    def read_committed(self, job: str, below: int) -> Run | None:
-        found = self._rows(f"{_RUNS} {newest_where(job, below)}")
-        return _run_of(found[0]) if found else None
+    def where(self, query: str, wanted: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+        select = f"SELECT {', '.join(map(self.words.named, columns))} FROM ({query}) WHERE "
+        return self.union([select + one for one in wanted], columns)
 
-    def read_later(self, job: str, number: int) -> list[Run]:
-        return list(map(_run_of, self._rows(f"{_RUNS} {later_where(job, number)} ORDER BY run_number")))
+    def union(self, queries: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+        """Return the rows of queries, with a task for each."""
+        schema = schema_of({name: _STORED.get(kind, kind) for name, kind in columns.items()})
+        plan = self._spark.createDataFrame([(one,) for one in queries], "statement string")
+        return plan.repartition(max(1, len(queries))).mapInArrow(_reader(self._path, schema), schema)
 
-    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[MergedRange]:
-        return [MergedRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
-
-    def read_written(self, spans: Sequence[CommitSpan]) -> list[WrittenCount]:
-        rows = [row for span in spans for row in self._rows(written_query([span], "batch_ledger", "MIN(committed_at)"))]
-        return [written_of(row, datetime.fromisoformat(row[-1])) for row in rows]
-
-    def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
-        return total_of(row for query in count_queries(table, slices, spans) for row in self._rows(query))
-
-    def read_checkpoints(self, stream_id: int) -> dict[str, int]:
-        return dict(self._rows(_CHECKPOINTS, stream_id))
-
-    def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
-        columns = source_columns(of)
-        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({as_of.counting(of, WORDS)}) WHERE "
-        return self._selected([select + as_of.counted_where(one) for one in slices], schema_of(columns))
-
-    def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
-        columns = source_columns(of)
-        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({as_of.removed(of, WORDS)}) WHERE "
-        return self._selected([select + as_of.removed_where(one) for one in spans], schema_of(columns))
-
-    def rows_of_windows(self, of: Aggregate, windows: Sequence[as_of.Window], cut: Sequence[CommitSpan]) -> DataFrame:
-        statements = [as_of.rows_of_windows(of, some, cut, WORDS) for some in as_of.portions(windows)]
-        return self._selected(statements, schema_of(source_columns(of)))
-
-    def standing(self, of: Aggregate, windows: Sequence[as_of.Window] | None) -> DataFrame:
-        columns = {**window_columns(of), "run_number": "bigint"}
-        if windows is None:
-            every = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {of.name}"
-            return self._selected([every], schema_of(columns))
-        statements = [as_of.standing_windows(of, some, WORDS) for some in as_of.portions(windows)]
-        return self._selected(statements, schema_of(columns))
-
-    def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
-        columns = {**LINEAGE_KINDS, **{name: _STORED.get(kind, kind) for name, kind in row_kinds(row_class).items()}}
-        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {row_table(row_class).name} WHERE "
-        return self._selected([select + rows_where(one) for one in slices], schema_of(columns))
-
-    def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
-        table = quoted(row_table(row_class).name)
-        select = f'SELECT {", ".join(REMOVED_COLUMNS)}, "row" FROM retracted_row WHERE table_name = {table}'
-        select += f" AND [row] <> '{ERASED}' AND "
-        schema = schema_of({**REMOVED_COLUMNS, "document": "string"})
-        return self._selected([f"{select}({one})" for one in wanted], schema)
-
-    def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
-        position, columns = position_of(row_class), row_table(row_class).columns
-        texts = [f"CAST({WORDS.named(name)} AS TEXT)" for name in columns]
-        select = f"SELECT {', '.join([*position, *texts])} FROM {row_table(row_class).name} WHERE "
-        wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
-        kinds = {**{name: LINEAGE_KINDS[name] for name in position}, **dict.fromkeys(columns, "string")}
-        found = self._selected([select + where for where in wanted], schema_of(kinds))
-        return found.select(*position, F.array(*columns).alias("texts"))
-
-    def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        columns = staged_columns(of)
+    def append(self, rows: DataFrame, table: str) -> None:
+        """Write rows in the order of the table. A row that a task writes twice is stored once."""
+        columns = rows.columns
         statement = (
-            f"INSERT INTO {of.staged} ({', '.join(map(WORDS.named, columns))}) VALUES ({', '.join('?' * len(columns))})"
-            f" ON CONFLICT ({', '.join(map(WORDS.named, ('staging_id', 'slice', *of.key)))}) DO NOTHING"
+            f"INSERT INTO {table} ({', '.join(map(self.words.named, columns))})"
+            f" VALUES ({', '.join('?' * len(columns))}) ON CONFLICT DO NOTHING"
         )
-        rows = staged_form(of, windows, staging_id, run_id, "Z")
-        self._write(rows.sortWithinPartitions("slice", *of.key), statement)  # in the order of the table
+        ordered = rows.sortWithinPartitions(*columns)
+        ordered.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()
 
     def row_hash(self, text: Column) -> Column:
         return F.crc32(text)
-
-    def finish(self, result: Result) -> None:
-        staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        place = (result.staging_id, result.run_id)
-        facts = [(*place, *fact_values(one)) for one in result.slices]
-        figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
-        with closing(_open(self._path)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(_FACTS, facts)
-            how = (result.lake_path, result.is_snapshot, staged_at, result.quality, result.overflow)
-            connection.execute(_FINISH, (*place, *figures, *how))
-            connection.execute("COMMIT")
-
-    def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        self._write(event_form(events, stream_id, "Z"), _STAGE_EVENTS)
-
-    def _write(self, rows: DataFrame, statement: str) -> None:
-        rows.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()
-
-    def _selected(self, statements: list[str], schema: str) -> DataFrame:
-        """Read the rows of these statements, with a task for each statement."""
-        tasks = max(1, len(statements))
-        plan = self._spark.createDataFrame([(one,) for one in statements], "statement string")
-        return plan.repartition(tasks).mapInArrow(_reader(self._path, schema), schema)
-
-    def _rows(self, statement: str, *values: object) -> list[Any]:
-        with closing(_open(self._path)) as connection:
-            return connection.execute(statement, values).fetchall()
-
-
-def _run_of(row: Sequence[Any]) -> Run:
-    *values, planned_at = row
-    return run_of(values, datetime.fromisoformat(planned_at))
 
 
 def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -1,46 +1,36 @@
 """The tables of a store for the jobs: all reading and writing of SQL, and nothing else."""
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Protocol
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.aggregation.runs import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
-from core.model.rows import row_table
-from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, checkpoints_of
-from jobs.transforms import SliceFacts
+from core.model.rows import ERASED, row_table
+from jobs import as_of
+from jobs.as_of import Window, Words
+from jobs.ranges import LEDGER, CommitSpan, MergedRange, Place, Slice, WrittenCount, ledger_query, quoted, rows_where
+from jobs.row_texts import LINEAGE_KINDS, row_kinds
+from jobs.transforms import SliceFacts, source_columns, window_columns
 
 OPEN = ("submitting", "submitted")
-LEDGER_COLUMNS = (
-    "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, rows_written"
-)
-# Adjacent batches become one range, so that a ledger of millions of commits never reaches the driver.
-_MERGED = """
-SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kind,
-       MIN(m.first_sequence_number) AS first_sequence_number, MAX(m.last_sequence_number) AS last_sequence_number,
-       SUM(CAST(m.rows_written AS bigint)) AS rows_written
-  FROM (SELECT {columns},
-               CASE WHEN kind = 'batch' THEN first_sequence_number / {each} ELSE -commit_number END AS part
-          FROM ({ranges}) AS l) AS m
- GROUP BY m.stream_id, m.partition_id, m.kind, m.part
-"""
-# Of ledger rows that were purged, the checkpoint has the range; a row for each number is a guess.
-_PURGED = """
-SELECT stream_id, partition_id, commit_number, 'batch' AS kind, first_sequence_number, last_sequence_number,
-       last_sequence_number - first_sequence_number + 1 AS rows_written
-  FROM (SELECT stream_id, partition_id, purged_commit AS commit_number, first_sequence_number,
-               purged_to AS last_sequence_number
-          FROM {checkpoints}) AS k
- WHERE {where}
-"""
-EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
+EVENT_KEY = {"stream_id": "bigint", "partition_id": "string", "sequence_number": "bigint"}
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
+WRITTEN = {
+    "stream_id": "bigint",
+    "partition_id": "string",
+    "rows_appended": "bigint",
+    "uncounted": "bigint",
+    "first_at": "timestamp",
+}
+COUNTED = {"stream_id": "bigint", "partition_id": "string", "rows_found": "bigint"}
 REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
     "stream_id": "bigint",
     "partition_id": "string",
@@ -49,9 +39,22 @@ REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
     "row_commit_number": "bigint",
     "commit_number": "bigint",
 }
-RUN_COLUMNS = (
-    "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices,"
-    " kind, since_day, until_day, rows_from"
+RUN = {
+    **dict.fromkeys(("run_id", "job"), "string"),
+    "run_number": "bigint",
+    **dict.fromkeys(("cut_from", "cut_to"), "string"),
+    "attempt": "bigint",
+    "status": "string",
+    "committed_slices": "bigint",
+    "planned_at": "timestamp",
+    **dict.fromkeys(("kind", "since_day", "until_day", "rows_from"), "string"),
+}
+_FACTS = (
+    "staging_id string, run_id string, level string, slice int, windows bigint, whole_windows bigint, rows_hash bigint"
+)
+_RESULT = (
+    "staging_id string, run_id string, attempt int, windows bigint, levels string, rows_read bigint, is_snapshot int,"
+    " staged_at string, quality string"
 )
 
 
@@ -116,82 +119,202 @@ class Result:
         return {name: sum(one.windows for one in self.slices if one.level == name) for name in self.levels}
 
 
-class Tables(Protocol):
-    """The tables of one store. DataFrames have the columns of `jobs/transforms.py`, with instants as timestamps."""
+class Tables(ABC):
+    """The tables of one store. DataFrames have the columns of `jobs/transforms.py`, with instants as timestamps.
+
+    An engine sends the SQL: it has words of its own, and asks about `spans_each` partitions at once.
+    """
+
+    words: Words
+    spans_each: int
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @abstractmethod
+    def answer(self, query: str, columns: Mapping[str, str]) -> list[Any]:
+        """Return the rows of a query, whose columns are given with their types in Spark."""
+
+    @abstractmethod
+    def where(self, query: str, wanted: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+        """Return these columns of the rows of a query that meet a condition, with a task for each condition."""
+
+    @abstractmethod
+    def union(self, queries: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+        """Return these columns of the rows of all queries."""
+
+    @abstractmethod
+    def append(self, rows: DataFrame, table: str) -> None:
+        """Write rows into a table."""
+
+    @abstractmethod
+    def row_hash(self, text: Column) -> Column:
+        """Return the hash of a row's text, as the commit computes it from the staged row."""
 
     def read_run(self, run_id: str) -> Run | None:
         """Return a run, or None."""
+        return next(iter(self._runs(f"run_id = {quoted(run_id)}")), None)
 
     def read_committed(self, job: str, below: int) -> Run | None:
         """Return the newest committed run of a job with a lower number, or None."""
+        return next(iter(self._runs(newest_where(job, below, f"{self.words.prefix}aggregation_run"))), None)
 
     def read_later(self, job: str, number: int) -> list[Run]:
         """Return the runs of a job with a higher number that have committed slices, in order; some may be open."""
+        return sorted(self._runs(later_where(job, number)), key=lambda run: run.run_number)
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[MergedRange]:
         """Return the commits of these spans, with adjacent batches merged by SQL.
 
         A span from a partition's first commit has only its batches: they cover the rows of all other commits.
         """
+        ledger = f"{self.words.prefix}batch_ledger"
+        queries = (ledger_query(some, ledger) for some in self._some(spans))
+        return [MergedRange(*row) for query in queries for row in self.answer(query, LEDGER)]
 
     def read_written(self, spans: Sequence[CommitSpan]) -> list[WrittenCount]:
-        """Return what the ledger says of the commits of these spans, by partition and version of the transform."""
+        """Return the rows that the ledger counts for the commits of these spans, by partition."""
+        queries = (as_of.written_query(some, self.words) for some in self._some(spans))
+        return [WrittenCount(*row) for query in queries for row in self.answer(query, WRITTEN)]
 
     def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
         """Return by partition the number of a table's rows in these slices, and of the rows that the commits of these
         spans wrote and a replay removed."""
+        found: Counter[Place] = Counter()
+        for query in as_of.count_queries(table, slices, spans, self.words):
+            for stream_id, partition_id, rows in self.answer(query, COUNTED):
+                found[stream_id, partition_id] += rows
+        return found
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         """Return the checkpoint of each partition of a stream."""
+        columns = {"partition_id": "string", "sequence_number": "bigint"}
+        return dict(
+            self.answer(f"{self._select('event_hub_checkpoint', columns)} WHERE stream_id = {stream_id}", columns)
+        )
 
     def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
         """Return the columns that an aggregate reads of its source's rows in these slices, with a task for each.
 
         The rows are those that count at the cuts of their slices.
         """
+        wanted = [as_of.counted_where(one, self._letters) for one in slices]
+        return self.where(as_of.counting(of, self.words), wanted, source_columns(of))
 
     def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
         """Return the same columns of the rows that counted before these spans, and that their replays removed."""
+        return self.where(as_of.removed(of, self.words), list(map(as_of.removed_where, spans)), source_columns(of))
 
-    def rows_of_windows(
-        self, of: Aggregate, windows: Sequence[Mapping[str, Any]], cut: Sequence[CommitSpan]
-    ) -> DataFrame:
+    def rows_of_windows(self, of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan]) -> DataFrame:
         """Return the same columns of the rows of some windows that count at a cut, by seeks."""
+        queries = [as_of.rows_of_windows(of, some, cut, self.words) for some in as_of.portions(windows)]
+        return self.union(queries, source_columns(of))
 
-    def standing(self, of: Aggregate, windows: Sequence[Mapping[str, Any]] | None) -> DataFrame:
+    def standing(self, of: Aggregate, windows: Sequence[Window] | None) -> DataFrame:
         """Return the stored windows among some (None: all) with the `run_number` that touched each last, by seeks."""
+        columns = {**window_columns(of), "run_number": "bigint"}
+        if windows is None:
+            return self.where(self._select(of.name, columns), ["1 = 1"], columns)
+        return self.union([as_of.standing_windows(of, some, self.words) for some in as_of.portions(windows)], columns)
 
     def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
         """Return appended rows in these slices with their lineage, and their columns in the types of `row_kinds`."""
+        columns = {**LINEAGE_KINDS, **row_kinds(row_class)}
+        wanted = [rows_where(one, self._letters) for one in slices]
+        return self.where(self._select(row_table(row_class).name, columns), wanted, columns)
 
     def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
         """Return the rows of a class that replays removed, by SQL conditions: their lineage as `REMOVED_COLUMNS` has
         it, and `document`, the row as JSON."""
+        names = f"{', '.join(REMOVED_COLUMNS)}, table_name, {self.words.named('row')} AS document"
+        rows = f"table_name = {quoted(row_table(row_class).name)} AND document <> '{ERASED}'"
+        query = f"SELECT {names} FROM {self.words.prefix}retracted_row"
+        return self.where(query, [f"{rows} AND ({one})" for one in wanted], {**REMOVED_COLUMNS, "document": "string"})
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
-        """Return rows of a class (None: all) as `texts` of `jobs/row_texts.py`, with the positions of appended rows."""
+        """Return rows of a class (None: all) as `texts` of `jobs/row_texts.py`, with the positions of appended rows.
+
+        A state has no position: it follows its newest event.
+        """
+        position = () if row_table(row_class).key else ("partition_id", "sequence_number", "ordinal")
+        kinds = row_kinds(row_class)
+        columns = {**LINEAGE_KINDS, **kinds} if position else kinds
+        wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
+        found = self.where(self._select(row_table(row_class).name, columns), wanted, columns)
+        return found.select(*position, F.array(*(_text(*column) for column in kinds.items())).alias("texts"))
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         """Write windows with their slices under their own staging id; they are ignored until `finish`.
 
-        A window that a task writes twice is stored once.
+        The windows are computed already, so that every connection has a fresh token.
         """
-
-    def row_hash(self, text: Column) -> Column:
-        """Return the hash of a row's text, as the commit computes it from the staged row."""
+        named = {
+            "staging_id": F.lit(staging_id),
+            "run_id": F.lit(run_id),
+            "is_whole": F.col("is_whole").cast("int"),
+            **{name: self._written(name) for name in of.instants},
+        }
+        rows = windows.select(*(named.get(name, F.col(name)).alias(name) for name in staged_columns(of)))
+        self.append(rows, of.staged)
 
     def finish(self, result: Result) -> None:
         """Write the facts of a result's slices, and mark it as complete in the last write of a job."""
+        place = (result.staging_id, result.run_id)
+        facts = [
+            (*place, one.level, one.number, one.windows, one.whole_windows, one.rows_hash) for one in result.slices
+        ]
+        self.append(self._spark.createDataFrame(facts, _FACTS).coalesce(1), "staged_slice")
+        staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f") + self.words.zone
+        figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
+        row = (*place, *figures, int(result.is_snapshot), staged_at, result.quality)
+        rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
+        for name in ("lake_path", "overflow"):
+            if (text := getattr(result, name)) is not None:  # drivers differ in how they send a text without a value
+                rows = rows.withColumn(name, F.lit(text))
+        self.append(rows, "staged_result")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        """Store events in the form of `jobs/capture.py` for a replay; an event that is already there stays as it is."""
+        """Store events in the form of `jobs/capture.py` for a replay; an event that is already there stays as it is.
+
+        The table's key refuses those that a different job stages at the same time.
+        """
+        query = self._select("staged_event", EVENT_KEY)
+        standing = self.where(query, [f"stream_id = {stream_id}"], EVENT_KEY)
+        named = {"stream_id": F.lit(stream_id), "enqueued_at": self._written("enqueued_at")}
+        rows = events.select(*(named.get(name, F.col(name)).alias(name) for name in EVENT_COLUMNS))
+        self.append(rows.join(standing, list(EVENT_KEY), "left_anti"), "staged_event")
+
+    @property
+    def _letters(self) -> str:
+        return f"{self.words.prefix}event_hub_dead_letter"
+
+    def _runs(self, where: str) -> list[Run]:
+        return [run_of(row) for row in self.answer(f"{self._select('aggregation_run', RUN)} WHERE {where}", RUN)]
+
+    def _select(self, table: str, columns: Mapping[str, str]) -> str:
+        sent = (self.words.sent(self.words.named(name), name, kind) for name, kind in columns.items())
+        return f"SELECT {', '.join(sent)} FROM {self.words.prefix}{table}"
+
+    def _some(self, spans: Sequence[CommitSpan]) -> Iterator[Sequence[CommitSpan]]:
+        return (spans[at : at + self.spans_each] for at in range(0, len(spans), self.spans_each))
+
+    def _written(self, name: str) -> Column:
+        """Return an instant as a text of ISO 8601 with six digits."""
+        return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit(self.words.zone))
 
 
-def run_of(row: Sequence[Any], planned_at: datetime) -> Run:
-    """Return the run in a row of RUN_COLUMNS."""
-    *figures, kind, since, until, rows_from = row
+def _text(name: str, kind: str) -> Column:
+    """Return a column as a text that compares on any engine."""
+    if kind == "timestamp":
+        return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
+    return (F.col(name).cast("int") if kind == "boolean" else F.col(name)).cast("string")
+
+
+def run_of(row: Sequence[Any]) -> Run:
+    """Return the run in a row of RUN."""
+    *figures, since, until, rows_from = row
     first, last = (None if day is None else date.fromisoformat(str(day)) for day in (since, until))
-    return Run(*[*figures, planned_at, kind, Days(first, last), rows_from])
+    return Run(*[*figures, Days(first, last), rows_from])
 
 
 def newest_where(job: str, below: int, table: str = "aggregation_run") -> str:
@@ -205,80 +328,6 @@ def later_where(job: str, number: int) -> str:
     return f"job = {quoted(job)} AND run_number > {number} AND (status = 'committed' OR committed_slices > 0)"
 
 
-def place_where(one: CommitSpan | Slice) -> str:
-    """Return the SQL condition of a partition."""
-    return f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
-
-
-def rows_where(one: Slice, letters: str = "event_hub_dead_letter", written_by: str = "commit_number") -> str:
-    """Return the SQL condition of a slice's rows, for every engine; `written_by` is the column of their commits."""
-    place = place_where(one)
-    span = f"sequence_number BETWEEN {one.first} AND {one.last}"
-    rows = f"{place} AND {span} AND {written_by} > {one.after} AND {written_by} <= {one.up_to}"
-    if not one.letters_only:
-        return rows
-    return f"{rows} AND sequence_number IN (SELECT sequence_number FROM {letters} WHERE {place} AND {span})"
-
-
-def commits_where(span: CommitSpan) -> str:
-    """Return the SQL condition of a span's ledger rows, and of the rows that its replays removed."""
-    return f"{place_where(span)} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
-
-
-def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:
-    """Return the SQL of these spans' ledger in merged ranges, for every engine; `table` has the name of the ledger.
-
-    What a purge took away is before every cut, so only a span from the first commit on has it.
-    """
-    where = " OR ".join(f"({_ledger_where(span)})" for span in spans)
-    ranges = f"SELECT {LEDGER_COLUMNS} FROM {table} WHERE {where}"
-    begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
-    if begun:
-        ranges += " UNION ALL " + _PURGED.format(checkpoints=checkpoints_of(table), where=begun).strip()
-    return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, ranges=ranges).strip()
-
-
-def _ledger_where(span: CommitSpan) -> str:
-    kinds = "kind = 'batch'" if span.after == 0 else "(rows_written > 0 OR kind <> 'retry')"
-    return f"{commits_where(span)} AND {kinds}"
-
-
-def position_of(row_class: type) -> tuple[str, ...]:
-    """Return the columns of an appended row's position; none for a state, which follows its newest event."""
-    return () if row_table(row_class).key else ("partition_id", "sequence_number", "ordinal")
-
-
-def quoted(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def staged_columns(of: Aggregate) -> tuple[str, ...]:
     """Return the columns of the table in which the windows of an aggregate are staged."""
     return ("staging_id", "slice", *of.key, "run_id", "is_whole", *of.values)
-
-
-def staged_form(of: Aggregate, windows: DataFrame, staging_id: str, run_id: str, zone: str) -> DataFrame:
-    """Return windows as rows of the staging table: instants as ISO texts with six digits, followed by `zone`."""
-    named = {
-        "staging_id": F.lit(staging_id),
-        "run_id": F.lit(run_id),
-        "is_whole": F.col("is_whole").cast("int"),
-        **{name: _written(name, zone) for name in of.instants},
-    }
-    return windows.select(*(named.get(name, F.col(name)).alias(name) for name in staged_columns(of)))
-
-
-def fact_values(one: SliceFacts) -> tuple[object, ...]:
-    """Return the facts of a slice as a row of the table, after the ids of its result and its run."""
-    return (one.level, one.number, one.windows, one.whole_windows, one.rows_hash)
-
-
-def event_form(events: DataFrame, stream_id: int, zone: str) -> DataFrame:
-    """Return events as rows of the table of staged events."""
-    named = {"stream_id": F.lit(stream_id), "enqueued_at": _written("enqueued_at", zone)}
-    return events.select(*(named.get(name, F.col(name)).alias(name) for name in EVENT_COLUMNS))
-
-
-def _written(name: str, zone: str) -> Column:
-    return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit(zone))

@@ -9,6 +9,7 @@ from core.aggregation.runs import ALL_DAYS, AggregationRun, Days, Order, Ordered
 from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from examples.home_security.aggregates.home_activity import HomeActivity
+from jobs.sqlite_tables import SqliteTables
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import World
@@ -17,19 +18,16 @@ DAY = timedelta(days=1)
 HOMES = [f"home-{number}" for number in range(8)]
 
 
-class LiveTables:
+class LiveTables(SqliteTables):
     """Tables beside which something happens each time before the stored windows are read."""
 
-    def __init__(self, tables: Any, happens: Callable[[], None]) -> None:
-        self._tables = tables
+    def __init__(self, tables: SqliteTables, happens: Callable[[], None]) -> None:
+        vars(self).update(vars(tables))
         self._happens = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tables, name)
 
     def standing(self, *given: Any) -> Any:
         self._happens()
-        return self._tables.standing(*given)
+        return super().standing(*given)
 
 
 class DyingStore(Aggregations):

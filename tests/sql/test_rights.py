@@ -17,7 +17,8 @@ from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
 JOBS = "".join(
-    (ROOT / "jobs" / name).read_text(encoding="utf-8") for name in ("jdbc_tables.py", "as_of.py", "ranges.py")
+    (ROOT / "jobs" / name).read_text(encoding="utf-8")
+    for name in ("tables.py", "jdbc_tables.py", "as_of.py", "ranges.py")
 )
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
@@ -39,11 +40,14 @@ def granted(role: str) -> set[Use]:
 
 def needed_by_jobs() -> set[Use]:
     """Return the uses of the tables that the jobs name, and of those of row classes, which they compare."""
-    named = {*re.findall(r'"(\w+)"', JOBS), *re.findall(r"\}(event_hub_dead_letter|retracted_row)", JOBS)} & MADE
+    named = {
+        *re.findall(r"""["'](\w+)["']""", JOBS),
+        *re.findall(r"\}(event_hub_dead_letter|retracted_row)", JOBS),
+    } & MADE
     levels = [level for one in load_aggregates() for level in one.levels]
     staged = {one.staged for one in levels}
     read = named | {row_table(each).name for each in ROW_CLASSES} | {one.name for one in levels} | staged
-    appended = {*re.findall(r'_append\(.*"(\w+)"\)$', JOBS, re.M), *staged}
+    appended = {*re.findall(r'\.append\(.*"(\w+)"\)$', JOBS, re.M), *staged}
     return {Use(table, "SELECT") for table in read} | {Use(table, "INSERT") for table in appended}
 
 

@@ -46,10 +46,10 @@ def test_a_repair_that_failed_halfway_is_the_last_of_its_slices_until_a_later_ru
 def test_a_run_is_read_with_its_days_as_texts_or_as_days() -> None:
     from datetime import date
 
-    row = ("r", "job", 1, "{}", "{}", 1, "submitted", 0, "repair", "2026-02-01", None, "lake")
-    read = run_of(row, EPOCH)
+    row = ("r", "job", 1, "{}", "{}", 1, "submitted", 0, EPOCH, "repair", "2026-02-01", None, "lake")
+    read = run_of(row)
     assert (read.kind, read.days.since, read.days.until, read.rows_from) == ("repair", date(2026, 2, 1), None, "lake")
-    assert run_of((*row[:9], date(2026, 2, 1), None, "lake"), EPOCH) == read
+    assert run_of((*row[:10], date(2026, 2, 1), None, "lake")) == read
 
 
 def test_the_names_of_jobs_are_quoted() -> None:

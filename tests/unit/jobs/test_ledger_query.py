@@ -1,4 +1,4 @@
-"""jobs/tables.py: the ledger in merged ranges holds every row of the commits once, as the ledger itself does."""
+"""jobs/ranges.py: the ledger in merged ranges holds every row of the commits once, as the ledger itself does."""
 
 import random
 import sqlite3
@@ -8,8 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
-from jobs.ranges import CommitSpan, MergedRange, Slice, replayed_spans, slices_of
-from jobs.tables import LEDGER_COLUMNS, ledger_query
+from jobs.ranges import LEDGER, CommitSpan, MergedRange, Slice, ledger_query, replayed_spans, slices_of
 from tests.offenders import holds_for
 
 TABLE = (
@@ -104,7 +103,7 @@ def test_slices_of_merged_ranges_hold_the_same_rows_as_those_of_the_ledger_itsel
     span = CommitSpan(1, "0", begin, stop)
     whole = [MergedRange(*row) for row in rows if begin < row[2] <= stop]
     assert _covered(slices_of([span], read(rows, span), 1)) == _covered(slices_of([span], whole, 1))
-    assert f"{LEDGER_COLUMNS}," in ledger_query([span])
+    assert f"{', '.join(LEDGER)}," in ledger_query([span])
 
 
 def _covered(slices: list[Slice]) -> Counter[tuple[int, int, int, bool]]:
