@@ -4,9 +4,7 @@ The job may be killed at any point and run any number of times, even at the same
 own id, and an unfinished result is ignored.
 """
 
-import argparse
 import json
-import os
 import sys
 import uuid
 from dataclasses import dataclass
@@ -18,14 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from core.aggregation.lake_tables import is_rows_job
 from core.model.release import DEFAULT_TRANSFORM
 from core.transforms.loading import find_aggregate, import_transform
-from jobs import lake
 from jobs.history import open_history, repaired
-from jobs.lake import Target
+from jobs.lake import write_gold
+from jobs.lake_files import OpenLake, open_lake
 from jobs.lake_rows import finish_rows
-from jobs.opening import open_tables
 from jobs.quality import quality_of
 from jobs.retraction import delta_of, windows_after
-from jobs.session import close_session, open_session
+from jobs.session import close_session, open_session, open_tables, parser_of
 from jobs.tables import OPEN, Result, Run, Tables
 from jobs.transforms import as_stored, at_level, rows_read, slice_facts, sliced, stored_at
 
@@ -48,25 +45,25 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
     staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
-    target = None if execution.lake is None else Target(execution.lake, execution.lake_state, staging_id)
+    place = execution.lake
+    lake = None if place is None else open_lake(spark, place, execution.lake_state, staging_id)
     if is_rows_job(run.job):
-        return finish_rows(spark, tables, run, target)
+        return finish_rows(tables, run, lake)
     of = find_aggregate(run.job)
     if run.kind != "increment":
-        place = None if target is None else (target.lake, target.state)
-        history = open_history(spark, tables, run.rows_from, place)
-        return _staged(tables, target, (run, staging_id), repaired(tables, of, history, run), None)
+        windows = repaired(tables, of, open_history(tables, run.rows_from, lake), run)
+        return _staged(tables, lake, (run, staging_id), windows, None)
     delta = delta_of(tables, of, run)
     delta.added.persist()
     windows = windows_after(tables, of, delta, run)
     quality = quality_of(tables, of, delta.added, delta.commits, execution.transform)
-    staged = _staged(tables, target, (run, staging_id), windows, quality)
+    staged = _staged(tables, lake, (run, staging_id), windows, quality)
     delta.added.unpersist()
     return staged
 
 
 def _staged(
-    tables: Tables, target: Target | None, of_run: tuple[Run, str], windows: DataFrame, quality: str | None
+    tables: Tables, lake: OpenLake | None, of_run: tuple[Run, str], windows: DataFrame, quality: str | None
 ) -> Result:
     """Stage the windows of all levels; all are computed before the first one is written."""
     run, staging_id = of_run
@@ -75,7 +72,7 @@ def _staged(
     levels = [(level, stored_at(level, found, run.planned_at)) for level, found in computed]
     facts = slice_facts(levels, tables.row_hash)
     fits = not any(one.overflow for one in facts)
-    written = lake.write_gold(tables, run, target, levels) if target is not None and fits else None
+    written = write_gold(tables, run, lake, levels) if lake is not None and fits else None
     for level, stored in levels if fits else ():
         tables.stage(level, as_stored(level, stored), staging_id, run.run_id)
     lake_path, is_whole = (None, False) if written is None else (written.path, written.is_whole)
@@ -90,16 +87,9 @@ def _staged(
 
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 when the result is staged or no work was left; the engine sees any error as a failed job."""
-    parser = argparse.ArgumentParser(prog="aggregate", description=__doc__)
+    parser = parser_of("aggregate", __doc__)
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--attempt", required=True, type=int)
-    parser.add_argument(
-        "--transform",
-        default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM,
-        metavar="NAME",
-        help="the transform whose rows it adds up; default: the setting TRANSFORM, or %(default)s",
-    )
-    parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     parser.add_argument("--lake", help="a folder or an address; default: the result goes to SQL only")
     parser.add_argument(
         "--lake-state", default="", help="the path of the state of the lake's tables, which the app wrote"
@@ -109,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     started = perf_counter()
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
-    tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
+    tables = open_tables(spark, given.store)
     place = (given.lake, given.lake_state, given.transform)
     result = aggregate(spark, tables, Execution(given.run_id, given.attempt, *place))
     figures = {

@@ -1,15 +1,15 @@
 """The rows of an aggregate as of a cut, in a span of days, and their windows: for repair, backfill and rebuild."""
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from core.aggregation.lake_tables import lake_rows
 from core.aggregation.runs import ALL_DAYS, Days
 from core.model.aggregates import EPOCH, Aggregate
-from jobs.lake_files import OpenLake, open_lake
+from jobs.lake_files import OpenLake
 from jobs.lake_rows import reaches, rows_as_of
 from jobs.ranges import slices_of, spans_between
 from jobs.tables import Run, Tables
@@ -18,54 +18,36 @@ from jobs.transforms import by_level, leveled, partial_sums, whole
 DAY = timedelta(days=1)
 
 
-class History(Protocol):
-    """The rows that were ever written, as of any cut that it covers."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """The rows that were ever written, as of any cut that it covers.
+
+    They are in the lake, at the state that the app handed over, or in the operational database for an app without a
+    lake.
+    """
+
+    tables: Tables
+    lake: OpenLake | None = None
 
     def covers(self, of: Aggregate, cut: str) -> bool:
         """Return True when the history has every row of an aggregate's source that counts at a cut."""
+        (rows,) = lake_rows([of])
+        return self.lake is None or reaches(self.lake.tables[rows.table].cut, cut)
 
     def rows(self, of: Aggregate, cut: str, days: Days) -> DataFrame:
         """Return the columns that an aggregate reads of the rows that count at a cut, in a span of days."""
-
-
-class SqlHistory:
-    """The history in the operational database, for an app without a lake."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def covers(self, of: Aggregate, cut: str) -> bool:
-        return True
-
-    def rows(self, of: Aggregate, cut: str, days: Days) -> DataFrame:
-        spans = spans_between("{}", cut)
-        rows = self._tables.rows(of, slices_of(spans, self._tables.read_ledger(spans)))
-        return within(rows, of.at, days)
-
-
-class LakeHistory:
-    """The history in the lake, at the state that the app handed over."""
-
-    def __init__(self, spark: SparkSession, lake: OpenLake) -> None:
-        self._spark = spark
-        self._lake = lake
-
-    def covers(self, of: Aggregate, cut: str) -> bool:
-        (rows,) = lake_rows([of])
-        return reaches(self._lake.tables[rows.table].cut, cut)
-
-    def rows(self, of: Aggregate, cut: str, days: Days) -> DataFrame:
+        if self.lake is None:
+            spans = spans_between("{}", cut)
+            return within(self.tables.rows(of, slices_of(spans, self.tables.read_ledger(spans))), of.at, days)
         both = None if days == ALL_DAYS else (days.since or date.min, days.until or date.max)
-        return rows_as_of(self._spark, of, self._lake, cut, both)
+        return rows_as_of(of, self.lake, cut, both)
 
 
-def open_history(spark: SparkSession, tables: Tables, rows_from: str, place: tuple[str, str] | None) -> History:
-    """Return the history that a run was planned to read; `place` is the lake, and the path of its state there."""
-    if rows_from != "lake":
-        return SqlHistory(tables)
-    if place is None:
+def open_history(tables: Tables, rows_from: str, lake: OpenLake | None) -> History:
+    """Return the history that a run was planned to read."""
+    if rows_from == "lake" and lake is None:
         raise ValueError("the run reads rows from the lake, and the app named none: is LAKE still set?")
-    return LakeHistory(spark, open_lake(spark, *place))
+    return History(tables, lake if rows_from == "lake" else None)
 
 
 def repaired(tables: Tables, of: Aggregate, history: History, run: Run) -> DataFrame:

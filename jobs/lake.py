@@ -6,25 +6,16 @@ A table has one row for each window, as SQL has it after the run. So a reader ad
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from core.aggregation.lake_tables import MANIFEST, TableChange, TableState, gold_table, manifest_json
 from core.model.aggregates import WINDOW_START, Aggregate
-from jobs.lake_files import Layout, change_of, files_of, is_current, open_lake, read_files, write_files, write_text
+from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, read_files, write_files, write_text
 from jobs.tables import Run, Tables
 from jobs.transforms import as_stored, snapshot, window_columns
 
 WINDOW_DATE = "window_date"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The lake of an execution, the path of the state of its tables, and the folder of its files in each table."""
-
-    lake: str
-    state: str
-    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,36 +27,34 @@ class Written:
 
 
 def write_gold(
-    tables: Tables, run: Run, target: Target, levels: Sequence[tuple[Aggregate, DataFrame]]
+    tables: Tables, run: Run, lake: OpenLake, levels: Sequence[tuple[Aggregate, DataFrame]]
 ) -> Written | None:
     """Write the windows of a run by level, with the numbers of their slices.
 
     Returns None when somebody committed slices in the meantime, so that windows from SQL may be counted twice.
     """
-    spark = levels[0][1].sparkSession
-    states = open_lake(spark, target.lake, target.state).tables
     changes = {}
     for of, windows in levels:
         layout = gold_layout(of)
-        state = states.get(layout.table)
+        state = lake.tables.get(layout.table)
         if state is not None and is_current(layout, state, run.cut_from):
-            changes[layout.table] = _difference(spark, of, windows, state, target)
+            changes[layout.table] = _difference(of, windows, state, lake)
         else:
             left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
             whole = snapshot(of, tables.standing(of, None), left)
-            added = write_files(_dated(as_stored(of, whole)), target.lake, layout, target.folder)
+            added = write_files(_dated(as_stored(of, whole)), lake, layout)
             changes[layout.table] = change_of(layout, added, (), True)
     is_whole = any(one.is_whole for one in changes.values())
     if is_whole and _slices_moved(tables, run):
         return None
-    return finish(spark, target, changes)
+    return finish(lake, changes)
 
 
-def finish(spark: SparkSession, target: Target, changes: Mapping[str, TableChange]) -> Written:
+def finish(lake: OpenLake, changes: Mapping[str, TableChange]) -> Written:
     """Write the manifest of an execution into the folder of its first table."""
-    place = f"{next(iter(changes))}/{target.folder}"
-    write_text(spark, target.lake, f"{place}/{MANIFEST}", manifest_json(changes))
-    return Written(f"{target.lake}/{place}", any(one.is_whole for one in changes.values()))
+    place = f"{next(iter(changes))}/{lake.folder}"
+    write_text(lake.spark, lake.place, f"{place}/{MANIFEST}", manifest_json(changes))
+    return Written(f"{lake.place}/{place}", any(one.is_whole for one in changes.values()))
 
 
 def gold_layout(of: Aggregate) -> Layout:
@@ -75,15 +64,13 @@ def gold_layout(of: Aggregate) -> Layout:
     return Layout(gold_table(of.name), columns, (WINDOW_DATE,), order)
 
 
-def _difference(
-    spark: SparkSession, of: Aggregate, windows: DataFrame, state: TableState, target: Target
-) -> TableChange:
+def _difference(of: Aggregate, windows: DataFrame, state: TableState, lake: OpenLake) -> TableChange:
     """Write the files again that hold windows of the run, with the windows that no file held."""
     layout = gold_layout(of)
-    picked = files_of(spark, layout, state.files, _dated(windows))
-    standing = read_files(spark, target.lake, layout, picked)
+    picked = files_of(lake.spark, layout, state.files, _dated(windows))
+    standing = read_files(lake.spark, lake.place, layout, picked)
     merged = snapshot(of, standing, windows.drop("slice"))
-    added = write_files(_dated(as_stored(of, merged)), target.lake, layout, target.folder)
+    added = write_files(_dated(as_stored(of, merged)), lake, layout)
     return change_of(layout, added, [one.path for one in picked], False)
 
 

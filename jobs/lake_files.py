@@ -51,17 +51,19 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class OpenLake:
-    """A lake, and the state of its tables that the app handed over."""
+    """A lake, the state of its tables that the app handed over, and the folder of an execution in each table."""
 
-    lake: str
+    spark: SparkSession
+    place: str
     tables: Mapping[str, TableState]
+    folder: str
 
 
-def open_lake(spark: SparkSession, lake: str, state: str) -> OpenLake:
+def open_lake(spark: SparkSession, lake: str, state: str, folder: str = "") -> OpenLake:
     """Return a lake with the state that the app wrote at a path."""
     for name, value in PARQUET.items():
         spark.conf.set(f"spark.sql.parquet.{name}", value)
-    return OpenLake(lake, state_of(read_text(spark, lake, state)))
+    return OpenLake(spark, lake, state_of(read_text(spark, lake, state)), folder)
 
 
 def is_current(layout: Layout, state: TableState | None, cut: str) -> bool:
@@ -74,8 +76,9 @@ def change_of(layout: Layout, added: Sequence[LakeFile], removed: Sequence[str],
     return TableChange(layout.columns, layout.partition, tuple(added), tuple(removed), is_whole)
 
 
-def write_files(rows: DataFrame, lake: str, layout: Layout, folder: str) -> list[LakeFile]:
+def write_files(rows: DataFrame, to: OpenLake, layout: Layout) -> list[LakeFile]:
     """Write rows into a new folder of a table; return its files. A repeated task leaves one set of files."""
+    lake, folder = to.place, to.folder
     by = [*layout.partition, *layout.order]
     ordered = rows.select(*layout.columns).repartitionByRange(*by).sortWithinPartitions(*by)
     place = f"{layout.table}/{folder}"

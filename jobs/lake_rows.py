@@ -26,8 +26,8 @@ from core.aggregation.lake_tables import (
 from core.model.aggregates import Aggregate
 from core.model.rows import OURS
 from core.transforms.loading import load_aggregates
-from jobs.lake import Target, Written, finish
-from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, open_lake, read_files, write_files
+from jobs.lake import finish
+from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, read_files, write_files
 from jobs.ranges import CommitSpan, commits_where, place_where, slices_of, spans_between
 from jobs.row_texts import LINEAGE_KINDS, row_kinds
 from jobs.tables import Result, Run, Tables
@@ -38,40 +38,27 @@ CUT = f"stream_id bigint, partition_id string, {UP_TO} bigint"
 POSITION = list(LINEAGE)
 
 
-def write_rows(spark: SparkSession, tables: Tables, run: Run, target: Target, rows: LakeRows) -> tuple[Written, int]:
-    """Write the rows of a run; return the place of its manifest, and the number of rows that it adds."""
-    states = open_lake(spark, target.lake, target.state).tables
+def finish_rows(tables: Tables, run: Run, lake: OpenLake | None) -> Result | None:
+    """Write the rows of a run, and finish it; None without a lake, because the whole result is there."""
+    if lake is None:
+        return None
+    rows, states = rows_of_job(run.job, load_aggregates()), lake.tables
     begin = _begin(rows_layout(rows), states.get(rows.table), run)
     standing = _standing(tables, rows, begin, run.cut_to).persist()
     standing.count()  # before the rows that replays remove at the same time: those are found as removed
     changes = {
-        rows.removed: _appended(tables, rows, states.get(rows.removed), run, target),
-        rows.table: _replaced(tables, rows, standing, states.get(rows.table), (run, target)),
+        rows.removed: _appended(tables, rows, states.get(rows.removed), run, lake),
+        rows.table: _replaced(tables, rows, standing, (run, lake)),
     }
     count = _added(tables, rows, standing, begin, run.cut_to).count()
     standing.unpersist()
-    return finish(spark, target, changes), count
-
-
-def finish_rows(spark: SparkSession, tables: Tables, run: Run, target: Target | None) -> Result | None:
-    """Write the rows of a run, and finish it; None without a lake, because the whole result is there."""
-    if target is None:
-        return None
-    rows = rows_of_job(run.job, load_aggregates())
-    written, count = write_rows(spark, tables, run, target, rows)
-    place = (target.folder, run.run_id, run.attempt)
+    written, place = finish(lake, changes), (lake.folder, run.run_id, run.attempt)
     result = Result(*place, (), count, written.path, written.is_whole, datetime.now(UTC), (run.job,))
     tables.finish(result)
     return result
 
 
-def rows_as_of(
-    spark: SparkSession,
-    of: Aggregate,
-    lake: OpenLake,
-    cut: str,
-    days: tuple[date, date] | None = None,
-) -> DataFrame:
+def rows_as_of(of: Aggregate, lake: OpenLake, cut: str, days: tuple[date, date] | None = None) -> DataFrame:
     """Return the rows of an aggregate's source that count at a cut, with their lineage; of these days, both included.
 
     ValueError for a cut that the lake has not reached.
@@ -80,12 +67,12 @@ def rows_as_of(
     state = lake.tables[rows.table]
     if not reaches(state.cut, cut):
         raise ValueError(f"{rows.table} is at the cut {state.cut}, before {cut}: wait until its job has reached it")
-    standing = _of_days(spark, lake, rows_layout(rows), days)
-    removed = _of_days(spark, lake, removed_layout(rows), days)
+    standing = _of_days(lake, rows_layout(rows), days)
+    removed = _of_days(lake, removed_layout(rows), days)
     columns = [*LINEAGE, *source_columns(of)]
-    written = _written_by(spark, standing, cut, "commit_number").select(*columns)
-    again = _written_by(spark, _written_by(spark, removed, cut, "commit_number"), str(state.cut), REMOVED_AT)
-    still = again.join(F.broadcast(_ends(spark, cut)), ["stream_id", "partition_id"], "inner")
+    written = _written_by(standing, cut, "commit_number").select(*columns)
+    again = _written_by(_written_by(removed, cut, "commit_number"), str(state.cut), REMOVED_AT)
+    still = again.join(F.broadcast(_ends(lake.spark, cut)), ["stream_id", "partition_id"], "inner")
     return written.unionByName(still.where(F.col(REMOVED_AT) > F.col(UP_TO)).select(*columns))
 
 
@@ -134,28 +121,27 @@ def _removed(tables: Tables, rows: LakeRows, begin: str, end: str) -> DataFrame:
     return _typed(tables.removed_rows(rows.source, wanted), rows)
 
 
-def _appended(tables: Tables, rows: LakeRows, state: TableState | None, run: Run, target: Target) -> TableChange:
+def _appended(tables: Tables, rows: LakeRows, state: TableState | None, run: Run, lake: OpenLake) -> TableChange:
     layout = removed_layout(rows)
     begin = _begin(layout, state, run)
-    added = write_files(_removed(tables, rows, begin, run.cut_to), target.lake, layout, target.folder)
+    added = write_files(_removed(tables, rows, begin, run.cut_to), lake, layout)
     return change_of(layout, added, (), begin not in (run.cut_from, run.cut_to))
 
 
-def _replaced(
-    tables: Tables, rows: LakeRows, standing: DataFrame, state: TableState | None, of: tuple[Run, Target]
-) -> TableChange:
+def _replaced(tables: Tables, rows: LakeRows, standing: DataFrame, of: tuple[Run, OpenLake]) -> TableChange:
     """Write the added rows, and the files again from which replays removed rows."""
-    layout, spark, (run, target) = rows_layout(rows), standing.sparkSession, of
+    layout, (run, lake) = rows_layout(rows), of
+    state = lake.tables.get(rows.table)
     begin = _begin(layout, state, run)
     added = _added(tables, rows, standing, begin, run.cut_to)
     if state is None or begin != run.cut_from:
         is_whole = begin != run.cut_to
-        return change_of(layout, write_files(added, target.lake, layout, target.folder), (), is_whole)
+        return change_of(layout, write_files(added, lake, layout), (), is_whole)
     removed = _removed(tables, rows, begin, run.cut_to)
-    gone = _written_by(spark, removed, run.cut_from, "commit_number")
-    picked = files_of(spark, layout, state.files, gone)
-    kept = read_files(spark, target.lake, layout, picked).join(gone.select(*POSITION), POSITION, "left_anti")
-    files = write_files(added.unionByName(kept), target.lake, layout, target.folder)
+    gone = _written_by(removed, run.cut_from, "commit_number")
+    picked = files_of(lake.spark, layout, state.files, gone)
+    kept = read_files(lake.spark, lake.place, layout, picked).join(gone.select(*POSITION), POSITION, "left_anti")
+    files = write_files(added.unionByName(kept), lake, layout)
     return change_of(layout, files, [one.path for one in picked], False)
 
 
@@ -182,16 +168,16 @@ def _removed_after(span: CommitSpan) -> str:
     return f"{place_where(span)} AND commit_number > {span.up_to} AND {written}"
 
 
-def _of_days(spark: SparkSession, lake: OpenLake, layout: Layout, days: tuple[date, date] | None) -> DataFrame:
+def _of_days(lake: OpenLake, layout: Layout, days: tuple[date, date] | None) -> DataFrame:
     files: Sequence[LakeFile] = lake.tables[layout.table].files
     if days is not None:
         first, last = (day.isoformat() for day in days)
         files = [one for one in files if first <= one.partition[EVENT_DATE] <= last]
-    return read_files(spark, lake.lake, layout, files)
+    return read_files(lake.spark, lake.place, layout, files)
 
 
-def _written_by(spark: SparkSession, rows: DataFrame, cut: str, column: str) -> DataFrame:
-    ends = F.broadcast(_ends(spark, cut))
+def _written_by(rows: DataFrame, cut: str, column: str) -> DataFrame:
+    ends = F.broadcast(_ends(rows.sparkSession, cut))
     known = rows.join(ends, ["stream_id", "partition_id"], "inner").where(F.col(column) <= F.col(UP_TO))
     return known.drop(UP_TO)
 

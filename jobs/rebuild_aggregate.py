@@ -6,20 +6,17 @@ on standard error. It ends with 0 when nothing differs, with 1 when something do
 compared, because runs touched every window during each look.
 """
 
-import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from core.aggregation.runs import ALL_DAYS, Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
-from core.model.release import DEFAULT_TRANSFORM
 from core.transforms.loading import find_aggregate, import_transform
 from jobs.comparison import (
     DIFFERING,
@@ -33,9 +30,9 @@ from jobs.comparison import (
     side_by_side,
     targets,
 )
-from jobs.history import History, SqlHistory, open_history, within
-from jobs.opening import open_tables
-from jobs.session import close_session, open_session
+from jobs.history import History, within
+from jobs.lake_files import open_lake
+from jobs.session import close_session, open_session, open_tables, parser_of
 from jobs.tables import Run, Tables
 from jobs.transforms import partial_sums, slice_of, stored_at
 
@@ -180,7 +177,7 @@ def rebuild(
 
     `job` is the job of a level; by default the aggregate is the finest level, which has its name.
     """
-    windows, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[WindowLook]()
+    windows, looks = Rebuild(tables, job or of.name, of, history or History(tables), days), list[WindowLook]()
     while len(looks) < LOOKS and (not looks or looks[-1].moved):
         wanted = windows.targets()
         if looks and wanted == looks[-1].targets:
@@ -191,25 +188,17 @@ def rebuild(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the job and return its exit code."""
-    parser = argparse.ArgumentParser(prog="rebuild_aggregate", description=__doc__)
+    parser = parser_of("rebuild_aggregate", __doc__)
     parser.add_argument("name", help="the name of the aggregate")
-    parser.add_argument(
-        "--transform",
-        default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM,
-        metavar="NAME",
-        help="the transform whose rows it adds up; default: the setting TRANSFORM, or %(default)s",
-    )
-    parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     parser.add_argument("--since", type=date.fromisoformat, help="the first day, in UTC; default: all before")
     parser.add_argument("--until", type=date.fromisoformat, help="the last day, in UTC; default: all after")
     parser.add_argument("--lake", help="a folder or an address; default: the rows are read from SQL")
     parser.add_argument("--lake-state", help="as `python -m handlers.commands rebuild-arguments` prints it")
     given = parser.parse_args(arguments)
     import_transform(given.transform)
-    spark: SparkSession = open_session(f"rebuild-{given.name}")
-    tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    place = None if given.lake is None else (given.lake, given.lake_state)
-    history = open_history(spark, tables, "sql" if place is None else "lake", place)
+    spark = open_session(f"rebuild-{given.name}")
+    tables = open_tables(spark, given.store)
+    history = History(tables, None if given.lake is None else open_lake(spark, given.lake, given.lake_state))
     of, days = find_aggregate(given.name), Days(given.since, given.until)
     found = {level.name: rebuild(tables, level, days, history, of.name) for level in of.levels}
     print(json.dumps({name: one.figures() for name, one in found.items()}))

@@ -16,13 +16,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import row_table
 from core.transforms.loading import load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
-from jobs.opening import open_tables
 from jobs.ranges import CommitSpan, Slice
-from jobs.session import close_session, open_session
+from jobs.session import close_session, open_session, open_tables, parser_of
 from jobs.tables import Tables
 
 POSITION = ["partition_id", "sequence_number", "ordinal"]
@@ -176,11 +174,10 @@ def _states(outcomes: DataFrame) -> dict[str, int]:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options of the job."""
-    parser = argparse.ArgumentParser(prog="replay_capture", description=__doc__)
+    parser = parser_of("replay_capture", __doc__)
     add = parser.add_argument
     add("--files", required=True, help="the folder or address that Capture writes NAMESPACE/HUB/PARTITION/... into")
     add("--stream-id", required=True, type=int, help="the stream (event_stream.stream_id) that the rows belong to")
-    add("--transform", default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM)
     add(
         "--deadline",
         type=float,
@@ -190,7 +187,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--partition", action="append", default=[], help="only this partition; repeatable")
     add("--first", type=int, default=0, help="first sequence number")
     add("--last", type=int, default=EVER, help="last sequence number")
-    add("--store", help="default: the setting STORE_CONNECTION")
     add("--stage", action="store_true", help="also store the events in SQL, for a replay to commit")
     return parser.parse_args(arguments)
 
@@ -199,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the job and print its result."""
     given = parse(arguments)
     spark = open_session("replay-capture")
-    tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
+    tables = open_tables(spark, given.store)
     print(json.dumps(asdict(replay(spark, tables, given))), flush=True)
     close_session(spark)
     return 0

@@ -13,6 +13,7 @@ from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lake_storage import FolderStorage
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.history import History, open_history
+from jobs.lake_files import open_lake
 from jobs.rebuild_aggregate import rebuild
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas
@@ -37,7 +38,7 @@ def world(world: World) -> World:
 def lake_history(world: World, lake: DeltaLake, spark: Any) -> History:
     """Return the history in the lake, as the app hands it over to a rebuild."""
     _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
-    return open_history(spark, world.tables, "lake", (location, state))
+    return open_history(world.tables, "lake", open_lake(spark, location, state))
 
 
 def test_a_backfill_and_a_repair_are_exact_although_sql_has_lost_the_rows(

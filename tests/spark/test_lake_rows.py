@@ -46,7 +46,7 @@ def as_of(world: World, spark: Any, cut: str, days: Any = None) -> list[tuple[An
     lake = world.own.lake
     assert lake is not None
     place = hand_over(world.store, lake, world.store.read_runs(JOB, 10**9, 1)[0])[3]
-    found = rows_as_of(spark, OF, open_lake(spark, lake.location, place), cut, days)
+    found = rows_as_of(OF, open_lake(spark, lake.location, place), cut, days)
     return sorted(tuple(row) for row in found.select("sequence_number", "commit_number", "kind", "ppm").collect())
 
 
