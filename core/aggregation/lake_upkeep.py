@@ -7,15 +7,15 @@ run that is planned in the meantime wins, because each commit is for exactly one
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from core.aggregation import orders
 from core.aggregation.lake_publication import tables_of
 from core.aggregation.lake_tables import LakeRows, is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import Days, Order, RunOrder, fitting
+from core.aggregation.runs import Days, Order, fitting
 from core.aggregation.tick import Aggregation
 from core.errors import AggregationConflict
 from core.model.events import PartitionId
@@ -108,12 +108,8 @@ def _order_repair(job: str, erased: ErasedRows, own: Aggregation, pipelines: Pip
     standing, why = own.store.read_standing(job), f"erasure {erased.task_id}"
     if standing.order is not None or standing.open_run is not None:
         return
-    order = Order(job, "repair", erased.by, why, erased.at)
-    wanted = RunOrder("repair", Days(*erased.days[job]), erased.at, erased.by, why)
-    try:
-        orders.place(order, wanted, standing, pipelines)
-    except AggregationConflict:
-        return  # another order was first, or the state has moved on
+    with suppress(AggregationConflict):  # another order was first, or the state has moved on
+        pipelines.place(Order(job, "repair", erased.by, why, erased.at, days=Days(*erased.days[job])), standing)
 
 
 def maintain_job(own: Aggregation, job: str) -> str:

@@ -14,7 +14,7 @@ from typing import Literal, NewType
 
 import msgspec
 
-from core.aggregation.spark_engine import JobState
+from core.aggregation.spark_engine import NO_REPORT, JobReport, JobState
 from core.errors import StagingRefused
 
 HELD = "another tick was first, or a person has paused the job"
@@ -66,7 +66,7 @@ class RunOrder:
 class Order:
     """An order about a job, or about one of its runs, with its author and reason.
 
-    The client makes the id, and an order of the app has none.
+    The client makes the id, and an order of the app has none. A repair and a backfill have their days.
     """
 
     job: str
@@ -76,6 +76,7 @@ class Order:
     at: datetime
     run_id: str | None = None
     order_id: str = ""
+    days: Days | None = None
 
 
 RunStatus = Literal["submitting", "submitted", "committed", "failed"]
@@ -139,6 +140,11 @@ class AggregationRun:
     rows_from: RowsFrom = "sql"
 
     @property
+    def is_open(self) -> bool:
+        """It is neither committed nor failed."""
+        return self.status in ("submitting", "submitted")
+
+    @property
     def may_fail(self) -> bool:
         """It may be closed without a result: the slices of a repair are right without the others, ADR 34 and 37."""
         return not self.committed_slices or self.kind == "repair"
@@ -147,6 +153,11 @@ class AggregationRun:
     def job_name(self) -> str:
         """The name of this attempt in the engine: the same in every process that submits it."""
         return f"agg-{self.run_id}-{self.attempt}"
+
+    def failed_submit(self, at: datetime, why: str, report: JobReport = NO_REPORT) -> "Failure":
+        """Return the failure of the last submit, with the engine's words about its job."""
+        place = (self.run_id, self.submits, self.attempt, at, why, self.engine_job_id)
+        return Failure(*place, report.reason, report.log, report.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +184,7 @@ class Standing:
     def open_run(self) -> AggregationRun | None:
         """The run that is neither committed nor failed. There is at most one."""
         run = self.last_run
-        return run if run is not None and run.status in ("submitting", "submitted") else None
+        return run if run is not None and run.is_open else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +227,8 @@ class Failure:
     submit: int
     attempt: int
     at: datetime
-    engine_job_id: str | None
     why: str
+    engine_job_id: str | None = None
     reason: str | None = None
     log: str | None = None
     link: str | None = None

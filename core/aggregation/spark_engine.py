@@ -32,6 +32,9 @@ class JobReport:
     link: str | None = None
 
 
+NO_REPORT = JobReport()
+
+
 class SparkEngine(Protocol):
     """Runs Spark jobs. The id of a job is an opaque text. Every method may raise EngineUnreachable or EngineRefused."""
 

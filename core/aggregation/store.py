@@ -115,32 +115,32 @@ def days_values(days: Days) -> dict[str, str]:
     return {name: "" if day is None else day.isoformat() for name, day in names.items()}
 
 
-def place_values(order: RunOrder) -> dict[str, str]:
-    """Return an order as the parameters of its statement."""
+def order_values(order: Order, days: Days) -> dict[str, str]:
+    """Return an order of a repair or a backfill as the columns of its job."""
     who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
     told = {"ordered_at": instant_text(order.at), "ordered_by": who, "ordered_why": why}
-    return {"kind": order.kind, **days_values(order.days), **told}
-
-
-def end_values(order: Order, waiting: RunOrder) -> dict[str, str]:
-    """Return the parameters of the statement that ends the `waiting` order, and adds `order` to the history."""
-    return {**entry_values(order), "ordered_at": instant_text(waiting.at)}
+    return {"kind": order.move, **days_values(days), **told}
 
 
 def pause_values(order: Order) -> dict[str, str]:
-    """Return the parameters of the statement that pauses a job."""
+    """Return a pause as the columns of its job."""
     who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
-    return {**entry_values(order), "paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
+    return {"paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
 
 
-def entry_values(order: Order, days: Days | None = None) -> dict[str, str]:
+def entry_values(order: Order) -> dict[str, str]:
     """Return the job of an order, and its line in the history."""
     who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
     line = {"at": instant_text(order.at), "move": order.move, "by": who, "why": why, "run_id": order.run_id}
     line["order_id"] = order.order_id
-    if days is not None:
-        line["days"] = str(days)
+    if order.days is not None:
+        line["days"] = str(order.days)
     return {"job": order.job, "entry": json.dumps(line) + "\n"}
+
+
+def open_cut(database: Database, job: str) -> None:
+    """Open the row of a job, which is before every commit, unless it has one."""
+    write(database, job, "open_cut", job=job, levels=levels_text(job))
 
 
 def is_first(database: Database, script: Script) -> bool:
@@ -206,13 +206,13 @@ class Aggregations:
         False: the run does not begin at the job's cut, a run is open, the job is paused, or its order waits no more.
         """
         if run.number == 1:
-            write(self._database, run.job, "open_cut", job=run.job, levels=levels_text(run.job))
+            open_cut(self._database, run.job)
         return self._is_first(plan_script(run, order))
 
     def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
         """End an order that never has a run, and write the reason into the history of its job."""
-        dropped = Order(job, "withdraw", APP, why, at)
-        return bool(write(self._database, job, "end_order", **end_values(dropped, order)))
+        dropped = entry_values(Order(job, "withdraw", APP, why, at))
+        return bool(write(self._database, job, "end_order", **dropped, ordered_at=instant_text(order.at)))
 
     def renew_intent(
         self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
@@ -220,7 +220,7 @@ class Aggregations:
         """Write the intent to submit an open run again, as the same attempt or the next, and why it is submitted."""
         expected = {"expected_attempt": run.attempt, "expected_intent_at": instant_text(run.intent_at)}
         values = {"engine": run.engine, "attempt": attempt, "intent_at": instant_text(intent_at), **expected}
-        return self._is_first(ended_script("renew_intent", run, values, failure))
+        return self._is_first(Script(f"submit of {run.run_id}", ending_steps("renew_intent", run, values, failure)))
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
         """Write the id that the engine gave to this attempt."""
@@ -233,9 +233,7 @@ class Aggregations:
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
         """Close an open run without a result, and write why its last submit gave none. The cut does not move."""
-        why = cut(failure, FAILURE_LENGTH)
-        values = {"attempt": run.attempt, "failure": why, "closed_at": instant_text(closed_at)}
-        return self._is_first(ended_script("fail_run", run, values, last))
+        return self._is_first(Script(f"end of {run.run_id}", fail_steps(run, failure, closed_at, last)))
 
     def stop_run(self, run: AggregationRun, staged: Staged, why: str, last: Failure) -> bool:
         """Close a run without a result and pause its job, in one transaction: every further run would end alike.
@@ -386,15 +384,10 @@ def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Sc
 
 def stop_script(run: AggregationRun, staged: Staged, why: str, last: Failure) -> Script:
     """Return the transaction that pauses a job, and closes its run, or takes away the result where it may not fail."""
-    paused = pause_values(Order(run.job, "pause", APP, why, last.at, run.run_id))
-    steps = [Step("pause_job", paused, expect=1, otherwise=MovedOn)]
-    if run.may_fail:
-        closed = {"attempt": run.attempt, "failure": cut(why, FAILURE_LENGTH), "closed_at": instant_text(last.at)}
-        steps += ended_script("fail_run", run, closed, last).steps
-    else:
-        removed = Step("remove_staging", {"staging_id": staged.staging_id}, expect=1, otherwise=MovedOn)
-        steps += [removed, failure_step(last)]
-    return Script(f"stop of {run.run_id}", tuple(steps))
+    order = Order(run.job, "pause", APP, why, last.at, run.run_id)
+    paused = Step("pause_job", {**entry_values(order), **pause_values(order)}, expect=1, otherwise=MovedOn)
+    ended = fail_steps(run, why, last.at, last) if run.may_fail else removal_steps(staged, last)
+    return Script(f"stop of {run.run_id}", (paused, *ended))
 
 
 def begun_json(cut: Cut) -> str:
@@ -403,10 +396,26 @@ def begun_json(cut: Cut) -> str:
     return json.dumps([[int(stream_id), partition_id, number] for (stream_id, _, partition_id), number in places])
 
 
-def ended_script(statement: str, run: AggregationRun, values: Mapping[str, Any], failure: Failure | None) -> Script:
-    """Return the transaction that ends an attempt: the compare and set of its run, and why it gave no result."""
+def ending_steps(
+    statement: str, run: AggregationRun, values: Mapping[str, Any], failure: Failure | None
+) -> tuple[Step, ...]:
+    """Return the steps that end an attempt: the compare and set of its run, and why it gave no result."""
     moved = Step(statement, {"run_id": run.run_id, **values}, expect=1, otherwise=MovedOn)
-    return Script(f"run {run.run_id}", (moved,) if failure is None else (moved, failure_step(failure)))
+    return (moved,) if failure is None else (moved, failure_step(failure))
+
+
+def fail_steps(run: AggregationRun, why: str, closed_at: datetime, last: Failure | None) -> tuple[Step, ...]:
+    """Return the steps that close a run without a result."""
+    closed = {"attempt": run.attempt, "failure": cut(why, FAILURE_LENGTH), "closed_at": instant_text(closed_at)}
+    return ending_steps("fail_run", run, closed, last)
+
+
+def removal_steps(staged: Staged, failure: Failure) -> tuple[Step, ...]:
+    """Return the steps that take a staged result away, and say why."""
+    return (
+        Step("remove_staging", {"staging_id": staged.staging_id}, expect=1, otherwise=MovedOn),
+        failure_step(failure),
+    )
 
 
 def failure_step(failure: Failure) -> Step:

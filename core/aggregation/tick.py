@@ -83,40 +83,17 @@ def end_job(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer) -> N
 
 def failure_of(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer, at: datetime) -> Failure:
     """Return the failure of the current attempt, with the engine's reason, the end of its log and a link."""
-    report = _report(engine, run, answer)
-    return Failure(
-        run.run_id,
-        run.submits,
-        run.attempt,
-        at,
-        run.engine_job_id,
-        _why(run, answer),
-        answer.fault or report.reason,
-        report.log,
-        report.link,
-    )
-
-
-def refusal_of(run: AggregationRun, why: str, reason: str, at: datetime) -> Failure:
-    """Return the failure of an attempt that something else than its job ended."""
-    return Failure(run.run_id, run.submits, run.attempt, at, run.engine_job_id, why, reason)
-
-
-def _why(run: AggregationRun, answer: EngineAnswer) -> str:
+    report = JobReport()
+    if run.engine_job_id is not None and run.engine == engine.name and answer.answered:
+        try:
+            report = engine.report(run.engine_job_id)
+        except (EngineUnreachable, EngineRefused) as fault:
+            report = JobReport(f"the engine did not explain it: {fault}")
     if answer.state is not None:
-        return _WHY[answer.state]
-    if not answer.answered:
-        return "the engine gave no answer about it"
-    return "its submit started no job" if run.engine_job_id is None else "its job ended"
-
-
-def _report(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer) -> JobReport:
-    if run.engine_job_id is None or run.engine != engine.name or not answer.answered:
-        return JobReport()
-    try:
-        return engine.report(run.engine_job_id)
-    except (EngineUnreachable, EngineRefused) as fault:
-        return JobReport(f"the engine did not explain it: {fault}")
+        why = _WHY[answer.state]
+    else:
+        why = "its submit started no job" if answer.answered else "the engine gave no answer about it"
+    return run.failed_submit(at, why, replace(report, reason=answer.fault or report.reason))
 
 
 PORTION = ROWS_AT_ONCE  # windows of a transaction at most, unless its only slice has more
@@ -347,7 +324,7 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
         if is_rows_job(run.job):
             return commit_rows(own.store, own.lake, run, staged, own.now())
         if (overflow := own.store.find_overflow(run, staged)) is not None:
-            failure = refusal_of(run, "a value of its result fits no column", overflow, own.now())
+            failure = run.failed_submit(own.now(), "a value of its result fits no column", JobReport(overflow))
             why = f"{overflow}: change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
             return _done(own.store.stop_run(run, staged, why, failure), "stopped its job")
         return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
@@ -355,7 +332,7 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
         return f"waits: {fault}"
     except (DataRefused, StagingRefused) as refused:
         why = f"the database refused its result {staged.staging_id}"
-        failure = refusal_of(run, why, str(refused), own.now())
+        failure = run.failed_submit(own.now(), why, JobReport(str(refused)))
     own.store.note_failure(failure)
     own.store.discard_staged(staged)
     left = own.store.read_standing(run.job).open_run  # some slices may be committed
@@ -388,7 +365,7 @@ def _submit(own: Aggregation, run: AggregationRun) -> str:
     except LakeUnreachable as fault:
         return f"waits: {fault}"
     except EngineRefused as refused:
-        own.store.note_failure(refusal_of(run, "the engine refused the submit", str(refused), own.now()))
+        own.store.note_failure(run.failed_submit(own.now(), "the engine refused the submit", JobReport(str(refused))))
         raise
     own.store.note_submitted(run, job_id, own.now())
     return "submitted"

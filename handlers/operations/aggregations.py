@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.aggregation import orders
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import (
     AggregationRun,
     Days,
+    Failure,
     Move,
     Order,
     OrderedKind,
@@ -58,24 +58,6 @@ class AggregationsQuery(Shape):
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)] = 20
 
 
-class PauseShape(Shape):
-    """The job to pause or resume, and the reason."""
-
-    order_id: OrderText
-    reason: Reason
-    job: JobName | msgspec.UnsetType = msgspec.UNSET
-
-
-class DaysShape(Shape):
-    """The job, the first and the last day of event time in UTC (by default there is no end), and the reason."""
-
-    order_id: OrderText
-    reason: Reason
-    job: JobName | msgspec.UnsetType = msgspec.UNSET
-    since_day: date | None = None
-    until_day: date | None = None
-
-
 class RunPath(Shape):
     """A run."""
 
@@ -89,12 +71,23 @@ class CancelShape(Shape):
     reason: Reason
 
 
-class DiscardShape(Shape):
+class DiscardShape(CancelShape):
     """The reason to discard a run, or only its staged result."""
 
-    order_id: OrderText
-    reason: Reason
     what: Literal["run", "result"]
+
+
+class PauseShape(CancelShape):
+    """The job to pause or resume, and the reason."""
+
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
+
+
+class DaysShape(PauseShape):
+    """The job, the first and the last day of event time in UTC (by default there is no end), and the reason."""
+
+    since_day: date | None = None
+    until_day: date | None = None
 
 
 _PartitionRows: Any = shape_of(PartitionRows)
@@ -185,17 +178,11 @@ class AggregationsAnswer(Answered):
     next: str | None
 
 
-class FailureAnswer(Answered):
-    """A submit of a run that gave no result: what happened, the engine's own reason, the end of its log, and a link."""
+_Failure: Any = shape_of(Failure, hidden=("run_id",))
 
-    submit: int
-    attempt: int
-    at: datetime
-    why: str
-    engine_job_id: str | None
-    reason: str | None
-    log: str | None
-    link: str | None
+
+class FailureAnswer(_Failure):
+    """A submit of a run that gave no result: what happened, the engine's own reason, the end of its log, and a link."""
 
 
 class RunDetailAnswer(Answered):
@@ -262,19 +249,17 @@ def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
 @operation("Pause the aggregation", "aggregations", problems=(CONFLICT,))
 def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     """Pause the planning, submits and commits of a job until it is resumed; a running Spark job finishes."""
-    body, job = call.body, job_of(call.body.job)
-    order = Order(job, "pause", call.who, body.reason, call.at, order_id=body.order_id)
-    _carry_out(order, lambda: orders.pause(order, Pipelines(app().brief)))
-    return _pause_answer(job)
+    order = _order("pause", call)
+    _carry_out(order, lambda: Pipelines(app().brief).pause(order))
+    return _pause_answer(order.job)
 
 
 @operation("Resume the aggregation", "aggregations", problems=(CONFLICT,))
 def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     """Go on with the next tick."""
-    job = job_of(call.body.job)
-    order = Order(job, "resume", call.who, call.body.reason, call.at, order_id=call.body.order_id)
-    _carry_out(order, lambda: orders.resume(order, Pipelines(app().brief)))
-    return _pause_answer(job)
+    order = _order("resume", call)
+    _carry_out(order, lambda: Pipelines(app().brief).resume(order))
+    return _pause_answer(order.job)
 
 
 @operation("Replace the windows of some days", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
@@ -292,19 +277,19 @@ def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
 @operation("Withdraw a repair or a backfill that waits", "aggregations", problems=(CONFLICT,))
 def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnswer:
     """End the order; a run that is planned already can be discarded."""
-    job = job_of(call.body.job)
-    order = Order(job, "withdraw", call.who, call.body.reason, call.at, order_id=call.body.order_id)
-    standing = Aggregations(app().brief).read_standing
-    _carry_out(order, lambda: orders.withdraw(order, standing(job), Pipelines(app().brief)))
-    return _waiting(job)
+    order = _order("withdraw", call)
+    _carry_out(
+        order, lambda: Pipelines(app().brief).withdraw(order, Aggregations(app().brief).read_standing(order.job))
+    )
+    return _waiting(order.job)
 
 
 @operation("Cancel the job of an open run; its next attempt follows", "aggregations", problems=(NOT_FOUND, CONFLICT))
 def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAnswer:
     """Ask the engine to end the job."""
     run = found_run(call.path.run_id)
-    order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
-    _carry_out(order, lambda: orders.cancel(order, run, Pipelines(app().brief), open_spark()))
+    order = _order("cancel", call, run)
+    _carry_out(order, lambda: Pipelines(app().brief).cancel(order, run, open_spark()))
     return detail_of(found_run(run.run_id))
 
 
@@ -312,12 +297,11 @@ def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAn
 def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetailAnswer:
     """Close the run without a result, or take the result away; nothing is lost, because the cut stays."""
     run = found_run(call.path.run_id)
-    move: Move = "discard_run" if call.body.what == "run" else "discard_result"
-    order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id, call.body.order_id)
-    if call.body.what == "run":
-        _carry_out(order, lambda: orders.discard_run(order, run, Pipelines(app().brief), open_spark()))
+    order = _order("discard_run" if call.body.what == "run" else "discard_result", call, run)
+    if order.move == "discard_run":
+        _carry_out(order, lambda: Pipelines(app().brief).discard_run(order, run, open_spark()))
     else:
-        _carry_out(order, lambda: orders.discard_result(order, run, Pipelines(app().brief)))
+        _carry_out(order, lambda: Pipelines(app().brief).discard_result(order, run))
     return detail_of(found_run(run.run_id))
 
 
@@ -327,20 +311,23 @@ def open_spark() -> SparkEngine | None:
     return None if own is None else own.engine
 
 
+def _order(move: Move, call: Call[Any, Nothing, Any], run: AggregationRun | None = None) -> Order:
+    """Return the order of a request about a run, or about the job in its body."""
+    job, run_id = (job_of(call.body.job), None) if run is None else (run.job, run.run_id)
+    return Order(job, move, call.who, call.body.reason, call.at, run_id, call.body.order_id)
+
+
 def _place(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer:
-    body, job = call.body, job_of(call.body.job)
-    wanted = RunOrder(kind, Days(body.since_day, body.until_day), call.at, call.who, body.reason)
-    order = Order(job, kind, call.who, body.reason, call.at, order_id=body.order_id)
-    standing = Aggregations(app().brief).read_standing(job)
-    _carry_out(order, lambda: orders.place(order, wanted, standing, Pipelines(app().brief)), wanted.days)
-    return Answer(_waiting(job), 202, {"Location": "/api/aggregations"})
+    order = replace(_order(kind, call), days=Days(call.body.since_day, call.body.until_day))
+    standing = Aggregations(app().brief).read_standing(order.job)
+    _carry_out(order, lambda: Pipelines(app().brief).place(order, standing))
+    return Answer(_waiting(order.job), 202, {"Location": "/api/aggregations"})
 
 
-def _carry_out(order: Order, act: Callable[[], None], days: Days | None = None) -> None:
+def _carry_out(order: Order, act: Callable[[], None]) -> None:
     """Carry an order out, unless it was carried out under its id."""
-    store = Pipelines(app().brief)
     try:
-        if not store.is_given(order, days):
+        if not Pipelines(app().brief).is_given(order):
             act()
     except AggregationConflict as conflict:
         raise Problem(CONFLICT, str(conflict)) from conflict

@@ -21,15 +21,20 @@ SELECT c.stream_id, c.partition_id, c.commit_number
 -- `begun` has the stream, the partition and the commit number of each place in the cut.
 -- params: begun nvarchar(max), most_rows bigint, most_commits bigint
 WITH pending AS (
-    SELECT l.stream_id, l.partition_id, l.commit_number, l.rows_written,
-           SUM(l.rows_written) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
-                                     ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
+    SELECT l.stream_id, l.partition_id, l.commit_number, CONVERT(bigint, l.rows_written) AS rows_written,
+           SUM(CONVERT(bigint, l.rows_written)) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
+                                                      ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
       FROM event_hub_checkpoint AS c
-      LEFT JOIN json_each(:begun) AS j ON j.value ->> 0 = c.stream_id AND j.value ->> 1 = c.partition_id
-     CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only the commits after its cut
+      LEFT JOIN rows(:begun) AS j (stream_id int, partition_id varchar(40), commit_number bigint)
+        ON j.stream_id = c.stream_id AND j.partition_id = c.partition_id  -- sqlite only
+        ON j.stream_id = c.stream_id AND c.partition_id = j.partition_id COLLATE Latin1_General_100_BIN2  -- sqlserver only
+     CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only the commits after its cut  -- sqlite only
+     INNER JOIN batch_ledger AS l  -- sqlserver only
         ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
-       AND l.commit_number > COALESCE(j.value ->> 2, 0)
-       AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value ->> 2, 0) + :most_commits)
+       AND l.commit_number > COALESCE(j.commit_number, 0)
+       AND l.commit_number <= MIN(c.commit_number, COALESCE(j.commit_number, 0) + :most_commits)  -- sqlite only
+       AND l.commit_number <= c.commit_number  -- sqlserver only
+       AND l.commit_number <= COALESCE(j.commit_number, 0) + :most_commits  -- sqlserver only
 ), walked AS (
     SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,
            SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number
@@ -39,31 +44,6 @@ WITH pending AS (
 SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w.rows_written) AS rows_written
   FROM walked AS w
  WHERE w.rows_before < :most_rows
- GROUP BY w.stream_id, w.partition_id;
--- sqlserver:
-WITH begun AS (
-    SELECT c.stream_id, c.partition_id, c.commit_number AS reached, COALESCE(j.commit_number, 0) AS commit_number
-      FROM hubledger.event_hub_checkpoint AS c
-      LEFT JOIN OPENJSON(@begun) WITH (
-                    stream_id int '$[0]', partition_id varchar(40) '$[1]', commit_number bigint '$[2]') AS j
-        ON j.stream_id = c.stream_id AND c.partition_id = j.partition_id COLLATE Latin1_General_100_BIN2
-), pending AS (
-    SELECT l.stream_id, l.partition_id, l.commit_number, CONVERT(bigint, l.rows_written) AS rows_written,
-           SUM(CONVERT(bigint, l.rows_written)) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
-                                                      ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
-      FROM begun AS b
-     INNER JOIN hubledger.batch_ledger AS l
-        ON l.stream_id = b.stream_id AND l.partition_id = b.partition_id AND l.commit_number > b.commit_number
-       AND l.commit_number <= b.reached AND l.commit_number <= b.commit_number + @most_commits
-), walked AS (
-    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,
-           SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number
-                                     ROWS UNBOUNDED PRECEDING) - p.rows_written AS rows_before
-      FROM pending AS p
-)
-SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w.rows_written) AS rows_written
-  FROM walked AS w
- WHERE w.rows_before < @most_rows
  GROUP BY w.stream_id, w.partition_id;
 
 -- name: open_cut

@@ -15,8 +15,8 @@ SELECT :run_id, :submit_number, :failed_attempt, :failed_at,
 -- name: read_failures
 -- Read why the submits of a run gave no result, the newest first.
 -- params: run_id varchar(8000)
-SELECT f.run_id, f.submit_number, f.attempt, CONVERT(varchar(33), f.failed_at, 126) AS failed_at, f.engine_job_id,
-       f.why, f.reason, f.log_tail, f.link
+SELECT f.run_id, f.submit_number, f.attempt, CONVERT(varchar(33), f.failed_at, 126) AS failed_at, f.why,
+       f.engine_job_id, f.reason, f.log_tail, f.link
   FROM aggregation_failure AS f
  WHERE f.run_id = :run_id
  ORDER BY f.submit_number DESC;

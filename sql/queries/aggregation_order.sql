@@ -1,13 +1,11 @@
 -- name: place_order
--- Compare and set: touches no row when an order waits already, or its kind does not fit the cut: a backfill begins an
--- aggregate without a commit, and a repair mends one that has some.
+-- Compare and set: touches no row when an order waits already.
 -- params: job varchar(8000), kind varchar(8000), since_day varchar(8000), until_day varchar(8000), ordered_at datetime2(7), ordered_by nvarchar(4000), ordered_why nvarchar(4000), entry nvarchar(max)
 UPDATE aggregation_cut
    SET ordered_kind = :kind, ordered_since = CONVERT(date, NULLIF(:since_day, ''), 23),
        ordered_until = CONVERT(date, NULLIF(:until_day, ''), 23), ordered_at = :ordered_at,
        ordered_by = :ordered_by, ordered_why = :ordered_why, history = history || :entry
  WHERE job = :job AND ordered_kind IS NULL
-   AND ((cut = '{}' AND :kind = 'backfill') OR (cut <> '{}' AND :kind = 'repair'))
 RETURNING job;
 
 -- name: end_order

@@ -29,19 +29,6 @@ SELECT c.history
   FROM aggregation_cut AS c
  WHERE c.job = :job;
 
--- name: find_run
--- Read one run of a job.
--- params: job varchar(8000), run_id varchar(8000)
-SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
-       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
-       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
-       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices, r.rows_limit, r.rows_planned, r.quality,
-       r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
-       r.rows_from
-  FROM aggregation_run AS r
- WHERE r.job = :job AND r.run_id = :run_id;
-
 -- name: read_oldest_commit
 -- Read the time of the oldest commit that is not in the aggregate; none when all are. `begun` has the stream, the
 -- partition and the commit number of each place in the cut.

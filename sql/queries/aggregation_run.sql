@@ -17,6 +17,13 @@ SELECT {run}
  ORDER BY r.run_number DESC
  LIMIT :most;
 
+-- name: find_run
+-- Read one run of a job.
+-- params: job varchar(8000), run_id varchar(8000)
+SELECT {run}
+  FROM aggregation_run AS r
+ WHERE r.job = :job AND r.run_id = :run_id;
+
 -- name: read_committed_runs
 -- Read the committed runs above a number, the oldest first.
 -- params: job varchar(8000), after_number bigint

@@ -27,6 +27,7 @@ from core.aggregation.runs import (
 from core.aggregation.tick import commit_run
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.contract.test_aggregation import activity
+from tests.contract.test_pipeline import given
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
@@ -50,8 +51,8 @@ def wanted(kind: OrderedKind = "backfill", days: Days = TODAY) -> RunOrder:
     return RunOrder(kind, days, NOW, "somebody", "because 👩")
 
 
-def entry(move: Move) -> Order:
-    return Order(HOME_ACTIVITY, move, "somebody", "because 👩", NOW)
+def entry(move: Move, days: Days | None = TODAY, who: str = "somebody") -> Order:
+    return Order(HOME_ACTIVITY, move, who, "because 👩", NOW, days=None if move == "withdraw" else days)
 
 
 def ordered(store: AggregatingStore) -> AggregationRun:
@@ -64,7 +65,7 @@ def ordered(store: AggregatingStore) -> AggregationRun:
 
 def begun(store: AggregatingStore, pipelines: Pipelines, kind: OrderedKind = "repair") -> AggregationRun:
     """Order a run, and open it."""
-    assert pipelines.place(entry(kind), wanted(kind))
+    assert given(pipelines.place, entry(kind), store.read_standing(HOME_ACTIVITY))
     run = ordered(store)
     assert store.open_run(run, store.read_standing(HOME_ACTIVITY).order)
     return run
@@ -79,7 +80,7 @@ def test_an_order_waits_as_it_was_placed_and_ends_in_the_transaction_of_its_plan
     store: AggregatingStore, pipelines: Pipelines
 ) -> None:
     ingest(store, [reading()])
-    assert pipelines.place(entry("backfill"), wanted())
+    assert given(pipelines.place, entry("backfill"), store.read_standing(HOME_ACTIVITY))
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.order, standing.cut) == (wanted(), NO_CUT)
     run = ordered(store)
@@ -92,19 +93,20 @@ def test_an_order_waits_as_it_was_placed_and_ends_in_the_transaction_of_its_plan
 
 def test_days_without_an_end_are_kept(store: AggregatingStore, pipelines: Pipelines) -> None:
     for days in (ALL_DAYS, Days(since=date(2026, 2, 1)), Days(until=date(2026, 2, 1))):
-        order = replace(wanted(days=days))
-        assert pipelines.place(entry("backfill"), order)
+        order = wanted(days=days)
+        assert given(pipelines.place, entry("backfill", days), store.read_standing(HOME_ACTIVITY))
         assert store.read_standing(HOME_ACTIVITY).order == order
-        assert pipelines.withdraw(entry("withdraw"), order)
+        assert given(pipelines.withdraw, entry("withdraw"), store.read_standing(HOME_ACTIVITY))
 
 
 def test_of_orders_at_the_same_time_one_waits_and_the_others_are_refused(
     store: AggregatingStore, pipelines: Pipelines
 ) -> None:
-    store.read_standing(HOME_ACTIVITY)
+    standing = store.read_standing(HOME_ACTIVITY)
     orders = [replace(wanted(), who=f"person {number}") for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        placed = list(pool.map(lambda one: pipelines.place(entry("backfill"), one), orders))
+        entries = [entry("backfill", who=one.who) for one in orders]
+        placed = list(pool.map(lambda one: given(pipelines.place, one, standing), entries))
     assert placed.count(True) == 1
     assert store.read_standing(HOME_ACTIVITY).order == orders[placed.index(True)]
     assert len(pipelines.read_history(HOME_ACTIVITY).splitlines()) == 1
@@ -113,18 +115,18 @@ def test_of_orders_at_the_same_time_one_waits_and_the_others_are_refused(
 def test_a_backfill_begins_an_aggregate_and_a_repair_mends_one(
     store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
 ) -> None:
-    assert not pipelines.place(entry("repair"), wanted("repair"))
+    assert not given(pipelines.place, entry("repair"), store.read_standing(HOME_ACTIVITY))
     increment(store, database, window())
-    assert not pipelines.place(entry("backfill"), wanted())
-    assert pipelines.place(entry("repair"), wanted("repair"))
+    assert not given(pipelines.place, entry("backfill"), store.read_standing(HOME_ACTIVITY))
+    assert given(pipelines.place, entry("repair"), store.read_standing(HOME_ACTIVITY))
 
 
 def test_a_plan_whose_order_was_withdrawn_opens_nothing(store: AggregatingStore, pipelines: Pipelines) -> None:
     ingest(store, [reading()])
-    pipelines.place(entry("backfill"), wanted())
+    pipelines.place(entry("backfill"), store.read_standing(HOME_ACTIVITY))
     run = ordered(store)
-    assert pipelines.withdraw(entry("withdraw"), wanted())
-    assert not pipelines.withdraw(entry("withdraw"), wanted())
+    assert given(pipelines.withdraw, entry("withdraw"), store.read_standing(HOME_ACTIVITY))
+    assert not given(pipelines.withdraw, entry("withdraw"), store.read_standing(HOME_ACTIVITY))
     assert not store.open_run(run, wanted())
     assert (store.read_standing(HOME_ACTIVITY).number, store.read_runs(HOME_ACTIVITY, 10, 10)) == (0, ())
     moves = [json.loads(line) for line in pipelines.read_history(HOME_ACTIVITY).splitlines()]
@@ -137,7 +139,7 @@ def test_a_plan_whose_order_was_withdrawn_opens_nothing(store: AggregatingStore,
 def test_an_order_that_never_has_a_run_is_dropped_and_the_history_says_why(
     store: AggregatingStore, pipelines: Pipelines
 ) -> None:
-    pipelines.place(entry("backfill"), wanted())
+    pipelines.place(entry("backfill"), store.read_standing(HOME_ACTIVITY))
     assert store.drop_order(HOME_ACTIVITY, wanted(), "it already has commits", LATER)
     assert not store.drop_order(HOME_ACTIVITY, wanted(), "it already has commits", LATER)
     assert store.read_standing(HOME_ACTIVITY).order is None
@@ -147,10 +149,10 @@ def test_an_order_that_never_has_a_run_is_dropped_and_the_history_says_why(
 
 def test_a_pause_holds_an_order(store: AggregatingStore, pipelines: Pipelines) -> None:
     ingest(store, [reading()])
-    pipelines.place(entry("backfill"), wanted())
-    pipelines.pause(entry("pause"))
+    pipelines.place(entry("backfill"), store.read_standing(HOME_ACTIVITY))
+    pipelines.pause(entry("pause", None))
     assert not store.open_run(ordered(store), wanted())
-    pipelines.resume(entry("resume"))
+    pipelines.resume(entry("resume", None))
     assert store.open_run(ordered(store), wanted())
 
 

@@ -99,7 +99,7 @@ def test_a_stop_closes_the_run_and_pauses_its_job_in_one_transaction_once(
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, [window()])
-    failure = Failure(run.run_id, run.submits, run.attempt, NOW, None, "what", FAULT)
+    failure = Failure(run.run_id, run.submits, run.attempt, NOW, "what", reason=FAULT)
     assert store.stop_run(run, staged, FAULT, failure)
     assert not store.stop_run(run, staged, FAULT, failure)
     standing = store.read_standing(HOME_ACTIVITY)
@@ -108,7 +108,7 @@ def test_a_stop_closes_the_run_and_pauses_its_job_in_one_transaction_once(
     assert (last_run(store).status, last_run(store).failure, standing.open_run) == ("failed", FAULT, None)
     pipelines = Pipelines(store.database)
     assert pipelines.read_failures(run.run_id) == (failure,)
-    assert pipelines.resume(Order(HOME_ACTIVITY, "resume", "somebody", "the measure is gone", LATER))
+    pipelines.resume(Order(HOME_ACTIVITY, "resume", "somebody", "the measure is gone", LATER))
     assert opened_run(store).number == run.number + 1
 
 
@@ -116,7 +116,7 @@ def test_a_job_that_somebody_paused_first_keeps_its_run(store: AggregatingStore,
     run = opened_run(store)
     staged = staged_result(store, database, run, [window()])
     Pipelines(store.database).pause(Order(HOME_ACTIVITY, "pause", "somebody", "a look", NOW))
-    assert not store.stop_run(run, staged, FAULT, Failure(run.run_id, 1, 1, NOW, None, "what"))
+    assert not store.stop_run(run, staged, FAULT, Failure(run.run_id, 1, 1, NOW, "what"))
     assert store.read_standing(HOME_ACTIVITY).open_run == run
 
 
@@ -129,7 +129,7 @@ def test_a_run_with_committed_slices_stays_open_without_the_result(
     database.change("UPDATE {p}aggregation_run SET committed_slices = 7")
     begun = last_run(store)
     assert store.find_overflow(begun, staged) is None
-    assert store.stop_run(begun, staged, FAULT, Failure(run.run_id, 1, 1, NOW, None, "what"))
+    assert store.stop_run(begun, staged, FAULT, Failure(run.run_id, 1, 1, NOW, "what"))
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.open_run, standing.pause is not None) == (begun, True)
     assert store.read_staged(run.run_id) is None

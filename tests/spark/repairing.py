@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from core.aggregation.orders import Pipelines, place
-from core.aggregation.runs import ALL_DAYS, AggregationRun, Days, Order, OrderedKind, Portion, RunOrder, Staged
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import ALL_DAYS, AggregationRun, Days, Order, OrderedKind, Portion, Staged
 from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from examples.home_security.aggregates.home_activity import HomeActivity
@@ -47,9 +47,8 @@ class DyingStore(Aggregations):
 def order(world: World, kind: OrderedKind, days: Days = ALL_DAYS) -> None:
     """Order a run as a person does."""
     at = world.clock.now()
-    given = Order(HOME_ACTIVITY, kind, "somebody", "because", at)
-    wanted = RunOrder(kind, days, at, "somebody", "because")
-    place(given, wanted, world.store.read_standing(HOME_ACTIVITY), Pipelines(world.store.database))
+    given = Order(HOME_ACTIVITY, kind, "somebody", "because", at, days=days)
+    Pipelines(world.store.database).place(given, world.store.read_standing(HOME_ACTIVITY))
 
 
 def days_of(first: datetime, last: datetime) -> Days:

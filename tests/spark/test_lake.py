@@ -136,6 +136,6 @@ def test_a_sum_beyond_64_bits_leaves_the_table_as_the_last_committed_run_wrote_i
     assert (standing.last_run.status, standing.pause is not None) == ("failed", True)
     assert in_lake(folder) == in_sql(world) == before
     world.remove([first], "0")
-    assert Pipelines(world.store.database).resume(Order(HOME_ACTIVITY, "resume", "somebody", "why", EPOCH))
+    Pipelines(world.store.database).resume(Order(HOME_ACTIVITY, "resume", "somebody", "why", EPOCH))
     world.settle()
     assert in_lake(folder) == in_sql(world) != before

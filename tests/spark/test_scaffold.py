@@ -70,8 +70,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from core.aggregation import orders
-from core.aggregation.runs import ALL_DAYS, Order, RunOrder
+from core.aggregation.runs import ALL_DAYS, Order
 from core.aggregation.runs import RunLimits
 from core.aggregation.spark_engine import JobReport, JobState
 from core.aggregation.store import Aggregations
@@ -112,10 +111,10 @@ limits = RunLimits(rest=timedelta())
 own = Aggregation(store, Engine(), None, lambda: datetime.now(UTC), limits)
 for step in sys.argv[2:]:
     if step == "repair":
-        order = Order(JOB, "repair", "somebody", "the measure changed", now)
-        orders.place(order, RunOrder("repair", ALL_DAYS, now, "somebody", "why"), store.read_standing(JOB), pipelines)
+        order = Order(JOB, "repair", "somebody", "the measure changed", now, days=ALL_DAYS)
+        pipelines.place(order, store.read_standing(JOB))
     elif step == "resume":
-        orders.resume(Order(JOB, "resume", "somebody", "the measure changed", now), pipelines)
+        pipelines.resume(Order(JOB, "resume", "somebody", "the measure changed", now))
     else:
         assert all(report.commits for report in ingest_file(EventFile(Path(step)), means_of(database, transform)))
 for _ in range(12):

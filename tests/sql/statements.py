@@ -12,7 +12,7 @@ from msgspec import structs
 
 from core.aggregation.orders import discard_result_script, discard_run_script
 from core.aggregation.runs import ALL_DAYS, NO_CUT, AggregationRun, Cut, Failure, Order, Part, Portion, RunOrder, Staged
-from core.aggregation.store import close_script, ended_script, plan_script, portion_script, stop_script
+from core.aggregation.store import close_script, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import FoundPiece
 from core.erasure.store import Erase, closing_script
@@ -55,7 +55,6 @@ from core.replay.request import replay_request
 from core.replay.store import close_script as close_replay_script
 from core.replay.store import commit_script, note_script, rehearsal_script
 from core.settle.partition_store import batch_script, noting_script
-from core.store.columns import instant_text
 from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
@@ -276,10 +275,9 @@ def running(request: TaskRequest, stream: Stream) -> Task:
 def aggregations() -> Mapping[str, Script]:
     """Return the scripts of an aggregation run, and of a person's orders about it."""
     failure, order = (
-        Failure("r", 1, 1, EPOCH, None, "why"),
+        Failure("r", 1, 1, EPOCH, "why"),
         Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH),
     )
-    ended = {"attempt": 1, "failure": "why", "closed_at": instant_text(EPOCH)}
     runs = {one.name: replace(RUN, job=one.name) for one in load_aggregates()}
     parts = {
         f"run slices of {name}": portion_script(run, STAGED, portion_of(name, has_whole=True))
@@ -291,10 +289,10 @@ def aggregations() -> Mapping[str, Script]:
         "run plan": plan_script(RUN),
         "run plan ordered": plan_script(RUN, RunOrder("repair", ALL_DAYS, EPOCH, "somebody", "because")),
         "run result": close_script(RUN, STAGED, EPOCH),
-        "run ended": ended_script("fail_run", RUN, ended, failure),
+        "run ended": Script("end", fail_steps(RUN, "why", EPOCH, failure)),
         "run stopped": stop_script(RUN, STAGED, "why", failure),
-        "run discarded": discard_run_script(order, RUN, failure),
-        "run result discarded": discard_result_script(order, STAGED, failure),
+        "run discarded": discard_run_script(order, RUN),
+        "run result discarded": discard_result_script(order, RUN, STAGED),
     }
 
 

@@ -126,7 +126,7 @@ def test_a_sum_beyond_64_bits_ends_its_run_and_pauses_the_job_until_somebody_res
     assert len(world.engine.requests) == 2
     assert aggregate(world.own, "flight_punctuality").did == ("submitted",)
     again = Order(HOME_ACTIVITY, "resume", "somebody", "the measure is gone", world.clock.now())
-    assert Pipelines(world.store.database).resume(again)
+    Pipelines(world.store.database).resume(again)
     assert world.tick() == ("submitted",)
     stage(world.database, "3", world.run.run_id, [WINDOW])
     finish(world.database, "3", world.run.run_id, world.clock.now())

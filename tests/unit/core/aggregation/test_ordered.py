@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.orders import Pipelines, place
+from core.aggregation.orders import Pipelines
 from core.aggregation.runs import (
     NO_CUT,
     AggregationRun,
@@ -123,9 +123,8 @@ def test_a_repair_leaves_the_size_of_the_next_increment_as_it_was(status: RunSta
 
 def ask(world: World, kind: OrderedKind, days: Days = DAYS) -> None:
     """Order a run as a person does."""
-    given = Order(HOME_ACTIVITY, kind, "somebody", "because", world.clock.now())
-    wanted = replace(order(kind, days), at=world.clock.now())
-    place(given, wanted, world.store.read_standing(HOME_ACTIVITY), Pipelines(world.store.database))
+    given = Order(HOME_ACTIVITY, kind, "somebody", "because", world.clock.now(), days=days)
+    Pipelines(world.store.database).place(given, world.store.read_standing(HOME_ACTIVITY))
 
 
 def increment(world: World) -> None:

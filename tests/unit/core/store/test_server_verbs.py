@@ -21,7 +21,7 @@ from tests.sql.values import EPOCH, ROW_CLASSES
 
 PARTITION = commit_of((), first=True, letters=False).partition
 SEVEN = SequenceNumber(7)
-FAILURE = Failure("r", 1, 1, EPOCH, None, "why")
+FAILURE = Failure("r", 1, 1, EPOCH, "why")
 
 
 def hold(*numbers: int) -> LetterHold:
