@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
-from core.aggregation.lake_publication import hand_over_rows
+from core.aggregation.lake_publication import hand_over_tables
 from core.aggregation.lake_tables import rows_job
 from core.api.problems import Problem
 from core.errors import AggregationConflict, HubledgerError
@@ -70,7 +70,7 @@ def _handed_over(job: str | None) -> str:
     of = job or names[0]
     if own is None or own.lake is None or rows_job(of) not in own.jobs:
         raise AggregationConflict(f"the lake does not keep the rows of {of}: set SPARK_ENGINE, LAKE and LAKE_ROWS")
-    rows = hand_over_rows(own.store, own.lake, of, f"reader-{uuid4().hex}")
+    rows = hand_over_tables(own.store, own.lake, (rows_job(of),), f"reader-{uuid4().hex}")
     return shlex.join(("--transform", app().settings.transform, *rows))
 
 

@@ -6,10 +6,11 @@ A table has one row for each window, as SQL has it after the run. So a reader ad
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from core.aggregation.lake_tables import MANIFEST, TableChange, TableState, gold_table, manifest_json
+from core.aggregation.lake_tables import MANIFEST, TableChange, TableState, gold_table
 from core.model.aggregates import WINDOW_START, Aggregate
 from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, read_files, write_files, write_text
 from jobs.tables import Run, Tables
@@ -53,7 +54,7 @@ def write_gold(
 def finish(lake: OpenLake, changes: Mapping[str, TableChange]) -> Written:
     """Write the manifest of an execution into the folder of its first table."""
     place = f"{next(iter(changes))}/{lake.folder}"
-    write_text(lake.spark, lake.place, f"{place}/{MANIFEST}", manifest_json(changes))
+    write_text(lake.spark, lake.place, f"{place}/{MANIFEST}", msgspec.json.encode(changes).decode())
     return Written(f"{lake.place}/{place}", any(one.is_whole for one in changes.values()))
 
 

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+import msgspec
 from pyspark.sql import DataFrame
 
-from core.aggregation.lake_tables import LakeFile, file_of, range_end
+from core.aggregation.lake_tables import LakeFile, range_end
 from core.remote.spark.lake_storage import open_container
 
 Arrow = Callable[[Iterable[Any]], Iterator[Any]]
@@ -66,7 +67,7 @@ def uploader(lake: str, place: str, form: Form) -> Callable[[str | None], Arrow]
 
 def described(files: DataFrame) -> list[LakeFile]:
     """Return the files that the executors have uploaded."""
-    return sorted((file_of(row[0]) for row in files.collect()), key=lambda one: one.path)
+    return sorted((msgspec.json.decode(row[0], type=LakeFile) for row in files.collect()), key=lambda one: one.path)
 
 
 def downloader(lake: str, table: str, connection: str | None) -> Arrow:

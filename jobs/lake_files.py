@@ -13,10 +13,11 @@ from operator import and_
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake_tables import LakeFile, TableChange, TableState, state_of
+from core.aggregation.lake_tables import LakeFile, TableChange, TableState
 from jobs import lake_blobs
 from jobs.transforms import schema_of
 
@@ -63,7 +64,8 @@ def open_lake(spark: SparkSession, lake: str, state: str, folder: str = "") -> O
     """Return a lake with the state that the app wrote at a path."""
     for name, value in PARQUET.items():
         spark.conf.set(f"spark.sql.parquet.{name}", value)
-    return OpenLake(spark, lake, state_of(read_text(spark, lake, state)), folder)
+    states = msgspec.json.decode(read_text(spark, lake, state), type=dict[str, TableState])
+    return OpenLake(spark, lake, states, folder)
 
 
 def is_current(layout: Layout, state: TableState | None, cut: str) -> bool:

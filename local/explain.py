@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.aggregation.runs import NO_CUT, AggregationRun, Part, Portion, Staged
+from core.aggregation.runs import NO_CUT, AggregationRun, Portion, Staged, StagedSlice
 from core.aggregation.store import close_script, portion_script
 from core.errors import HubledgerError
 from core.letters.store import claim_script, retry_script
@@ -204,8 +204,8 @@ def _run_of(row_classes: RowClasses) -> AggregationRun:
 
 def _slices(row_classes: RowClasses) -> Script:
     run = _run_of(row_classes)
-    parts = tuple(Part(one.name, 2, has_whole=True) for one in find_aggregate(run.job).levels)
-    return portion_script(run, Staged("", "", 1, _AT), Portion(0, SLICES - 1, parts))
+    slices = tuple(StagedSlice(0, 1, 1, one.name) for one in find_aggregate(run.job).levels)
+    return portion_script(run, Staged("", "", 1, _AT), Portion(0, SLICES - 1, slices))
 
 
 def _close(row_classes: RowClasses) -> Script:

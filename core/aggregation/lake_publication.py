@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import msgspec
+
 from core.aggregation.lake_tables import (
     EMPTY,
     MANIFEST,
@@ -20,10 +22,8 @@ from core.aggregation.lake_tables import (
     fits,
     gold_table,
     is_rows_job,
-    manifest_of,
     removed_of,
     rows_job,
-    state_json,
     table_of,
 )
 from core.aggregation.runs import HELD, AggregationRun, Staged
@@ -45,18 +45,14 @@ def tables_of(job: str) -> tuple[str, ...]:
 def hand_over(store: Aggregations, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
     """Write the state of the tables for a job, with the rows that it reads. Return the arguments that name it."""
     jobs = (run.job, rows_job(run.job)) if run.rows_from == "lake" else (run.job,)
-    return _handed_over(store, lake, jobs, f"{run.job_name}-{run.submits}")
+    return hand_over_tables(store, lake, jobs, f"{run.job_name}-{run.submits}")
 
 
-def hand_over_rows(store: Aggregations, lake: Lake, job: str, name: str) -> tuple[str, ...]:
-    """Write the state of the rows of an aggregate for a reader, and return the arguments that name the state."""
-    return _handed_over(store, lake, (rows_job(job),), name)
-
-
-def _handed_over(store: Aggregations, lake: Lake, jobs: Sequence[str], name: str) -> tuple[str, ...]:
+def hand_over_tables(store: Aggregations, lake: Lake, jobs: Sequence[str], name: str) -> tuple[str, ...]:
+    """Write the state of the tables of some jobs for a reader. Return the arguments that name it."""
     path = f"{tables_of(jobs[0])[0]}/{name}/state.json"
     states = {table: state for job in jobs for table, state in states_of(store, lake, job).items()}
-    lake.write_text(path, state_json(states))
+    lake.write_text(path, msgspec.json.encode(states).decode())
     return ("--lake", lake.location, "--lake-state", path)
 
 
@@ -141,4 +137,4 @@ def _state(standing: StandingTable, last: AggregationRun | None) -> TableState:
 def _changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
     """Return the changes of an execution, or None when its manifest is not in the lake."""
     text = lake.read_text(f"{folder}/{MANIFEST}")
-    return None if text is None else manifest_of(text)
+    return None if text is None else msgspec.json.decode(text, type=dict[str, TableChange])

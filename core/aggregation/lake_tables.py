@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Protocol
 
-import msgspec
-
 from core.aggregation.runs import NO_CUT
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate
@@ -115,31 +113,6 @@ class Lake(Protocol):
 
     def read_text(self, folder: str) -> str | None:
         """Return the text that a job wrote in a folder, or None."""
-
-
-def state_json(tables: Mapping[str, TableState]) -> str:
-    """Return the state of tables as the text that a job reads."""
-    return msgspec.json.encode(tables).decode()
-
-
-def state_of(text: str) -> dict[str, TableState]:
-    """Return the state of tables in a text."""
-    return msgspec.json.decode(text, type=dict[str, TableState])
-
-
-def manifest_json(changes: Mapping[str, TableChange]) -> str:
-    """Return the changes of a run as the text that the app reads."""
-    return msgspec.json.encode(changes).decode()
-
-
-def manifest_of(text: str) -> dict[str, TableChange]:
-    """Return the changes of a run in a text. Raises ValueError for any other text."""
-    return msgspec.json.decode(text, type=dict[str, TableChange])
-
-
-def file_of(text: str) -> LakeFile:
-    """Return the file that a text in JSON describes."""
-    return msgspec.json.decode(text, type=LakeFile)
 
 
 def fits(standing: StandingTable, change: TableChange) -> bool:

@@ -355,21 +355,12 @@ def next_run(job: str, standing: Standing, cut_to: Cut, engine: str, now: dateti
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The slices of one level in a portion. `has_whole`: some of their windows replace stored ones."""
-
-    level: str
-    slices: int
-    has_whole: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Portion:
-    """The slices from `first` to `last`, with a part for each level that has windows there."""
+    """The slices from `first` to `last`, of each level that has windows there."""
 
     first: int
     last: int
-    parts: tuple[Part, ...]
+    slices: tuple[StagedSlice, ...]
 
 
 HOLD = timedelta(hours=2)  # the longest time that a repair which waits for rows keeps increments from moving the cut
@@ -388,9 +379,10 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """The reason why an order has no run. `ends`: it never gets one. `holds`: no increment begins before its run."""
+    """The state of an order without a run, and why. `ends`: it never gets one. `holds`: no increment begins before."""
 
-    why: str
+    what: str
+    why: str | None = None
     ends: bool = False
     holds: bool = False
 
@@ -414,10 +406,9 @@ def ordered_run(
     if order is None:
         return None
     if order.kind != fitting(standing.cut):
-        return NotYet(f"the {order.kind} was dropped: {misfit(job, order.kind)}", ends=True)
+        return NotYet(f"the {order.kind} was dropped", misfit(job, order.kind), ends=True)
     if order.kind == "repair" and not covers(source.cut, standing.cut):
-        why = f"the repair waits until the rows in {source} reach the cut"
-        return NotYet(why, holds=now - order.at < HOLD)
+        return NotYet(f"the repair waits until the rows in {source} reach the cut", holds=now - order.at < HOLD)
     cut_to = standing.cut if order.kind == "repair" else source.cut
     if cut_to == NO_CUT:
         return NotYet(f"the backfill waits until {source} has rows", holds=True)

@@ -1,7 +1,7 @@
 """Aggregation in SQL: cuts, runs, staged results, and the windows of each level."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ from core.aggregation.runs import (
     Days,
     Failure,
     Order,
-    Part,
     Pause,
     Portion,
     Reach,
@@ -56,26 +55,6 @@ def read_staged(database: Database, run_id: str) -> Staged | None:
         return None
     staging_id, of_run, attempt, staged_at, levels, overflow = found[0]
     return Staged(staging_id, of_run, attempt, instant_of(staged_at), json.loads(levels), overflow)
-
-
-def find_overflow(database: Database, job: str, staging_id: str) -> str | None:
-    """Return the fault of a staged window that its stored one cannot take. None when every sum fits its column."""
-    for level in find_aggregate(job).levels:
-        for measure, begin in database.ask(of_rows("find_overflow", level.of), staging_id=staging_id):
-            return overflow_text(level.name, measure, f"{begin[:19]}Z")
-    return None
-
-
-def verifying_step(level: type, part: Part, values: Mapping[str, Any], otherwise: Callable[[], Exception]) -> Step:
-    """Return the step that compares the windows of a level in a portion with their facts."""
-    return Step(of_rows("verify_slices", level), values, expect=part.slices, otherwise=otherwise)
-
-
-def adding_steps(level: type, part: Part, values: Mapping[str, Any]) -> Iterator[Step]:
-    """Return the steps that add the windows of a level in a portion."""
-    if part.has_whole:
-        yield Step(of_rows("replace_windows", level), values)
-    yield Step(of_rows("add_windows", level), values)
 
 
 class MovedOn(Exception):
@@ -207,7 +186,7 @@ class Aggregations:
         """
         if run.number == 1:
             open_cut(self._database, run.job)
-        return self._is_first(plan_script(run, order))
+        return is_first(self._database, plan_script(run, order))
 
     def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
         """End an order that never has a run, and write the reason into the history of its job."""
@@ -220,7 +199,9 @@ class Aggregations:
         """Write the intent to submit an open run again, as the same attempt or the next, and why it is submitted."""
         expected = {"expected_attempt": run.attempt, "expected_intent_at": instant_text(run.intent_at)}
         values = {"engine": run.engine, "attempt": attempt, "intent_at": instant_text(intent_at), **expected}
-        return self._is_first(Script(f"submit of {run.run_id}", ending_steps("renew_intent", run, values, failure)))
+        return is_first(
+            self._database, Script(f"submit of {run.run_id}", ending_steps("renew_intent", run, values, failure))
+        )
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
         """Write the id that the engine gave to this attempt."""
@@ -229,18 +210,18 @@ class Aggregations:
 
     def note_failure(self, failure: Failure) -> None:
         """Write why a submit gave no result, if nothing is written of it yet."""
-        self._is_first(Script(f"failure of {failure.run_id}", (failure_step(failure),)))
+        is_first(self._database, Script(f"failure of {failure.run_id}", (failure_step(failure),)))
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
         """Close an open run without a result, and write why its last submit gave none. The cut does not move."""
-        return self._is_first(Script(f"end of {run.run_id}", fail_steps(run, failure, closed_at, last)))
+        return is_first(self._database, Script(f"end of {run.run_id}", fail_steps(run, failure, closed_at, last)))
 
     def stop_run(self, run: AggregationRun, staged: Staged, why: str, last: Failure) -> bool:
         """Close a run without a result and pause its job, in one transaction: every further run would end alike.
 
         A run that may not fail stays open without this result, and goes on when an operator resumes the job.
         """
-        return self._is_first(stop_script(run, staged, why, last))
+        return is_first(self._database, stop_script(run, staged, why, last))
 
     def find_overflow(self, run: AggregationRun, staged: Staged) -> str | None:
         """Return the fault of a value of a result that no column holds. None when every value fits.
@@ -249,7 +230,11 @@ class Aggregations:
         """
         if staged.overflow is not None or run.committed_slices:
             return staged.overflow
-        return find_overflow(self._database, run.job, staged.staging_id)
+        for level in find_aggregate(run.job).levels:
+            statement = of_rows("find_overflow", level.of)
+            for measure, begin in self._database.ask(statement, staging_id=staged.staging_id):
+                return overflow_text(level.name, measure, f"{begin[:19]}Z")
+        return None
 
     def read_staged(self, run_id: str) -> Staged | None:
         """Return a complete staged result of this run, or None."""
@@ -264,7 +249,7 @@ class Aggregations:
 
         Raises StagingRefused when they differ, and SchemaMismatch when the database has different levels of the job.
         """
-        return self._is_first(portion_script(run, staged, portion))
+        return is_first(self._database, portion_script(run, staged, portion))
 
     def mark_lake(self, run: AggregationRun) -> bool:
         """Mark an open run, whose whole result is in the lake, as committed there: it can no longer be given up."""
@@ -273,7 +258,7 @@ class Aggregations:
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         """Move the cut and close the run, whose slices are all committed, in one transaction."""
-        return self._is_first(close_script(run, staged, closed_at))
+        return is_first(self._database, close_script(run, staged, closed_at))
 
     def discard_staged(self, staged: Staged) -> bool:
         """Take a staged result away, so that it is never committed."""
@@ -328,9 +313,6 @@ class Aggregations:
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
         return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
 
-    def _is_first(self, script: Script) -> bool:
-        return is_first(self._database, script)
-
 
 def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Script:
     """Return the transaction of a portion of slices: its mark, which is its lock, its checks, and its windows.
@@ -354,14 +336,17 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
         Step("hold_levels", values, expect=1, otherwise=lambda: level_mismatch(run.job)),
         Step("mark_slices", values, expect=1, otherwise=MovedOn),
     ]
-    levels = [
-        (level.of, one) for level in find_aggregate(run.job).levels for one in portion.parts if one.level == level.name
-    ]
-    what = f"the windows of slices {portion.first} to {portion.last} are not those of its job"
-    steps += [verifying_step(level, part, values, lambda: staged.refusal(what)) for level, part in levels]
-    steps += [step for level, part in levels for step in adding_steps(level, part, values)]
+    refusal = staged.refusal(f"the windows of slices {portion.first} to {portion.last} are not those of its job")
+    adding: list[Step] = []
+    for level in find_aggregate(run.job).levels:
+        if slices := [one for one in portion.slices if one.level == level.name]:
+            verify = of_rows("verify_slices", level.of)
+            steps.append(Step(verify, values, expect=len(slices), otherwise=lambda: refusal))
+            if any(one.whole_windows for one in slices):
+                adding.append(Step(of_rows("replace_windows", level.of), values))
+            adding.append(Step(of_rows("add_windows", level.of), values))
     subject = f"slices {portion.first} to {portion.last} of {run.run_id}"
-    return Script(subject, tuple(steps), durable=False, gives_way=True)
+    return Script(subject, (*steps, *adding), durable=False, gives_way=True)
 
 
 def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:

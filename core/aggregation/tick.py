@@ -27,12 +27,11 @@ from core.aggregation.runs import (
     AggregationRun,
     EngineAnswer,
     Failure,
-    NotYet,
-    Part,
     Portion,
     Quality,
     RowSource,
     RunLimits,
+    RunOrder,
     RunStep,
     Staged,
     StagedSlice,
@@ -69,16 +68,6 @@ def ask(engine: SparkEngine, run: AggregationRun) -> EngineAnswer:
         return EngineAnswer(run.engine_job_id, engine.state(run.engine_job_id))
     except (EngineUnreachable, EngineRefused) as fault:
         return EngineAnswer(None, None, answered=False, fault=str(fault))
-
-
-def end_job(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer) -> None:
-    """Ask the engine to end the job of an attempt, if it may still run. A fault leaves the job to its own end.
-
-    A job that runs on is harmless: its result counts only while its run is open.
-    """
-    if run.engine_job_id is not None and answer.state in (JobState.RUNNING, None):
-        with suppress(EngineUnreachable, EngineRefused):
-            engine.cancel(run.engine_job_id)
 
 
 def failure_of(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer, at: datetime) -> Failure:
@@ -155,16 +144,9 @@ def next_portion(slices: Sequence[StagedSlice], first: int, size: int) -> Portio
         of_slice = list(levels)
         windows += sum(one.windows for one in of_slice)
         if members and windows > size:
-            return Portion(first, members[-1].number, _parts(members))
+            return Portion(first, members[-1].number, tuple(members))
         members += of_slice
-    return Portion(first, SLICES - 1, _parts(members)) if members else None
-
-
-def _parts(members: Sequence[StagedSlice]) -> tuple[Part, ...]:
-    levels: dict[str, list[StagedSlice]] = {}
-    for one in members:
-        levels.setdefault(one.level, []).append(one)
-    return tuple(Part(name, len(each), any(one.whole_windows for one in each)) for name, each in levels.items())
+    return Portion(first, SLICES - 1, tuple(members)) if members else None
 
 
 TIME = timedelta(minutes=1)  # of one tick; the next one continues
@@ -204,14 +186,28 @@ class Aggregation:
 
 
 @dataclass(frozen=True, slots=True)
+class TickStep:
+    """A step of a tick in words. `why` can quote a fault, so no telemetry has it."""
+
+    what: str
+    why: str | None = None
+
+    def __str__(self) -> str:
+        return self.what if self.why is None else f"{self.what}: {self.why}"
+
+
+OVERTAKEN, COMMITTED = TickStep("another tick was first"), TickStep("committed")
+
+
+@dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """The steps of a tick, in words, and the last run after it. `published`: the lake's tables are up to date.
+    """The steps of a tick, and the last run after it. `published`: the lake's tables are up to date.
 
     `fault` has the words of a lake that does not answer. `removed` counts the old windows that were removed, by level.
     `closed` is the run that this tick committed whole.
     """
 
-    did: tuple[str, ...]
+    steps: tuple[TickStep, ...]
     run: AggregationRun | None
     published: bool = True
     fault: str | None = None
@@ -219,13 +215,18 @@ class AggregationReport:
     closed: AggregationRun | None = None
 
     @property
+    def did(self) -> tuple[str, ...]:
+        """The steps in words."""
+        return tuple(map(str, self.steps))
+
+    @property
     def quality(self) -> Quality | None:
         """The quality of the run that this tick committed whole."""
         return None if self.closed is None else quality_from(self.closed.quality)
 
     def facts(self) -> dict[str, str]:
-        """Return the steps without the text of a fault, which stands after a colon."""
-        return {"steps": "; ".join(one.partition(":")[0] for one in self.did)}
+        """Return the steps without the text of a fault."""
+        return {"steps": "; ".join(one.what for one in self.steps)}
 
 
 @measured("aggregation tick")
@@ -234,12 +235,12 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
 
     Raises InfrastructureFault: the writes before the fault remain, and the next tick continues from there.
     """
-    did: list[str] = []
+    did: list[TickStep] = []
     standing = own.store.read_standing(job)
     if standing.pause is None and standing.open_run is not None:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
-    closed = standing.last_run if did == ["committed"] else None
+    closed = standing.last_run if did == [COMMITTED] else None
     published, fault = True, None
     if own.lake is not None:
         try:
@@ -248,57 +249,44 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
             published, fault = False, str(unreachable)
     removed: Mapping[str, int] = {}
     if standing.pause is not None:
-        did.append("is paused")
+        did.append(TickStep("is paused"))
     elif standing.open_run is None:
         if not is_rows_job(job):
             removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
-        did.append(_begin(own, job, standing))
+        did += _begin(own, job, standing)
         standing = own.store.read_standing(job)
     return AggregationReport(tuple(did), standing.last_run, published, fault, removed, closed)
 
 
-def _begin(own: Aggregation, job: str, standing: Standing) -> str:
+def _begin(own: Aggregation, job: str, standing: Standing) -> list[TickStep]:
+    """Begin the run that a person ordered, or an increment. While an order waits, increments may go on."""
     own.store.clear_staging()  # no run is open; a fault leaves it to the next tick
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
-        return "pauses after a failed run"
-    ordered = _begin_ordered(own, job, standing)
-    if ordered is None:
-        return _begin_increment(own, job, standing)
-    if not isinstance(ordered, NotYet):
-        return ordered
-    return ordered.why if ordered.holds else f"{ordered.why}; {_begin_increment(own, job, standing)}"
-
-
-def _begin_ordered(own: Aggregation, job: str, standing: Standing) -> str | NotYet | None:
-    """Begin the run that a person ordered. While it waits, increments may go on."""
-    order = standing.order
-    if order is None:
-        return None
-    source, rows = RowSource("sql", standing.reached), rows_job(job)
-    if own.lake is not None and rows in own.jobs:
+        return [TickStep("pauses after a failed run")]
+    source, rows = RowSource("sql", standing.reached), None if is_rows_job(job) else rows_job(job)
+    if standing.order is not None and own.lake is not None and rows in own.jobs:
         source = RowSource("lake", own.store.read_standing(rows).cut)
-    planned = ordered_run(job, standing, source, own.engine.name, own.now())
-    if isinstance(planned, AggregationRun):
-        run = replace(planned, rows_limit=own.limits.rows_after(standing.last_run))  # of the increment after it
-        return _submit(own, run) if own.store.open_run(run, order) else "another tick has planned the run"
-    if planned is not None and planned.ends:
-        own.store.drop_order(job, order, planned.why, own.now())
-    return planned
-
-
-def _begin_increment(own: Aggregation, job: str, standing: Standing) -> str:
-    last, now = standing.last_run, own.now()
-    reach = own.store.read_reach(standing.cut, own.limits.rows_after(last))
+    ordered = ordered_run(job, standing, source, own.engine.name, now)
+    limit, did = own.limits.rows_after(last), list[TickStep]()
+    if isinstance(ordered, AggregationRun):
+        return [_open(own, replace(ordered, rows_limit=limit), standing.order)]  # of the increment after it
+    if ordered is not None:
+        did.append(TickStep(ordered.what, ordered.why))
+        if ordered.ends and standing.order is not None:
+            own.store.drop_order(job, standing.order, str(did[0]), now)
+        if ordered.holds:
+            return did
+    reach = own.store.read_reach(standing.cut, limit)
     run = None if reach is None else planned_run(job, standing, own.engine.name, now, reach)
-    if run is None:
-        return "has nothing new"
-    if not own.store.open_run(run):
-        return "another tick has planned the run"
-    return _submit(own, run)
+    return [*did, TickStep("has nothing new") if run is None else _open(own, run, None)]
 
 
-def _go_on(own: Aggregation, run: AggregationRun) -> str:
+def _open(own: Aggregation, run: AggregationRun, order: RunOrder | None) -> TickStep:
+    return _submit(own, run) if own.store.open_run(run, order) else TickStep("another tick has planned the run")
+
+
+def _go_on(own: Aggregation, run: AggregationRun) -> TickStep:
     """Take an open run one step further. The engine is asked only while no result is staged."""
     staged, answer = own.store.read_staged(run.run_id), NOT_ASKED
     if staged is None:
@@ -308,28 +296,31 @@ def _go_on(own: Aggregation, run: AggregationRun) -> str:
     if step is RunStep.COMMIT and staged is not None:
         return _commit(own, run, staged)
     if step is RunStep.ADOPT and answer.job_id is not None:
-        return _done(own.store.note_submitted(run, answer.job_id, own.now()), "adopted a job")
+        is_first = own.store.note_submitted(run, answer.job_id, own.now())
+        return TickStep("adopted a job") if is_first else OVERTAKEN
     if step is RunStep.WAIT:
-        return "waits" if answer.fault is None else f"waits: {answer.fault}"
+        return TickStep("waits", answer.fault)
     failure = failure_of(own.engine, run, answer, own.now())
-    end_job(own.engine, run, answer)
+    if run.engine_job_id is not None and answer.state in (JobState.RUNNING, None):
+        with suppress(EngineUnreachable, EngineRefused):  # it is harmless: its result counts only while its run is open
+            own.engine.cancel(run.engine_job_id)
     if step is RunStep.GIVE_UP:
         return _give_up(own, run, failure, "was not answered" if answer.state is None else answer.state.value)
     return _submit_again(own, run, run.attempt + (step is RunStep.TRY_AGAIN), failure)
 
 
-def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
+def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> TickStep:
     """Commit a result as far as the time goes. A refused one is taken away, because it would be refused again."""
     try:
         if is_rows_job(run.job):
-            return commit_rows(own.store, own.lake, run, staged, own.now())
+            return TickStep(commit_rows(own.store, own.lake, run, staged, own.now()))
         if (overflow := own.store.find_overflow(run, staged)) is not None:
             failure = run.failed_submit(own.now(), "a value of its result fits no column", JobReport(overflow))
             why = f"{overflow}: change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
-            return _done(own.store.stop_run(run, staged, why, failure), "stopped its job")
-        return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
+            return TickStep("stopped its job") if own.store.stop_run(run, staged, why, failure) else OVERTAKEN
+        return TickStep(commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit))
     except LakeUnreachable as fault:
-        return f"waits: {fault}"
+        return TickStep("waits", str(fault))
     except (DataRefused, StagingRefused) as refused:
         why = f"the database refused its result {staged.staging_id}"
         failure = run.failed_submit(own.now(), why, JobReport(str(refused)))
@@ -341,50 +332,43 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
     return _submit_again(own, run, run.attempt + 1, failure)
 
 
-def _give_up(own: Aggregation, run: AggregationRun, failure: Failure, state: str) -> str:
+def _give_up(own: Aggregation, run: AggregationRun, failure: Failure, state: str) -> TickStep:
     why = f"no result after {run.attempt} attempts and {run.submits} submits; the last one {state}"
     why = why if failure.reason is None else f"{why}: {failure.reason}"
-    return _done(own.store.fail_run(run, why, own.now(), failure), "gave up")
+    return TickStep("gave up") if own.store.fail_run(run, why, own.now(), failure) else OVERTAKEN
 
 
-def _submit_again(own: Aggregation, run: AggregationRun, attempt: int, failure: Failure) -> str:
+def _submit_again(own: Aggregation, run: AggregationRun, attempt: int, failure: Failure) -> TickStep:
     now = own.now()
     following = replace(run, engine=own.engine.name, engine_job_id=None)
     if not own.store.renew_intent(following, attempt, now, failure):
-        return "another tick was first"
+        return OVERTAKEN
     return _submit(own, replace(following, attempt=attempt, submits=run.submits + 1, intent_at=now))
 
 
-def _submit(own: Aggregation, run: AggregationRun) -> str:
-    """Submit a job whose intent is stored. If no answer comes, a later tick looks for the job's name."""
+def _submit(own: Aggregation, run: AggregationRun) -> TickStep:
+    """Submit a job whose intent is stored. If no answer comes, a later tick looks for the job's name.
+
+    Without an answer of the lake, windows go to SQL only, and runs that need it wait.
+    """
+    lake: tuple[str, ...] = ()
     try:
-        arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments)
-        job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, (*arguments, *lake_arguments(own, run))))
-    except EngineUnreachable:
-        return "submitted, without an answer"
+        if own.lake is not None:
+            lake = hand_over(own.store, own.lake, run)
     except LakeUnreachable as fault:
-        return f"waits: {fault}"
+        if is_rows_job(run.job) or run.rows_from == "lake":
+            return TickStep("waits", str(fault))
+    arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments, *lake)
+    try:
+        job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, arguments))
+    except EngineUnreachable:
+        return TickStep("submitted, without an answer")
     except EngineRefused as refused:
-        own.store.note_failure(run.failed_submit(own.now(), "the engine refused the submit", JobReport(str(refused))))
+        failure = run.failed_submit(own.now(), "the engine refused the submit", JobReport(str(refused)))
+        own.store.note_failure(failure)
         raise
     own.store.note_submitted(run, job_id, own.now())
-    return "submitted"
-
-
-def lake_arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
-    """Return the arguments about the lake. Without an answer of it, windows go to SQL only, and runs of rows wait."""
-    if own.lake is None:
-        return ()
-    try:
-        return hand_over(own.store, own.lake, run)
-    except LakeUnreachable:
-        if is_rows_job(run.job) or run.rows_from == "lake":
-            raise
-        return ()
-
-
-def _done(done: bool, what: str) -> str:
-    return what if done else "another tick was first"
+    return TickStep("submitted")
 
 
 def report_facts(job: str, report: AggregationReport) -> dict[str, object]:

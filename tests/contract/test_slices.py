@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.runs import HELD, Part, Portion, RunLimits, RunStep, Staged, StagedSlice, next_step
+from core.aggregation.runs import HELD, Portion, RunLimits, RunStep, Staged, StagedSlice, next_step
 from core.aggregation.runs import EngineAnswer as Answer
 from core.aggregation.spark_engine import JobState
 from core.aggregation.store import Aggregations
@@ -241,19 +241,18 @@ def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
     slices = [StagedSlice(number, windows, 0, "a") for number, windows in sizes]
     slices.append(StagedSlice(200, 1, 1, "a"))
     assert [next_portion(slices, first, PORTION) for first in (0, 8, 10, 12)] == [
-        Portion(0, 7, (Part("a", 2, has_whole=False),)),
-        Portion(8, 9, (Part("a", 1, has_whole=False),)),
-        Portion(10, 11, (Part("a", 1, has_whole=False),)),
-        Portion(12, SLICES - 1, (Part("a", 1, has_whole=True),)),
+        Portion(0, 7, tuple(slices[:2])),
+        Portion(8, 9, (slices[2],)),
+        Portion(10, 11, (slices[3],)),
+        Portion(12, SLICES - 1, (slices[4],)),
     ]
     assert next_portion(slices, SLICES, PORTION) is next_portion([], 0, PORTION) is None
 
 
 def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_together() -> None:
     slices = [StagedSlice(number, 40, 0, level) for number in (3, 5) for level in ("a", "b")]
-    parts = (Part("a", 1, has_whole=False), Part("b", 1, has_whole=False))
-    assert next_portion(slices, 0, 159) == Portion(0, 3, parts)
-    assert next_portion(slices, 4, 159) == Portion(4, SLICES - 1, parts)
+    assert next_portion(slices, 0, 159) == Portion(0, 3, tuple(slices[:2]))
+    assert next_portion(slices, 4, 159) == Portion(4, SLICES - 1, tuple(slices[2:]))
 
 
 def test_each_window_keeps_its_slice(store: Aggregations, database: AggregationEngine) -> None:

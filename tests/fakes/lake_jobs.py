@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 from deltalake import DeltaTable
 
 from core.aggregation.lake_publication import hand_over, publish, tables_of
-from core.aggregation.lake_tables import MANIFEST, LakeFile, TableChange, TableState, manifest_json, state_of
+from core.aggregation.lake_tables import MANIFEST, LakeFile, TableChange, TableState
 from core.aggregation.runs import AggregationRun, planned_run
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lake_storage import FolderStorage
@@ -43,7 +44,7 @@ def manifest(lake: Path, table: str, folder: str, changes: dict[str, TableChange
     place = lake / table / folder / MANIFEST
     place.mkdir(parents=True)
     (place / "_SUCCESS").write_text("")
-    (place / "part-00000.txt").write_text(manifest_json(changes) + "\n", encoding="utf-8")
+    (place / "part-00000.txt").write_text(msgspec.json.encode(changes).decode() + "\n", encoding="utf-8")
     return str(lake / table / folder)
 
 
@@ -97,7 +98,7 @@ class LakeWorld:
     def state(self) -> TableState:
         """Return the state that the next job gets."""
         (_, place, _, path) = hand_over(self.store, self.lake, self.store.read_runs(self.job, 10**9, 1)[0])
-        return state_of((Path(place) / path).read_text(encoding="utf-8"))[self.table]
+        return msgspec.json.decode((Path(place) / path).read_bytes(), type=dict[str, TableState])[self.table]
 
     def publish(self) -> bool:
         return publish(self.store, self.lake, self.job)

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from core.aggregation.lake_publication import hand_over_rows
+from core.aggregation.lake_publication import hand_over_tables
 from core.model.aggregates import aggregate_table
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lake_storage import FolderStorage
@@ -37,7 +37,7 @@ def world(world: World) -> World:
 
 def lake_history(world: World, lake: DeltaLake, spark: Any) -> History:
     """Return the history in the lake, as the app hands it over to a rebuild."""
-    _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
+    _, location, _, state = hand_over_tables(world.store, lake, (ROWS_JOB,), "reader")
     return open_history(world.tables, "lake", open_lake(spark, location, state))
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import fields as fields_of_struct
 
 from core.aggregation.runs import Cut, Portion
+from core.aggregation.spark_engine import SparkEngine
 from core.model.events import Event, Position, Span
 from core.model.rows import ReferenceKey, Row
 from examples.home_security.aggregates.home_activity import HomeActivity
@@ -46,6 +47,8 @@ class Distinct:
         plain = hint.__supertype__ if isinstance(hint, NewType) else hint
         if name == "job" and plain is str:
             return HOME_ACTIVITY  # the aggregate must be declared
+        if plain is SparkEngine:
+            return None  # SPARK_ENGINE is none
         if plain is Position:
             return self.of(Event)
         if name == "kind" and plain is str:

@@ -11,7 +11,18 @@ from uuid import UUID
 from msgspec import structs
 
 from core.aggregation.orders import discard_result_script, discard_run_script
-from core.aggregation.runs import ALL_DAYS, NO_CUT, AggregationRun, Cut, Failure, Order, Part, Portion, RunOrder, Staged
+from core.aggregation.runs import (
+    ALL_DAYS,
+    NO_CUT,
+    AggregationRun,
+    Cut,
+    Failure,
+    Order,
+    Portion,
+    RunOrder,
+    Staged,
+    StagedSlice,
+)
 from core.aggregation.store import close_script, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import FoundPiece
@@ -86,7 +97,10 @@ STAGED = Staged("s", "r", 1, EPOCH)
 
 def portion_of(job: str, *, has_whole: bool) -> Portion:
     """Return a portion with windows of every level."""
-    return Portion(0, SLICES - 1, tuple(Part(one.name, 2, has_whole) for one in find_aggregate(job).levels))
+    slices = tuple(
+        StagedSlice(number, 1, int(has_whole), one.name) for one in find_aggregate(job).levels for number in (0, 1)
+    )
+    return Portion(0, SLICES - 1, slices)
 
 
 PORTION = portion_of(HOME_ACTIVITY, has_whole=True)

@@ -134,8 +134,8 @@ MUTANTS = (
         f"{UNIT}/aggregation/test_tick.py",
         (
             "the engine is called before the intent of a run is stored",
-            "    if not own.store.open_run(run):\n",
-            "    if _submit(own, run) and not own.store.open_run(run):\n",
+            "if own.store.open_run(run, order)",
+            "if _submit(own, run) and own.store.open_run(run, order)",
         ),
     ),
     *in_file(

@@ -30,7 +30,7 @@ class Disk(Aggregations):
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         assert run.committed_slices == portion.first == sum(self.committed) // WINDOWS
         cost = self.cost if portion.first < self.better_after else timedelta(0)
-        windows = WINDOWS * sum(one.slices for one in portion.parts)
+        windows = WINDOWS * len(portion.slices)
         self.at += cost * windows
         self.committed.append(windows)
         return True

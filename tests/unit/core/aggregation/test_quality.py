@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.aggregation.runs import NO_CUT, AggregationRun, PartitionRows, quality_from
-from core.aggregation.tick import AggregationReport, report_facts
+from core.aggregation.tick import COMMITTED, AggregationReport, TickStep, report_facts
 from tests.fakes.builders import EPOCH
 
 LOST: dict[str, Any] = {
@@ -30,12 +30,14 @@ def test_the_counts_of_the_job_are_read_back() -> None:
 
 def test_the_log_line_of_the_tick_that_closed_a_run_has_its_figures() -> None:
     following = replace(RUN, run_id="s", status="submitted")
-    report = AggregationReport(("committed", "submitted"), following, closed=replace(RUN, quality=json.dumps(LOST)))
+    report = AggregationReport(
+        (COMMITTED, TickStep("submitted")), following, closed=replace(RUN, quality=json.dumps(LOST))
+    )
     facts = report_facts("home_activity", report)
     assert {name: value for name, value in facts.items() if name.startswith("quality_")} == {
         "quality_run_id": "r",
         **{f"quality_{name}": value for name, value in LOST.items() if name != "partitions"},
     }
     assert facts["run_id"] == "s"
-    silent = (AggregationReport(("waits",), following), replace(report, closed=RUN))
+    silent = (AggregationReport((TickStep("waits"),), following), replace(report, closed=RUN))
     assert not any(name.startswith("quality_") for one in silent for name in report_facts("home_activity", one))

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.metrics import NoOpMeter
 from opentelemetry.trace import NoOpTracer, SpanKind, StatusCode
 
-from core.aggregation.tick import AggregationReport, aggregate
+from core.aggregation.tick import AggregationReport, TickStep, aggregate
 from core.errors import StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
 from core.ledger.totals import Books, LetterBooks
@@ -121,7 +121,9 @@ def test_each_step_of_the_aggregation_is_a_span(memory: Memory, tmp_path: Path) 
 
 
 def test_the_steps_of_a_tick_are_sent_without_the_text_of_a_fault() -> None:
-    report = AggregationReport(("waits: https://engine/?sig=abc refused", "has nothing new"), None)
+    report = AggregationReport(
+        (TickStep("waits", "https://engine/?sig=abc refused"), TickStep("has nothing new")), None
+    )
     assert report.facts() == {"steps": "waits; has nothing new"}
 
 
