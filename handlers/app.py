@@ -17,7 +17,7 @@ from core.aggregation.store import Aggregations
 from core.aggregation.tick import Aggregation
 from core.app import Core, Sources, open_core, prepare_interpreter, verified_hub
 from core.incarnations.hub_check import VerifiedHub
-from core.ingest.batch_log import BatchLines
+from core.ingest.batch_log import BatchLog
 from core.ingest.stalled_partitions import SilenceCheck
 from core.ledger.store import BurnDowns, Ledger, read_open_letters
 from core.ledger.totals import LetterBooks
@@ -34,7 +34,6 @@ from core.settle.watchdog import Watchdog
 from core.store.connect import briefly_patient, open_database
 from core.store.database import LONGEST_INVOCATION, Database, OneStream, PatientDatabase, invocation, store_clock
 from core.transforms.loading import load_aggregates, load_transform
-from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
@@ -130,7 +129,7 @@ def _open_app() -> App:
     atexit.register(closing.close)
     core = open_core(Sources(settings, database, hub, transform), CLOCK, closing)
     open_telemetry(os.environ)
-    batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
+    batch_log = BatchLog(settings.batch_lines, CLOCK.now)
     closing.callback(batch_log.close)
     ledger = Ledger(stream := OneStream(brief, settings.stream))
     return App(

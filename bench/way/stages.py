@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import threading
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -153,7 +152,7 @@ class Inner:
     timers: Timers
     database: _Timed
     means: Means
-    lines: BatchLines = field(default_factory=lambda: BatchLines(1_000_000, threading.Lock()))
+    lines: BatchLines = field(default_factory=lambda: BatchLines(1_000_000))
     ingested: Counter[str] = field(default_factory=Counter)
     log: logging.Formatter = field(default_factory=JsonLines)
 

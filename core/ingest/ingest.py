@@ -17,7 +17,6 @@ from core.errors import (
     CommitOutcomeUnknown,
     DataRefused,
     HeldLettersFull,
-    InfrastructureFault,
     PartitionStopped,
     StoreFault,
     StoreUnreachable,
@@ -101,13 +100,6 @@ def _count_failure(batch: EventBatch, fault: StoreFault, store: Partitions, cloc
         count = batch.retries + 1 if stop is None else stop.attempts + RECURRENT
         detail = f"the partition failed {count} times in a row, last on the database; nothing was dropped: {fault}"
         store.note_stop(state, "store", detail, clock.now())
-
-
-def recurrence_facts(batch: EventBatch, fault: InfrastructureFault) -> dict[str, object]:
-    """Return the fields of the log line of a fault that repeated on a batch."""
-    error = f"{type(fault).__name__}: {fault}"
-    facts: dict[str, object] = {"action": "fault_repeated", "partition": str(batch.partition), "error": error}
-    return {**facts, "count": batch.retries + 1, "invocation_id": batch.invocation_id}
 
 
 CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed

@@ -76,25 +76,23 @@ def serve(connection: Connection, transform: Transform, limit: float) -> None:
         except (EOFError, BlockingIOError):
             return
         signal.setitimer(signal.ITIMER_REAL, limit + GRACE)
-        with counting_unknown_fields() as unknown:
-            answer = _pickled_answer(question, event, references, transform)
-        connection.send_bytes(answer)
-        connection.send(dict(unknown))
+        connection.send_bytes(_pickled_answer(question, event, references, transform))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _pickled_answer(question: str, event: Event, references: References, transform: Transform) -> bytes:
-    """Return the rows or the references of an event, or the letter of its error."""
-    try:
-        if question == "references" and transform.references_of is not None:
-            return pickle.dumps((question, tuple(transform.references_of(event))))
-        made = transform.rows_of(event, references)
-        return pickle.dumps((question, tuple(islice(made, transform.rows_limit + 1))))
-    except MemoryError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
-        letter = dead_letter(event, error, transform)
-        return pickle.dumps(("letter", [getattr(letter, name) for name in REASON]))
+    """Return the rows or the references of an event, or the letter of its error, and the counts of unknown fields."""
+    with counting_unknown_fields() as unknown:
+        try:
+            if question == "references" and transform.references_of is not None:
+                return pickle.dumps((question, tuple(transform.references_of(event)), dict(unknown)))
+            made = tuple(islice(transform.rows_of(event, references), transform.rows_limit + 1))
+            return pickle.dumps((question, made, dict(unknown)))
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
+            letter = dead_letter(event, error, transform)
+            return pickle.dumps(("letter", [getattr(letter, name) for name in REASON], dict(unknown)))
 
 
 def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
@@ -171,9 +169,9 @@ class Child:
         """Return the answer of the child, and answer its own questions for references meanwhile."""
         self._send((question, event))
         while True:
-            kind, content = self._receive()
+            kind, content, *unknown = self._receive()
             if kind != "find" or references is None:
-                count_unknown_fields(self._receive())
+                count_unknown_fields(*unknown)
                 return kind, content
             self._send(references.find(content.row_class, *content.key))
 

@@ -4,18 +4,18 @@ import asyncio
 import logging
 import os
 import random
-import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from core.app import Sources, open_core
 from core.errors import BatchRefused, InfrastructureFault
-from core.ingest.batch_log import BatchLine, BatchLines
+from core.ingest.batch_log import BatchLog
 from core.ingest.gaps import gap_facts
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
@@ -25,7 +25,7 @@ from core.model.ports import Clock
 from core.remote.hub.client import Sharing, check_access, open_consumer, receive
 from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.remote.telemetry.opening import open_telemetry
-from core.settings import OWN_LINES, read_settings
+from core.settings import read_settings
 from core.settle.partition_store import Partitions
 from core.settle.watchdog import Watchdog
 from core.store.connect import open_database
@@ -37,7 +37,6 @@ log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 CHECK_EVERY = 60.0  # seconds between two checks for gaps
-LOOK_AT_SUMS = 5.0  # seconds between two looks for sums that are due
 LETTER_PAUSE = timedelta(seconds=5)  # for letters that are due but cannot be claimed: another keeper has them
 LONGEST_WORK = timedelta(minutes=10)  # the least limit for one attempt at a batch: the trigger has the same
 
@@ -62,25 +61,16 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Pausing:
-    """Pauses after a failed batch: how to sleep, in seconds, and chance (0 to 1)."""
-
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    chance: Callable[[], float] = random.random
-
-
-@dataclass(frozen=True, slots=True)
-class Ingestion:
+class Receiver:
     """Ingests batches and retries without end: an infrastructure fault holds the partition and loses nothing.
 
     A batch of a different hub is passed: its numbers are a gap, which is read back from the stream's hub.
     """
 
-    means: Means
-    pausing: Pausing = field(default_factory=Pausing)
+    ingestion: Means
+    batch_log: BatchLog
+    timing: Timing = field(default_factory=Timing)
     over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt
-    lines: BatchLines = field(default_factory=lambda: BatchLines(OWN_LINES, threading.Lock()))
-    now: Callable[[], datetime] = CLOCK.now  # of the lines, by the process's own clock
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -94,7 +84,7 @@ class Ingestion:
                     log.error("batch passed; what the hub has of its numbers is read back", extra=facts)
                     return
                 log.warning("batch not committed; will retry", extra={**facts, "count": batch.retries + 1})
-                await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
+                await self.timing.sleep(pause * (0.5 + self.timing.clock.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
                 batch = replace(batch, retries=batch.retries + 1)
             else:
@@ -103,10 +93,10 @@ class Ingestion:
     def _ingest(self, batch: EventBatch) -> None:
         began = time.monotonic()
         with self.over(batch.partition):
-            report = ingest_batch(batch, self.means)
+            report = ingest_batch(batch, self.ingestion)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
-        _log_lines(self.lines.add(report, time.monotonic() - began, self.now()))
+        self.batch_log.add(report, time.monotonic() - began)
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
@@ -156,30 +146,29 @@ async def work_on(sources: Sources[SdkHubReader], terms: Terms, timing: Timing) 
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database, Partitions(sources.database)), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry, hub.partition_ids))
-    lines = BatchLines(settings.batch_lines, threading.Lock())
-    terms.cut_off.callback(lambda: _log_lines(lines.rest()))
-    ingestion = Ingestion(core.ingestion, Pausing(timing.sleep), pulse.over, lines, timing.clock.now)
+    batch_log = BatchLog(settings.batch_lines, timing.clock.now)
+    terms.cut_off.callback(batch_log.close)
+    receiver = Receiver(core.ingestion, batch_log, timing, pulse.over)
     others = (
         keep_letters(core.retrying, settings.letter_look, timing.sleep),
-        _check_for_gaps(silence, timing.sleep),
-        follow_partitions(hub, timing.sleep),
-        log_sums(lines, timing.clock, timing.sleep),
+        repeat(CHECK_EVERY, partial(check_gaps, silence), timing.sleep),
+        repeat(RENEWED, partial(_follow_partitions, hub), timing.sleep),
     )
     async with answering(terms.health, pulse) as address:
         log.info("worker ready", extra={"action": "ready", "health": address})
         with leaving:
             try:
-                await _beside(receive(client, ingestion.take, _log_failure), *others)
+                await _beside(receive(client, receiver.take, _log_failure), *others)
             finally:
-                await end(client, lines, owners)
+                await end(client, batch_log, owners)
 
 
-async def end(client: Any, lines: BatchLines, owners: Any) -> None:
+async def end(client: Any, batch_log: BatchLog, owners: Any) -> None:
     """Log the sums after the last batch, and release the partitions after the last claim, also when closing fails."""
     try:
         await client.close()
     finally:
-        _log_lines(lines.rest())
+        batch_log.close()
         try:
             await owners.release_all()
         except InfrastructureFault as fault:
@@ -216,34 +205,24 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
     return timedelta() if chunks else min(look, LETTER_PAUSE)
 
 
-async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Log the sums of batches that are due, until cancelled, even when no more batches arrive."""
+async def repeat(seconds: float, work: Callable[[], None], sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Work in a thread after each pause of some seconds, until cancelled."""
     while True:
-        await sleep(LOOK_AT_SUMS)
-        _log_lines(lines.due(clock.now()))
+        await sleep(seconds)
+        await _finished(asyncio.to_thread(work))
 
 
-async def _check_for_gaps(silence: SilenceCheck, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Check from time to time: no batch shows that retention removed events after the last one read."""
-    while True:
-        await sleep(CHECK_EVERY)
-        await _finished(asyncio.to_thread(check_gaps, silence))
-
-
-async def follow_partitions(hub: SdkHubReader, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Read the hub's partitions from time to time: the next balancing shares those that it got."""
-
-    def read() -> None:
-        with suppress(InfrastructureFault):  # the known ones stay
-            hub.partition_ids()
-
-    while True:
-        await sleep(RENEWED)
-        await _finished(asyncio.to_thread(read))
+def _follow_partitions(hub: SdkHubReader) -> None:
+    """Read the hub's partitions: the next balancing shares those that it got."""
+    with suppress(InfrastructureFault):  # the known ones stay
+        hub.partition_ids()
 
 
 def check_gaps(silence: SilenceCheck) -> None:
-    """Check all partitions once, and log each gap. A fault is logged, and the next check tries again."""
+    """Check all partitions once, and log each gap. A fault is logged, and the next check tries again.
+
+    No batch shows that retention removed events after the last one read.
+    """
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
@@ -263,11 +242,6 @@ async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, 
         await receiving
         for task in tasks:
             task.cancel()
-
-
-def _log_lines(lines: Iterable[BatchLine]) -> None:
-    for line in lines:
-        log.info(line.text, extra=line.facts)
 
 
 def _log_failure(partition_id: str | None, error: Exception) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from core.errors import InvalidTransform
+from core.ingest.batch_log import BatchLog
 from core.ingest.ingest import Means
 from core.model.rows import References
 from core.settle.settle import settle
 from core.transforms.loading import load_transform
-from core.worker.work import CLOCK, Ingestion
+from core.worker.work import CLOCK, Receiver
 from tests.fakes.builders import batch, event
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.written_modules import WrittenModules, written_modules
@@ -56,7 +57,11 @@ def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a
     with pytest.raises(KeyboardInterrupt):
         settle([event(0, b"a person presses Ctrl-C")], References({}), transform)
     store = MemoryStore()
-    asyncio.run(Ingestion(Means(store, transform, CLOCK)).take(batch([event(0, b"raise"), event(1, b"raise")])))
+    asyncio.run(
+        Receiver(Means(store, transform, CLOCK), BatchLog(9, CLOCK.now)).take(
+            batch([event(0, b"raise"), event(1, b"raise")])
+        )
+    )
     assert [(one.error_type, one.status) for one in store.letters()] == [("builtins.KeyboardInterrupt", "waiting")] * 2
 
 

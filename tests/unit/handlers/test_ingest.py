@@ -210,3 +210,13 @@ def test_the_first_batch_of_a_process_and_a_retry_leave_a_mark_which_their_commi
         left.append(bool(running.sqlite.sql(f"SELECT 1 FROM batch_attempt WHERE last_sequence_number = {numbers[-1]}")))
     assert left == [False, True, False, True]
     assert app().core.ingestion.journal is app().stalled.means.journal
+
+
+def test_the_setting_decides_and_closing_the_app_logs_the_rest(running: Running) -> None:
+    running.restart(BATCH_LINES_PER_MINUTE="0")
+    running.ingest([0], [HOME])
+    running.ingest([1], [MOTION])
+    running.close()
+    assert {line["msg"] for line in running.lines} == {"batches ingested"}
+    assert sum(line["batches"] for line in running.lines) == 2
+    assert sum(line["written"] for line in running.lines) == 2

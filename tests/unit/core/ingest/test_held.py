@@ -1,6 +1,5 @@
 """core/ingest/ingest.py: the queries that keep keys in order, and the stop when too many events are held."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -166,7 +165,7 @@ def test_runs_that_are_cut_for_a_refused_row_keep_the_order() -> None:
 
 def test_the_log_line_counts_held_events() -> None:
     report = World().ingest(*of_key(0, 0, "poison"), *of_key(1, 4))
-    facts = BatchLines(1, nullcontext()).add(report, 0.0, NOON)[0].facts
+    facts = BatchLines(1).add(report, 0.0, NOON)[0].facts
     assert (facts["dead_lettered"], facts["held"]) == (1, 4)
 
 

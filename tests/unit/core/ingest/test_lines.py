@@ -1,7 +1,6 @@
 """core/ingest/batch_log.py: lines are few, and their sums are whole."""
 
 import re
-import threading
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,7 +32,7 @@ ORDINARY, UNUSUAL = reports()
 
 
 def batch_lines(own_lines: int) -> BatchLines:
-    return BatchLines(own_lines, threading.Lock())
+    return BatchLines(own_lines)
 
 
 def facts(lines: list[BatchLine]) -> list[dict[str, Any]]:

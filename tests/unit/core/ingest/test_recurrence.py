@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreFault, StoreUnavailable
 from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, Means, ingest_batch, recurrence_facts
+from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, Means, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.model.commits import PartitionStop
 from core.store.memory import Memory
@@ -123,11 +123,3 @@ def test_the_check_of_silent_partitions_ends_a_record_that_a_different_owner_lef
     assert [stop.reason for stop in world.stops()] == ["store"]
     assert list(check.run("timer-3")) == []
     assert world.stops() == ()
-
-
-def test_the_log_line_of_a_fault_has_its_count_and_its_partition() -> None:
-    given = replace(batch(LOG[:5]), retries=6)
-    assert recurrence_facts(given, StoreUnavailable("no answer")) == {
-        "action": "fault_repeated", "partition": str(partition()), "error": "StoreUnavailable: no answer", "count": 7,
-        "invocation_id": "invocation-1",
-    }  # fmt: skip

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import HubUnreachable, SchemaMismatch
 from core.incarnations.hub_check import HubVerification
-from core.ingest.batch_log import BatchLines
+from core.ingest.batch_log import BatchLog
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.stalled_partitions import SilenceCheck
@@ -23,6 +23,7 @@ from core.model.events import Event, Partition, SequenceNumber, stream_of
 from core.model.letters import LetterPolicy
 from core.model.ports import Clock
 from core.model.transforms import Transform
+from core.settings import OWN_LINES
 from core.settle.isolate import Attempt, AttemptRequest, Journal
 from core.worker.__main__ import JsonLines
 from core.worker.ownership import SqlCheckpointStore
@@ -30,14 +31,13 @@ from core.worker.work import (
     CLOCK,
     LETTER_PAUSE,
     LONGEST_PAUSE,
-    Ingestion,
-    Pausing,
+    Receiver,
     Terms,
+    Timing,
     check_gaps,
     end,
     keep_letters,
     keep_round,
-    log_sums,
     work,
 )
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, ids, stamps
@@ -70,10 +70,15 @@ class FakePause:
         await asyncio.sleep(0)
 
 
+def receiver(means: Means, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep, chance: float = 1.0) -> Receiver:
+    timing = Timing(replace(CLOCK, chance=lambda: chance), sleep=sleep)
+    return Receiver(means, BatchLog(OWN_LINES, CLOCK.now), timing)
+
+
 def take(store: Store, chance: float = 1.0) -> list[float]:
     """Ingest the batch; how long it was held in between."""
     pause = FakePause()
-    asyncio.run(Ingestion(Means(store, PLAIN, CLOCK), Pausing(pause.sleep, lambda: chance)).take(GIVEN))
+    asyncio.run(receiver(Means(store, PLAIN, CLOCK), pause.sleep, chance).take(GIVEN))
     return pause.slept
 
 
@@ -90,24 +95,6 @@ def test_a_batch_is_committed_and_logged_in_one_line(caplog: pytest.LogCaptureFi
     assert (line["action"], line["written"], line["redelivered"]) == ("ingest", 5, 0)
 
 
-def test_batches_above_the_rate_are_logged_as_sums_although_no_batch_follows(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    clock, sums = FakeClock(), BatchLines(0, threading.Lock())
-    stamped = Clock(clock.now, CLOCK.new_id)
-    asyncio.run(Ingestion(Means(MemoryStore(), PLAIN, stamped), lines=sums, now=clock.now).take(GIVEN))
-
-    async def sleep(seconds: float) -> None:
-        if clock.seconds >= 60:
-            raise asyncio.CancelledError
-        assert lines(caplog) == []
-        clock.advance(seconds)
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(log_sums(sums, stamped, sleep))
-    (line,) = lines(caplog)
-    assert (line["message"], line["action"], line["batches"], line["written"]) == ("batches ingested", "ingest", 1, 5)
-
-
 def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog: pytest.LogCaptureFixture) -> None:
     class FailingClient:
         async def close(self) -> None:
@@ -120,8 +107,8 @@ def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog:
         await end(FailingClient(), summing, owners)
 
     caplog.set_level(logging.INFO)
-    store, summing = MemoryStore(), BatchLines(0, threading.Lock())
-    asyncio.run(Ingestion(Means(store, PLAIN, CLOCK), lines=summing).take(GIVEN))
+    store, summing = MemoryStore(), BatchLog(0, CLOCK.now)
+    asyncio.run(Receiver(Means(store, PLAIN, CLOCK), summing).take(GIVEN))
     with pytest.raises(OSError, match="the link is gone"):
         asyncio.run(ended())
     assert [(line["message"], line["events"]) for line in lines(caplog)] == [("batches ingested", 5)]
@@ -166,7 +153,7 @@ def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
             await asyncio.Event().wait()
 
         faulty = FaultyStore(store, on_read=[Fault.NOT_REACHED])
-        taking = asyncio.ensure_future(Ingestion(Means(faulty, PLAIN, CLOCK), Pausing(sleep, lambda: 1.0)).take(GIVEN))
+        taking = asyncio.ensure_future(receiver(Means(faulty, PLAIN, CLOCK), sleep).take(GIVEN))
         await asyncio.wait_for(holding.wait(), 10)
         taking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -195,7 +182,7 @@ class SlowStore(MemoryStore):
 
 async def cancel_while_committing(store: SlowStore) -> bool:
     """Return True when the cancellation waited for the commit."""
-    taking = asyncio.ensure_future(Ingestion(Means(store, PLAIN, CLOCK)).take(GIVEN))
+    taking = asyncio.ensure_future(receiver(Means(store, PLAIN, CLOCK)).take(GIVEN))
     await asyncio.to_thread(until, store.committing.is_set, 10)
     taking.cancel()
     done, _ = await asyncio.wait([taking], timeout=2 * MOMENT)
@@ -220,7 +207,7 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.INFO)
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a")})
     hub.expire_before("0", 2)
-    asyncio.run(Ingestion(Means(store, PLAIN, CLOCK, Healing(hub))).take(batch(events(5, 9, "reading a"))))
+    asyncio.run(receiver(Means(store, PLAIN, CLOCK, Healing(hub))).take(batch(events(5, 9, "reading a"))))
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(2, 4), (5, 9)]
     gap, ingested = lines(caplog)
     assert (gap["action"], gap["level"], gap["first"], gap["last"], gap["healed"]) == ("gap", "WARNING", 2, 4, 3)
@@ -236,7 +223,7 @@ def test_a_batch_of_a_different_hub_is_passed_with_a_line_and_what_the_hub_has_f
     async def wait(seconds: float) -> None:
         raise AssertionError("the batch is held")
 
-    ingestion = Ingestion(Means(store, PLAIN, CLOCK, Healing(hub), incarnations=verified), Pausing(wait))
+    ingestion = receiver(Means(store, PLAIN, CLOCK, Healing(hub), incarnations=verified), wait)
     asyncio.run(ingestion.take(replace(GIVEN, retries=1)))
     assert store.ledger() == []
     assert [(line["level"], line["message"]) for line in lines(caplog)] == [
@@ -352,6 +339,6 @@ def test_a_held_batch_is_retried_as_a_retry() -> None:
             return super().attempt(asked, transform)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
-    ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
+    ingestion = receiver(Means(store, PLAIN, CLOCK, journal=Noting()), FakePause().sleep)
     asyncio.run(ingestion.take(GIVEN))
     assert given == [False, True, True, True]

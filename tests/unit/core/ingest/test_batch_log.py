@@ -1,18 +1,18 @@
-"""handlers/batch_log.py: sums are logged after their minute, even when no more batches arrive."""
+"""core/ingest/batch_log.py: sums are logged after their minute, even when no more batches arrive."""
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from core.ingest.batch_log import BatchLines
+from core.errors import StoreUnavailable
+from core.ingest.batch_log import BatchLog, ring_later
 from core.ingest.ingest import Means, ingest_batch
-from handlers.batch_log import BatchLog, ring_later
-from tests.fakes.builders import FakeClock, batch, events, stamps
+from tests.fakes.builders import FakeClock, batch, events, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed
-from tests.unit.handlers.running import HOME, MOTION, Running
 
 REPORT = ingest_batch(batch(events(0, 4, "reading a")), Means(MemoryStore(), PLAIN, stamps(3)))
 
@@ -39,7 +39,7 @@ class World:
         caplog.set_level("INFO", "hubledger")
         self._caplog = caplog
         self.clock, self.timer = FakeClock(), FakeTimer()
-        self.log = BatchLog(BatchLines(0, threading.Lock()), self.clock.now, self.timer.later)
+        self.log = BatchLog(0, self.clock.now, self.timer.later)
 
     @property
     def summed(self) -> list[int]:
@@ -80,7 +80,7 @@ def test_an_end_logs_all_sums_and_cancels_the_timer(world: World) -> None:
 
 def test_without_sums_no_timer_is_set(caplog: pytest.LogCaptureFixture) -> None:
     timer = FakeTimer()
-    log = BatchLog(BatchLines(9, threading.Lock()), FakeClock().now, timer.later)
+    log = BatchLog(9, FakeClock().now, timer.later)
     log.add(REPORT, 0.1)
     log.close()
     assert (timer.set, timer.cancelled) == ([], 0)
@@ -99,11 +99,14 @@ def test_the_timer_rings_in_a_thread_that_no_exit_waits_for() -> None:
     assert rung == [True]
 
 
-def test_the_setting_decides_and_closing_the_app_logs_the_rest(running: Running) -> None:
-    running.restart(BATCH_LINES_PER_MINUTE="0")
-    running.ingest([0], [HOME])
-    running.ingest([1], [MOTION])
-    running.close()
-    assert {line["msg"] for line in running.lines} == {"batches ingested"}
-    assert sum(line["batches"] for line in running.lines) == 2
-    assert sum(line["written"] for line in running.lines) == 2
+def test_the_line_of_a_repeated_fault_has_its_count_and_its_partition(caplog: pytest.LogCaptureFixture) -> None:
+    given, log = replace(batch(events(0, 4)), retries=6), BatchLog(0, FakeClock().now)
+    log.fail(given, StoreUnavailable("no answer"))
+    (line,) = map(vars, caplog.records)
+    assert {name: line[name] for name in ("action", "partition", "error", "count", "invocation_id")} == {
+        "action": "fault_repeated", "partition": str(partition()), "error": "StoreUnavailable: no answer", "count": 7,
+        "invocation_id": "invocation-1",
+    }  # fmt: skip
+    assert log.faults == {"0": "StoreUnavailable"}
+    log.add(REPORT, 0.1)
+    assert log.faults == {}
