@@ -31,7 +31,13 @@ def read_metadata(event: func.EventHubEvent) -> Mapping[str, Any]:
         if raw is None or PROPERTIES not in raw:
             raise
         read = {name: datum.python_value for name, datum in raw.items() if name != PROPERTIES}
-        return {**read, PROPERTIES: [_properties(text) for text in elements_of(raw[PROPERTIES].value)]}
+        found: list[Any] = []
+        for text in elements_of(raw[PROPERTIES].value):
+            try:
+                found.append(json.loads(text))
+            except _UNREADABLE:
+                found.append(Unread("json", text))
+        return {**read, PROPERTIES: found}
 
 
 def elements_of(array: str) -> Iterator[str]:
@@ -50,13 +56,6 @@ def elements_of(array: str) -> Iterator[str]:
             start = token.end()
 
 
-def _properties(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except _UNREADABLE:
-        return Unread("json", text)
-
-
 # Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; see docs/one-event.md for the arrays.
 # PartitionKeyArray is not used: the host drops its nulls, so it is not aligned with the events.
 _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
@@ -69,15 +68,6 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: 
     All events share the metadata, and each access parses it again, so it is read from the first event only.
     """
     metadata = read_metadata(events[0])
-    partition = _partition(metadata)
-    offsets = _array(metadata, "OffsetStringArray", len(events))
-    properties = _array(metadata, "PropertiesArray", len(events))
-    converted = tuple(_converted(events, offsets, properties))
-    _refuse_disorder(converted, partition)
-    return EventBatch(partition, converted, invocation_id, retries=retries)
-
-
-def _partition(metadata: Mapping[str, Any]) -> Partition:
     context = metadata.get("PartitionContext")
     if not isinstance(context, dict):
         raise BatchRefused("the host sent no PartitionContext: the Event Hubs extension must be 6.5.2 or later")
@@ -85,7 +75,16 @@ def _partition(metadata: Mapping[str, Any]) -> Partition:
     if missing:
         raise BatchRefused(f"the host's PartitionContext lacks {', '.join(missing)}")
     namespace, hub, group, partition_id = (context[name] for name in _CONTEXT)
-    return Partition(f"{namespace}/{hub}", group, PartitionId(partition_id))
+    partition = Partition(f"{namespace}/{hub}", group, PartitionId(partition_id))
+    offsets = _array(metadata, "OffsetStringArray", len(events))
+    properties = _array(metadata, "PropertiesArray", len(events))
+    converted = tuple(_converted(events, offsets, properties))
+    previous = converted[0].sequence_number - 1
+    for event in converted:
+        if event.sequence_number <= previous:
+            raise BatchRefused(f"{partition}: event {event.sequence_number} came after {previous}")
+        previous = event.sequence_number
+    return EventBatch(partition, converted, invocation_id, retries=retries)
 
 
 def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]:
@@ -106,19 +105,7 @@ def _converted(
         if number is None or enqueued is None or not isinstance(offset, str):
             raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
         if enqueued != before:
-            before, at = enqueued, _utc(enqueued)
+            # The host's `EnqueuedTime.DateTime` has no zone in .NET: it is UTC.
+            before, at = enqueued, enqueued.replace(tzinfo=UTC) if enqueued.tzinfo is None else enqueued.astimezone(UTC)
         read = own if isinstance(own, _READ) else Unread("json", json.dumps(own))
         yield Event(SequenceNumber(number), offset, at, event.partition_key, read, event.get_body())
-
-
-def _utc(moment: datetime) -> datetime:
-    """Return a time in UTC. Without a zone it is UTC: the host's `EnqueuedTime.DateTime` has no zone in .NET."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _refuse_disorder(events: Sequence[Event], partition: Partition) -> None:
-    previous = events[0].sequence_number - 1
-    for event in events:
-        if event.sequence_number <= previous:
-            raise BatchRefused(f"{partition}: event {event.sequence_number} came after {previous}")
-        previous = event.sequence_number

@@ -67,21 +67,22 @@ def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
     own.hub.check_access()  # reports a missing consumer group every minute, not only when a gap is found
     with in_time():
         for looked in own.stalled.run(context.invocation_id):
-            _note(looked)
+            note(looked)
 
 
-def _note(looked: "Looked") -> None:
+def note(looked: "Looked") -> None:
+    """Log what a check found in a partition."""
     from core.ingest.gaps import gap_facts
     from core.ingest.stalled_partitions import Healed, Unhealed
 
+    facts = {"partition": str(looked.partition)}
     if isinstance(looked, Healed):
         log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked.healed, looked.absent))
     elif isinstance(looked, Unhealed):
         error = f"{type(looked.fault).__name__}: {looked.fault}"
-        log.error("gap not healed", extra={"action": "gap", "partition": str(looked.partition), "error": error})
+        log.error("gap not healed", extra={"action": "gap", **facts, "error": error})
     else:
-        facts = {"action": "trigger", "partition": str(looked.partition), "detail": looked.words}
-        log.warning("trigger stands", extra=facts)
+        log.warning("trigger stands", extra={"action": "trigger", **facts, "detail": looked.words})
 
 
 @bp.function_name("maintain_lake")
@@ -122,18 +123,16 @@ def watch(timer: func.TimerRequest) -> None:
         own = app()
         seen = observe(watching(own), own.clock.now())
     except HubledgerError as fault:
-        log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
+        error = f"{type(fault).__name__}: {fault}"
+        log.error("books not watched", extra={"action": "watch_failed", "error": error})
         raise
     log.info("books watched", extra=seen.facts())
     try:
         Ledger(own.stream).store_minute(seen.minute)
     except HubledgerError as fault:
-        log.error("minute of the chart not stored", extra={"action": "minute_failed", "error": _text_of(fault)})
+        error = f"{type(fault).__name__}: {fault}"
+        log.error("minute of the chart not stored", extra={"action": "minute_failed", "error": error})
         raise
-
-
-def _text_of(fault: HubledgerError) -> str:
-    return f"{type(fault).__name__}: {fault}"
 
 
 def watching(own: "App") -> "Watching":

@@ -4,14 +4,14 @@ A sequence number has 64 bits, so it is shown as a string. A word of a closed se
 words may be added.
 """
 
-from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import UNSET
 
 from core.errors import RequestRefused
 from core.model.events import SequenceNumber
@@ -76,31 +76,26 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 
 def shape_of(value_class: type, hidden: tuple[str, ...] = (), **types: Any) -> Any:
     """Return the base of an answer with the fields of a dataclass but for hidden ones, some with types of their own."""
-    shown = [(name, types.get(name, _shown(hint))) for name, hint in _hints(value_class) if name not in hidden]
+    hints = get_type_hints(value_class)
+    names = [one.name for one in fields(value_class) if one.name not in hidden]
+    shown = [(name, types.get(name, _shown(hints[name]))) for name in names]
     return msgspec.defstruct(f"{value_class.__name__}Shape", shown, bases=(Answered,), kw_only=True)
 
 
 def written(shape: type[AnswerShape], value: object, **given: Any) -> AnswerShape:
-    """Return an answer that shows a value. `given` are the fields that differ from it, or that it does not have."""
-    writers = _writers(cast(Any, shape), cast(Any, type(value)))
-    own = {name: write(getattr(value, name)) for name, write in writers if name not in given}
-    return shape(**own, **given)
+    """Return an answer that shows the fields and properties of a value. `given` are the fields that differ from it, or
+    that it does not have."""
+    own = {name: getattr(value, name, UNSET) for name in shape.__struct_fields__ if name not in given}
+    value_class: Any = type(value)
+    for name in _sequence_numbers(value_class) & own.keys():
+        own[name] = None if own[name] is None else str(own[name])
+    return shape(**{name: one for name, one in own.items() if one is not UNSET}, **given)
 
 
 @cache
-def _writers(shape: Any, value_class: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    return tuple((name, _writer(hint)) for name, hint in _hints(value_class) if name in shape.__struct_fields__)
-
-
-def _hints(value_class: Any) -> list[tuple[str, Any]]:
+def _sequence_numbers(value_class: Any) -> frozenset[str]:
     hints = get_type_hints(value_class)
-    return [(one.name, hints[one.name]) for one in fields(value_class)]
-
-
-def _writer(hint: Any) -> Callable[[Any], Any]:
-    if SequenceNumber in _members(hint):
-        return lambda value: None if value is None else str(value)
-    return lambda value: value
+    return frozenset(name for name, hint in hints.items() if SequenceNumber in _members(hint))
 
 
 def _shown(hint: Any) -> Any:

@@ -17,7 +17,7 @@ from core.incarnations.next_incarnation import (
     StateDiffers,
     next_incarnation,
 )
-from core.model.policies import Anchoring, anchoring_of
+from core.model.policies import anchoring_of
 from core.model.shapes import Answered, Instant, Nothing, Reason, Shape, utc, written
 from core.settle.partition_store import Partitions
 from handlers.app import app
@@ -72,10 +72,26 @@ def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> Inc
 
 def open_incarnation(body: IncarnationShape, who: str) -> IncarnationAnswer:
     """Do what the request says, and record it under a name. Raises Problem and the faults of hub and store."""
-    own = app()
+    own, expected = app(), body.expected_hub_created_at
+    if not body.dry_run and expected is None:
+        raise invalid("expected_hub_created_at", "give the hub_created_at of the dry run, to open the incarnation")
+    try:
+        anchoring = anchoring_of(body.anchor)
+    except ValueError:
+        wanted = "not first, latest or a time with its zone, such as 2026-01-01T00:00:00Z"
+        raise invalid("anchor", f"{body.anchor!r} is {wanted}") from None
+    order = IncarnationOrder(
+        requested_by=who,
+        reason=body.reason,
+        expected_incarnation=body.expected_incarnation,
+        expected_created_at=None if expected is None else utc(expected, "expected_hub_created_at"),
+        is_dry_run=body.dry_run,
+        anchoring=anchoring,
+        is_forced=body.force,
+    )
     means = IncarnationMeans(own.settings.stream, Incarnations(own.brief, Partitions(own.brief)), own.hub, own.clock)
     try:
-        report = next_incarnation(_order(body, who), means)
+        report = next_incarnation(order, means)
     except StateDiffers as differs:
         found = {"incarnation": differs.incarnation, "hub_created_at": differs.hub_created_at}
         raise Problem(STATE_DIFFERS, str(differs), more=found) from differs
@@ -85,37 +101,14 @@ def open_incarnation(body: IncarnationShape, who: str) -> IncarnationAnswer:
         own.letter_counts.forget()
         facts = {"who": who, "why": clipped(body.reason), "incarnation": report.closed.number + 1}
         log.warning("next incarnation opened", extra={"action": "next_incarnation", **facts})
-    return IncarnationAnswer(
+    return written(
+        IncarnationAnswer,
+        report,
         outcome="opened" if report.is_opened else "dry_run",
         incarnation=report.closed.number + 1,
-        hub_created_at=report.hub_created_at,
-        evidence=report.evidence,
         numbers=sum(one.numbers for one in report.beginnings),
         partitions=[
-            written(BeginningAnswer, one, hub_beginning=str(one.beginning), hub_end=str(one.end), numbers=one.numbers)
+            written(BeginningAnswer, one, hub_beginning=str(one.beginning), hub_end=str(one.end))
             for one in report.beginnings
         ],
     )
-
-
-def _order(body: IncarnationShape, who: str) -> IncarnationOrder:
-    expected = body.expected_hub_created_at
-    if not body.dry_run and expected is None:
-        raise invalid("expected_hub_created_at", "give the hub_created_at of the dry run, to open the incarnation")
-    return IncarnationOrder(
-        requested_by=who,
-        reason=body.reason,
-        expected_incarnation=body.expected_incarnation,
-        expected_created_at=None if expected is None else utc(expected, "expected_hub_created_at"),
-        is_dry_run=body.dry_run,
-        anchoring=_anchoring(body.anchor),
-        is_forced=body.force,
-    )
-
-
-def _anchoring(text: str) -> Anchoring:
-    try:
-        return anchoring_of(text)
-    except ValueError:
-        wanted = "not first, latest or a time with its zone, such as 2026-01-01T00:00:00Z"
-        raise invalid("anchor", f"{text!r} is {wanted}") from None

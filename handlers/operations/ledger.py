@@ -1,6 +1,7 @@
 """Explain where one sequence number went, and find the commits of a time and the places of a key."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from core.api.operation import Call, Number, cursor_of, key_of, operation, query_of
@@ -35,7 +36,7 @@ from core.model.shapes import (
     written,
 )
 from core.purge.store import Purges
-from handlers.app import CLOCK, App, app
+from handlers.app import CLOCK, app
 from handlers.operations.audits import audit_store
 from handlers.operations.letters import (
     AttemptAnswer,
@@ -160,16 +161,17 @@ def find_commits(call: Call[Nothing, TimeQuery, Nothing]) -> CommitsAnswer:
     """Find where the ledger was at a time; each commit names its sequence numbers."""
     own, at = app(), utc(call.query.at, "at")
     assert at is not None  # it is required
-    ids = [id for id in Purges(own.stream).read_purge_partitions() if call.query.partition_id in (None, id)]
-    return CommitsAnswer(commits=[_commit_of(own, id, at) for id in ids])
+    purges, commits = Purges(own.stream), []
 
+    def read_next(id: PartitionId, after: int) -> LedgerRange | None:
+        return next(iter(purges.read_ledger_rows(id, after, 1)), None)
 
-def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
-    def read_next(after: int) -> LedgerRange | None:
-        return next(iter(Purges(own.stream).read_ledger_rows(id, after, 1)), None)
-
-    found = first_commit_since(at, audit_store(own).read_ledger_ends(id).last_commit, read_next)
-    return CommitAnswer(partition_id=id, commit=None if found is None else written(RangeAnswer, found))
+    for id in purges.read_purge_partitions():
+        if call.query.partition_id in (None, id):
+            last = audit_store(own).read_ledger_ends(id).last_commit
+            found = first_commit_since(at, last, partial(read_next, id))
+            commits.append(CommitAnswer(partition_id=id, commit=None if found is None else written(RangeAnswer, found)))
+    return CommitsAnswer(commits=commits)
 
 
 @operation("The places of a key: its letters, and rows whose subject it is", "ledger")
@@ -182,7 +184,9 @@ def list_places(call: Call[Nothing, KeyQuery, Nothing]) -> PlacesAnswer:
         partition_id, before = key_of(bound_to, query.cursor, tuple[PartitionText, Number])
         after = PartitionId(partition_id), before
     ids = [id for id in Purges(own.stream).read_purge_partitions() if query.partition_id in (None, id)]
-    search = KeySearch({id: _span_of(own, id) for id in ids}, query.limit, lambda: CLOCK.now() >= until)
+    first = {id: Ledger(own.stream).find_anchor(id) or SequenceNumber(0) for id in ids}
+    spans = {id: span(first[id], audit_store(own).read_ledger_ends(id).checkpoint) for id in ids}
+    search = KeySearch(spans, query.limit, lambda: CLOCK.now() >= until)
 
     def read(id: PartitionId, reach: Span) -> tuple[tuple[KeyPlace, ...], int]:
         return Explanations(own.stream, own.transform.row_classes).find_places(query.key, id, reach)
@@ -191,11 +195,6 @@ def list_places(call: Call[Nothing, KeyQuery, Nothing]) -> PlacesAnswer:
     following = None if ends is None else cursor_of(bound_to, ends)
     places = [written(KeyPlaceAnswer, one, tables=list(one.tables)) for one in found]
     return PlacesAnswer(places=places, next=following, sentence=sentence_of(own.transform.row_classes))
-
-
-def _span_of(own: App, id: PartitionId) -> Span:
-    anchor = Ledger(own.stream).find_anchor(id) or SequenceNumber(0)
-    return span(anchor, audit_store(own).read_ledger_ends(id).checkpoint)
 
 
 @operation("Where one sequence number went; only the revealing address shows its rows", "ledger", problems=(NOT_FOUND,))

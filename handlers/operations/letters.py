@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -167,22 +166,17 @@ class LettersAnswer(Answered):
     next: str | None
 
 
-class GroupAnswer(Answered):
+_Group: Any = shape_of(LetterGroup, hidden=("settled",), sample=LetterAnswer, examples=list[str] | None)
+
+
+class GroupAnswer(_Group):
     """The letters of a cause, or of one value of it. `template` is their message with a gap in place of each value,
     `variants` is the number of different values, and `examples` are some of them. A retry can take
     the `retryable` ones, which are waiting or exhausted. `sample` is the last to fail. Only the revealing route has
     `template` and `examples`."""
 
-    fingerprint: str
-    letters: int
-    variants: int
     template: str | None
-    examples: list[str] | None
     open: int
-    retryable: int
-    first_failed_at: datetime
-    last_failed_at: datetime
-    sample: LetterAnswer
 
     def quoting(self) -> tuple[str, ...]:
         return ("template", "examples")
@@ -271,7 +265,6 @@ def _group(group: LetterGroup) -> GroupAnswer:
         GroupAnswer,
         group,
         open=group.letters - group.settled,
-        retryable=group.retryable,
         sample=letter_answer(group.sample),
         template=group.template[:MOST_ERROR],
         examples=[one[:MOST_EXAMPLE] for one in group.examples[:EXAMPLES]],

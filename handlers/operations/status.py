@@ -6,9 +6,8 @@ A result is remembered for five seconds, that of the write for thirty.
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,10 +18,10 @@ from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, ra
 from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
-from core.model.letters import OPEN
+from core.model.letters import OPEN, LetterKey
 from core.model.release import VERSION
-from core.model.shapes import Answered, Nothing, Shape, written
-from handlers.app import CLOCK, App, LetterCount, app
+from core.model.shapes import Answered, Nothing, Shape, shape_of, written
+from handlers.app import CLOCK, app
 from handlers.remembered import Lifetime, Remembered
 from handlers.room_routes import own_room
 from handlers.timers import watching
@@ -64,18 +63,22 @@ def standing_answers() -> list[StandingAnswer]:
     with suppress(HubledgerError):
         found, faults = STANDING.get(), app().batch_log.faults
         return [
-            StandingAnswer(partition_id=id, since=found[id], fault=faults.get(id))
-            for id in sorted(found, key=lambda id: (len(id), id))
+            StandingAnswer(partition_id=id, since=found[id], fault=faults.get(id)) for id in sorted(found, key=order)
         ]
     return []
+
+
+def order(id: PartitionId) -> tuple[int, str]:
+    """Return the place of a partition in lists: 2 comes before 10."""
+    return len(id), id
 
 
 STANDING = Remembered(lambda: find_standing(watching(app()), app().clock.now()), Lifetime(fresh=5.0, limit=5.0))
 
 
-def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
-    """Return the stops of a partition."""
-    return [written(StopAnswer, stop, partition_id=id) for stop in stops]
+def stop_answers(stops: Mapping[PartitionId, Iterable[PartitionStop]]) -> list[StopAnswer]:
+    """Return stops by partition."""
+    return [written(StopAnswer, stop, partition_id=id) for id, each in stops.items() for stop in each]
 
 
 PATIENCE = 2.0  # seconds for a write
@@ -139,14 +142,14 @@ def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Check that the books balance, and that no partition is stopped or stands."""
     books, stops = BOOKS.get()
     standing = standing_answers()
-    body = LedgerHealthAnswer(
+    body = written(
+        LedgerHealthAnswer,
+        books,
         healthy=books.balanced and not stops and not standing,
-        numbers=books.numbers,
-        accounted=books.accounted,
         dead_lettered=books.letters.dead_lettered,
         replayed=books.letters.replayed,
         letters_open=books.letters.open,
-        stops=[answer for id, each in stops.items() for answer in stop_answers(id, each)],
+        stops=stop_answers(stops),
         standing=standing,
     )
     return Answer(body, 200 if body.healthy else 503)
@@ -190,25 +193,30 @@ class HistoryAnswer(Answered):
 def status_history(call: Call[Nothing, HistoryQuery, Nothing]) -> HistoryAnswer:
     """Return the minutes that the watch has stored."""
     found = Ledger(app().stream).read_minutes(call.at - timedelta(minutes=call.query.minutes))
-    return HistoryAnswer(
-        minutes=[
-            MinuteAnswer(at=one.at, lag=one.lag, accounted=one.accounted, rate=rate)
-            for one, rate in zip(found, rates(found), strict=True)
-        ]
-    )
+    shown = [written(MinuteAnswer, one, rate=rate) for one, rate in zip(found, rates(found), strict=True)]
+    return HistoryAnswer(minutes=shown)
 
 
 @operation("The stopped partitions with the errors that stopped them", "ledger")
 def list_stops(call: Call[Nothing, Nothing, Nothing]) -> StopsAnswer:
     """List the stops with every detail."""
-    found = Ledger(app().stream).read_stops()
-    return StopsAnswer(stops=[answer for id, each in found.items() for answer in stop_answers(id, each)])
+    return StopsAnswer(stops=stop_answers(Ledger(app().stream).read_stops()))
 
 
-OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
+class OutcomesAnswer(Answered, kw_only=True):
+    """The count of numbers that have to be accounted for, and their outcomes."""
+
+    numbers: int
+    accounted: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    open_gaps: int
 
 
-class PartitionBooksAnswer(Answered):
+class PartitionBooksAnswer(OutcomesAnswer):
     """The books of a partition. `numbers` from its anchor to `checkpoint` must be accounted for; `lag_seconds` is the
     longest time that an event can have waited to be accounted for."""
 
@@ -220,15 +228,7 @@ class PartitionBooksAnswer(Answered):
     lag: int | None
     lag_seconds: float | None
     balanced: bool
-    numbers: int
-    accounted: int
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    absent: int
     commits: int
-    open_gaps: int
     stops: list[StopAnswer]
 
 
@@ -258,12 +258,11 @@ class HubForgets(Answered):
     events_lost: int
 
 
-class OldestLetter(Answered):
-    """The open letter that failed first."""
+_OldestLetter: Any = shape_of(LetterKey)
 
-    partition_id: str
-    sequence_number: str
-    failed_at: datetime
+
+class OldestLetter(_OldestLetter):
+    """The open letter that failed first."""
 
 
 class UnknownField(Answered):
@@ -282,7 +281,7 @@ class RoomPage(Answered):
     file: str
 
 
-class StatusAnswer(Answered):
+class StatusAnswer(OutcomesAnswer):
     """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
     `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
     pages that the app's room brings to the operator's page. `version` is that of the app's release."""
@@ -296,15 +295,7 @@ class StatusAnswer(Answered):
     hub_fault: str | None
     hub_read_at: datetime | None
     ledger_balanced: bool
-    numbers: int
-    accounted: int
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    absent: int
     lag: int | None
-    open_gaps: int
     stops: int
     standing: list[StandingAnswer]
     letters: LettersByStatus
@@ -318,13 +309,21 @@ class StatusAnswer(Answered):
 @operation("The books: what is accounted for, lag, letters", "ledger")
 def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     """Return the books and the ends of the hub; without an answer from the hub, the books alone."""
-    own = app()
+    own, ends, read_at, hub_fault = app(), None, None, None
     ledger, counted = Ledger(own.stream), own.letter_counts.get()
     books = Books(ledger.read_books(), counted.letters)
-    (ends, age), fault = _hub_ends(own)
+    try:
+        ends, age = own.hub_ends.get_aged()
+        read_at = call.at - timedelta(seconds=age)
+    except (HubUnreachable, HubRefused) as fault:
+        hub_fault = str(fault)
     forgets, oldest = own.burn_down.get(), books.letters.oldest
     stops, incarnation = ledger.read_stops(), ledger.read_incarnation()
-    partitions = _partitions(BookSources(books, ends, stops), call.at)
+    known = {one.partition_id: one for one in books.partitions}
+    partitions = [
+        _partition(id, known.get(id), None if ends is None else ends.get(id), stops.get(id, ()), call.at)
+        for id in sorted({*known, *(ends or {}), *stops}, key=order)
+    ]
     waiting = {one.partition_id for one in partitions if one.lag}
     return StatusAnswer(
         at=call.at,
@@ -333,75 +332,42 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         consumer_group=own.settings.consumer_group,
         incarnation=None if incarnation is None else incarnation.number,
         hub_created_at=None if incarnation is None else incarnation.hub_created_at,
-        hub_fault=fault,
-        hub_read_at=None if age is None else call.at - age,
+        hub_fault=hub_fault,
+        hub_read_at=read_at,
         ledger_balanced=books.balanced,
-        numbers=books.numbers,
-        accounted=books.accounted,
-        **{name: sum(getattr(one, name) for one in books.partitions) for name in OUTCOMES},
+        **{name: sum(getattr(one, name) for one in books.partitions) for name in OutcomesAnswer.__struct_fields__},
         lag=None if ends is None else sum(one.lag or 0 for one in partitions),
-        open_gaps=sum(one.open_gaps for one in books.partitions),
         stops=sum(map(len, stops.values())),
         standing=[one for one in standing_answers() if one.partition_id in waiting],
-        letters=_letters(counted),
+        letters=written(
+            LettersByStatus,
+            counted.letters,
+            counted_at=counted.at,
+            **{status: counted.letters.counts.get(status, 0) for status in OPEN},
+        ),
         oldest_open_letter=None if oldest is None else written(OldestLetter, oldest),
-        hub_forgets=HubForgets(**{name: getattr(forgets, name) for name in HubForgets.__struct_fields__}),
+        hub_forgets=written(HubForgets, forgets),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
-        room_pages=[RoomPage(**one._asdict()) for one in own_room().pages],
+        room_pages=[written(RoomPage, one) for one in own_room().pages],
         partitions=partitions,
     )
 
 
-def _hub_ends(own: App) -> tuple[tuple[Mapping[PartitionId, int] | None, timedelta | None], str | None]:
-    """Return the ends of the hub with their age, or the fault of a hub that does not answer."""
-    try:
-        ends, seconds = own.hub_ends.get_aged()
-        return (ends, timedelta(seconds=seconds)), None
-    except (HubUnreachable, HubRefused) as fault:
-        return (None, None), str(fault)
-
-
-@dataclass(frozen=True, slots=True)
-class BookSources:
-    """The sources of a partition's line: the books, the hub's ends (None: it did not answer), and the stops."""
-
-    books: Books
-    ends: Mapping[PartitionId, int] | None
-    stops: Mapping[PartitionId, tuple[PartitionStop, ...]]
-
-
-def _partitions(found: BookSources, now: datetime) -> list[PartitionBooksAnswer]:
-    """List the partitions that the books, the hub or the stops know."""
-    known = {one.partition_id: one for one in found.books.partitions}
-    ids = sorted({*known, *(found.ends or {}), *found.stops}, key=lambda id: (len(id), id))
-    return [_partition(id, known.get(id), found, now) for id in ids]
-
-
 def _partition(
-    id: PartitionId, books: PartitionBooks | None, found: BookSources, now: datetime
+    id: PartitionId, books: PartitionBooks | None, hub_end: int | None, stops: Iterable[PartitionStop], now: datetime
 ) -> PartitionBooksAnswer:
-    hub_end = None if found.ends is None else found.ends.get(id)
+    """Show a partition that the books, the hub or the stops know."""
     lag = lag_of(books, hub_end)
     waited = lag_time(books, lag, now)
-    return PartitionBooksAnswer(
+    nothing = dict.fromkeys(("commits", *OutcomesAnswer.__struct_fields__), 0)
+    unread = {"checkpoint": None, "first": None, "enqueued_at": None, "balanced": True, **nothing}
+    return written(
+        PartitionBooksAnswer,
+        books,
         partition_id=id,
         hub_end=None if hub_end is None else str(hub_end),
-        checkpoint=None if books is None else str(books.checkpoint),
-        first=None if books is None else str(books.first),
-        enqueued_at=None if books is None else books.enqueued_at,
         lag=lag,
         lag_seconds=None if waited is None else round(waited.total_seconds(), 3),
-        balanced=books is None or books.balanced,
-        **{
-            name: 0 if books is None else getattr(books, name)
-            for name in ("numbers", "accounted", "commits", "open_gaps", *OUTCOMES)
-        },
-        stops=stop_answers(id, found.stops.get(id, ())),
+        stops=stop_answers({id: stops}),
+        **(unread if books is None else {}),
     )
-
-
-def _letters(counted: LetterCount) -> LettersByStatus:
-    found = counted.letters
-    counts = {status: found.counts.get(status, 0) for status in OPEN}
-    sums = {name: getattr(found, name) for name in ("settled", "open", "dead_lettered", "replayed")}
-    return LettersByStatus(counted_at=counted.at, **sums, **counts)

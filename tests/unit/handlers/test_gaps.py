@@ -8,7 +8,7 @@ from core.errors import HubUnreachable
 from core.ingest.stalled_partitions import PartitionStanding, Unhealed
 from core.model.events import PartitionId
 from handlers.app import app
-from handlers.timers import _note
+from handlers.timers import note
 from tests.fakes.builders import NOON, partition
 from tests.unit.handlers.running import Running
 
@@ -17,8 +17,8 @@ WORDS = "the trigger of partition 1 stands at 1,410 since 12:03 UTC; 10,129 even
 
 def test_a_trigger_that_stands_has_a_line_of_its_own_and_a_fault_has_its_own(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "hubledger.timers")
-    _note(PartitionStanding(partition("1"), WORDS))
-    _note(Unhealed(partition("1"), HubUnreachable("no answer")))
+    note(PartitionStanding(partition("1"), WORDS))
+    note(Unhealed(partition("1"), HubUnreachable("no answer")))
     lines = [(line.getMessage(), line.levelname, line.__dict__["action"]) for line in caplog.records]
     assert lines == [("trigger stands", "WARNING", "trigger"), ("gap not healed", "ERROR", "gap")]
     assert caplog.records[0].__dict__["detail"] == WORDS
