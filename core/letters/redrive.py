@@ -1,12 +1,11 @@
-"""A redrive: an operator's order to try letters again, its pieces, and its report.
+"""A redrive: an operator's order to try letters again or to discard them, its pieces, and its report.
 
-A job moves only letters that had failed when it was requested. It walks through each partition by sequence number, a
+A task moves only letters that had failed when it was requested. It walks through each partition by sequence number, a
 retry upwards and a discard downwards: so a letter is looked at once, also when it fails again, and no letter is freed
-that the same job discards. Each piece is one transaction that also counts the piece, by compare and set: so a letter is
-moved once, however many workers drive the job, and a job that is not `running` does not proceed.
+that the same task discards.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -17,18 +16,8 @@ from uuid import UUID
 import msgspec
 
 from core.errors import RequestRefused
-from core.letters.listing import (
-    LetterChoice,
-    LetterFilter,
-    LetterListing,
-    ListedLetter,
-    RedriveCause,
-    RedriveRange,
-    filter_of,
-    filter_values,
-)
+from core.letters.listing import LetterChoice, LetterFilter, LetterListing, RedriveRange, filter_of, filter_values
 from core.letters.store import move_steps
-from core.model.commits import LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.ports import Clock
@@ -36,7 +25,7 @@ from core.model.shapes import NumberText, PartitionText, Reason, Shape, number_o
 from core.store.columns import decoded, span_values
 from core.store.database import Database
 from core.store.script import Script
-from core.tasks.run import Done, Sleep, TaskKind
+from core.tasks.run import ONE_PIECE, Done, Sleep, TaskKind
 from core.tasks.store import Ending, Tasks, advance_steps
 from core.tasks.task import (
     Advance,
@@ -52,7 +41,14 @@ from core.tasks.task import (
 )
 
 RedriveResult = Literal["not_tried", "helped", "helped_in_part", "did_not_help", "unknown"]
-MOST_OPEN = 10  # planned, running and paused jobs of a stream
+RedriveMove = Literal["retry", "discard"]
+MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
+NAMED: dict[OrderedMove, RedriveMove] = {move: name for name, move in MOVED.items()}
+MOST_OPEN = 10  # planned, running and paused redrives of a stream
+LOOKED_AT = 1_000  # letters that one statement of a walk reads
+MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
+MOST_SHOWN = 100  # selected letters in an answer
+MOST_COUNTED, MOST_COUNTED_OF_MANY = 20_000, 1_000  # letters in the outcome of one redrive, and of each in a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +62,9 @@ class LetterOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class CountDiffers:
-    """The number of letters that this move may take differs from the expected one. Nothing was moved."""
-
-    found: int
-
-
-@dataclass(frozen=True, slots=True)
 class RedriveReport:
-    """The stored report of a partition: how many of its letters were moved, and how many were not."""
+    """The stored report of a partition. `unmoved` letters were in no status that the move allows any more. Letters that
+    had changed before the task came to them are counted when the partition is closed."""
 
     moved: int = 0
     unmoved: int = 0
@@ -87,11 +77,6 @@ class RedriveAsked:
     move: OrderedMove
     chosen: dict[str, str] | None
 
-    @property
-    def walks_up(self) -> bool:
-        """True when pieces go from the first letter to the last."""
-        return self.move == "requeue"
-
 
 @dataclass(frozen=True, slots=True)
 class RangeAsked:
@@ -103,11 +88,7 @@ class RangeAsked:
 
 @dataclass(frozen=True, slots=True)
 class RedriveProgress:
-    """The progress of a job in one partition: the position of its part is the last number that it walked to.
-
-    `unmoved` letters were in no status that the move allows any more. Letters that had changed before the job came to
-    them are counted when the partition is closed.
-    """
+    """The progress in one partition: the position of its part is the last number that the walk came to."""
 
     part: TaskPart
     asked: RangeAsked
@@ -116,24 +97,15 @@ class RedriveProgress:
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """A job as it is now: its task, its request, and its progress in each partition."""
+    """A redrive as it is now: its task, its request, and its progress in each partition."""
 
     task: Task
     asked: RedriveAsked
     progress: tuple[RedriveProgress, ...]
 
     @property
-    def wanted(self) -> LetterFilter | None:
-        """The filter, or None for a selection."""
-        return None if self.asked.chosen is None else filter_of_fields(self.asked.chosen)
-
-    @property
-    def selection(self) -> Selection | None:
-        """The selected letters, or None for a filter."""
-        if self.asked.chosen is not None:
-            return None
-        named = [(PartitionId(one.part.name), one.asked.numbers or ()) for one in self.progress]
-        return tuple(LetterPosition(id, number) for id, numbers in named for number in numbers)
+    def walks_up(self) -> bool:
+        return self.asked.move == "requeue"
 
     @property
     def moved(self) -> int:
@@ -144,19 +116,47 @@ class Redrive:
         return sum(one.report.unmoved for one in self.progress)
 
     @property
-    def open_progress(self) -> RedriveProgress | None:
-        """The partition of the next piece, or None when all are closed."""
-        return next((one for one in self.progress if one.part.closed_at is None), None)
+    def selection(self) -> Selection | None:
+        """The selected letters, or None for a filter."""
+        if self.asked.chosen is not None:
+            return None
+        named = [(PartitionId(one.part.name), one.asked.numbers or ()) for one in self.progress]
+        return tuple(LetterPosition(id, number) for id, numbers in named for number in numbers)
+
+    @property
+    def open_progress(self) -> RedriveProgress:
+        """The partition of the next piece: a task that runs has one."""
+        return next(one for one in self.progress if one.part.closed_at is None)
 
 
 def redrive_of(task: Task) -> Redrive:
     """Return the redrive of a task."""
-    return Redrive(task, report_of(task.asked, RedriveAsked), tuple(map(progress_of, task.parts)))
+    progress = [
+        RedriveProgress(one, report_of(one.asked, RangeAsked), report_of(one.report, RedriveReport))
+        for one in task.parts
+    ]
+    return Redrive(task, report_of(task.asked, RedriveAsked), tuple(progress))
 
 
-def progress_of(part: TaskPart) -> RedriveProgress:
-    """Return the progress of a redrive in the partition of a part."""
-    return RedriveProgress(part, report_of(part.asked, RangeAsked), report_of(part.report, RedriveReport))
+def redrive_task(order: TaskOrder, wanted: LetterOrder, listing: LetterListing) -> TaskRequest:
+    """Return the task of a redrive. Raises RequestRefused when the number of letters is not as expected."""
+    statuses, given = MOVES[wanted.move].sources, None
+    if isinstance(wanted.chosen, LetterFilter):
+        given = given_fields(wanted.chosen)
+        ranges = listing.range_matching(until_request(wanted.chosen, order.at), statuses)
+    else:
+        numbers: dict[PartitionId, list[SequenceNumber]] = {}
+        for one in listing.find_selected(wanted.chosen, statuses):
+            numbers.setdefault(one.partition_id, []).append(one.sequence_number)
+        ranges = tuple(
+            RedriveRange(id, Span(min(own), max(own)), len(own), tuple(sorted(own)))
+            for id, own in sorted(numbers.items())
+        )
+    total = sum(one.letters for one in ranges)
+    if total != wanted.expected_count or not total:
+        why = f"{total} letters can be moved now, not {wanted.expected_count}; nothing was changed"
+        raise RequestRefused("", why, "count-differs", count=total)
+    return redrive_request(order, RedriveAsked(wanted.move, given), ranges, wanted.per_second)
 
 
 def redrive_request(
@@ -167,9 +167,9 @@ def redrive_request(
     parts = []
     for one in ranges:
         first, last = one.span.ends
-        start = first - 1 if asked.walks_up else last + 1  # the walk begins next to the first letter
-        wanted = report_text(RangeAsked(one.letters, one.numbers))
-        parts.append(PartRequest(one.partition_id, start, one.span, wanted, report_text(RedriveReport())))
+        start = first - 1 if asked.move == "requeue" else last + 1  # the walk begins next to the first letter
+        letters = report_text(RangeAsked(one.letters, one.numbers))
+        parts.append(PartRequest(one.partition_id, start, one.span, letters, report_text(RedriveReport())))
     return TaskRequest(
         order=order,
         kind="redrive",
@@ -182,24 +182,40 @@ def redrive_request(
     )
 
 
+def until_request(wanted: LetterFilter, requested_at: datetime) -> LetterFilter:
+    """Return the filter without the letters that failed after the request."""
+    return replace(wanted, failed_before=min(wanted.failed_before, requested_at))
+
+
+def given_fields(wanted: LetterFilter) -> dict[str, str]:
+    """Return the given fields of a filter as texts: filters that choose the same letters have the same fields."""
+    named = {name: getattr(wanted, name) for name in wanted.__dataclass_fields__}
+    nothing = LetterFilter()
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else str(value)
+        for name, value in named.items()
+        if value != getattr(nothing, name)
+    }
+
+
+def filter_of_fields(given: Mapping[str, str]) -> LetterFilter:
+    """Return the filter of its given fields."""
+    times = {name: datetime.fromisoformat(given[name]) for name in ("failed_from", "failed_before") if name in given}
+    return LetterFilter(**{**given, **times})  # type: ignore[arg-type]
+
+
+def piece_limit(per_second: int | None) -> int:
+    """Return the limit of the letters of a piece: half of a second's, so that a cap never waits long."""
+    return TRANSACTION_LIMIT if per_second is None else max(1, min(TRANSACTION_LIMIT, per_second // 2))
+
+
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """The next letters of a job in one partition, in the order of its walk, and the last number that was looked at. No
-    letter in it: the walk goes on there."""
+class NextLetters:
+    """The next letters in one partition, in the order of the walk, and the last number that was looked at. Without a
+    letter, the walk goes on there."""
 
     numbers: tuple[SequenceNumber, ...]
     walked_to: SequenceNumber
-
-
-@dataclass(frozen=True, slots=True)
-class RedrivePiece:
-    """Everything that one transaction of a job writes: the move of its letters, and the progress after it."""
-
-    job: Redrive
-    progress: RedriveProgress
-    move: LetterMove
-    walked_to: SequenceNumber
-    next_piece_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,146 +252,98 @@ class RedriveOutcome:
         return ", ".join([*parts, *(f"{count:,} {word}" for word, count in rest.items() if count)])
 
 
-@dataclass(frozen=True, slots=True)
-class RedrivePreview:
-    """The letters that a job would move: their number, the largest causes, and the letters that failed first."""
-
-    count: int
-    causes: tuple[RedriveCause, ...]
-    sample: tuple[ListedLetter, ...]
-
-
-def until_request(wanted: LetterFilter, requested_at: datetime) -> LetterFilter:
-    """Return the filter without the letters that failed after the request."""
-    return replace(wanted, failed_before=min(wanted.failed_before, requested_at))
-
-
-def given_fields(wanted: LetterFilter) -> dict[str, str]:
-    """Return the given fields of a filter as texts: filters that choose the same letters have the same fields."""
-    named = {name: getattr(wanted, name) for name in wanted.__dataclass_fields__}
-    nothing = LetterFilter()
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else str(value)
-        for name, value in named.items()
-        if value != getattr(nothing, name)
-    }
-
-
-def filter_of_fields(given: Mapping[str, str]) -> LetterFilter:
-    """Return the filter of its given fields."""
-    times = {name: datetime.fromisoformat(given[name]) for name in ("failed_from", "failed_before") if name in given}
-    return LetterFilter(**{**given, **times})  # type: ignore[arg-type]
-
-
-def piece_limit(per_second: int | None) -> int:
-    """Return the limit of the letters of a piece: half of a second's, so that a cap never waits long."""
-    return TRANSACTION_LIMIT if per_second is None else max(1, min(TRANSACTION_LIMIT, per_second // 2))
-
-
-def next_piece_at(begun_at: datetime, letters: int, per_second: int | None) -> datetime:
-    """Return the time before which no further piece may begin."""
-    return begun_at if per_second is None else begun_at + timedelta(seconds=letters / per_second)
-
-
-LOOKED_AT = 1_000  # letters that one statement of a walk reads
-
-
 class Redrives:
-    """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
+    """Redrives and their progress. A change conflicts when the status or the pieces of the task are not as expected."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def outcome(self, redrive_id: UUID, most: int) -> RedriveOutcome:
-        """Return what became of the letters that a job retried, at most this number."""
-        (found,) = decoded(RedriveOutcome, self._database.ask("count_redriven", task_id=str(redrive_id), most=most))
-        return found
-
-    def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
-        """Look at the next letters of the open partition of a job, and return those of its filter, at most this number.
-
-        None: no letter of it is left. A page of many others may be short, or empty.
-        """
-        wanted, progress = job.wanted, job.open_progress
-        if progress is None or wanted is None:
-            return None
-        assert progress.part.span is not None  # each part of a redrive has a range
-        values = {
-            **filter_values(until_request(wanted, job.task.requested_at)),
-            **span_values(progress.part.span),
-            "stream_id": job.task.stream_id,
-            "partition_id": progress.part.name,
-            "walked_to": progress.part.position,
-            "sources": f",{','.join(statuses)},",
-            "most": LOOKED_AT,
-        }
-        looked_at = self._database.ask("walk_up" if job.asked.walks_up else "walk_down", **values)
-        numbers = tuple(SequenceNumber(number) for number, is_chosen in looked_at if is_chosen)[:most]
-        if not numbers and len(looked_at) < LOOKED_AT:
-            return None
-        return Walked(numbers, numbers[-1] if len(numbers) == most else SequenceNumber(looked_at[-1][0]))
-
-    def commit_piece(self, piece: RedrivePiece) -> None:
-        """Move the letters whose status allows it, add an attempt to each, and count the piece, in one transaction.
-
-        A discard locks the partition and frees the next held letter of the key of each. Raises TaskConflict (another
-        driver was first, the job does not run, or it is not yet time), with nothing written. Raises
-        CommitOutcomeUnknown when the answer was lost.
-        """
-        self._database.run(piece_script(piece))
-
-    def close_partition(self, job: Redrive, at: datetime) -> None:
-        """Close the open partition of a job. The last one ends the job. Raises as commit_piece does."""
-        self._database.run(close_script(job, at))
 
     @property
     def tasks(self) -> Tasks:
         """The tasks of the same database."""
         return Tasks(self._database)
 
+    def outcome(self, redrive_id: UUID, most: int) -> RedriveOutcome:
+        """Return what became of the letters that a redrive retried, at most this number."""
+        (found,) = decoded(RedriveOutcome, self._database.ask("count_redriven", task_id=str(redrive_id), most=most))
+        return found
 
-def piece_script(piece: RedrivePiece) -> Script:
-    """Return the transaction of a piece: the move of its letters, then the job and its progress.
+    def walk(self, job: Redrive) -> NextLetters | None:
+        """Return the letters of the next piece. A page of many others may be short, or empty. None: no letter is left."""
+        progress, most = job.open_progress, piece_limit(job.task.per_second)
+        if job.asked.chosen is None:
+            selected = progress.asked.numbers or ()
+            at = progress.part.position
+            ahead = [number for number in selected if (number > at if job.walks_up else number < at)]
+            left = tuple(ahead if job.walks_up else ahead[::-1])[:most]
+            return NextLetters(left, left[-1]) if left else None
+        assert progress.part.span is not None  # each part of a redrive has a range
+        values = {
+            **filter_values(until_request(filter_of_fields(job.asked.chosen), job.task.requested_at)),
+            **span_values(progress.part.span),
+            "stream_id": job.task.stream_id,
+            "partition_id": progress.part.name,
+            "walked_to": progress.part.position,
+            "sources": f",{','.join(MOVES[job.asked.move].sources)},",
+            "most": LOOKED_AT,
+        }
+        looked_at = self._database.ask("walk_up" if job.walks_up else "walk_down", **values)
+        numbers = tuple(SequenceNumber(number) for number, is_chosen in looked_at if is_chosen)[:most]
+        if not numbers and len(looked_at) < LOOKED_AT:
+            return None
+        return NextLetters(numbers, numbers[-1] if len(numbers) == most else SequenceNumber(looked_at[-1][0]))
+
+    def commit_piece(self, job: Redrive, walked: NextLetters, at: datetime) -> None:
+        """Move the letters whose status allows it, add an attempt to each, and count the piece, in one transaction.
+
+        A discard locks the partition and frees the next held letter of the key of each. Raises TaskConflict (another
+        driver was first, the task does not run, or it is not yet time), with nothing written. Raises
+        CommitOutcomeUnknown when the answer was lost.
+        """
+        self._database.run(piece_script(job, walked, at))
+
+    def close_partition(self, job: Redrive, at: datetime) -> None:
+        """Close the open partition. The last one ends the task. Raises as commit_piece does."""
+        self._database.run(close_script(job, at))
+
+
+def piece_script(job: Redrive, walked: NextLetters, at: datetime) -> Script:
+    """Return the transaction of a piece: the move of its letters, then the task and its progress.
 
     It need not be durable: a loss of power takes back the move together with its progress.
     """
-    task, move = piece.job.task, piece.move
-    part, looked_at = piece.progress.part, {"looked_at": len(move.sequence_numbers)}
-    ahead = Advance(part.name, part.step, piece.walked_to, report_text(piece.progress.report), counts=looked_at)
-    return Script(
-        f"{move.partition}: redrive {task.task_id}",
-        (
-            *move_steps(move, task.stream_id, counts="moved"),
-            *advance_steps(_ending(piece.job, move.moved_at, piece.next_piece_at), ahead, "advance_redrive"),
-        ),
-        durable=False,
+    task, progress, letters = job.task, job.open_progress, len(walked.numbers)
+    part = progress.part
+    move = LetterMove(
+        move=job.asked.move,
+        partition=task.stream.partition(PartitionId(part.name)),
+        sequence_numbers=tuple(sorted(walked.numbers)),
+        move_id=str(task.task_id),
+        moved_at=at,
+        due_at=at,
+        by=task.requested_by,
+        why=task.reason,
     )
+    due = at if task.per_second is None else at + timedelta(seconds=letters / task.per_second)
+    report, counts = report_text(progress.report), {"looked_at": letters}
+    ahead = Advance(part.name, part.step, walked.walked_to, report, counts=counts)
+    ending = Ending(task.task_id, "redrive", at, due)
+    steps = (
+        *move_steps(move, task.stream_id, counts="moved"),
+        *advance_steps(ending, ahead, "advance_redrive"),
+    )
+    return Script(f"{move.partition}: redrive {task.task_id}", steps, durable=False)
 
 
 def close_script(job: Redrive, at: datetime) -> Script:
-    """Return the transaction that closes the open partition of a job. With the last one, it ends the job.
-
-    A requested letter that was not moved counts as `unmoved`: it had changed before the job came to it.
-    """
+    """Return the transaction that closes the open partition. A requested letter that was not moved counts as `unmoved`:
+    it had changed before the task came to it."""
     progress = job.open_progress
-    assert progress is not None  # a job that runs has one
     part, unmoved = progress.part, max(0, progress.asked.letters - progress.report.moved)
     report = report_text(replace(progress.report, unmoved=unmoved))
     ahead = Advance(part.name, part.step, part.position, report, is_last=True)
-    return Script(f"redrive {job.task.task_id}", tuple(advance_steps(_ending(job, at), ahead)))
-
-
-def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -> Ending:
-    return Ending(job.task.task_id, "redrive", at, next_piece_at)
-
-
-SAMPLED, CAUSES = 5, 100
-MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
-MOST_SHOWN = 100  # selected letters in an answer
-MOST_COUNTED, MOST_COUNTED_OF_MANY = 20_000, 1_000  # letters in the outcome of one redrive, and of each in a list
-RedriveMove = Literal["retry", "discard"]
-MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
-NAMED: dict[OrderedMove, RedriveMove] = {move: name for name, move in MOVED.items()}
+    steps = advance_steps(Ending(job.task.task_id, "redrive", at), ahead)
+    return Script(f"redrive {job.task.task_id}", tuple(steps))
 
 
 class LetterName(Shape):
@@ -438,7 +406,7 @@ class RedriveKind(TaskKind):
 
     stream: Stream
     store: Redrives
-    chosen: LetterListing
+    listing: LetterListing
     clock: Clock
     sleep: Sleep
 
@@ -461,32 +429,27 @@ class RedriveKind(TaskKind):
                 named[LetterPosition(PartitionId(one.partition_id), number)] = None
             chosen = tuple(named)
         wanted = LetterOrder(MOVED[asked.move], chosen, asked.expected_count, asked.per_second)
-        found = redrive_task(order, wanted, self.chosen)
-        if isinstance(found, CountDiffers):
-            why = f"{found.found} letters can be moved now, not {asked.expected_count}; nothing was changed"
-            raise RequestRefused("", why, "count-differs", count=found.found)
-        return found
+        return redrive_task(order, wanted, self.listing)
 
     def rest(self, pause: timedelta) -> None:
         """Sleep until the rate allows the next piece."""
         self.sleep(pause.total_seconds())
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
-        """READ the next letters, DECIDE, and write them as one piece. When none is left, close the partition."""
+        """Move the next letters. When none is left, close the partition."""
         job = redrive_of(task)
-        progress = progress_of(part)
-        walked = _walk(job, progress, self.store)
+        walked = self.store.walk(job)
         if walked is None:
             self.store.close_partition(job, self.clock.now())
-            return Done(1, 0)
-        self.store.commit_piece(plan_piece(job, progress, walked, self.clock.now()))
+            return ONE_PIECE
+        self.store.commit_piece(job, walked, self.clock.now())
         return Done(1, len(walked.numbers))
 
     def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
         """Return the moves so far, and the outcome of some letters."""
         job = redrive_of(task)
         selection, given, outcome = job.selection, job.asked.chosen, None
-        if job.moved and job.asked.walks_up:
+        if job.moved and job.walks_up:
             found = self.store.outcome(task.task_id, MOST_COUNTED_OF_MANY if is_listed else MOST_COUNTED)
             outcome = written(OutcomeAnswer, found, result=found.result, words=found.words)
         hidden = {"partition_key": "hidden"} if given and "partition_key" in given else {}
@@ -499,63 +462,3 @@ class RedriveKind(TaskKind):
             "unmoved": job.unmoved,
             "outcome": outcome,
         }
-
-
-def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: LetterListing) -> RedrivePreview:
-    """Return the letters that a job would move now, by cause and with a sample. Nothing changes."""
-    statuses = MOVES[move].sources
-    causes = chosen.cause_matching(wanted, statuses, CAUSES)
-    sample = chosen.sample_matching(wanted, statuses, SAMPLED)
-    return RedrivePreview(chosen.count_matching(wanted, statuses), causes, sample)
-
-
-def redrive_task(order: TaskOrder, wanted: LetterOrder, chosen: LetterListing) -> TaskRequest | CountDiffers:
-    """Return the task of a redrive, if the number of letters is as expected."""
-    ranges = _ranges(wanted, chosen, order.at)
-    total = sum(one.letters for one in ranges)
-    if total != wanted.expected_count or not total:
-        return CountDiffers(total)
-    given = given_fields(wanted.chosen) if isinstance(wanted.chosen, LetterFilter) else None
-    return redrive_request(order, RedriveAsked(wanted.move, given), ranges, wanted.per_second)
-
-
-def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[RedriveRange, ...]:
-    statuses = MOVES[order.move].sources
-    if isinstance(order.chosen, LetterFilter):
-        return chosen.range_matching(until_request(order.chosen, now), statuses)
-    numbers: dict[PartitionId, list[SequenceNumber]] = {}
-    for one in chosen.find_selected(order.chosen, statuses):
-        numbers.setdefault(one.partition_id, []).append(one.sequence_number)
-    return tuple(
-        RedriveRange(id, Span(min(own), max(own)), len(own), tuple(sorted(own))) for id, own in sorted(numbers.items())
-    )
-
-
-def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | None:
-    """Return the letters of the next piece, or None."""
-    most = piece_limit(job.task.per_second)
-    selected = progress.asked.numbers
-    if selected is None:
-        return store.walk(job, MOVES[job.asked.move].sources, most)
-    if job.asked.walks_up:
-        left = [number for number in selected if number > progress.part.position][:most]
-    else:
-        left = [number for number in reversed(selected) if number < progress.part.position][:most]
-    return Walked(tuple(left), left[-1]) if left else None
-
-
-def plan_piece(job: Redrive, progress: RedriveProgress, walked: Walked, at: datetime) -> RedrivePiece:
-    """Return the piece of these letters: their move, and the time before which no further piece begins."""
-    task = job.task
-    move = LetterMove(
-        move=job.asked.move,
-        partition=task.stream.partition(PartitionId(progress.part.name)),
-        sequence_numbers=tuple(sorted(walked.numbers)),
-        move_id=str(task.task_id),
-        moved_at=at,
-        due_at=at,
-        by=task.requested_by,
-        why=task.reason,
-    )
-    due = next_piece_at(at, len(walked.numbers), task.per_second)
-    return RedrivePiece(job, progress, move, walked.walked_to, due)

@@ -3,10 +3,12 @@
 from core.api.operation import Call, operation
 from core.letters.listing import LetterChoice, LetterListing, filter_of
 from core.letters.redrive import MOVED, RedriveMove
-from core.letters.redrive import preview_redrive as preview_of
+from core.model.letters import MOVES
 from core.model.shapes import Answered, Nothing, written
 from handlers.app import app
 from handlers.operations.letters import LetterAnswer, letter_answer
+
+SAMPLED, CAUSES = 5, 100
 
 
 class PreviewQuery(LetterChoice, kw_only=True):
@@ -35,10 +37,11 @@ class PreviewAnswer(Answered):
 @operation("The letters that a redrive would move", "tasks")
 def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer:
     """Count the letters by cause, with a sample; nothing changes."""
-    found = preview_of(MOVED[call.query.move], filter_of(call.query), LetterListing(app().stream))
-    sample = [letter_answer(one) for one in found.sample]
+    listing, wanted = LetterListing(app().stream), filter_of(call.query)
+    statuses = MOVES[MOVED[call.query.move]].sources
     causes = [
         written(CauseAnswer, one, error_class=one.sample.error_class, error_type=one.sample.error_type)
-        for one in found.causes
+        for one in listing.cause_matching(wanted, statuses, CAUSES)
     ]
-    return PreviewAnswer(count=found.count, causes=causes, sample=sample)
+    sample = [letter_answer(one) for one in listing.sample_matching(wanted, statuses, SAMPLED)]
+    return PreviewAnswer(count=listing.count_matching(wanted, statuses), causes=causes, sample=sample)

@@ -1,3 +1,23 @@
+-- part: matching
+-- The condition of a filter, but for its times.
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND exact(+d.partition_key = :partition_key)  -- if given;
+
+-- part: walked
+-- The numbers of letters of a partition, and whether each matches a filter and has a status of a list, as ",waiting,exhausted,".
+d.sequence_number,
+       CASE WHEN CHARINDEX(',' || d.status || ',', :sources) > 0
+             AND :fingerprint IN (d.cause, d.fingerprint)  -- if given
+             AND d.status = :status  -- if given
+             AND d.error_class = :error_class  -- if given
+             AND exact(d.partition_key = :partition_key)  -- if given
+             AND d.failed_at >= :since_at AND d.failed_at < :until_at THEN 1 ELSE 0 END AS is_chosen
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id;
+
 -- name: span_matching
 -- Return the first and the last letter and the number of letters, by partition, that match a filter and have one of the
 -- statuses in a JSON list.
@@ -7,11 +27,7 @@ SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.se
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
-   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
-   AND +d.status = :status  -- if given
-   AND +d.error_class = :error_class  -- if given
-   AND +d.partition_id = :partition_id  -- if given
-   AND exact(+d.partition_key = :partition_key)  -- if given
+{matching}
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
  GROUP BY d.partition_id;
 
@@ -22,46 +38,24 @@ SELECT d.cause, COUNT(*) AS letters
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause
  WHERE d.stream_id = :stream_id
    AND +d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
-   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
-   AND +d.status = :status  -- if given
-   AND +d.error_class = :error_class  -- if given
-   AND +d.partition_id = :partition_id  -- if given
-   AND exact(+d.partition_key = :partition_key)  -- if given
+{matching}
    AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
  GROUP BY d.cause
  ORDER BY letters DESC, d.cause
  LIMIT :most;
 
 -- name: walk_up
--- Look at the next letters of a partition, by number, upwards: chosen are those that match a filter and whose status is
--- in a list, as ",waiting,exhausted,". It reads no more letters than it returns.
+-- Look at the next letters of a partition, by number, upwards. It reads no more letters than it returns.
 -- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
-SELECT d.sequence_number,
-       CASE WHEN CHARINDEX(',' || d.status || ',', :sources) > 0
-             AND :fingerprint IN (d.cause, d.fingerprint)  -- if given
-             AND d.status = :status  -- if given
-             AND d.error_class = :error_class  -- if given
-             AND exact(d.partition_key = :partition_key)  -- if given
-             AND d.failed_at >= :since_at AND d.failed_at < :until_at THEN 1 ELSE 0 END AS is_chosen
-  FROM event_hub_dead_letter AS d
- WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+SELECT {walked}
    AND d.sequence_number > :walked_to AND d.sequence_number <= :last_sequence_number
  ORDER BY d.sequence_number
  LIMIT :most;
 
 -- name: walk_down
--- Look at the next letters of a partition, by number, downwards: chosen are those that match a filter and whose status is
--- in a list, as ",waiting,exhausted,". It reads no more letters than it returns.
+-- Look at the next letters of a partition, by number, downwards. It reads no more letters than it returns.
 -- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
-SELECT d.sequence_number,
-       CASE WHEN CHARINDEX(',' || d.status || ',', :sources) > 0
-             AND :fingerprint IN (d.cause, d.fingerprint)  -- if given
-             AND d.status = :status  -- if given
-             AND d.error_class = :error_class  -- if given
-             AND exact(d.partition_key = :partition_key)  -- if given
-             AND d.failed_at >= :since_at AND d.failed_at < :until_at THEN 1 ELSE 0 END AS is_chosen
-  FROM event_hub_dead_letter AS d
- WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+SELECT {walked}
    AND d.sequence_number < :walked_to AND d.sequence_number >= :first_sequence_number
  ORDER BY d.sequence_number DESC
  LIMIT :most;

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterFilter
-from core.letters.redrive import LOOKED_AT, MOST_OPEN, CountDiffers, LetterOrder, RedriveOutcome, Walked, plan_piece
+from core.letters.redrive import LOOKED_AT, MOST_OPEN, LetterOrder, NextLetters, RedriveOutcome
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition, OrderedMove
 from core.tasks.statuses import TASK_MOVES, TaskVerb
@@ -33,8 +33,8 @@ def positions(place: str, *numbers: int) -> tuple[LetterPosition, ...]:
     return tuple(LetterPosition(PartitionId(place), SequenceNumber(number)) for number in numbers)
 
 
-def walked(*numbers: int) -> Walked:
-    return Walked(tuple(map(SequenceNumber, numbers)), SequenceNumber(numbers[-1]))
+def walked(*numbers: int) -> NextLetters:
+    return NextLetters(tuple(map(SequenceNumber, numbers)), SequenceNumber(numbers[-1]))
 
 
 def statuses(engine: Engine, place: str = "0") -> list[str]:
@@ -93,9 +93,9 @@ def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: En
 
 
 def test_a_different_count_opens_nothing(desk: Redriving) -> None:
-    assert request_redrive(LetterOrder("requeue", ALL, 11), desk.means) == CountDiffers(12)
+    assert request_redrive(LetterOrder("requeue", ALL, 11), desk.means) == 12
     held = LetterOrder("requeue", LetterFilter(status="held"), 0)
-    assert request_redrive(held, desk.means) == (CountDiffers(0))
+    assert request_redrive(held, desk.means) == 0
     assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
 
 
@@ -165,16 +165,14 @@ def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine,
     planned = desk.ask(12)
     desk.move(planned, "begin")
     job = desk.now(planned)
-    progress = job.open_progress
-    assert progress is not None
-    piece = plan_piece(job, progress, walked(0), desk.clock.now())
+    piece = walked(0)
     if verb in ("begin", "resume"):
         assert not desk.move(job, verb)
         return
     assert desk.move(job, verb)
     before, letters = desk.now(job), engine.letters()
     with pytest.raises(TaskConflict):
-        desk.store.commit_piece(piece)
+        desk.store.commit_piece(job, piece, desk.clock.now())
     with pytest.raises(TaskConflict):
         desk.store.close_partition(job, desk.clock.now())
     assert (desk.now(job), engine.letters(), engine.attempts()) == (before, letters, [])
@@ -185,13 +183,11 @@ def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redrivi
     planned = desk.ask(12)
     desk.move(planned, "begin")
     job = desk.now(planned)
-    progress = job.open_progress
-    assert progress is not None
-    piece = plan_piece(job, progress, walked(0, 2), desk.clock.now())
-    desk.store.commit_piece(piece)
+    piece = walked(0, 2)
+    desk.store.commit_piece(job, piece, desk.clock.now())
     after, letters = desk.now(job), engine.letters()
     with pytest.raises(TaskConflict):
-        desk.store.commit_piece(piece)
+        desk.store.commit_piece(job, piece, desk.clock.now())
     assert (desk.now(job), engine.letters()) == (after, letters)
     assert after.moved == len(engine.attempts()) == 2
 
@@ -200,16 +196,12 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     planned = desk.ask(12, rate=4)
     desk.move(planned, "begin")
     job = desk.now(planned)
-    assert job.open_progress is not None
-    desk.store.commit_piece(plan_piece(job, job.open_progress, walked(0), desk.clock.now()))
+    desk.store.commit_piece(job, walked(0), desk.clock.now())
     job = desk.now(job)
-    assert job.open_progress is not None
     assert job.task.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
-    early = plan_piece(job, job.open_progress, walked(2), desk.clock.now() + timedelta(seconds=0.24))
     with pytest.raises(TaskConflict):
-        desk.store.commit_piece(early)
-    past = plan_piece(job, job.open_progress, walked(2), desk.clock.now() - timedelta(hours=1))
-    desk.store.commit_piece(past)
+        desk.store.commit_piece(job, walked(2), desk.clock.now() + timedelta(seconds=0.24))
+    desk.store.commit_piece(job, walked(2), desk.clock.now() - timedelta(hours=1))
 
 
 def test_the_cap_of_the_rate_is_kept(desk: Redriving) -> None:

@@ -114,7 +114,7 @@ def test_an_incarnation_that_opens_amid_a_job_cancels_it_and_no_letter_of_either
 def test_letters_that_were_counted_before_the_next_incarnation_are_never_those_of_the_next(
     desk: Redriving, engine: Engine
 ) -> None:
-    assert desk.means.chosen.count_matching(ALL, ("exhausted",)) == 16  # remembers the stream for some seconds
+    assert desk.means.listing.count_matching(ALL, ("exhausted",)) == 16  # remembers the stream for some seconds
     Incarnations(desk.store.database, Partitions(desk.store.database)).open_incarnation(opening(desk.store))
     keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)
     selected = tuple(LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in (2, 4))

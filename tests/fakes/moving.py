@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from core.letters.listing import LetterListing
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveKind
+from core.letters.redrive import LetterOrder, Redrive, RedriveKind
 from core.letters.retry import Keeper
 from core.model.letters import MOVES, LetterPosition, OrderedMove
 from core.store.columns import numbers_json
@@ -50,9 +50,9 @@ def _move(
     move: OrderedMove, positions: Iterable[LetterPosition], keeper: Keeper, by: str, why: str
 ) -> tuple[LetterPosition, ...]:
     kind, chosen = redriving(keeper), tuple(dict.fromkeys(positions))
-    movable = kind.chosen.find_selected(chosen, MOVES[move].sources)
+    movable = kind.listing.find_selected(chosen, MOVES[move].sources)
     job = request_redrive(LetterOrder(move, chosen, len(movable)), kind, by, why)
-    if isinstance(job, CountDiffers):
+    if isinstance(job, int):
         return ()
     work_on(job.task.task_id, None, kind, EVER)
     return tuple(one for one in movable if _was_moved(one, job, kind))

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
+from core.errors import RequestRefused
 from core.letters.listing import LetterFilter, LetterListing
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveKind, redrive_of, redrive_task
+from core.letters.redrive import LetterOrder, Redrive, RedriveKind, redrive_of, redrive_task
 from core.model.events import SequenceNumber
 from core.model.letters import OrderedMove, Selection
 from core.model.ports import Clock
@@ -23,15 +24,19 @@ ALL = LetterFilter()
 
 def request_redrive(
     wanted: LetterOrder, means: RedriveKind, by: str = "somebody", why: str = "because"
-) -> Redrive | CountDiffers:
-    """Open the redrive that somebody orders. A refused one takes no id: the ids of a seeded world stay as they are."""
-    now, stream_id = means.clock.now(), means.chosen.find_stream()
+) -> Redrive | int:
+    """Open the redrive that somebody orders, or return how many letters there are.
+
+    A refused one takes no id: the ids of a seeded world stay as they are.
+    """
+    now, stream_id = means.clock.now(), means.listing.find_stream()
     if stream_id is None:
-        return CountDiffers(0)
+        return 0
     order = TaskOrder(UUID(int=0), stream_id, by, why, now)
-    found = redrive_task(order, wanted, means.chosen)
-    if isinstance(found, CountDiffers):
-        return found
+    try:
+        found = redrive_task(order, wanted, means.listing)
+    except RequestRefused as refused:
+        return refused.more["count"]
     named = replace(found, order=replace(order, task_id=means.clock.new_id()))
     return redrive_of(open_task(named, means.tasks))
 

@@ -33,7 +33,7 @@ from core.ledger.store import minute_script
 from core.ledger.totals import Minute
 from core.ledger.whereabouts import LedgerRange
 from core.letters.listing import RedriveRange
-from core.letters.redrive import RedriveAsked, RedrivePiece, piece_script, redrive_of, redrive_request
+from core.letters.redrive import NextLetters, RedriveAsked, piece_script, redrive_of, redrive_request
 from core.letters.redrive import close_script as close_redrive_script
 from core.letters.store import claim_script, move_script, retry_script, taking_script
 from core.model.aggregates import SLICES
@@ -255,9 +255,9 @@ def redrives() -> Mapping[str, Script]:
         ranges = (RedriveRange(letters.partition.partition_id, Span(SequenceNumber(7), SequenceNumber(9)), 2),)
         request = redrive_request(TaskOrder(ID, 1, "somebody", "because", EPOCH), RedriveAsked(move, {}), ranges, 5)
         job = redrive_of(running(request, letters.partition.stream))
-        piece = RedrivePiece(job, job.progress[0], letters, SequenceNumber(9), EPOCH)
+        walked = NextLetters(letters.sequence_numbers, SequenceNumber(9))
         named[f"redrive open {move}"] = open_script(request)
-        named[f"redrive piece {move}"] = piece_script(piece)
+        named[f"redrive piece {move}"] = piece_script(job, walked, EPOCH)
         named[f"redrive close {move}"] = close_redrive_script(job, EPOCH)
     return named
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.letters.listing import LetterFilter
-from core.letters.redrive import Redrive, piece_script, plan_piece
+from core.letters.redrive import Redrive, piece_script
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import SequenceNumber
 from core.purge.purge import PurgeTarget, RowPiece
@@ -81,10 +81,9 @@ def begun(desk: Redriving) -> Redrive:
 
 
 def first_piece(desk: Redriving, job: Redrive) -> Script:
-    progress, walked = job.open_progress, desk.store.walk(job, ("exhausted",), 3)
-    assert progress is not None
+    walked = desk.store.walk(job)
     assert walked is not None
-    return piece_script(plan_piece(job, progress, walked, desk.clock.now()))
+    return piece_script(job, walked, desk.clock.now())
 
 
 def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving) -> None:
@@ -92,9 +91,9 @@ def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving
     with under_way(first_piece(desk, job)):
         failed = settled({}, letters=[letter(event(6))])
         desk.store.commit_batch(commit(desk.store.read_partition(partition()), 6, 6, failed))
-        walked = desk.store.walk(job, ("exhausted",), 10)
+        walked = desk.store.walk(job)
         assert walked is not None
-        assert walked.numbers == (0, 1, 2, 3, 4, 5)
+        assert walked.numbers == (0, 1, 2)
     assert desk.slice(job).is_over
     assert (desk.now(job).task.status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
 
