@@ -14,11 +14,11 @@ from core.audit.faults import (
     Commits,
     FaultKind,
     LedgerFault,
+    PartitionLedger,
     RangeSum,
 )
 from core.audit.store import AuditStore, compare_tables, find_faults
 from core.ledger.store import READS
-from core.ledger.totals import PartitionLedger
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.ports import Clock
 
@@ -239,15 +239,15 @@ def _faults(
             text = f"the ledger begins at {ledger.first}, but the partition has no anchor"
             yield LedgerFault(id, "anchor", ledger.first, ledger.last, text)
         elif ledger.first > anchor:
-            yield LedgerFault(id, "hole", anchor, _before(ledger.first), text)
+            yield LedgerFault(id, "hole", anchor, SequenceNumber(ledger.first - 1), text)
         elif ledger.first < anchor:
-            yield LedgerFault(id, "beyond", ledger.first, _before(anchor), text)
+            yield LedgerFault(id, "beyond", ledger.first, SequenceNumber(anchor - 1), text)
     if ledger.last < ledger.checkpoint:
         text = f"the ledger ends at {ledger.last}, before the checkpoint at {ledger.checkpoint}"
-        yield LedgerFault(id, "short", _next(ledger.last), ledger.checkpoint, text)
+        yield LedgerFault(id, "short", SequenceNumber(ledger.last + 1), ledger.checkpoint, text)
     if ledger.last > ledger.checkpoint >= 0:
         text = f"the ledger ends at {ledger.last}, after the checkpoint at {ledger.checkpoint}"
-        yield LedgerFault(id, "beyond", _next(ledger.checkpoint), ledger.last, text)
+        yield LedgerFault(id, "beyond", SequenceNumber(ledger.checkpoint + 1), ledger.last, text)
     if not ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:
         text = f"the ledger has {ledger.accounted} outcomes for {ledger.last - ledger.first + 1} numbers"
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
@@ -284,14 +284,6 @@ def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Readin
         text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}: {why}"
         yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     yield from faulty
-
-
-def _next(number: SequenceNumber) -> SequenceNumber:
-    return SequenceNumber(number + 1)
-
-
-def _before(number: SequenceNumber) -> SequenceNumber:
-    return SequenceNumber(number - 1)
 
 
 MOST_NUMBERS = 10_000_000  # numbers of a partition whose rows one recount counts

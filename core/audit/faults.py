@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from core.ledger.totals import Outcomes, PartitionLedger
+from core.ledger.totals import Outcomes
 from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId, SequenceNumber
 
@@ -11,29 +11,10 @@ FAULT_LIMIT = 100  # the most faults of one kind and partition in a report: the 
 NO_PARTITION = PartitionId("")  # of a fault of the whole stream
 
 FaultKind = Literal[
-    "stream",
-    "partition",
-    "checkpoint",
-    "anchor",
-    "hole",
-    "overlap",
-    "short",
-    "beyond",
-    "counts",
-    "commits",
-    "absent",
-    "held",
-    "letters",
-    "letters_outside",
-    "replay_letters",
-    "attempts",
-    "replays",
-    "totals",
-    "rows",
-    "rows_missing",
-    "rows_added",
-    "purged",
-]
+    "stream", "partition", "checkpoint", "anchor", "hole", "overlap", "short", "beyond", "counts", "commits", "absent",
+    "held", "letters", "letters_outside", "replay_letters", "attempts", "replays", "totals", "rows", "rows_missing",
+    "rows_added", "purged",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +92,24 @@ COUNTS = ("commits", "written", "filtered", "dead_lettered", "held", "absent")
 NOTHING = RangeSum()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLedger(RangeSum):
+    """The ledger of a partition, summed from its first range, and its end at one moment: the checkpoint (-1: none), the
+    letters that its batches made, the commits that the checkpoint has counted, and the newest commit in the ledger."""
+
+    partition: Partition
+    checkpoint: SequenceNumber
+    letters: int
+    counted_commits: int = 0
+    newest_commit: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """True when each number up to the checkpoint has one outcome, and each dead-lettered or held one its letter."""
+        whole = self.holes == 0 and self.last == self.checkpoint
+        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.lettered
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointTotals:
     """The totals that a checkpoint carries, and those before the first commit that is not purged."""
@@ -151,8 +150,5 @@ class LedgerEnds:
 
     def ledger(self, summed: RangeSum) -> PartitionLedger:
         """Return the ledger of the partition, whose ranges have this sum."""
-        counts = {name: getattr(summed, name) for name in ("commits", "holes", *COUNTS[1:])}
-        return PartitionLedger(
-            self.partition, self.checkpoint, summed.first, summed.last, **counts,
-            letters=self.letters, counted_commits=self.counted_commits, newest_commit=self.newest_commit,
-        )  # fmt: skip
+        fields = {name: getattr(one, name) for one in (summed, self) for name in one.__dataclass_fields__}
+        return PartitionLedger(**fields)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from core.model.commits import LetterStatus
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import OPEN, SETTLED, LetterKey
 from core.model.transforms import NONE_UNKNOWN, unknown_fields_of
 
@@ -32,36 +32,6 @@ class Outcomes:
     def lettered(self) -> int:
         """The number of events that became letters, failed or held."""
         return self.dead_lettered + self.held
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLedger(Outcomes):
-    """The ledger of a partition, summed from its first range, and the count of its letters.
-
-    `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
-    `counted_commits` are those that the checkpoint has counted. `newest_commit` is the last one in the ledger.
-    """
-
-    partition: Partition
-    checkpoint: SequenceNumber
-    first: SequenceNumber
-    last: SequenceNumber
-    commits: int
-    holes: int
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    absent: int
-    letters: int
-    counted_commits: int = 0
-    newest_commit: int = 0
-
-    @property
-    def balanced(self) -> bool:
-        """True when each number up to the checkpoint has one outcome, and each dead-lettered or held one its letter."""
-        whole = self.holes == 0 and self.last == self.checkpoint
-        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.lettered
 
 
 @dataclass(frozen=True, slots=True)

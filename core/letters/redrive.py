@@ -269,7 +269,7 @@ class Redrives:
         return found
 
     def walk(self, job: Redrive) -> NextLetters | None:
-        """Return the letters of the next piece. A page of many others may be short, or empty. None: no letter is left."""
+        """Return the letters of the next piece. A page of many others may be short, or empty. None: none is left."""
         progress, most = job.open_progress, piece_limit(job.task.per_second)
         if job.asked.chosen is None:
             selected = progress.asked.numbers or ()

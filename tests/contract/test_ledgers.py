@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ledger.totals import PartitionLedger
+from core.audit.faults import PartitionLedger
 from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
 

@@ -10,10 +10,10 @@ from uuid import UUID
 from core.aggregation.store import Aggregations
 from core.api.room_operations import RoomStore
 from core.audit.audit import pieces
-from core.audit.faults import NOTHING, Commits
+from core.audit.faults import NOTHING, Commits, PartitionLedger
 from core.audit.store import AuditStore
 from core.ledger.store import Ledger
-from core.ledger.totals import PartitionBooks, PartitionLedger
+from core.ledger.totals import PartitionBooks
 from core.letters.redrive import Redrive, Redrives, redrive_of
 from core.letters.store import Letters
 from core.model.events import Stream

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from core.audit.audit import audit
-from core.audit.faults import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
+from core.audit.faults import COUNTS, CheckpointTotals, Commits, LedgerEnds, PartitionLedger, RangeSum
 from core.audit.store import AuditStore
 from core.ledger.store import Ledger as StoredLedger
-from core.ledger.totals import PartitionLedger
 from core.ledger.whereabouts import NOT_PURGED, Purged
 from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import partition
 
 N = SequenceNumber
-EVEN = PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2, 2, 2)
+EVEN = PartitionLedger(
+    partition=partition(), checkpoint=N(19), first=N(10), last=N(19), commits=2, written=6, filtered=2, dead_lettered=2,
+    letters=2, counted_commits=2, newest_commit=2,
+)  # fmt: skip
 
 
 class Anchored(StoredLedger):

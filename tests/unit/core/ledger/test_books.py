@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from core.audit.faults import PartitionLedger
 from core.ledger.store import READS, read_letter_books, read_open_letters
 from core.ledger.store import Ledger as StoredLedger
-from core.ledger.totals import Books, CountedLetters, LetterBooks, PartitionBooks, PartitionLedger, lag_of, lag_time
+from core.ledger.totals import Books, CountedLetters, LetterBooks, PartitionBooks, lag_of, lag_time
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterKey

@@ -5,14 +5,19 @@ from dataclasses import dataclass
 import pytest
 
 from core.audit.audit import LAST_NUMBER, AuditedPartition, RowRecount, recount_rows, window
-from core.audit.faults import CommitRows, LetteredRow, RowCount
+from core.audit.faults import CommitRows, LetteredRow, PartitionLedger, RowCount
 from core.audit.store import AuditStore
-from core.ledger.totals import PartitionLedger
 from core.model.events import PartitionId, SequenceNumber, Span
 from tests.fakes.builders import partition
 
 N = SequenceNumber
-EVEN = AuditedPartition(PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2), ())
+EVEN = AuditedPartition(
+    PartitionLedger(
+        partition=partition(), checkpoint=N(19), first=N(10), last=N(19), commits=2, written=6, filtered=2,
+        dead_lettered=2, letters=2,
+    ),
+    (),
+)  # fmt: skip
 WHOLE = Span(N(10), N(19))
 
 
