@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,14 +31,9 @@ class UsageFault(Exception):
     """A command was called with arguments that it does not take."""
 
 
-def out() -> Console:
-    """Return the console of stdout, as it is now: tests and pipes replace it."""
-    return Console(highlight=False, soft_wrap=True)
-
-
 def say(*lines: str) -> None:
     """Print lines as they are."""
-    console = out()
+    console = Console(highlight=False, soft_wrap=True)
     for line in lines:
         console.print(Text(line))
 
@@ -49,14 +45,20 @@ def say_faults(*lines: str) -> None:
         console.print(Text(line))
 
 
+def width_of() -> int | None:
+    """Return the width of stdout, which is wide where no terminal and no setting limits it."""
+    return WIDE if not Console().is_terminal and "COLUMNS" not in os.environ else None
+
+
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table. Where its columns do not fit, each row is its first value, and the others with their names."""
-    console = _wide()
+    console = Console(highlight=False, width=width_of())
     cells = [[shown(value) for value in row] for row in rows]
-    if len(columns) > 4 and _width(columns, cells) > console.width:
+    width = sum(3 + max(map(cell_len, column)) for column in zip(columns, *cells, strict=True))
+    if len(columns) > 4 and width > console.width:
         named = [", ".join(f"{name}={cell}" for name, cell in zip(columns[1:], row[1:], strict=True)) for row in cells]
         columns, cells = (columns[0], "row"), [[row[0], text] for row, text in zip(cells, named, strict=True)]
-    table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = titled(title)
     for name in columns:
         table.add_column(Text(name), overflow="fold")
     for row in cells:
@@ -64,14 +66,10 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     console.print(table)
 
 
-def _width(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    return sum(3 + max(map(cell_len, column)) for column in zip(columns, *cells, strict=True))
-
-
-def _wide() -> Console:
-    """Return the console of stdout, which is wide where no terminal and no setting limits it."""
-    is_free = not Console().is_terminal and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=WIDE if is_free else None)
+def titled(title: str) -> Table:
+    """Return an empty table with its title."""
+    said = Text(title) if title else None
+    return Table(title=said, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
 
 
 def shown(value: object) -> str:
@@ -189,12 +187,12 @@ def brief(value: Any, most: int = 12) -> str:
 
 def safe_json(text: str) -> str:
     """Return the same JSON, with the characters that steer a terminal written as their escapes."""
-    return _STEERING.sub(_escaped, text.replace("\r", ""))
 
+    def escaped(found: re.Match[str]) -> str:
+        units = found[0].encode("utf-16-be")
+        return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return _STEERING.sub(escaped, text.replace("\r", ""))
 
 
 WRITTEN = "2026-11-23T03:00:00Z, now, today, yesterday, -30m, -2h or -3d"
@@ -210,7 +208,10 @@ def moment(text: str | None, now: datetime | None = None) -> str | None:
     here = (now or datetime.now(UTC)).astimezone()
     midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
     words = {"now": here, "today": midnight, "yesterday": midnight - timedelta(days=1)}
-    relative = words.get(text) or _ago(text, here)
+    relative = words.get(text)
+    if given := AGO.fullmatch(text):
+        with suppress(OverflowError):
+            relative = here - timedelta(**{_UNIT_OF[given[2]]: int(given[1])})
     found = relative or read_instant(text)
     if found is None:
         raise UsageFault(f"{text}: write {WRITTEN}")
@@ -229,14 +230,6 @@ def joined(arguments: Sequence[str]) -> list[str]:
         else:
             found.append(one)
     return found
-
-
-def _ago(text: str, now: datetime) -> datetime | None:
-    given = AGO.fullmatch(text)
-    try:
-        return now - timedelta(**{_UNIT_OF[given[2]]: int(given[1])}) if given else None
-    except OverflowError:
-        return None
 
 
 COPIED = ("id", "cause", "run")  # columns of values that a person copies: on one line where the table has the room
@@ -276,13 +269,11 @@ class Output:
 
     def __init__(self, as_json: bool = False, colour: bool = True) -> None:
         self.as_json = as_json
-        is_plain = not colour or bool(os.environ.get("NO_COLOR"))
-        self._how: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
-        if is_plain:
-            self._how["color_system"] = None
-        is_free = not Console().is_terminal and "COLUMNS" not in os.environ
-        self.console = Console(**self._how, width=WIDE if is_free else None)
-        self.errors = Console(**self._how, stderr=True)
+        how: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+        if not colour or os.environ.get("NO_COLOR"):
+            how["color_system"] = None
+        self.console = Console(**how, width=width_of())
+        self.errors = Console(**how, stderr=True)
 
     @property
     def asks(self) -> bool:
@@ -325,22 +316,22 @@ class Output:
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]], title: str = "") -> RenderableType:
         """Make a table of the columns that fit."""
         cells = [[cell(value) for value in row] for row in rows]
-        widths = _widths(columns, cells)
-        kept = _fitting(columns, cells, widths, self.console.width)
-        made = Table(
-            title=Text(title) if title else None,
-            title_justify="left",
-            title_style="bold",
-            box=SIMPLE_HEAD,
-            pad_edge=False,
-        )
+        if not cells:
+            return Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))
+        held = [[one.name, *(row[at].plain for row in cells)] for at, one in enumerate(columns)]
+        widths = [3 + max(map(cell_len, texts)) for texts in held]  # with the space after it
+        kept = [at for at, one in enumerate(columns) if not one.optional or {*held[at][1:]} != {NOTHING}]
+        for at in reversed(range(len(columns))):
+            if at in kept and columns[at].wide and sum(widths[each] for each in kept) > self.console.width:
+                kept.remove(at)
+        made = titled(title)
         for at in kept:
             name, justify = columns[at].name, "right" if columns[at].number else "left"
             is_whole = name in COPIED and widths[at] <= self.console.width // 2
             made.add_column(Text(name), justify=justify, overflow="fold", no_wrap=is_whole)  # type: ignore[arg-type]
         for row in cells:
             made.add_row(*(row[at] for at in kept))
-        return made if cells else Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))
+        return made
 
     def listing(self, shown: str, values: Iterable[Mapping[str, Any]], title: str = "") -> RenderableType:
         """Make a table of an answer's objects.
@@ -397,22 +388,3 @@ def _name(word: re.Match[str]) -> str:
 def cell(value: object) -> Text:
     """Return a value as a cell; a Text of ours keeps its colour."""
     return value if isinstance(value, Text) else Text(text_of(value))
-
-
-def _widths(columns: Sequence[Column], cells: Sequence[Sequence[Text]]) -> list[int]:
-    """Return the width of each column, with the space after it."""
-    return [
-        3 + max([cell_len(column.name), *(cell_len(row[at].plain) for row in cells)])
-        for at, column in enumerate(columns)
-    ]
-
-
-def _fitting(
-    columns: Sequence[Column], cells: Sequence[Sequence[Text]], widths: Sequence[int], width: int
-) -> list[int]:
-    """Return the columns to show: those with a value, without the wide ones, the last first, until the table fits."""
-    kept = [at for at, one in enumerate(columns) if not one.optional or any(row[at].plain != NOTHING for row in cells)]
-    for at in reversed(range(len(columns))):
-        if at in kept and columns[at].wide and sum(widths[each] for each in kept) > width:
-            kept.remove(at)
-    return kept

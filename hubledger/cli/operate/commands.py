@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hubledger.cli.operate import doctor, ledger, letter_moves, letters, replays, runs, status, streams, tasks
-from hubledger.cli.operate import purges as retention
-from hubledger.cli.operate import tasks as erasures
+from hubledger.cli.operate import doctor, ledger, letter_moves, letters, runs, status, streams, tasks
 from hubledger.cli.operate.command import Work, add_command
 from hubledger.cli.output import UsageFault, say, show_table
 from hubledger.cli.remote.connection import Context, Contexts, checked_url, contexts_file, read_contexts, write_contexts
@@ -99,7 +97,7 @@ GROUPS: dict[str, _Group] = {
         {
             "list": (tasks.list_tasks, False),
             "show": (tasks.show_task, False),
-            "diff": (replays.diff, False),
+            "diff": (tasks.diff, False),
             "pause": (tasks.pause_task, CHANGING),
             "resume": (tasks.resume_task, CHANGING),
             "cancel": (tasks.cancel_task, CHANGING),
@@ -107,7 +105,7 @@ GROUPS: dict[str, _Group] = {
     ),
     "replay": (
         "Replay events that are committed: a dry run by default.",
-        {"start": (replays.start, CHANGING)},
+        {"start": (tasks.start_replay, CHANGING)},
     ),
     "ledger": (
         "Where a number went, and whether the ledger has faults.",
@@ -134,11 +132,11 @@ GROUPS: dict[str, _Group] = {
     ),
     "erase": (
         "Forget persons or things: a dry run by default.",
-        {"start": (erasures.start_erasure, CHANGING)},
+        {"start": (tasks.start_erasure, CHANGING)},
     ),
     "purge": (
         "Remove old rows of the store: a dry run by default.",
-        {"start": (retention.start_purge, CHANGING)},
+        {"start": (tasks.start_purge, CHANGING)},
     ),
 }
 

@@ -6,6 +6,7 @@ import platform
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO
 
@@ -43,22 +44,18 @@ def doctor(at: At) -> int:
 
     Example: bin/hubledger doctor
     """
-    at.out.say(_versions())
+    system = f"{platform.system()} {platform.release().partition('-')[0]}"
+    versions = f"hubledger {VERSION}, Python {platform.python_version()}, {system}"
+    at.out.say(versions)  # before the app is asked, which may not answer
     found = list(_findings(at))
     if at.out.as_json:
-        for one in (Diagnosis("versions", "ok", _versions()), *found):
+        for one in (Diagnosis("versions", "ok", versions), *found):
             at.out.json(json.dumps(one._asdict()))
     else:
         styles = {"ok": GREEN, "look": WARNING, "wrong": BAD}
         rows = [[one.part, Text(one.state, style=styles[one.state]), one.said] for one in found]
         at.out.show(at.out.table((Column("part"), Column("state"), Column("what")), rows))
     return UNHEALTHY if any(one.state == "wrong" for one in found) else GOOD
-
-
-def _versions() -> str:
-    """Return the versions of what runs here; they are said before the app is asked, which may not answer."""
-    system = f"{platform.system()} {platform.release().partition('-')[0]}"
-    return f"hubledger {VERSION}, Python {platform.python_version()}, {system}"
 
 
 def _findings(at: At) -> Iterator[Diagnosis]:
@@ -78,31 +75,38 @@ def _findings(at: At) -> Iterator[Diagnosis]:
     yield Diagnosis("sign-in", "ok", "this key or account may read")
     theirs = status.get("version", "unknown")
     said = f"hubledger {text_of(theirs)}"
-    yield (
-        Diagnosis("app", "ok", said)
-        if theirs == VERSION
-        else Diagnosis("app", "look", f"{said}: use the command line of the app's release")
+    is_ours = theirs == VERSION
+    yield Diagnosis(
+        "app", *(("ok", said) if is_ours else ("look", f"{said}: use the command line of the app's release"))
     )
     yield from _of_status(status)
-    yield from _of_engine(at)
+    try:
+        found = at.app.get("aggregations", {"limit": 1}).value
+    except Refusal as refusal:
+        yield Diagnosis("engine", "look", str(refusal).splitlines()[0])
+        return
+    engine, failed = str(found["engine"]), any(one["failure"] for one in found["runs"])
+    if found["paused"]:
+        resume = f"{program()} runs resume --reason WHY"
+        yield Diagnosis("engine", "look", f"{engine}, paused by {text_of(found['paused']['who'])}: {resume}")
+    elif engine == "none":
+        yield Diagnosis("engine", "ok", "none: nothing is summed")
+    elif failed:
+        yield Diagnosis("engine", "look", f"{engine}, the last run failed: {program()} runs list")
+    else:
+        yield Diagnosis("engine", "ok", engine)
 
 
 def _of_status(status: Any) -> Iterator[Diagnosis]:
-    if status["hub_fault"]:
-        yield Diagnosis("hub", "wrong", text_of(status["hub_fault"]))
-    else:
-        yield Diagnosis("hub", "ok", f"{status['event_hub']}, {counted(status['lag'] or 0, 'event')} behind")
+    hub = f"{status['event_hub']}, {counted(status['lag'] or 0, 'event')} behind"
+    yield Diagnosis("hub", *(("wrong", text_of(status["hub_fault"])) if status["hub_fault"] else ("ok", hub)))
     even = f"{text_of(status['accounted'])} of {text_of(status['numbers'])} numbers are accounted for"
-    yield (
-        Diagnosis("ledger", "ok", even)
-        if status["ledger_balanced"]
-        else Diagnosis("ledger", "wrong", f"{even}: {program()} ledger audit")
-    )
+    audit = f"{even}: {program()} ledger audit"
+    yield Diagnosis("ledger", *(("ok", even) if status["ledger_balanced"] else ("wrong", audit)))
     reasons = sorted({stop["reason"] for one in status["partitions"] for stop in one["stops"]})
     if reasons:
-        yield Diagnosis(
-            "stops", "wrong", f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}: {program()} status"
-        )
+        stops = f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}"
+        yield Diagnosis("stops", "wrong", f"{stops}: {program()} status")
     if status["standing"]:
         named = ", ".join(f"{one['partition_id']} ({one['fault'] or 'no error'})" for one in status["standing"])
         yield Diagnosis("stops", "wrong", f"events wait, and partitions stand: {text_of(named)}: {program()} status")
@@ -114,26 +118,6 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
     for one in status["unknown_fields"]:
         name = one["name"] or "others"
         yield Diagnosis("fields", "look", f"{counted(one['events'], 'event')} had the unknown field {text_of(name)}")
-
-
-def _of_engine(at: At) -> Iterator[Diagnosis]:
-    try:
-        found = at.app.get("aggregations", {"limit": 1}).value
-    except Refusal as refusal:
-        yield Diagnosis("engine", "look", str(refusal).splitlines()[0])
-        return
-    if found["paused"]:
-        yield Diagnosis(
-            "engine",
-            "look",
-            f"{found['engine']}, paused by {text_of(found['paused']['who'])}: {program()} runs resume --reason WHY",
-        )
-    elif found["engine"] == "none":
-        yield Diagnosis("engine", "ok", "none: nothing is summed")
-    else:
-        failed = next((one for one in found["runs"] if one["failure"]), None)
-        said = f"{found['engine']}, the last run failed: {program()} runs list" if failed else str(found["engine"])
-        yield Diagnosis("engine", "look" if failed else "ok", said)
 
 
 def open_page(at: At) -> None:
@@ -177,21 +161,17 @@ def _follow(at: At, lines: TextIO, find: Callable[[], Path | None]) -> None:
                 continue
             time.sleep(EVERY)
             newest = find()
-            if newest is not None and _is_other(newest, lines):
-                lines.close()
-                lines = newest.open(encoding="utf-8", errors="replace")
-                at.out.note(f"{newest}:")
+            with suppress(FileNotFoundError):  # the one that was read until now may have been cut since
+                seen = newest and newest.stat()
+                is_same = (
+                    seen and os.path.samestat(seen, os.fstat(lines.fileno())) and seen.st_size >= lines.buffer.tell()
+                )
+                if newest and not is_same:
+                    lines.close()
+                    lines = newest.open(encoding="utf-8", errors="replace")
+                    at.out.note(f"{newest}:")
     finally:
         lines.close()
-
-
-def _is_other(file: Path, lines: TextIO) -> bool:
-    """Return whether a file is not the one that was read until now, or has been cut since."""
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        return False
-    return not os.path.samestat(found, os.fstat(lines.fileno())) or found.st_size < lines.buffer.tell()
 
 
 def _say(at: At, value: Any, *lines: str) -> None:

@@ -18,8 +18,7 @@ from hubledger.cli.operate.letters import (
     short_type,
     table_of,
 )
-from hubledger.cli.operate.tasks import moved_of, outcome_of, wait_for_task
-from hubledger.cli.operate.waiting import Job, wait_for
+from hubledger.cli.operate.tasks import Job, moved_of, outcome_of, wait_for, wait_for_task
 from hubledger.cli.output import UsageFault, counted, program
 from hubledger.cli.remote.client import AppAnswer, Refusal
 

@@ -64,31 +64,22 @@ def is_healthy(value: Mapping[str, Any]) -> bool:
 def _watch(at: At, every: float) -> None:
     """Look until Ctrl-C. A look that fails is shown, and the next one follows."""
     out = at.out
+    if not out.as_json and not out.console.is_terminal:
+        raise UsageFault("--watch redraws a terminal, and this is none: give --json for a line at each update")
     try:
-        if out.as_json:
-            while True:
-                out.json(at.app.get("status").text)
-                time.sleep(every)
-        if not out.console.is_terminal:
-            raise UsageFault("--watch redraws a terminal, and this is none: give --json for a line at each update")
+        while out.as_json:
+            out.json(at.app.get("status").text)
+            time.sleep(every)
         with Live(console=out.console, screen=True, auto_refresh=False) as live:
             while True:
-                live.update(_look(at), refresh=True)
+                try:
+                    seen = view(out, at.app.get("status").value, max(3, out.console.height - _HEAD))
+                except (NoConnection, Refusal) as fault:
+                    seen = Text(lines_of(str(fault)), style=BAD)
+                live.update(Group(Text(f"{out.now:%Y-%m-%d %H:%M:%S}Z   Ctrl-C ends"), seen), refresh=True)
                 time.sleep(every)
     except KeyboardInterrupt:
         raise Interrupted("") from None
-
-
-def _look(at: At) -> RenderableType:
-    try:
-        value = at.app.get("status").value
-    except (NoConnection, Refusal) as fault:
-        return Group(_clock(at.out), Text(lines_of(str(fault)), style=BAD))
-    return Group(_clock(at.out), view(at.out, value, max(3, at.out.console.height - _HEAD)))
-
-
-def _clock(out: Output) -> Text:
-    return Text(f"{out.now:%Y-%m-%d %H:%M:%S}Z   Ctrl-C ends")
 
 
 def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> RenderableType:
@@ -97,11 +88,18 @@ def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> Rend
     shown = partitions
     if most is not None and len(partitions) > most:
         shown = sorted(partitions, key=lambda one: (-len(one["stops"]), one["balanced"], -(one["lag"] or 0)))[:most]
-    standing = {one["partition_id"] for one in value["standing"]}
-    rows = [_row(one, one["partition_id"] in standing) for one in shown]
-    left = len(partitions) - len(shown)
+    standing, rows = {one["partition_id"] for one in value["standing"]}, list[list[object]]()
+    for one in shown:
+        state = Text("ok", style=GREEN) if one["balanced"] else Text("NOT BALANCED", style=BAD)
+        if one["stops"] or one["partition_id"] in standing:
+            state = Text("STOPPED" if one["stops"] else "STANDS", style=BAD)
+        row = [
+            one["partition_id"], one["checkpoint"], one["hub_end"], one["lag"], seconds(one["lag_seconds"]),
+            one["written"], one["filtered"], one["dead_lettered"], one["held"], one["open_gaps"], state,
+        ]  # fmt: skip
+        rows.append(row)
     parts: list[RenderableType] = [out.facts(_facts(out, value)), out.table(_COLUMNS, rows)]
-    if left:
+    if left := len(partitions) - len(shown):
         parts.append(Text(f"{left:,} more partitions, without stops and with less lag"))
     parts += [stop_line(out, stop) for one in partitions for stop in one["stops"]][:most]
     parts += [standing_line(out, one) for one in value["standing"]][:most]
@@ -109,11 +107,16 @@ def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> Rend
 
 
 def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
-    letters, oldest = value["letters"], value["oldest_open_letter"]
+    letters, oldest, hub = value["letters"], value["oldest_open_letter"], value["hub_forgets"]
     counts = ", ".join(
         f"{name} {text_of(letters[name])}" for name in ("waiting", "retrying", "held", "exhausted") if letters[name]
     )
     where = oldest and f"{oldest['partition_id']}/{oldest['sequence_number']}, failed {out.ago(oldest['failed_at'])}"
+    hours = hub["letters_expiring_hours"]  # for which the hub holds the events of open letters
+    held: object = f"{seconds(hours * 3600)} more" if letters["open"] and hours >= 0 else None
+    if hub["events_lost"]:
+        others = f", the others {seconds(hours * 3600)}" if held else ""
+        held = Text(f"{counted(hub['events_lost'], 'event')} lost{others}", style=BAD)
     return {
         "hub": f"{value['event_hub']}, {value['consumer_group']}, incarnation {text_of(value['incarnation'])}",
         "ledger": yes_or_no(value["ledger_balanced"], "balanced", "NOT BALANCED"),
@@ -123,7 +126,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         else Text("unknown: the hub does not answer", style=WARNING),
         "letters open": f"{text_of(letters['open'])}{f' ({counts})' if counts else ''}",
         "oldest": where,
-        "held by the hub": _held(value["hub_forgets"], letters["open"]),
+        "held by the hub": held,
         "gaps open": Text(text_of(value["open_gaps"]), style=WARNING if value["open_gaps"] else ""),
         "stops": yes_or_no(not value["stops"], "none", text_of(value["stops"])),
         "unknown fields": ", ".join(
@@ -131,24 +134,6 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         ),
         "hub fault": value["hub_fault"] and Text(text_of(value["hub_fault"]), style=WARNING),
     }
-
-
-def _held(hub: Mapping[str, Any], letters: int) -> object:
-    """Say how long the hub holds the events of open letters, and how many events are lost."""
-    left = seconds(hub["letters_expiring_hours"] * 3600) if letters and hub["letters_expiring_hours"] >= 0 else None
-    if hub["events_lost"]:
-        return Text(f"{counted(hub['events_lost'], 'event')} lost{f', the others {left}' if left else ''}", style=BAD)
-    return left and f"{left} more"
-
-
-def _row(one: Mapping[str, Any], stands: bool) -> list[object]:
-    state = Text("ok", style=GREEN) if one["balanced"] else Text("NOT BALANCED", style=BAD)
-    if one["stops"] or stands:
-        state = Text("STOPPED" if one["stops"] else "STANDS", style=BAD)
-    return [
-        one["partition_id"], one["checkpoint"], one["hub_end"], one["lag"], seconds(one["lag_seconds"]),
-        one["written"], one["filtered"], one["dead_lettered"], one["held"], one["open_gaps"], state,
-    ]  # fmt: skip
 
 
 def stop_line(out: Output, stop: Mapping[str, Any]) -> Text:
@@ -172,42 +157,27 @@ def health(at: At) -> int:
 
     Example: bin/hubledger health
     """
-    found = {name: _checked(at, name) for name in ("live", "ready", "ledger")}
-    refusals = [one for one in found.values() if isinstance(one, Refusal)]
-    answers = {name: one for name, one in found.items() if isinstance(one, AppAnswer)}
+    rows, answers, refusals = list[list[object]](), list[AppAnswer](), list[Refusal]()
+    for name in ("live", "ready", "ledger"):
+        try:
+            found = at.app.get(f"health/{name}", also=(503,))
+        except Refusal as refusal:  # without a right to it, the others are shown all the same
+            refusals.append(refusal)
+            rows.append([name, Text("unknown", style=WARNING), "the app refuses to tell"])
+            continue
+        answers.append(found)
+        value, why = found.value, found.value.get("fault") or ""
+        if "accounted" in value:
+            accounted = f"accounted {text_of(value['accounted'])} of {text_of(value['numbers'])}"
+            why = f"{accounted}, letters open {text_of(value['letters_open'])}"
+        rows.append([name, yes_or_no(value["healthy"], "healthy", "NOT HEALTHY"), why])
     if at.out.as_json:
-        for answer in answers.values():
+        for answer in answers:
             at.out.json(answer.text)
     else:
-        stops = [stop for one in answers.values() for stop in one.value.get("stops", [])]
-        at.out.show(at.out.table(_CHECKS, [_check(name, one) for name, one in found.items()]))
-        at.out.show(*(stop_line(at.out, one) for one in stops))
-        standing = [one for answer in answers.values() for one in answer.value.get("standing", [])]
-        at.out.show(*(standing_line(at.out, one) for one in standing))
+        at.out.show(at.out.table((Column("check"), Column("result"), Column("detail")), rows))
+        at.out.show(*(stop_line(at.out, stop) for one in answers for stop in one.value.get("stops", [])))
+        at.out.show(*(standing_line(at.out, each) for one in answers for each in one.value.get("standing", [])))
     if refusals:
         raise refusals[0]
-    return GOOD if all(one.value["healthy"] for one in answers.values()) else UNHEALTHY
-
-
-_CHECKS = (Column("check"), Column("result"), Column("detail"))
-
-
-def _checked(at: At, name: str) -> AppAnswer | Refusal:
-    """Read one health; without a right to it, the others are shown all the same."""
-    try:
-        return at.app.get(f"health/{name}", also=(503,))
-    except Refusal as refusal:
-        return refusal
-
-
-def _check(name: str, found: AppAnswer | Refusal) -> list[object]:
-    if isinstance(found, Refusal):
-        return [name, Text("unknown", style=WARNING), "the app refuses to tell"]
-    return [name, yes_or_no(found.value["healthy"], "healthy", "NOT HEALTHY"), _why(found.value)]
-
-
-def _why(value: Mapping[str, Any]) -> str:
-    if "accounted" in value:
-        accounted = f"accounted {text_of(value['accounted'])} of {text_of(value['numbers'])}"
-        return f"{accounted}, letters open {text_of(value['letters_open'])}"
-    return value.get("fault") or ""
+    return GOOD if all(one.value["healthy"] for one in answers) else UNHEALTHY

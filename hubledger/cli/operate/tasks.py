@@ -1,42 +1,53 @@
-"""`tasks` and `erase`: what takes longer than one request. List, show, pause, resume and cancel it."""
+"""`tasks`, `replay`, `purge` and `erase`: work that takes longer than one request: start, wait, show, pause, cancel."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import messages_of, segment
-from hubledger.cli.operate.waiting import Job, wait_for
+from hubledger.cli.operate.letters import messages_of, number_of, segment
 from hubledger.cli.output import (
     BAD,
     GREEN,
     WARNING,
+    WRITTEN,
+    Column,
     Output,
     UsageFault,
     brief,
     counted,
+    moment,
+    printable,
     program,
     text_of,
     toned,
     yes_or_no,
 )
-from hubledger.cli.remote.client import AppAnswer
+from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection, Refusal
 
-_CHANGES = ("events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved", "gone")
-Listing = tuple[str, str, str]  # the list of an answer, the words of its columns, and a title
+EVERY = 0.5  # seconds between two looks at a task
+SILENT = 20  # looks without an answer, after which the command ends: the task does not need it
+ENDED = ("done", "cancelled", "failed")
+PAGE = 20  # events of a diff that `start` shows
+_DRY = ("events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved", "gone")
 _REAL = ("events", "rows_written", "rows_retracted", "letters_added", "letters_resolved", "held", "gone")
+Value = Mapping[str, Any]
+Listing = tuple[str, str, str]  # the list of an answer, the words of its columns, and a title
 
 
-def replay_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+def replay_facts(out: Output, value: Value) -> dict[str, object]:
     """Return the facts of a replay that no other task has."""
     counts = value["counts"]
     return {
         "kind": _kind_of(value),
-        **{name.replace("_", " "): counts[name] for name in (_CHANGES if value["dry_run"] else _REAL)},
+        **{name.replace("_", " "): counts[name] for name in (_DRY if value["dry_run"] else _REAL)},
         **({"keys": value["keys"], "other keys": value["other_keys"]} if "keys" in value else {}),
         "transform": value["transform_version"],
         **{
@@ -47,11 +58,11 @@ def replay_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _kind_of(value: Mapping[str, Any]) -> str:
+def _kind_of(value: Value) -> str:
     return "dry run: nothing was changed" if value["dry_run"] else "for real"
 
 
-def replay_lines(value: Mapping[str, Any]) -> list[str]:
+def replay_lines(value: Value) -> list[str]:
     """Return what is said of the partitions in which nothing can be replayed, and of keys without an event."""
     lines = [f"left out: partition {one['partition_id']}, {one['why']}" for one in value["left_out"]]
     if "keys" in value and value["status"] == "done" and not value["counts"]["events"]:
@@ -59,7 +70,7 @@ def replay_lines(value: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def redrive_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+def redrive_facts(out: Output, value: Value) -> dict[str, object]:
     """Return the facts of a redrive that no other task has."""
     letters = value.get("letters")
     return {
@@ -72,7 +83,7 @@ def redrive_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def outcome_of(value: Mapping[str, Any]) -> Text | None:
+def outcome_of(value: Value) -> Text | None:
     """Return what became of the letters that a retry moved, in its colour; None where nothing is known of it."""
     outcome = value.get("outcome")
     if outcome is None:
@@ -82,7 +93,7 @@ def outcome_of(value: Mapping[str, Any]) -> Text | None:
     return Text(of_some + text_of(outcome["words"]), style=GREEN if outcome["result"] == "helped" else WARNING)
 
 
-def moved_of(value: Mapping[str, Any]) -> str:
+def moved_of(value: Value) -> str:
     """Return how many of the confirmed letters a redrive moved, or how many more than those."""
     moved, total = value["moved"], value["total"]
     if moved <= total:
@@ -90,7 +101,7 @@ def moved_of(value: Mapping[str, Any]) -> str:
     return f"{counted(moved, 'letter')}, {text_of(moved - total)} more than confirmed: they became movable later"
 
 
-def audit_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+def audit_facts(out: Output, value: Value) -> dict[str, object]:
     """Return what an audit has found."""
     count = len(value["faults"])
     return {
@@ -100,30 +111,27 @@ def audit_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def plain_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+def plain_facts(out: Output, value: Value) -> dict[str, object]:
     """Return the fields that only this kind has, but no lists: they follow `history`, the last one of every kind."""
     own = [*dropwhile(lambda name: name != "history", value)][1:]
     return {name.replace("_", " "): brief(value[name]) for name in own if not isinstance(value[name], list)}
 
 
-def tables_of(out: Output, value: Mapping[str, Any], tables: Sequence[Listing]) -> Iterator[RenderableType]:
+def tables_of(out: Output, value: Value, tables: Sequence[Listing]) -> Iterator[RenderableType]:
     """Yield the tables of a task; one with a title only where it has rows."""
     for field, words, title in tables:
         rows = value[field]
         if rows or not title:
-            yield out.listing(words, rows if isinstance(rows, list) else _pairs(rows), title)
-
-
-def _pairs(counts: Mapping[str, object]) -> list[dict[str, object]]:
-    return [{"table": name, "rows": rows} for name, rows in counts.items()]
+            pairs = rows if isinstance(rows, list) else [{"table": name, "rows": count} for name, count in rows.items()]
+            yield out.listing(words, pairs, title)
 
 
 class Shown(NamedTuple):
     """How a kind of task is shown: its own facts, its tables, and the lines after them."""
 
-    facts: Callable[[Output, Mapping[str, Any]], dict[str, object]]
+    facts: Callable[[Output, Value], dict[str, object]]
     tables: Sequence[Listing] = ()
-    lines: Callable[[Mapping[str, Any]], list[str]] = lambda _: []
+    lines: Callable[[Value], list[str]] = lambda _: []
 
 
 AUDIT: Sequence[Listing] = (
@@ -151,9 +159,9 @@ KINDS: Mapping[str, Shown] = {
         lambda value: [str(one) for one in value["notes"]],
     ),
 }
-OTHER = Shown(plain_facts)
 
 TaskId = Annotated[str, typer.Argument(metavar="ID")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the dry run.")]
 _Kind = Annotated[str | None, typer.Option("--kind", help="One kind, such as replay or audit. Default: all.")]
 _Status = Annotated[
     str | None, typer.Option("--status", help="planned, running, paused, done, cancelled or failed. Default: all.")
@@ -191,39 +199,72 @@ def show_task(at: At, task_id: TaskId) -> int:
 def shown(at: At, found: AppAnswer) -> int:
     """Print a task; return 1 when it has failed, or has found a fault."""
     value, out = found.value, at.out
-    own = KINDS.get(value["kind"], OTHER)
+    own = KINDS.get(value["kind"], Shown(plain_facts))
     if out.as_json:
         out.json(found.text)
     else:
-        out.show(
-            out.facts(_facts(out, value, own) | _cause(at, value)),
-            *tables_of(out, value, (*own.tables, ("history", "at@, move, by, why", "history"))),
-        )
+        times = {"started": "started_at", "updated": "updated_at", "ended": "ended_at"}
+        cause = (value.get("filter") or {}).get("fingerprint")  # of the letters of a redrive
+        facts = {
+            value["kind"]: value["task_id"],
+            "status": toned(value["status"]),
+            "done": f"{text_of(value['done'])} of {text_of(value['total'])}",
+            **own.facts(out, value),
+            "reason": value["reason"] or None,
+            "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",
+            **{name: out.ago(value[field]) for name, field in times.items() if value.get(field)},
+            "fault": value["fault"],
+            "cause": cause and "; ".join(dict.fromkeys(messages_of(at, {"fingerprint": cause}).values())),
+        }
+        tables = (*own.tables, ("history", "at@, move, by, why", "history"))
+        out.show(out.facts(facts), *tables_of(out, value, tables))
         out.say(*own.lines(value))
     return UNHEALTHY if value["status"] == "failed" or value.get("faults") else GOOD
 
 
-def _facts(out: Output, value: Mapping[str, Any], own: Shown) -> dict[str, object]:
-    times = {"started": "started_at", "updated": "updated_at", "ended": "ended_at"}
-    return {
-        value["kind"]: value["task_id"],
-        "status": toned(value["status"]),
-        "done": f"{text_of(value['done'])} of {text_of(value['total'])}",
-        **own.facts(out, value),
-        "reason": value["reason"] or None,
-        "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",
-        **{name: out.ago(value[field]) for name, field in times.items() if value.get(field)},
-        "fault": value["fault"],
-    }
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of the app: how it is named and read, which fields count its progress, what a person is told who leaves it,
+    and when the wait is over: when it has ended or is paused, if nothing else is said."""
+
+    name: str
+    read: Callable[[], AppAnswer]
+    done: str
+    total: str = "total"
+    left: str = ""
+    is_over: Callable[[Value], bool] = lambda value: value["status"] in (*ENDED, "paused")
 
 
-def _cause(at: At, value: Mapping[str, Any]) -> dict[str, object]:
-    """Return the message of the cause that a redrive is for; nothing for any other task."""
-    chosen = value.get("filter") or {}
-    if "fingerprint" not in chosen:
-        return {}
-    messages = messages_of(at, {"fingerprint": chosen["fingerprint"]})
-    return {"cause": "; ".join(dict.fromkeys(messages.values())) or None}
+def wait_for(job: Job, out: Output, every: float = EVERY) -> AppAnswer:
+    """Return the answer about a job when the wait is over. Ctrl-C ends the wait, not the job."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[word]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    is_hidden, silent = out.as_json or not out.errors.is_terminal, 0
+    try:
+        with Progress(*columns, console=out.errors, transient=True, disable=is_hidden) as bar:
+            task = bar.add_task(job.name, total=None, word="")
+            while True:
+                try:
+                    found = job.read()
+                except (NoConnection, Refusal) as fault:
+                    silent += 1
+                    if silent >= SILENT or (isinstance(fault, Refusal) and fault.status < 500):
+                        raise
+                else:
+                    silent, value = 0, found.value
+                    done, total = value.get(job.done) or 0, value.get(job.total)
+                    counts = text_of(done) if total is None else f"{text_of(done)} of {text_of(total)}"
+                    said = value.get("fault") or (value.get("outcome") or {}).get("words") or value["status"]
+                    bar.update(task, completed=done, total=total, word=printable(f"{counts} {said}"))
+                    if job.is_over(value):
+                        return found
+                time.sleep(every)
+    except KeyboardInterrupt:
+        raise Interrupted(f"the {job.name} goes on in the app. {job.left}") from None
 
 
 def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
@@ -234,7 +275,7 @@ def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
     return wait_for(Job(name, lambda: at.app.get(f"tasks/{segment(task_id)}"), "done", left=left), at.out)
 
 
-def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Mapping[str, Any]]:
+def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Value]:
     """Wait for a task, and print its end; return the task, and 0 when it is done without a fault."""
     found = wait_for_task(at, accepted, name)
     code = shown(at, found)
@@ -242,13 +283,7 @@ def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Mapping[str, 
 
 
 def dry_run_first(
-    at: At,
-    kind: str,
-    order: Mapping[str, object],
-    asked: Callable[[Mapping[str, Any]], str],
-    *,
-    for_real: bool,
-    no_wait: bool,
+    at: At, kind: str, order: Mapping[str, object], asked: Callable[[Value], str], *, for_real: bool, no_wait: bool
 ) -> int:
     """Have a task counted by a dry run, of which `asked` shows more and makes the question.
 
@@ -261,8 +296,8 @@ def dry_run_first(
     dry = at.app.open_task(kind, {**order, "dry_run": True})
     if no_wait:
         return shown(at, dry)
-    code, counted = finished(at, dry, "dry run")
-    question = asked(counted)
+    code, found = finished(at, dry, "dry run")
+    question = asked(found)
     if code == GOOD and for_real:
         at.confirm(question)
         code, _ = finished(at, at.app.open_task(kind, {**order, "dry_run": False}), kind)
@@ -302,19 +337,131 @@ def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
 
 def _move(at: At, task_id: str, move: str, reason: str, version: str | None = None) -> int:
     at.confirm(f"{move.capitalize()} task {task_id}?")
-    body = {"reason": reason} | ({} if version is None else {"transform_version": version})
-    return shown(at, at.app.post(f"tasks/{segment(task_id)}/{move}", body))
+    return shown(at, at.app.post(f"tasks/{segment(task_id)}/{move}", {"reason": reason, "transform_version": version}))
+
+
+_Partitions = Annotated[
+    list[str] | None,
+    typer.Option("--partition", metavar="ID", help="A partition; give it once for each. Default: all."),
+]
+_PLACE = f"a sequence number, or a time: {WRITTEN}"
+_From = Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"The first event: {_PLACE}.")]
+_To = Annotated[
+    str | None, typer.Option("--to", metavar="PLACE", help=f"The last number, or the time at which it ends: {_PLACE}.")
+]
+_Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key", metavar="KEY", help="Only events of this partition key; give it once for each. Default: all."
+    ),
+]
+
+
+def start_replay(
+    at: At,
+    reason: Why,
+    partitions: _Partitions = None,
+    first: _From = None,
+    to: _To = None,
+    keys: _Keys = None,
+    for_real: Annotated[bool, typer.Option("--for-real", help="After the dry run, replay for real; it asks.")] = False,
+    no_wait: NoWait = False,
+) -> int:
+    """Start a replay: a dry run, which shows the rows that would change.
+
+    --for-real asks after the dry run, and replays. Ctrl-C ends the wait, and the replay goes on.
+
+    Example: bin/hubledger replay start --partition 3 --from 40 --to 90 --reason "version 2 corrects the unit"
+    """
+
+    def place(text: str | None) -> dict[str, str] | None:
+        if text is None:
+            return None
+        return {"sequence_number": number} if (number := number_of(text)) else {"enqueued_at": str(moment(text))}
+
+    def asked(found: Value) -> str:
+        if found["counts"]["events_changed"]:
+            diff(at, found["task_id"])
+            if found["status"] == "done" and not for_real:
+                at.out.say("Nothing was changed yet: the same command with --for-real replays.")
+        return f"Replay {counted(found['counts']['events'] if keys else found['total'], 'event')} for real?"
+
+    wish = {"partitions": partitions or None, "from": place(first), "to": place(to), "reason": reason}
+    return dry_run_first(at, "replay", {**wish, "keys": keys or None}, asked, for_real=for_real, no_wait=no_wait)
+
+
+def diff(
+    at: At,
+    task_id: TaskId,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Events of a page.")] = PAGE,
+    everything: Everything = False,
+) -> None:
+    """Show the rows that a dry run would change. It reveals events, and the app logs who saw them.
+
+    Example: bin/hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
+    """
+    events, following = at.listed(f"tasks/{segment(task_id)}/diff", "events", {"limit": limit}, everything)
+    if not at.out.as_json:
+        numbered = Column("number", number=True)
+        columns = (Column("partition"), numbered, Column("change"), Column("table"), Column("row"))
+        rows = [row for event in events for row in _diff_rows(event)]
+        at.out.show(at.out.table(columns, rows, "rows that would change"))
+    if following:
+        at.out.say(f"There are more: {program()} tasks diff {task_id} --all")
+
+
+def _diff_rows(event: Value) -> list[list[object]]:
+    head: list[object] = [event["partition_id"], event["sequence_number"]]
+    rows = [[*head, how, one["table"], brief(one["row"])] for how in ("added", "removed") for one in event[how]]
+    for one in event["changed"]:
+        columns = ", ".join(f"{name}: {brief(old)} → {brief(new)}" for name, (old, new) in one["columns"].items())
+        rows.append([*head, "changed", one["table"], columns])
+    if event["outcome"] != "written":
+        why = f": {event['error']}" if event["error"] else ""
+        rows.append([*head, toned(event["outcome"]), None, f"the event becomes {event['outcome']}{why}"])
+    return rows
+
+
+_Older = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--older-than",
+        metavar="TABLE=DAYS",
+        help="The age of a table's rows; give it once for each. Default: docs/retention.md.",
+    ),
+]
+
+
+def start_purge(
+    at: At,
+    reason: Why,
+    older_than: _Older = None,
+    for_real: Annotated[bool, typer.Option("--for-real", help="After the dry run, remove the rows; it asks.")] = False,
+    no_wait: NoWait = False,
+) -> int:
+    """Remove old rows of the store: a dry run, which counts them.
+
+    --for-real asks after the dry run, and removes them. Ctrl-C ends the wait, and the purge goes on.
+
+    Example: bin/hubledger purge start --older-than event_hub_dead_letter=180 --reason "half a year of letters"
+    """
+    ages = {}
+    for one in older_than or []:
+        table, _, days = one.partition("=")
+        if not table or not days.isascii() or not days.isdigit():
+            raise UsageFault(f"--older-than {one}: write TABLE=DAYS, such as event_hub_dead_letter=180")
+        ages[table] = int(days)
+    order, question = {"older_than_days": ages or None, "reason": reason}, "Remove these rows for good?"
+    return dry_run_first(at, "purge", order, lambda _: question, for_real=for_real, no_wait=no_wait)
 
 
 _Subjects = Annotated[
     list[str],
     typer.Argument(metavar="SUBJECT...", help="Partition keys, or values of the column that the room declares."),
 ]
-_ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, erase them; it asks.")]
 _MostRows = Annotated[
     int | None, typer.Option("--most-rows", min=0, help="End before more rows are erased. Default: no limit.")
 ]
-_NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the dry run.")]
 
 
 def start_erasure(
@@ -322,8 +469,8 @@ def start_erasure(
     subjects: _Subjects,
     reason: Why,
     most_rows: _MostRows = None,
-    for_real: _ForReal = False,
-    no_wait: _NoWait = False,
+    for_real: Annotated[bool, typer.Option("--for-real", help="After the dry run, erase them; it asks.")] = False,
+    no_wait: NoWait = False,
 ) -> int:
     """Forget persons or things: a dry run, which counts what there is of them.
 
@@ -333,6 +480,5 @@ def start_erasure(
     Example: bin/hubledger erase start home-7 --reason "request 4711" --for-real
     """
     order = {"subjects": list(dict.fromkeys(subjects)), "reason": reason, "most_rows": most_rows}
-    return dry_run_first(
-        at, "erasure", order, lambda _: "Erase these subjects for good?", for_real=for_real, no_wait=no_wait
-    )
+    question = "Erase these subjects for good?"
+    return dry_run_first(at, "erasure", order, lambda _: question, for_real=for_real, no_wait=no_wait)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hubledger.cli.operate.waiting import Job, wait_for
+from hubledger.cli.operate.tasks import Job, wait_for
 from hubledger.cli.output import Output
 from hubledger.cli.remote.client import AppAnswer, NoConnection, Refusal
 
