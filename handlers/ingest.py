@@ -3,7 +3,6 @@
 After eight retries, 99 seconds of pauses, the host passes the batch; its numbers are then a gap, which is refetched.
 """
 
-import logging
 import time
 from typing import List  # noqa: UP035
 
@@ -12,7 +11,6 @@ import azure.functions as func
 from core.errors import InfrastructureFault
 from handlers.timestamps import read_times_fast
 
-log = logging.getLogger("hubledger.ingest")
 bp = func.Blueprint()
 read_times_fast()
 
@@ -31,7 +29,6 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     """Ingest a batch. The function is not async, so the worker runs it in a thread: database drivers block."""
     if not events:  # the host may call with no events
         return
-    from core.ingest.gaps import gap_facts
     from core.ingest.ingest import ingest_batch
     from handlers.app import app, in_time
     from handlers.event_batches import to_batch
@@ -45,6 +42,4 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     except InfrastructureFault as fault:
         own.batch_log.fail(batch, fault)
         raise
-    for gap in report.gaps:
-        log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report.healed, report.absent))
     own.batch_log.add(report, time.monotonic() - began)

@@ -72,17 +72,15 @@ def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
 
 def note(looked: "Looked") -> None:
     """Log what a check found in a partition."""
-    from core.ingest.gaps import gap_facts
     from core.ingest.stalled_partitions import Healed, Unhealed
 
-    facts = {"partition": str(looked.partition)}
     if isinstance(looked, Healed):
-        log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked.healed, looked.absent))
+        log.warning("gap healed", extra=looked.facts())
     elif isinstance(looked, Unhealed):
-        error = f"{type(looked.fault).__name__}: {looked.fault}"
-        log.error("gap not healed", extra={"action": "gap", **facts, "error": error})
+        log.error("gap not healed", extra=looked.facts())
     else:
-        log.warning("trigger stands", extra={"action": "trigger", **facts, "detail": looked.words})
+        facts = {"action": "trigger", "partition": str(looked.partition), "detail": looked.words}
+        log.warning("trigger stands", extra=facts)
 
 
 @bp.function_name("maintain_lake")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from core.errors import InfrastructureFault
+from core.ingest.gaps import gap_facts
 from core.ingest.ingest import IngestReport
 from core.model.events import EventBatch, PartitionId
 
@@ -174,7 +175,9 @@ class BatchLog:
             log.warning("a batch failed again; will retry", extra={**facts, "invocation_id": batch.invocation_id})
 
     def add(self, report: IngestReport, seconds: float) -> None:
-        """Log a batch that took so many seconds, or add it to the sums of its minute."""
+        """Log the gaps of a batch, and the batch, which took so many seconds, or add it to the sums of its minute."""
+        for gap in report.gaps:
+            log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report.healed, report.absent))
         self.faults.pop(report.batch.partition.partition_id, None)
         with self._alone:
             self._log(self._lines.add(report, seconds, self._now()))

@@ -24,11 +24,11 @@ class Healing:
 
 
 @dataclass(frozen=True, slots=True)
-class Wound:
-    """A gap of a partition, the new events of the batch up to its end, and the invocation that found it."""
+class Gap:
+    """Missing numbers of a partition, the new events of the batch up to their end, and the invocation that found it."""
 
     state: PartitionState
-    gap: Span
+    missing: Span
     in_hand: Sequence[Event]
     invocation_id: str
 
@@ -39,27 +39,27 @@ class Wound:
         The guard then compares that event with the checkpoint.
         """
         checkpoint = self.state.checkpoint
-        if checkpoint is not None and self.gap.first == checkpoint.sequence_number + 1:
+        if checkpoint is not None and self.missing.first == checkpoint.sequence_number + 1:
             return checkpoint.sequence_number
-        return self.gap.first
+        return self.missing.first
 
 
-def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Iterator[EventBatch]:
+def pieces(gap: Gap, healing: Healing, now: Callable[[], datetime]) -> Iterator[EventBatch]:
     """Yield the events of a gap, from the hub and in hand, as batches. Numbers that are in no batch are absent.
 
     Raises GapNotHealed between two pieces when the time is up, but always yields the first piece.
     """
-    partition, gap = wound.state.partition, wound.gap
+    partition, missing = gap.state.partition, gap.missing
     deadline = now() + healing.patience
-    found = healing.hub.read_range(partition, wound.read_from, gap.last, deadline)
+    found = healing.hub.read_range(partition, gap.read_from, missing.last, deadline)
     with closing(found):
-        in_order = merge(wound.in_hand, found, key=number_of)
+        in_order = merge(gap.in_hand, found, key=number_of)
         each_once = (next(same) for _, same in groupby(in_order, key=number_of))
         first = True
         while events := tuple(islice(each_once, BATCH_EVENTS)):
             if not first and now() >= deadline:
-                raise GapNotHealed(partition, events[0].sequence_number, gap.last)
-            yield EventBatch(partition, events, wound.invocation_id, asked=gap)
+                raise GapNotHealed(partition, events[0].sequence_number, missing.last)
+            yield EventBatch(partition, events, gap.invocation_id, asked=missing)
             first = False
 
 

@@ -23,7 +23,7 @@ from core.errors import (
 )
 from core.incarnations.hub_check import NOT_VERIFIED, Verification, choose_anchor
 from core.ingest.fuse import check_fuse
-from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
+from core.ingest.gaps import NOT_HEALING, Gap, Healing, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.measured import measured
 from core.model.commits import BatchCommit, PartitionState
@@ -194,13 +194,13 @@ class BatchReading:
     references: References = field(default_factory=lambda: References({}))
     open_letters: OpenLetters | None = None
 
-    def wound(self, batch: EventBatch) -> Wound | None:
+    def gap_before(self, batch: EventBatch) -> Gap | None:
         """Return the gap that has to be healed before the batch continues, or None."""
         gap = self.guarded.gap
         if gap is None:
             return None
         in_hand = [event for event in self.guarded.run if event.sequence_number <= gap.last]
-        return Wound(self.state, gap, in_hand, batch.invocation_id)
+        return Gap(self.state, gap, in_hand, batch.invocation_id)
 
     def only(self, run: tuple[Event, ...]) -> "BatchReading":
         """Return the reading with only the events to commit next."""
@@ -249,16 +249,16 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         progress.settle_doubt(reading.state)
         if not reading.guarded.run:
             break
-        if (wound := reading.wound(known)) is not None:
+        if (gap := reading.gap_before(known)) is not None:
             try:
-                means.store.note_gap(wound.state, wound.gap, means.clock.now())
+                means.store.note_gap(gap.state, gap.missing, means.clock.now())
             except CheckpointConflict:  # the state came from memory, and another owner has committed since
                 if not progress.note_conflict():
                     raise
                 continue
-            progress.commits += heal(wound, means)
-            progress.gaps.append(wound.gap)
-            known = replace(known, asked=wound.gap)  # numbers of this range that are still missing are absent
+            progress.commits += heal(gap, means)
+            progress.gaps.append(gap.missing)
+            known = replace(known, asked=gap.missing)  # numbers of this range that are still missing are absent
             continue
         _commit_next(known, reading, means, progress, isolation)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
@@ -372,12 +372,12 @@ def without_stop(state: PartitionState, means: Means) -> PartitionState:
     return state.without_stops(["incarnation"])
 
 
-def heal(wound: Wound, means: Means) -> Generator[BatchCommit, None, None]:
+def heal(gap: Gap, means: Means) -> Generator[BatchCommit, None, None]:
     """Commit the events of a gap that the hub holds, and yield each commit. If two owners do so, one of them wins.
 
     Raises GapNotHealed, HubUnreachable and the faults of a commit. The next try continues after the last commit.
     """
-    for piece in pieces(wound, means.healing, means.clock.now):
+    for piece in pieces(gap, means.healing, means.clock.now):
         yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits
 
 

@@ -3,7 +3,7 @@
 The host keeps a checkpoint of its own for each partition. A reader of the host that died at an event which it cannot
 read opens again where this checkpoint is. A healthy one writes over it within a second.
 
-The app's own reader carries such a partition until a different owner commits there again, and lifts its trigger.
+The app's own reader reads such a partition until a different owner commits there again, and lifts its trigger.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.incarnations.hub_check import Verification
-from core.ingest.gaps import Wound
+from core.ingest.gaps import Gap, gap_facts
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, Checkpoint, PartitionState, SequenceGap, Settled
 from core.model.events import Partition, SequenceNumber, Span, span
@@ -45,11 +45,6 @@ class HostCheckpoint:
 
 # Names the first event from a number on that the trigger cannot deliver, in a clause; None when none is known.
 Suspect = Callable[[Partition, SequenceNumber], str | None]
-
-
-def no_suspect(partition: Partition, first: SequenceNumber) -> str | None:
-    """Name no event."""
-    return None
 
 
 class HostCheckpoints(Protocol):
@@ -96,11 +91,11 @@ def lift(state: PartitionState, host: HostCheckpoints, verification: Verificatio
 
 
 @dataclass(frozen=True, slots=True)
-class Carrying:
-    """A partition that the app's own reader carries because its trigger stands.
+class TriggerPosition:
+    """The position of a trigger that stands, while the app's own reader reads its partition.
 
     `stands_at` is the last number that the trigger had delivered, and `since` the time of the first check that found it
-    there. `moved_at` is the time at which the carrying began, or the trigger's own checkpoint last moved by itself.
+    there. `moved_at` is the time at which the own reader began, or the trigger's own checkpoint last moved by itself.
     `left_at` is the number that it had after the last look. `words` are those that were said last, and `cause` names
     the event at which the trigger stands, if it is known.
     """
@@ -112,8 +107,8 @@ class Carrying:
     words: str = ""
     cause: str | None = None
 
-    def after(self, lifted: Lift, now: datetime) -> "Carrying":
-        """Return the carrying after a lift."""
+    def after(self, lifted: Lift, now: datetime) -> "TriggerPosition":
+        """Return the position after a lift."""
         moves = self.left_at is not None and lifted.found is not None and lifted.found > self.left_at
         left_at = next((one for one in (lifted.moved_to, lifted.found) if one is not None), self.left_at)
         return replace(self, moved_at=now if moves else self.moved_at, left_at=left_at, words=lifted.words)
@@ -155,6 +150,10 @@ class Healed:
         """The number of sequence numbers that the hub no longer had."""
         return sum(commit.absent for commit in self.commits)
 
+    def facts(self) -> dict[str, object]:
+        """Return the fields of the log line."""
+        return gap_facts(self.partition, self.gap, self.healed, self.absent)
+
 
 @dataclass(frozen=True, slots=True)
 class Unhealed:
@@ -162,6 +161,11 @@ class Unhealed:
 
     partition: Partition
     fault: InfrastructureFault
+
+    def facts(self) -> dict[str, object]:
+        """Return the fields of the log line."""
+        error = f"{type(self.fault).__name__}: {self.fault}"
+        return {"action": "gap", "partition": str(self.partition), "error": error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +180,15 @@ Looked = Healed | Unhealed | PartitionStanding
 
 
 @dataclass(frozen=True, slots=True)
-class Standstill:
+class StalledPartition:
     """A partition that only the checks bring further: the number that comes next, and the time of the first check.
 
-    `carrying` begins with the first commit of the checks.
+    `trigger` is known from the first commit of the checks on.
     """
 
     waits_for: SequenceNumber
     since: datetime
-    carrying: Carrying | None = None
+    trigger: TriggerPosition | None = None
 
 
 @dataclass(slots=True)
@@ -200,8 +204,8 @@ class SilenceCheck:
     means: Means
     grace: timedelta
     host: HostCheckpoints | None = None
-    suspect: Suspect = no_suspect
-    standing: dict[Partition, Standstill] = field(default_factory=dict)
+    suspect: Suspect | None = None
+    standing: dict[Partition, StalledPartition] = field(default_factory=dict)
     due: deque[Partition] = field(default_factory=deque)
     until: datetime = NOT_RUNNING
 
@@ -261,16 +265,16 @@ class SilenceCheck:
         seen = self._seen(state)
         return seen is not None and seen.waits_for != state.next_number
 
-    def _seen(self, state: PartitionState) -> Standstill | None:
-        """Return the standstill as this process saw it, or as a different process recorded it.
+    def _seen(self, state: PartitionState) -> StalledPartition | None:
+        """Return the stalled partition as this process saw it, or as a different process recorded it.
 
         A partition that is further than the record has a trigger that moves again. The record is at most one check old.
         """
         seen, stop = self.standing.get(state.partition), state.stop_for("trigger")
         if seen is not None or stop is None or stop.carried is None:
             return seen
-        carrying = Carrying(stop.carried.first - 1, stop.stopped_at, stop.stopped_at)
-        return Standstill(SequenceNumber(stop.carried.last + 1), stop.stopped_at, carrying)
+        trigger = TriggerPosition(stop.carried.first - 1, stop.stopped_at, stop.stopped_at)
+        return StalledPartition(SequenceNumber(stop.carried.last + 1), stop.stopped_at, trigger)
 
     def _stands(self, state: PartitionState) -> bool:
         """Return True when no other owner has committed for as long as the grace."""
@@ -280,39 +284,34 @@ class SilenceCheck:
             self._let_go(state)
             seen = None
         if seen is None or seen.since > now:  # the clock was ahead
-            seen = Standstill(state.next_number, now)
+            seen = StalledPartition(state.next_number, now)
         self.standing[state.partition] = seen
         return now - seen.since >= self.grace
 
     def _heal(self, state: PartitionState, extent: Extent, invocation_id: str) -> Healed | None:
-        gap, commits = Span(state.next_number, extent.last), list[BatchCommit]()
-        self.means.store.note_gap(state, gap, self.means.clock.now())
+        """Commit the gap, piece by piece, while the turn lasts, and then the numbers that the hub no longer has.
+
+        A hub that sends nothing is waited for until the end of the run, and the next run begins with the others.
+        """
+        gap, commits, now = Span(state.next_number, extent.last), list[BatchCommit](), self.means.clock.now()
+        self.means.store.note_gap(state, gap, now)
+        means = replace(self.means, healing=replace(self.means.healing, patience=max(TURN, self.until - now)))
         try:
-            if self._take_turn(Wound(state, gap, (), invocation_id), commits):
-                commits += self._close(gap, extent, invocation_id, state.partition)
+            with closing(heal(Gap(state, gap, (), invocation_id), means)) as healed:
+                for commit in healed:
+                    commits.append(commit)
+                    if self.means.clock.now() >= now + TURN:
+                        break
+                else:
+                    commits += self._close(gap, extent, invocation_id, state.partition)
         finally:
-            self._carry(state, commits)
+            self._note_own(state, commits)
         if not commits:
             return None
         reached = commits[-1].last.sequence_number
         return Healed(state.partition, Span(gap.first, reached), tuple(commits), is_level=reached >= gap.last)
 
-    def _take_turn(self, wound: Wound, commits: list[BatchCommit]) -> bool:
-        """Commit the gap, piece by piece, while the turn lasts. Return False when it was too short.
-
-        A hub that sends nothing is waited for until the end of the run, and the next run begins with the others.
-        """
-        now = self.means.clock.now()
-        over, means = now + TURN, self.means
-        healing = replace(means.healing, patience=max(TURN, self.until - now))
-        with closing(heal(wound, replace(means, healing=healing))) as healed:
-            for commit in healed:
-                commits.append(commit)
-                if self.means.clock.now() >= over:
-                    return False
-        return True
-
-    def _carry(self, state: PartitionState, commits: Sequence[BatchCommit]) -> None:
+    def _note_own(self, state: PartitionState, commits: Sequence[BatchCommit]) -> None:
         """Remember that the own reader brought the partition so far, unless another owner committed in between.
 
         A second run of this check may have let the partition go meanwhile: then it begins anew.
@@ -325,26 +324,25 @@ class SilenceCheck:
             following = SequenceNumber(commit.last.sequence_number + 1)
         seen = self.standing.get(state.partition)
         if commits and seen is not None:
-            begun = Carrying(state.next_number - 1, seen.since, self.means.clock.now())
-            self.standing[state.partition] = Standstill(following, seen.since, seen.carrying or begun)
+            begun = TriggerPosition(state.next_number - 1, seen.since, self.means.clock.now())
+            self.standing[state.partition] = StalledPartition(following, seen.since, seen.trigger or begun)
 
     def _lift(self, partition: Partition) -> Iterator[PartitionStanding]:
-        """Lift the trigger of a partition that is carried. Say so once, and record a trigger that stands for long."""
+        """Lift the trigger of a stalled partition. Say so once, and record a trigger that stands for long."""
         seen = self.standing.get(partition)
-        if self.host is None or seen is None or seen.carrying is None:
+        if self.host is None or seen is None or seen.trigger is None:
             return
         state, now = self.means.store.read_partition(partition), self.means.clock.now()
-        carrying = seen.carrying.after(lift(state, self.host, self.means.incarnations, self.means.store), now)
-        if not seen.carrying.words:
+        trigger = seen.trigger.after(lift(state, self.host, self.means.incarnations, self.means.store), now)
+        if not seen.trigger.words and self.suspect is not None:
             with suppress(InfrastructureFault):  # the events go on, and the words say the rest
-                cause = self.suspect(partition, SequenceNumber(carrying.stands_at + 1))
-                carrying = replace(carrying, cause=cause)
-        self.standing[partition] = replace(seen, carrying=carrying)
-        if carrying.stands(now):
-            carried = span(carrying.stands_at + 1, state.next_number - 1)
-            self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since, carried)
-        if carrying.words != seen.carrying.words:
-            yield PartitionStanding(partition, carrying.sentence(state))
+                trigger = replace(trigger, cause=self.suspect(partition, SequenceNumber(trigger.stands_at + 1)))
+        self.standing[partition] = replace(seen, trigger=trigger)
+        if trigger.stands(now):
+            read = span(trigger.stands_at + 1, state.next_number - 1)
+            self.means.store.note_stop(state, "trigger", trigger.sentence(state), trigger.since, read)
+        if trigger.words != seen.trigger.words:
+            yield PartitionStanding(partition, trigger.sentence(state))
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
         """Commit the numbers up to the hub's end as absent. A conflict means that another owner committed first.

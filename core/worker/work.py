@@ -16,7 +16,6 @@ from typing import Any
 from core.app import Sources, open_core
 from core.errors import BatchRefused, InfrastructureFault
 from core.ingest.batch_log import BatchLog
-from core.ingest.gaps import gap_facts
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
@@ -94,8 +93,6 @@ class Receiver:
         began = time.monotonic()
         with self.over(batch.partition):
             report = ingest_batch(batch, self.ingestion)
-        for gap in report.gaps:
-            log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
         self.batch_log.add(report, time.monotonic() - began)
 
 
@@ -226,11 +223,9 @@ def check_gaps(silence: SilenceCheck) -> None:
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
-                facts = gap_facts(checked.partition, checked.gap, checked.healed, checked.absent)
-                log.warning("gap healed", extra=facts)
+                log.warning("gap healed", extra=checked.facts())
             elif isinstance(checked, Unhealed):
-                facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
-                log.warning("gap not healed", extra=facts)
+                log.warning("gap not healed", extra=checked.facts())
     except InfrastructureFault as fault:
         log.warning("gap check failed; will retry", extra={"action": "gap", "error": str(fault)})
 

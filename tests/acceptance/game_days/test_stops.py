@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.ingest.stalled_partitions import Carrying
+from core.ingest.stalled_partitions import TriggerPosition
 from core.model.events import PartitionId, span
 from core.store.sqlite.database import SqliteDatabase
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA
@@ -111,7 +111,7 @@ def record_a_trigger_that_stood_for_ten_minutes(day: Day) -> None:
     store, since = Store(SqliteDatabase(day.app.engine.path)), datetime.now(UTC) - timedelta(minutes=10)
     state = store.read_partition(STREAM.partition(PartitionId("0")))
     carried = span(20, state.next_number - 1)
-    store.note_stop(state, "trigger", Carrying(19, since, since).sentence(state), since, carried)
+    store.note_stop(state, "trigger", TriggerPosition(19, since, since).sentence(state), since, carried)
     store.close()
 
 

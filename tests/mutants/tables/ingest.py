@@ -83,7 +83,7 @@ MUTANTS = (
         ),
         (
             "a gap is healed without a note",
-            "means.store.note_gap(wound.state, wound.gap, means.clock.now())",
+            "means.store.note_gap(gap.state, gap.missing, means.clock.now())",
             "means.clock.now()",
         ),
         (
