@@ -69,12 +69,9 @@ def _read_values(path: Path, faults: list[str]) -> dict[str, str]:
     if content.get("IsEncrypted"):
         faults.append(f"{path.name}: IsEncrypted: encrypted settings cannot be read")
         return {}
-    return _checked_texts(content.get("Values", {}), path.name, faults)
-
-
-def _checked_texts(values: dict[str, object], file_name: str, faults: list[str]) -> dict[str, str]:
+    values = content.get("Values", {})
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
-    faults.extend(f"{file_name}: Values.{name}: must be a text" for name in values if name not in texts)
+    faults.extend(f"{path.name}: Values.{name}: must be a text" for name in values if name not in texts)
     return texts
 
 
@@ -93,21 +90,18 @@ class HubConnection:
         """Return a client that connects on first use and reports every failure; `closing` closes it."""
         keep_annotations_encoded()
         take_shortcuts()
-        client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
+        namespace, hub, group = self.address.namespace, self.address.hub, self.address.consumer_group
+        if self.connection_string is None:
+            from azure.identity.aio import DefaultAzureCredential  # heavy, and not needed with a connection string
+
+            credential = DefaultAzureCredential()
+            closing.push_async_callback(credential.close)
+            client = EventHubConsumerClient(namespace, hub, group, credential, retry_total=0)
+        else:
+            client = EventHubConsumerClient.from_connection_string(
+                self.connection_string, group, eventhub_name=hub, retry_total=0
+            )
         return await closing.enter_async_context(client)
-
-    def _keyed(self, text: str) -> EventHubConsumerClient:
-        address = self.address
-        return EventHubConsumerClient.from_connection_string(
-            text, address.consumer_group, eventhub_name=address.hub, retry_total=0
-        )
-
-    def _identified(self, closing: AsyncExitStack) -> EventHubConsumerClient:
-        from azure.identity.aio import DefaultAzureCredential  # heavy, and not needed with a connection string
-
-        credential, address = DefaultAzureCredential(), self.address
-        closing.push_async_callback(credential.close)
-        return EventHubConsumerClient(address.namespace, address.hub, address.consumer_group, credential, retry_total=0)
 
 
 def resolve_connection(function: FunctionDescription, settings: AppSettings, faults: list[str]) -> HubConnection:
@@ -128,13 +122,8 @@ def resolve_connection(function: FunctionDescription, settings: AppSettings, fau
 def _from_connection_string(text: str, address: HubAddress, where: str, faults: list[str]) -> HubConnection:
     parts = {key.lower(): value for key, value in PART.findall(text)}
     namespace = urlsplit(parts.get("endpoint", "")).hostname
-    if namespace is None or not _has_key(parts):
+    has_key = parts.get("sharedaccesskey") and parts.get("sharedaccesskeyname")
+    if namespace is None or not (has_key or parts.get("sharedaccesssignature")):
         faults.append(f"{where}: must be a connection string with Endpoint, SharedAccessKeyName and SharedAccessKey")
     hub = parts.get("entitypath") or address.hub  # the connection string's hub wins, as in the Event Hubs extension
     return HubConnection(HubAddress(namespace or "", hub, address.consumer_group), text)
-
-
-def _has_key(parts: Mapping[str, str]) -> bool:
-    return bool(parts.get("sharedaccesskey") and parts.get("sharedaccesskeyname")) or bool(
-        parts.get("sharedaccesssignature")
-    )

@@ -49,21 +49,20 @@ class TriggerContext:
 
 def event_hub_inputs(context: TriggerContext, events: Sequence[HubEvent], *, checkpoints: bool) -> TriggerInputs:
     """Return the function's inputs for a batch; `checkpoints` is True when a host checkpoint follows."""
-    return TriggerInputs(
-        {context.argument: _bodies(context.data_type, events)}, _metadata(context, events, checkpoints)
+    bodies = _strings([event.body.decode("utf-8", "replace") for event in events])
+    if context.data_type == "BINARY":
+        bodies = Datum(Collection(bytes=[event.body for event in events]), "collection_bytes")
+    partition = _json(
+        {
+            "IsCheckpointingAfterInvocation": checkpoints,
+            "FullyQualifiedNamespace": context.address.namespace,
+            "EventHubName": context.address.hub,
+            "ConsumerGroup": context.address.consumer_group,
+            "PartitionId": context.partition_id,
+        }
     )
-
-
-def _bodies(data_type: str, events: Sequence[HubEvent]) -> Any:
-    if data_type == "BINARY":
-        return Datum(Collection(bytes=[event.body for event in events]), "collection_bytes")
-    return _strings([event.body.decode("utf-8", "replace") for event in events])
-
-
-def _metadata(context: TriggerContext, events: Sequence[HubEvent], checkpoints: bool) -> dict[str, Any]:
-    partition = _partition_context(context, checkpoints)
     stamps = [_naive_stamp(event.enqueued_at) for event in events]
-    return {
+    metadata = {
         "TriggerPartitionContext": partition,
         "PartitionContext": partition,
         "PartitionKeyArray": _strings([event.partition_key or "" for event in events]),
@@ -76,18 +75,7 @@ def _metadata(context: TriggerContext, events: Sequence[HubEvent], checkpoints: 
         "PropertiesArray": _json([event.properties for event in events]),
         "SystemPropertiesArray": _json(list(map(_system_properties, events, stamps))),
     }
-
-
-def _partition_context(context: TriggerContext, checkpoints: bool) -> Any:
-    return _json(
-        {
-            "IsCheckpointingAfterInvocation": checkpoints,
-            "FullyQualifiedNamespace": context.address.namespace,
-            "EventHubName": context.address.hub,
-            "ConsumerGroup": context.address.consumer_group,
-            "PartitionId": context.partition_id,
-        }
-    )
+    return TriggerInputs({context.argument: bodies}, metadata)
 
 
 def _system_properties(event: HubEvent, stamp: str) -> dict[str, Any]:

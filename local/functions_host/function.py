@@ -7,6 +7,7 @@ Sources: WebJobs SDK `RandomizedExponentialBackoffStrategy` (first delay = minim
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -69,25 +70,14 @@ def parse_retry_policy(settings: Mapping[str, str] | None) -> RetryPolicy | None
     if strategy not in STRATEGIES:
         raise ValueError(f"retry strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
     names = ("delay_interval",) * 2 if strategy == "fixed_delay" else ("minimum_interval", "maximum_interval")
-    minimum, maximum = (_interval(settings, name) for name in names)
-    return RetryPolicy(_count(settings.get("max_retry_count")), minimum, maximum)
-
-
-def _count(value: str | None) -> int:
-    try:
-        count = int(value or "")
-    except ValueError:
-        count = -2
-    if count < -1:
-        raise ValueError(f"retry max_retry_count must be -1 (for ever) or a whole number, not {value!r}")
-    return count
-
-
-def _interval(settings: Mapping[str, str], name: str) -> timedelta:
-    value = settings.get(name)
-    if not value:
-        raise ValueError(f"retry {name} is missing: it is required by the strategy {settings['strategy']}")
-    return parse_time_span(value)
+    for name in names:
+        if not settings.get(name):
+            raise ValueError(f"retry {name} is missing: it is required by the strategy {strategy}")
+    count = settings.get("max_retry_count") or ""
+    if re.fullmatch("-1|[0-9]+", count) is None:
+        raise ValueError(f"retry max_retry_count must be -1 (for ever) or a whole number, not {count!r}")
+    minimum, maximum = (parse_time_span(settings[name]) for name in names)
+    return RetryPolicy(int(count), minimum, maximum)
 
 
 @dataclass(frozen=True, slots=True)

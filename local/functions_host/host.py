@@ -49,14 +49,15 @@ class Admin:
         router.add_post("/admin/faults", self.make_faults)
 
     async def list_functions(self, _: web.Request) -> web.Response:
-        return web.json_response([self._shape(function) for function in self._host.functions])
-
-    def _shape(self, function: FunctionDescription) -> dict[str, Any]:
-        return {
-            "name": function.name,
-            "isDisabled": self._host.is_disabled(function.name),
-            "config": {"name": function.name, "bindings": [dict(one.settings) for one in function.bindings]},
-        }
+        shapes = [
+            {
+                "name": function.name,
+                "isDisabled": self._host.is_disabled(function.name),
+                "config": {"name": function.name, "bindings": [dict(one.settings) for one in function.bindings]},
+            }
+            for function in self._host.functions
+        ]
+        return web.json_response(shapes)
 
     async def invoke(self, request: web.Request) -> web.Response:
         """Fire a timer; refuse a function with any other trigger."""
@@ -247,7 +248,9 @@ class FunctionsHost:
         await self._server.stop()
         await self._invoker.finished()
         await self._worker.close()
-        await _close_durable_session()
+        # the HTTP session of the Durable client: one per process, bound to this loop, which nothing else closes
+        if (module := sys.modules.get("azure.durable_functions.models.utils.http_utils")) is not None:
+            await module._close_session()
         if self._task_hub is not None:
             self._task_hub.close()
         self._state.close()
@@ -326,10 +329,3 @@ def _open_state(path: Path | None, open_at: Callable[[Path | None], State]) -> S
         return open_at(path)
     except sqlite3.Error as error:
         raise HostError(f"the state file {path} cannot be opened: {error}") from error
-
-
-async def _close_durable_session() -> None:
-    """Close the HTTP session of the Durable client: one per process, bound to this loop, which nothing else closes."""
-    module = sys.modules.get("azure.durable_functions.models.utils.http_utils")
-    if module is not None:
-        await module._close_session()

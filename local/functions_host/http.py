@@ -48,14 +48,10 @@ def to_response(returned: Any) -> web.Response:
     headers: CIMultiDict[str] = CIMultiDict(
         (name, datum.value) for name, datum in answer["headers"].items() if name.lower() not in SET_BY_SERVER
     )
-    for cookie in answer.get("cookies") or ():
-        _add_cookie(headers, cookie)
-    return web.Response(status=int(answer["status_code"].value), headers=headers, body=answer["body"].value)
-
-
-def _add_cookie(headers: CIMultiDict[str], cookie: SimpleCookie) -> None:
-    for morsel in cookie.values():
+    cookies: list[SimpleCookie] = answer.get("cookies") or []
+    for morsel in (morsel for cookie in cookies for morsel in cookie.values()):
         headers.add("Set-Cookie", morsel.OutputString())
+    return web.Response(status=int(answer["status_code"].value), headers=headers, body=answer["body"].value)
 
 
 def _text(value: str) -> Any:
@@ -105,11 +101,11 @@ class HttpFront:
                 continue
             values = each.route.match(request.rel_url.raw_path)
             if values is not None:
-                return await self._invoke(each.function, await request_datum(request, values))
-        return web.Response(status=404)
-
-    async def _invoke(self, function: FunctionDescription, value: object) -> web.Response:
-        outcome = await self._invoker.invoke(function, TriggerInputs({function.trigger.name: value}))
+                inputs = TriggerInputs({each.function.trigger.name: await request_datum(request, values)})
+                outcome = await self._invoker.invoke(each.function, inputs)
+                break
+        else:
+            return web.Response(status=404)
         return web.Response(status=500) if outcome.error is not None else to_response(outcome.value)
 
 

@@ -108,11 +108,6 @@ def _has_length(shortest: float, longest: float) -> Check:
     return lambda value: shortest <= len(value) <= longest
 
 
-def _unescaped(argument: str) -> str:
-    """Undo the doubled braces of a template."""
-    return argument.replace("{{", "{").replace("}}", "}")
-
-
 def _is_whole(bits: int) -> Check:
     return lambda value: re.fullmatch(r"-?\d+", value) and -(2 ** (bits - 1)) <= int(value) < 2 ** (bits - 1)
 
@@ -135,7 +130,9 @@ CONSTRAINTS: Mapping[str, Callable[[str], Check]] = {
     "minlength": lambda argument: _has_length(int(argument), float("inf")),
     "maxlength": lambda argument: _has_length(0, int(argument)),
     "length": lambda argument: _has_length(int(argument.split(",")[0]), int(argument.split(",")[-1])),
-    "regex": lambda argument: lambda value: re.search(_unescaped(argument), value, re.IGNORECASE),
+    "regex": lambda argument: (
+        lambda value: re.search(argument.replace("{{", "{").replace("}}", "}"), value, re.IGNORECASE)
+    ),
 }
 
 
@@ -153,18 +150,19 @@ class Route:
         found = self.pattern.fullmatch(path.removeprefix("/").removesuffix("/"))
         if found is None:
             return None
-        values = {name: _decoded(value) for name, value in found.groupdict().items() if value}
+        values = {
+            name: "".join(part if SLASH.fullmatch(part) else unquote(part) for part in SLASH.split(value))
+            for name, value in found.groupdict().items()
+            if value
+        }
         holds = all(_holds(check, values[name]) for name, check in self.checks if name in values)
         return values if holds else None
 
 
-def _decoded(value: str) -> str:
-    return "".join(part if SLASH.fullmatch(part) else unquote(part) for part in SLASH.split(value))
-
-
 def parse_route(template: str) -> Route:
     """Return the route of a template; raise ValueError when the local host cannot match it."""
-    segments = [segment for segment in _split(template.strip("/")) if segment]
+    # split at the slashes outside braces: a regex constraint may hold slashes
+    segments = re.findall(r"(?:\{[^{}]*\}|[^/])+", template.strip("/"))
     pattern, checks, precedence = "", [], []
     for segment in segments:
         pattern += _segment_pattern(segment, is_first=not pattern)
@@ -172,11 +170,6 @@ def parse_route(template: str) -> Route:
         checks += [(one["name"], check) for one in found for check in _checks(one["rules"])]
         precedence.append(_precedence(segment, found))
     return Route(template, re.compile(pattern, re.IGNORECASE), tuple(checks), tuple(precedence))
-
-
-def _split(template: str) -> list[str]:
-    """Split at the slashes outside braces: a regex constraint may hold slashes."""
-    return re.findall(r"(?:\{[^{}]*\}|[^/])+", template)
 
 
 def _segment_pattern(segment: str, *, is_first: bool) -> str:
@@ -199,7 +192,7 @@ def _checks(rules: str) -> list[Check]:
     for found in RULE.finditer(rules):
         try:
             checks.append(CONSTRAINTS[found["name"].lower()](found["argument"] or ""))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, re.error):
             raise ValueError(f"the constraint {found.group()!r} of the route cannot be read") from None
     return checks
 

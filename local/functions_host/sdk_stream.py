@@ -66,7 +66,9 @@ class SdkStream:
             arrived = await self._arrived.get()
             if isinstance(arrived, ReaderStopped):
                 raise arrived
-            self._rest.extend(map(_hub_event, arrived))
+            for event in arrived:
+                is_bound = mark_of(event) is not Delivery.BINDING_FAILS
+                self._rest.append(to_hub_event(event) if is_bound else replace(to_hub_event(event), binds=False))
         return [self._rest.popleft() for _ in range(min(limit, len(self._rest)))]
 
     async def close(self) -> None:
@@ -79,7 +81,9 @@ class SdkStream:
         while True:
             refusal = await refusal_of(self._link, self._position)
             if refusal is None:
-                self._report_recovery()
+                if self._reported is not None:
+                    self._reported = None
+                    logger.warning("event hub partition is received again", extra=self._about("partition_received"))
                 pause = FIRST_PAUSE
                 refusal = await self._receive_until_broken()
             if isinstance(refusal, ReaderStopped):
@@ -174,11 +178,6 @@ class SdkStream:
                 extra=self._about("partition_refused") | {"error": text},
             )
 
-    def _report_recovery(self) -> None:
-        if self._reported is not None:
-            self._reported = None
-            logger.warning("event hub partition is received again", extra=self._about("partition_received"))
-
     def _about(self, action: str) -> dict[str, object]:
         address = self._link.address
         return {
@@ -187,11 +186,6 @@ class SdkStream:
             "consumer_group": address.consumer_group,
             "partition_id": self._link.partition_id,
         }
-
-
-def _hub_event(event: EventData) -> HubEvent:
-    found = to_hub_event(event)
-    return replace(found, binds=False) if mark_of(event) is Delivery.BINDING_FAILS else found
 
 
 def sdk_position(start: StartAt) -> str | int | datetime:

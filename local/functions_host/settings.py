@@ -133,14 +133,18 @@ def read_host_json(directory: Path, environment: Mapping[str, str], faults: list
         raise HostError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise HostError(f"{path} must hold a JSON object")
-    return _parse(Section(_overridden(content, environment), "host.json", faults))
-
-
-def _overridden(content: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
     for name, value in environment.items():
         if name.startswith(OVERRIDE_PREFIX):
             _put(content, name.removeprefix(OVERRIDE_PREFIX).split("__"), value)
-    return content
+    root = Section(content, "host.json", faults)
+    root.read("version", partial(_one_of, ("2.0",)), None)
+    extensions = root.section("extensions")
+    return HostJson(
+        route_prefix=extensions.section("http").read("routePrefix", lambda value: str(value).strip("/"), "api"),
+        function_timeout=root.read("functionTimeout", _timeout, DEFAULT_TIMEOUT),
+        event_hubs=_parse_event_hubs(extensions.section("eventHubs")),
+        durable=parse_durable_options(extensions.section("durableTask")),
+    )
 
 
 def _put(section: dict[str, Any], path: list[str], value: str) -> None:
@@ -154,19 +158,8 @@ def _put(section: dict[str, Any], path: list[str], value: str) -> None:
     _put(section[name], path[1:], value)
 
 
-def _parse(root: Section) -> HostJson:
-    root.read("version", _version, None)
-    extensions = root.section("extensions")
-    return HostJson(
-        route_prefix=extensions.section("http").read("routePrefix", lambda value: str(value).strip("/"), "api"),
-        function_timeout=root.read("functionTimeout", _timeout, DEFAULT_TIMEOUT),
-        event_hubs=_parse_event_hubs(extensions.section("eventHubs")),
-        durable=parse_durable_options(extensions.section("durableTask")),
-    )
-
-
 def _parse_event_hubs(section: Section) -> EventHubOptions:
-    section.read("enableCheckpointing", _only_true, None)
+    section.read("enableCheckpointing", partial(_one_of, ("true",)), None)
     largest = section.read("maxEventBatchSize", whole_number, 100)
     smallest = section.read("minEventBatchSize", whole_number, 1)
     section.read("targetUnprocessedEventThreshold", whole_number, None)  # of Azure's scaling; one host runs here
@@ -179,11 +172,6 @@ def _parse_event_hubs(section: Section) -> EventHubOptions:
         prefetch_count=section.read("prefetchCount", whole_number, None),
         start_at=section.read("initialOffsetOptions", _start_at, START),
     )
-
-
-def _version(value: Any) -> None:
-    if value != "2.0":
-        raise ValueError(f'must be "2.0", not {value!r}')
 
 
 def _timeout(value: Any) -> timedelta | None:
@@ -200,11 +188,6 @@ def _wait(value: Any) -> timedelta:
 def _at_most(smallest: int, largest: int) -> None:
     if smallest > largest:
         raise ValueError(f"{smallest} is more than maxEventBatchSize ({largest})")
-
-
-def _only_true(value: Any) -> None:
-    if str(value).lower() != "true":
-        raise ValueError("only true is emulated")
 
 
 def _start_at(value: Any) -> StartAt:

@@ -40,13 +40,22 @@ def check_signature(function: Any) -> Signature:
     annotations = typing.get_type_hints(call)
     bindings = {binding.name: binding for binding in function.get_bindings()}
     returned = bindings.pop(RETURN, None)
-    _check_directions(name, bindings, returned)
-    _check_client(name, call, bindings)
+    if any(binding.direction == BindingDirection.INOUT.value for binding in bindings.values()):
+        raise _refuse(name, '"inout" bindings are not supported')
+    if returned is not None and returned.direction != BindingDirection.OUT.value:
+        raise _refuse(name, f'"{RETURN}" binding must have direction set to "out"')
+    # Microsoft's worker indexes a `def` with a durable client, but the SDK awaits it, so that its calls fail.
+    has_client = any(binding.type == DURABLE_CLIENT for binding in bindings.values())
+    if has_client and not inspect.iscoroutinefunction(getattr(call, "client_function", call)):
+        raise _refuse(name, "a function with a durable client must be async def: the SDK awaits its result")
     needs_context = CONTEXT in parameters and CONTEXT not in bindings
     if needs_context:
         _check_context(name, annotations)
         parameters.remove(CONTEXT)
-    _check_names(name, parameters, set(bindings))
+    if unbound := parameters - bindings.keys():
+        raise _refuse(name, f"parameters declared in Python but not in the decorators: {sorted(unbound)}")
+    if missing := bindings.keys() - parameters:
+        raise _refuse(name, f"bindings declared in the decorators but not in Python: {sorted(missing)}")
     _check_annotations(name, bindings, annotations)
     returns = _return_converter(name, bindings, returned, annotations)
     inputs = {each: _converter(binding) for each, binding in bindings.items()}
@@ -61,33 +70,12 @@ def _refuse(name: str, why: str) -> IndexingFailed:
     return IndexingFailed(f"cannot load the {name} function: {why}")
 
 
-def _check_directions(name: str, bindings: Mapping[str, Any], returned: Any) -> None:
-    if any(binding.direction == BindingDirection.INOUT.value for binding in bindings.values()):
-        raise _refuse(name, '"inout" bindings are not supported')
-    if returned is not None and returned.direction != BindingDirection.OUT.value:
-        raise _refuse(name, f'"{RETURN}" binding must have direction set to "out"')
-
-
-def _check_client(name: str, call: Callable[..., Any], bindings: Mapping[str, Any]) -> None:
-    """Refuse a `def` with a durable client: Microsoft's worker indexes it, but the SDK awaits it, so its calls fail."""
-    has_client = any(binding.type == DURABLE_CLIENT for binding in bindings.values())
-    if has_client and not inspect.iscoroutinefunction(getattr(call, "client_function", call)):
-        raise _refuse(name, "a function with a durable client must be async def: the SDK awaits its result")
-
-
 def _check_context(name: str, annotations: Mapping[str, Any]) -> None:
     annotation = annotations.get(CONTEXT)
     if CONTEXT in annotations and getattr(annotation, "__name__", "") != "Context":
         raise _refuse(
             name, f'the "context" parameter is expected to be of type azure.functions.Context, got "{annotation!r}"'
         )
-
-
-def _check_names(name: str, parameters: set[str], bound: set[str]) -> None:
-    if unbound := parameters - bound:
-        raise _refuse(name, f"parameters declared in Python but not in the decorators: {sorted(unbound)}")
-    if missing := bound - parameters:
-        raise _refuse(name, f"bindings declared in the decorators but not in Python: {sorted(missing)}")
 
 
 def _check_annotations(name: str, bindings: Mapping[str, Any], annotations: Mapping[str, Any]) -> None:
@@ -115,7 +103,7 @@ def _accepts(binding: Any, annotation: Any) -> bool:
 def _return_converter(name: str, bindings: Mapping[str, Any], returned: Any, annotations: Mapping[str, Any]) -> Any:
     if returned is None:
         converters = [_converter(binding) for binding in bindings.values()]
-        return next((one for one in converters if _has_implicit_output(one)), None)
+        return next((one for one in converters if getattr(one, "has_implicit_output", lambda: False)()), None)
     converter, annotation = _converter(returned), annotations.get("return")
     if "return" in annotations:
         if not isinstance(annotation, type):
@@ -125,7 +113,3 @@ def _return_converter(name: str, bindings: Mapping[str, Any], returned: Any, ann
                 name, f'Python return annotation "{annotation.__name__}" does not match binding type "{returned.type}"'
             )
     return converter
-
-
-def _has_implicit_output(converter: Any) -> bool:
-    return bool(getattr(converter, "has_implicit_output", lambda: False)())

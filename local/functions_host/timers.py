@@ -1,15 +1,13 @@
 """Run the timer trigger of a function, and compute when it is due from NCRONTAB or a TimeSpan.
 
-Source: NCrontab's `CrontabSchedule` (day of month AND day of week, unlike cron) and WebJobs' `TimerSchedule`.
-
-Source: WebJobs' `TimerListener` and `ScheduleMonitor`.
+Sources: NCrontab's `CrontabSchedule` (day of month AND day of week, unlike cron), and WebJobs' `TimerSchedule`,
+`TimerListener` and `ScheduleMonitor`.
 """
 
 import asyncio
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Protocol
 
 from azure.functions.meta import Datum
 from croniter import croniter
@@ -20,48 +18,25 @@ from local.functions_host.invoker import Invoker, TriggerInputs
 from local.functions_host.json_sections import parse_time_span
 from local.functions_host.state_file import StateFile, TimerStatus
 
-
-class Schedule(Protocol):
-    """A rule that gives the next instant."""
-
-    def next_after(self, instant: datetime) -> datetime:
-        """Return the first instant of the schedule after `instant` (aware UTC)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """A TimeSpan: a fixed interval after the last run."""
-
-    interval: timedelta
-
-    def next_after(self, instant: datetime) -> datetime:
-        return instant + self.interval
-
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """An NCRONTAB expression of five or six fields."""
-
-    expression: str
-    has_seconds: bool
-
-    def next_after(self, instant: datetime) -> datetime:
-        rule = croniter(self.expression, instant, second_at_beginning=self.has_seconds, day_or=False)
-        return rule.get_next(datetime)
+Schedule = Callable[[datetime], datetime]
+"""Return the first instant of a schedule after an instant (aware UTC)."""
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Read a timer's schedule; raise ValueError when it is neither form."""
+    """Return the schedule of a TimeSpan, a fixed interval after the last run, or of an NCRONTAB expression.
+
+    Raises ValueError when the text is neither form.
+    """
     fields = text.split()
     if len(fields) == 1:
         interval = parse_time_span(text)
         if interval <= timedelta(0):
             raise ValueError(f"{text!r} must be longer than zero")
-        return Every(interval)
+        return lambda instant: instant + interval
     has_seconds = len(fields) == 6
     if len(fields) not in (5, 6) or not croniter.is_valid(text, second_at_beginning=has_seconds):
         raise ValueError(f"{text!r} is neither NCRONTAB of five or six fields nor a TimeSpan hh:mm:ss")
-    return Cron(text, has_seconds)
+    return lambda instant: croniter(text, instant, second_at_beginning=has_seconds, day_or=False).get_next(datetime)
 
 
 class TimerListener:
@@ -88,20 +63,31 @@ class TimerListener:
     async def fire(self, *, is_past_due: bool = False) -> None:
         """Run the function once and store when it is due next."""
         async with self._one_at_a_time:
-            before = self._status()
-            await self._invoker.run(self.function, self._inputs(before, is_past_due))
+            content = {
+                "Schedule": {"AdjustForDST": True},
+                "ScheduleStatus": (before := self._status())
+                and {
+                    "Last": before.last_at.isoformat() if before.last_at else "0001-01-01T00:00:00",
+                    "Next": before.next_at.isoformat(),
+                    "LastUpdated": before.updated_at.isoformat(),
+                },
+                "IsPastDue": is_past_due,
+            }
+            inputs = TriggerInputs({self.function.trigger.name: Datum(json.dumps(content), "json")})
+            await self._invoker.run(self.function, inputs)
             now = self._clock.now()
-            self._note(TimerStatus(now, self._schedule.next_after(now), now))
+            self._note(TimerStatus(now, self._schedule(now), now))
 
     async def _run(self) -> None:
-        now = self._clock.now()
-        is_past_due = self._is_past_due(now)
+        now, status = self._clock.now(), self._status()
+        # a run of the current schedule was missed; the status may come from a different one
+        is_past_due = status is not None and self._schedule(status.updated_at) < now
         if is_past_due or self.function.trigger.settings.get("runOnStartup"):
             await self.fire(is_past_due=is_past_due)
-        elif self._status() is None:
-            self._note(TimerStatus(None, self._schedule.next_after(now), now))
+        elif status is None:
+            self._note(TimerStatus(None, self._schedule(now), now))
         while not self._stopping.is_set():
-            due_at = self._schedule.next_after(self._clock.now())
+            due_at = self._schedule(self._clock.now())
             await unless(self._stopping.wait(), sleep_until(self._clock, due_at))
             if not self._stopping.is_set() and due_at <= self._clock.now():
                 await self.fire()
@@ -110,27 +96,9 @@ class TimerListener:
     def _is_monitored(self) -> bool:
         return bool(self.function.trigger.settings.get("useMonitor", True))
 
-    def _is_past_due(self, now: datetime) -> bool:
-        """Return True when a run of the current schedule was missed; the status may come from a different one."""
-        status = self._status()
-        return status is not None and self._schedule.next_after(status.updated_at) < now
-
     def _status(self) -> TimerStatus | None:
         return self._state.read_timer(self.function.name) if self._is_monitored else None
 
     def _note(self, status: TimerStatus) -> None:
         if self._is_monitored:
             self._state.write_timer(self.function.name, status)
-
-    def _inputs(self, status: TimerStatus | None, is_past_due: bool) -> TriggerInputs:
-        content = {
-            "Schedule": {"AdjustForDST": True},
-            "ScheduleStatus": _shape(status) if status else None,
-            "IsPastDue": is_past_due,
-        }
-        return TriggerInputs({self.function.trigger.name: Datum(json.dumps(content), "json")})
-
-
-def _shape(status: TimerStatus) -> dict[str, Any]:
-    last_at = status.last_at.isoformat() if status.last_at else "0001-01-01T00:00:00"
-    return {"Last": last_at, "Next": status.next_at.isoformat(), "LastUpdated": status.updated_at.isoformat()}

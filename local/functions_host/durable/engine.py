@@ -43,12 +43,9 @@ async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoke
     outcome = await invoker.invoke(function, inputs)
     if outcome.error is not None:
         return _failed(order, outcome)
-    return event(EventType.TASK_COMPLETED, TaskScheduledId=order.task_id, Result=_result(outcome.value))
-
-
-def _result(value: Any) -> str | None:
-    """Return the activity's result as JSON; None means null too."""
-    return None if value is None or value.value in (None, "null") else str(value.value)
+    found = outcome.value and outcome.value.value
+    result = None if found in (None, "null") else str(found)
+    return event(EventType.TASK_COMPLETED, TaskScheduledId=order.task_id, Result=result)
 
 
 def _failed(order: ActivityOrder, outcome: Outcome) -> Event:

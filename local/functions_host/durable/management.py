@@ -179,7 +179,10 @@ class Management:
     def _answering(self, handler: Handler) -> Handler:
         async def answer(request: web.Request) -> web.Response:
             try:
-                self._check_hub(Query(request.query))
+                hub_name = Query(request.query).text("taskHub") or self._hub_name
+                if hub_name.lower() != self._hub_name.lower():
+                    text = f"the task hub {hub_name} is not emulated, only {self._hub_name} of host.json"
+                    raise QueryFault(501, text)
                 return await handler(request)
             except NoSuchInstance:
                 return web.Response(status=404)
@@ -196,20 +199,12 @@ class Management:
 
         return answer
 
-    def _check_hub(self, query: Query) -> None:
-        hub_name = query.text("taskHub") or self._hub_name
-        if hub_name.lower() != self._hub_name.lower():
-            raise QueryFault(501, f"the task hub {hub_name} is not emulated, only {self._hub_name} of host.json")
-
     async def start(self, request: web.Request) -> web.Response:
         query = Query(request.query)
         query.refuse("timeout", "pollingInterval", "version")
         text = await _body(request)
         started = self._orchestrations.start(request.match_info["name"], request.match_info.get("id"), text)
-        return self._links(request, started)
-
-    def _links(self, request: web.Request, instance_id: str) -> web.Response:
-        links = management_links(str(request.url.origin()), self._hub_name, instance_id)
+        links = management_links(str(request.url.origin()), self._hub_name, started)
         headers = {"Location": links["statusQueryGetUri"], "Retry-After": "10"}
         return web.json_response(links, status=202, headers=headers)
 
@@ -221,7 +216,9 @@ class Management:
             history = self._orchestrations.history(instance.instance_id)
             body["historyEvents"] = history_json(history, with_output=query.claims("showHistoryOutput"))
         headers = {} if instance.status.is_final else {"Location": str(request.url), "Retry-After": "5"}
-        return web.json_response(body, status=_status_code(instance, query), headers=headers)
+        failed = instance.status is Status.FAILED and query.claims("returnInternalServerErrorOnFailure")
+        code = 500 if failed else 200 if instance.status.is_final else 202
+        return web.json_response(body, status=code, headers=headers)
 
     async def purge(self, request: web.Request) -> web.Response:
         self._orchestrations.purge(request.match_info["id"])
@@ -253,12 +250,6 @@ class Management:
     async def not_emulated(self, request: web.Request) -> web.Response:
         """Refuse an operation of the extension that this host does not have."""
         raise QueryFault(501, f"{request.method} {request.path} is not emulated by the local functions host")
-
-
-def _status_code(instance: Instance, query: Query) -> int:
-    if not instance.status.is_final:
-        return 202
-    return 500 if instance.status is Status.FAILED and query.claims("returnInternalServerErrorOnFailure") else 200
 
 
 async def _body(request: web.Request) -> str | None:

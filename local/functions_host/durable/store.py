@@ -154,9 +154,15 @@ class DurableStore:
                 return False
             self._database.executemany(REMOVE_ENTRY, [(number,) for number in commit.consumed])
             if commit.successor is None:
-                self._add_history(commit)
+                rows = [
+                    (commit.instance_id, commit.past + index, json.dumps({**event, "IsPlayed": True}))
+                    for index, event in enumerate(commit.events)
+                ]
+                self._database.executemany(ADD_HISTORY, rows)
             else:
-                self._begin_again(commit, commit.successor)
+                self._database.execute(REMOVE_HISTORY, (commit.instance_id,))
+                self._database.execute(REMOVE_ENTRIES_OF_EXECUTION, (commit.instance_id, commit.execution_id))
+                self._send([_beginning(commit.successor, commit.at)])
             if commit.status.is_final:
                 self._database.execute(REMOVE_ENTRIES, (commit.instance_id,))
             self._database.executemany(ADD_ACTIVITY, map(astuple, commit.activities))
@@ -176,18 +182,6 @@ class DurableStore:
             return self._database.execute(UPDATE_INSTANCE, values).rowcount == 1
         values |= {"next_execution_id": successor.execution_id, "input": successor.input}
         return self._database.execute(CONTINUE_INSTANCE, values).rowcount == 1
-
-    def _add_history(self, commit: EpisodeCommit) -> None:
-        rows = [
-            (commit.instance_id, commit.past + index, json.dumps({**event, "IsPlayed": True}))
-            for index, event in enumerate(commit.events)
-        ]
-        self._database.executemany(ADD_HISTORY, rows)
-
-    def _begin_again(self, commit: EpisodeCommit, successor: NewInstance) -> None:
-        self._database.execute(REMOVE_HISTORY, (commit.instance_id,))
-        self._database.execute(REMOVE_ENTRIES_OF_EXECUTION, (commit.instance_id, commit.execution_id))
-        self._send([_beginning(successor, commit.at)])
 
     def create(self, new: NewInstance, at: datetime) -> None:
         """Start an orchestration and replace an ended one of its id; raise InstanceExists when it has not ended."""

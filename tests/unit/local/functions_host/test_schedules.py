@@ -14,7 +14,7 @@ def test_the_next_instant_follows_ncrontab_or_the_interval() -> None:
         "00:00:30": "2026-11-21T12:00:30+00:00",
         "1.00:00:00": "2026-11-22T12:00:00+00:00",
     }
-    assert {text: parse_schedule(text).next_after(NOON).isoformat() for text in expected} == expected
+    assert {text: parse_schedule(text)(NOON).isoformat() for text in expected} == expected
 
 
 def test_any_other_text_is_refused() -> None:
