@@ -208,14 +208,6 @@ def _slices(row_classes: RowClasses) -> Script:
     return portion_script(run, Staged("", "", 1, _AT), Portion(0, SLICES - 1, slices))
 
 
-def _close(row_classes: RowClasses) -> Script:
-    return close_script(_run_of(row_classes), Staged("", "", 1, _AT), _AT)
-
-
-def _claim(row_classes: RowClasses) -> Script:
-    return claim_script(LetterClaim(_STATE.partition.stream, "", _AT, _AT, _AT, 1), stream_id=1)
-
-
 def _settled(row_classes: RowClasses) -> Settled:
     """Return an outcome with a row of each class, and a letter. No text depends on the row, so there is none."""
     nothing: Any = None
@@ -227,8 +219,8 @@ TRANSACTIONS: Mapping[str, Callable[[RowClasses], Script]] = {
     "retry": _retry,
     "replay": _replay,
     "slices": _slices,
-    "run": _close,
-    "claim": _claim,
+    "run": lambda row_classes: close_script(_run_of(row_classes), Staged("", "", 1, _AT), _AT),
+    "claim": lambda _: claim_script(LetterClaim(_STATE.partition.stream, "", _AT, _AT, _AT, 1), stream_id=1),
 }
 _NAMES = f"one or more of {', '.join(TRANSACTIONS)}, {RIGHTS}"
 

@@ -36,21 +36,17 @@ def sa_password(file: Path) -> str:
     is closed to them. Raises EnvironmentRefused for a file without a password, OSError for one that cannot be used.
     """
     if not file.exists():
-        _make(file)
+        text = f"ACCEPT_EULA=Y\n{_NAME}={secrets.token_urlsafe(24)}{_SUFFIX}\n"
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
+            made.write(text)
+        licences = "accepts Microsoft's licences of SQL Server and of the Event Hubs emulator"
+        print(f"func: made {file.name} with a random password; its line ACCEPT_EULA=Y {licences}", flush=True)
     elif file.stat().st_mode & 0o077:
         file.chmod(0o600)
     password = os.environ.get(_NAME) or _value(file.read_text(encoding="utf-8", errors="replace"))
     if not password:
         raise EnvironmentRefused(f"{file.name} has no {_NAME}: add the line {_NAME}=... with a password of your own")
     return password
-
-
-def _make(file: Path) -> None:
-    text = f"ACCEPT_EULA=Y\n{_NAME}={secrets.token_urlsafe(24)}{_SUFFIX}\n"
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
-        made.write(text)
-    licences = "accepts Microsoft's licences of SQL Server and of the Event Hubs emulator"
-    print(f"func: made {file.name} with a random password; its line ACCEPT_EULA=Y {licences}", flush=True)
 
 
 def _value(text: str) -> str:
@@ -99,7 +95,15 @@ class Step:
 
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 after Ctrl-C; return 1, with one line on stderr, when a step failed or func ended by itself."""
-    options = _options(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m local.func",
+        description=__doc__,
+        epilog="The environment variable STORE, sqlite:PATH or an ODBC string, replaces the services' SQL Server.",
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=APP, metavar="DIR", help="of docker-compose.yml; default: the app"
+    )
+    options = parser.parse_args(arguments)
     interruption = Interruption()
     try:
         _refuse_missing()
@@ -113,18 +117,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"func: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m local.func",
-        description=__doc__,
-        epilog="The environment variable STORE, sqlite:PATH or an ODBC string, replaces the services' SQL Server.",
-    )
-    parser.add_argument(
-        "--folder", type=Path, default=APP, metavar="DIR", help="of docker-compose.yml; default: the app"
-    )
-    return parser.parse_args(arguments)
 
 
 def _refuse_missing() -> None:
@@ -145,7 +137,11 @@ def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
     if not store and microsoft_driver() is None:
         raise StepFailed(MISSING)
     password = sa_password(folder / ".env")
-    _copy_settings(folder)
+    if (folder / "local.settings.json").exists():
+        print("func: using the local.settings.json that exists, and its hub", flush=True)
+    else:
+        shutil.copyfile(folder / "local.settings.example.json", folder / "local.settings.json")
+        print("func: made local.settings.json from the example", flush=True)
     steps = _steps(folder, store, password)
     for step in steps:
         print(f"func: {step.title}", flush=True)
@@ -167,16 +163,6 @@ def connection_as_sa(password: str) -> str:
     quoted = password.replace("}", "}}")
     words = f"Server=localhost,1433;Database=hubledger;UID=sa;PWD={{{quoted}}};TrustServerCertificate=yes"
     return f"Driver={{{microsoft_driver()}}};{words}"
-
-
-def _copy_settings(folder: Path) -> None:
-    """Make local.settings.json from the example, unless the file exists."""
-    settings = folder / "local.settings.json"
-    if settings.exists():
-        print("func: using the local.settings.json that exists, and its hub", flush=True)
-        return
-    shutil.copyfile(folder / "local.settings.example.json", settings)
-    print("func: made local.settings.json from the example", flush=True)
 
 
 def _transform(folder: Path) -> dict[str, str]:

@@ -26,7 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     interruption = Interruption()
     try:
         folder = _folder(options.folder)
-        transform = _transform(folder)
+        with reading(folder / "record.db") as record:
+            transform = str(record.execute("SELECT transform FROM feed").fetchone()[0])
         refuse_port_in_use(options.port, asked_as("--port"))
         interruption.listen()
         with kept_folder(folder), Children(folder) as children:
@@ -53,11 +54,6 @@ def _folder(given: Path | None) -> Path:
         place = given or LOCAL_RUN / "demo"
         raise NothingToServe(f"{place} holds no demo: run make demo first")
     return folders[-1].resolve()
-
-
-def _transform(folder: Path) -> str:
-    with reading(folder / "record.db") as record:
-        return str(record.execute("SELECT transform FROM feed").fetchone()[0])
 
 
 def _serve(stack: Stack, transform: str) -> None:

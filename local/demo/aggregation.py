@@ -22,12 +22,10 @@ from core.aggregation.tick import PROGRAM
 from core.model.aggregates import EPOCH, Aggregate
 from core.model.events import Event, SequenceNumber
 from core.model.rows import References, row_table
-from core.model.transforms import Transform
 from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from core.transforms.loading import load_aggregates, load_transform
 from local.demo.operator import change, open_task
 from local.feed.businesses import FLIGHTS, HOMES, Domain
-from local.feed.sample import Sample
 from local.recount.aggregates import Recounted, recount_aggregate
 from local.recount.expected import outcome_of
 from local.stack.app_totals import BooksUnavailable, get, reading
@@ -54,19 +52,14 @@ def rows_per_event(domain: Domain) -> float:
     """Return the usual number of rows, of all tables, that the app writes for an event."""
     if domain.sample is None:
         return _ROWS_PER_EVENT[domain.name]
-    return _rows_per_line(load_transform(domain.transform), domain.sample)
-
-
-def _rows_per_line(transform: Transform, sample: Sample) -> float:
-    """Return how many rows a line makes on average, with the states of the lines before it."""
-    states, rows = References({}), 1
-    for line in sample.lines:
+    transform, states, rows = load_transform(domain.transform), References({}), 1
+    for line in domain.sample.lines:  # each with the states of the lines before it
         event = Event(SequenceNumber(line.number), "", EPOCH, line.key, {}, line.body)
         for row in outcome_of(transform, event, states).rows:
             rows += 1
             if row_table(type(row)).key:
                 states.learn(row)
-    return rows / len(sample.lines)
+    return rows / len(domain.sample.lines)
 
 
 SERVED_AT = "http://localhost:7071"  # the address of `make serve`
@@ -115,7 +108,11 @@ def prove_aggregate(domain: Domain, store: Path, show: Callable[[str], object]) 
         "aggregation": {**counts, "windows": len(recounted.found)},
     }
     if domain is HOMES:
-        figures["home_page"] = _page(busiest_home(recounted), store, show)
+        page = None
+        if (home_id := busiest_home(recounted)) is not None:
+            page = f"{SERVED_AT}/api/homes/{home_id}"
+            show(f"a home's page: {page}   once `make serve FOLDER={store.parent}` says that it is ready")
+        figures["home_page"] = page
     return figures, [*differences, *missing(counts)]
 
 
@@ -141,14 +138,6 @@ def busiest_home(recounted: Recounted) -> str | None:
     for (home_id, *_), (count, *_) in recounted.found.items():
         readings[home_id] += count
     return max(readings, key=lambda home_id: (readings[home_id], home_id), default=None)
-
-
-def _page(home_id: str | None, store: Path, show: Callable[[str], object]) -> str | None:
-    if home_id is None:
-        return None
-    page = f"{SERVED_AT}/api/homes/{home_id}"
-    show(f"a home's page: {page}   once `make serve FOLDER={store.parent}` says that it is ready")
-    return page
 
 
 LOOK_AT_JOBS_EVERY = 0.2  # seconds
@@ -383,14 +372,10 @@ def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error(f"argument --aggregate: {none}")
     if options.workers:
         parser.error("argument --aggregate: it needs the functions host, whose timer aggregates: leave --workers out")
-    if lacking := _lacking():
-        parser.error(f"argument --aggregate: {lacking}")
-
-
-def _lacking() -> str | None:
     if shutil.which("java") is None and not Path(os.environ.get("JAVA_HOME", ""), "bin", "java").exists():
-        return NO_JAVA
-    return None if SUBMIT.exists() else NO_SPARK
+        parser.error(f"argument --aggregate: {NO_JAVA}")
+    if not SUBMIT.exists():
+        parser.error(f"argument --aggregate: {NO_SPARK}")
 
 
 @contextmanager
@@ -422,7 +407,9 @@ def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
     while (standing := _step(address, job)) != "has nothing new":
         now = time.monotonic()
         if "failed" in standing or looks > LOOKS:
-            raise NotAggregated(f"aggregation: {standing}; the newest job's last lines:\n{_last_words(folder)}")
+            errors = sorted((folder / "spark").glob("*/err"), key=lambda path: path.stat().st_mtime)
+            words = tail(errors[-1]) if errors else "  (no job wrote any)"
+            raise NotAggregated(f"aggregation: {standing}; the newest job's last lines:\n{words}")
         if standing != last[0] or now - printed_at > PROGRESS_EVERY:
             print(f"{now - began:6.1f} s  aggregating: {standing}", flush=True)
             printed_at = now
@@ -443,19 +430,11 @@ def _step(address: str, job: str) -> str:
     run = answer["run"]
     if run is None:
         return ", ".join(answer["did"])
-    return f"run {run['number']}, attempt {run['attempt']}, {run['status']}{_why(run['failure'])}"
-
-
-def _why(failure: str | None) -> str:
-    return f": {failure}" if failure else ""
+    why = f": {run['failure']}" if run["failure"] else ""
+    return f"run {run['number']}, attempt {run['attempt']}, {run['status']}{why}"
 
 
 def _moved(folder: Path) -> tuple[int, int]:
     """Return the length of the logs of all jobs, and the work of their processes in steps of WORK."""
     jobs = [path.parent for path in (folder / "spark").glob("*/err")]
     return sum((job / "err").stat().st_size for job in jobs), int(sum(map(worked, jobs)) / WORK)
-
-
-def _last_words(folder: Path) -> str:
-    errors = sorted((folder / "spark").glob("*/err"), key=lambda path: path.stat().st_mtime)
-    return tail(errors[-1]) if errors else "  (no job wrote any)"

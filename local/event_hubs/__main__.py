@@ -82,33 +82,23 @@ def _hub(text: str, options: argparse.Namespace) -> HubSettings:
     return HubSettings(name, int(partitions or 4), tuple(options.groups), options.retain, lead=options.lead or None)
 
 
-def _emulator(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Emulator:
-    if not 0 <= options.port <= 65_535:
-        parser.error(f"port {options.port} is not between 0 and 65535")
-    try:
-        return Emulator([_hub(text, options) for text in options.hubs or ["telemetry"]], options.database)
-    except ValueError as error:
-        parser.error(str(error))
-
-
-def _cut(emulator: Emulator) -> None:
-    print(f"cutting {emulator.connection_count} connections", flush=True)
-    emulator.drop_connections()
-
-
-def _recreate(emulator: Emulator, hubs: Sequence[str]) -> None:
-    print(f"recreating {', '.join(hubs)}", flush=True)
-    for hub in hubs:
-        emulator.recreate(hub)
-
-
 async def _serve(emulator: Emulator, host: str, port: int) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    loop.add_signal_handler(signal.SIGUSR1, _cut, emulator)
-    loop.add_signal_handler(signal.SIGUSR2, _recreate, emulator, emulator.hub_names)
+
+    def cut() -> None:
+        print(f"cutting {emulator.connection_count} connections", flush=True)
+        emulator.drop_connections()
+
+    def recreate() -> None:
+        print(f"recreating {', '.join(emulator.hub_names)}", flush=True)
+        for hub in emulator.hub_names:
+            emulator.recreate(hub)
+
+    loop.add_signal_handler(signal.SIGUSR1, cut)
+    loop.add_signal_handler(signal.SIGUSR2, recreate)
     await emulator.start(host, port)
     print(f"event hubs emulator ready on {host}:{emulator.port}", flush=True)
     await ended.wait()
@@ -119,7 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code: 1 when it cannot start, 2 for a bad argument."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    emulator = _emulator(parser, options)
+    if not 0 <= options.port <= 65_535:
+        parser.error(f"port {options.port} is not between 0 and 65535")
+    try:
+        emulator = Emulator([_hub(text, options) for text in options.hubs or ["telemetry"]], options.database)
+    except ValueError as error:
+        parser.error(str(error))
     log = logging.StreamHandler(sys.stderr)
     log.setFormatter(ShortForm())
     logging.basicConfig(level=logging.WARNING, handlers=[log])

@@ -69,7 +69,11 @@ def expect_reading(reading: Reading, armed: bool) -> Expected:
     if reading.kind == "heartbeat":
         return EXPECT_FILTERED
     sensor_id, kind, state, ppm, observed_us = reading
-    return Expected(WRITTEN, kind, sensor_id, state, ppm, observed_us, int(_alarming(reading, armed)))
+    if kind == "carbon_monoxide":
+        alarms = ppm is not None and ppm >= ALARMING_PPM
+    else:
+        alarms = state == "active" and (armed or kind == "glass_break")
+    return Expected(WRITTEN, kind, sensor_id, state, ppm, observed_us, int(alarms))
 
 
 def expect_early_reading(reading: Reading, armed: bool) -> Expected:
@@ -79,14 +83,6 @@ def expect_early_reading(reading: Reading, armed: bool) -> Expected:
     """
     expected = expect_reading(reading, armed)
     return expected._replace(outcome=REFERENCE) if expected.outcome == WRITTEN else expected
-
-
-def _alarming(reading: Reading, armed: bool) -> bool:
-    if reading.kind == "carbon_monoxide":
-        return reading.ppm is not None and reading.ppm >= ALARMING_PPM
-    if reading.state != "active":
-        return False
-    return armed or reading.kind == "glass_break"
 
 
 COLUMNS = (  # of the record; the fields of Expected after the outcome

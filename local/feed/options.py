@@ -49,29 +49,6 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--duplicates", type=_up_to(1, "a number"), metavar="SHARE", help="of the events come twice; default: 0.005"
     )
-    _add_dangers(parser)
-    parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
-    options = parser.parse_args(arguments)
-    choose_domain(parser, options, _named)
-    choose_senders(parser, options)
-    _refuse_dangers(parser, options)
-    return options
-
-
-def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    given = {
-        "--dangers": options.dangers is not None,
-        "--undeliverable": options.undeliverable,
-        "--registered": options.registered,
-    }
-    for name in (name for name, is_given in given.items() if is_given):
-        if options.events is None or options.transform is not HOMES:
-            parser.error(f"argument {name}: it needs a number of --events, of {HOMES.name}")
-    if options.append and options.record is None:
-        parser.error("argument --append: it needs the --record of the earlier feed")
-
-
-def _add_dangers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dangers",
         type=none_or_more,
@@ -86,6 +63,21 @@ def _add_dangers(parser: argparse.ArgumentParser) -> None:
         help="every home registers before its readings, so that one story can follow a different one",
     )
     parser.add_argument("--append", action="store_true", help="add to the record of an earlier feed")
+    parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
+    options = parser.parse_args(arguments)
+    choose_domain(parser, options, _named)
+    choose_senders(parser, options)
+    given = {
+        "--dangers": options.dangers is not None,
+        "--undeliverable": options.undeliverable,
+        "--registered": options.registered,
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        if options.events is None or options.transform is not HOMES:
+            parser.error(f"argument {name}: it needs a number of --events, of {HOMES.name}")
+    if options.append and options.record is None:
+        parser.error("argument --append: it needs the --record of the earlier feed")
+    return options
 
 
 def add_undeliverable(parser: argparse.ArgumentParser) -> None:

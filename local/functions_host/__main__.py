@@ -55,19 +55,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CONNECTION",
         help="connection string of a storage account for host checkpoints, UseDevelopmentStorage=true for Azurite",
     )
-    _add_waits(parser)
-    parser.add_argument(
-        "--like-azure",
-        action="store_true",
-        help="start again after a death, as Azure's host does with its worker, and end at the third in half an hour",
-    )
-    parser.add_argument(WITH_PARENT, action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
-    parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
-    return parser
-
-
-def _add_waits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reopen-after",
         type=_seconds,
@@ -81,6 +68,15 @@ def _add_waits(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="between two tries of a function; default: as its retry policy says, as in Azure",
     )
+    parser.add_argument(
+        "--like-azure",
+        action="store_true",
+        help="start again after a death, as Azure's host does with its worker, and end at the third in half an hour",
+    )
+    parser.add_argument(WITH_PARENT, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
+    parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
+    return parser
 
 
 def _end_with_parent() -> None:
@@ -110,19 +106,15 @@ async def _run(chosen: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     stop_at_signal(stopping.set)
     try:
-        await _serve(host, stopping)
+        await host.start()
+        for line in host.routes:
+            print(f"  {line}")
+        print(f"functions host ready on {host.base_url}", flush=True)
+        await stopping.wait()
+        signal.signal(signal.SIGINT, lambda *_: os._exit(1))
+        await host.stop()
     finally:
         ignore_signals()
-
-
-async def _serve(host: FunctionsHost, stopping: asyncio.Event) -> None:
-    await host.start()
-    for line in host.routes:
-        print(f"  {line}")
-    print(f"functions host ready on {host.base_url}", flush=True)
-    await stopping.wait()
-    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
-    await host.stop()
 
 
 if __name__ == "__main__":

@@ -165,7 +165,12 @@ class FunctionsHost:
         os.environ.update(settings.app.from_file)
         self._worker = self._options.worker or BuiltinWorker(settings.threads)
         try:
-            await self._index(settings)
+            try:
+                self.functions = tuple(map(self._pausing, await self._worker.index(self._directory)))
+            except HostError as error:
+                if settings.faults:
+                    raise SettingsFault((*settings.faults, str(error))) from error
+                raise
             self._triggers = resolve_triggers(self.functions, settings)
             self._invoker = Invoker(
                 self._worker, self._options.clock, self._options.chance, settings.host.function_timeout
@@ -183,14 +188,6 @@ class FunctionsHost:
         if self._task_hub is not None:
             self._task_hub.start(self.base_url, self.port)
         self._start_listeners(self._triggers, settings)
-
-    async def _index(self, settings: Settings) -> None:
-        try:
-            self.functions = tuple(map(self._pausing, await self._worker.index(self._directory)))
-        except HostError as error:
-            if settings.faults:
-                raise SettingsFault((*settings.faults, str(error))) from error
-            raise
 
     def _pausing(self, function: FunctionDescription) -> FunctionDescription:
         longest = self._options.longest_pause

@@ -34,8 +34,12 @@ class Section:
         try:
             return parse(value)
         except (TypeError, ValueError) as error:
-            self._faults.append(f"{self._path}: {name}: {error}")
+            self.refuse(name, error)
             return default
+
+    def refuse(self, name: str, why: object) -> None:
+        """Add a fault of a value."""
+        self._faults.append(f"{self._path}: {name}: {why}")
 
 
 def whole_number(value: Any) -> int:

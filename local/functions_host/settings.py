@@ -163,7 +163,8 @@ def _parse_event_hubs(section: Section) -> EventHubOptions:
     largest = section.read("maxEventBatchSize", whole_number, 100)
     smallest = section.read("minEventBatchSize", whole_number, 1)
     section.read("targetUnprocessedEventThreshold", whole_number, None)  # of Azure's scaling; one host runs here
-    section.read("minEventBatchSize", lambda _: _at_most(smallest, largest), None)
+    if smallest > largest:
+        section.refuse("minEventBatchSize", f"{smallest} is more than maxEventBatchSize ({largest})")
     return EventHubOptions(
         max_event_batch_size=largest,
         min_event_batch_size=smallest,
@@ -183,11 +184,6 @@ def _wait(value: Any) -> timedelta:
     if wait > LONGEST_WAIT:
         raise ValueError(f"{value} is more than {LONGEST_WAIT}")
     return wait
-
-
-def _at_most(smallest: int, largest: int) -> None:
-    if smallest > largest:
-        raise ValueError(f"{smallest} is more than maxEventBatchSize ({largest})")
 
 
 def _start_at(value: Any) -> StartAt:

@@ -41,7 +41,10 @@ def running(folder: Path) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen([found, *options], stdout=output, stderr=subprocess.STDOUT)
     try:
-        yield _connection(_addresses(log, process))
+        endpoints = "".join(
+            f"{kind}Endpoint={address}/{ACCOUNT};" for kind, address in _addresses(log, process).items()
+        )
+        yield f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
     finally:
         process.terminate()
         process.wait(DEADLINE_S)
@@ -54,8 +57,3 @@ def _addresses(log: Path, process: "subprocess.Popen[bytes]") -> dict[str, str]:
             raise AzuriteFailed(f"Azurite did not get ready: {log.read_text()}")
         time.sleep(0.05)
     return found
-
-
-def _connection(addresses: dict[str, str]) -> str:
-    endpoints = "".join(f"{kind}Endpoint={address}/{ACCOUNT};" for kind, address in addresses.items())
-    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"

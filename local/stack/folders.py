@@ -44,7 +44,9 @@ def fresh_folder(parent: Path) -> Iterator[Path]:
     with _refusing(parent):
         parent.mkdir(parents=True, exist_ok=True)
         for old in parent.glob(f"{_FRESH}*"):
-            _remove_unused(old)
+            if (lock := _lock(old)) is not None:
+                shutil.rmtree(old, ignore_errors=True)
+                os.close(lock)
         made = Path(tempfile.mkdtemp(prefix=_FRESH, dir=parent.resolve()))
     with kept_folder(made) as folder:
         yield folder
@@ -68,13 +70,6 @@ def is_in_use(folder: Path) -> bool:
     if lock is not None:
         os.close(lock)
     return lock is None
-
-
-def _remove_unused(folder: Path) -> None:
-    lock = _lock(folder)
-    if lock is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
 
 
 def _lock(folder: Path) -> int | None:

@@ -118,26 +118,20 @@ class Engine:
         """Start the work that is due at one instant, and wait until more is due after it, or until a wake."""
         clock = self._around.clock
         now = clock.now()
-        self._begin_turns(now)
-        self._begin_activities()
-        due_at = self._around.store.next_due_at(now)
-        if due_at is None:
-            await self._wake.wait()
-        else:
-            await unless(self._wake.wait(), sleep_until(clock, due_at))
-
-    def _begin_turns(self, now: datetime) -> None:
         for instance_id in self._around.store.ready(now, self._options.orchestrators + len(self._busy)):
             if instance_id not in self._busy and len(self._busy) < self._options.orchestrators:
                 self._busy.add(instance_id)
                 self._spawn(self._turn_of(instance_id))
-
-    def _begin_activities(self) -> None:
         free = self._options.activities - self._activities
         for due in self._around.store.activities_after(self._last_activity, free) if free > 0 else ():
             self._last_activity = due.number
             self._activities += 1
             self._spawn(self._activity(due))
+        due_at = self._around.store.next_due_at(now)
+        if due_at is None:
+            await self._wake.wait()
+        else:
+            await unless(self._wake.wait(), sleep_until(clock, due_at))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -191,8 +185,18 @@ class Engine:
             return
         begun = begin(instance, episode, around.clock.now())
         commit = await self._answered(begun) if isinstance(begun, Turn) else begun
-        if around.store.commit_episode(commit):
-            self._report(commit, instance.name)
+        if not around.store.commit_episode(commit):
+            return
+        about: dict[str, str | None] = {
+            "function_name": instance.name,
+            "instance_id": commit.instance_id,
+            "status": commit.status.value,
+        }
+        if commit.status.is_final:
+            about |= {"action": "orchestration_ended", "error": commit.error}
+            logger.log(logging.ERROR if commit.error else logging.INFO, "orchestration ended", extra=about)
+        elif commit.waits_for_nothing:
+            logger.error("orchestration waits for nothing", extra={"action": "orchestration_stuck", **about})
 
     async def _answered(self, turn: Turn) -> EpisodeCommit:
         around = self._around
@@ -203,15 +207,3 @@ class Engine:
         except (UnknownFunction, Unreadable) as error:
             return fail(turn, str(error))
         return conclude(replace(turn, at=around.clock.now()), answer, around.functions, around.new_id)
-
-    def _report(self, commit: EpisodeCommit, name: str) -> None:
-        extra: dict[str, str | None] = {
-            "function_name": name,
-            "instance_id": commit.instance_id,
-            "status": commit.status.value,
-        }
-        if commit.status.is_final:
-            more = {"action": "orchestration_ended", "error": commit.error}
-            logger.log(logging.ERROR if commit.error else logging.INFO, "orchestration ended", extra=extra | more)
-        elif commit.waits_for_nothing:
-            logger.error("orchestration waits for nothing", extra={"action": "orchestration_stuck", **extra})
