@@ -7,7 +7,7 @@ its database.
 import argparse
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -42,29 +42,22 @@ def export(database: Path, hub: str, partitions: Iterable[str], folder: Path) ->
 
     Raise FileNotFoundError, and sqlite3.Error when the database is in use.
     """
+    import fastavro  # heavy, and only an export needs it
+
     if not database.exists():
         raise FileNotFoundError("there is no such file")
     written = 0
     with closing(Disk(database)) as disk:
         for partition_id in partitions:
-            for path, events in _files(disk.last_events(hub, partition_id, None), f"{NAMESPACE}/{hub}/{partition_id}"):
-                written += _write(folder / path, events)
+            events = disk.last_events(hub, partition_id, None)
+            for begin, each in groupby(events, lambda event: event.enqueued_at // (SPAN // timedelta(milliseconds=1))):
+                moment = datetime.fromtimestamp(begin * SPAN.total_seconds(), UTC)
+                path = folder / NAMESPACE / hub / partition_id / f"{moment:%Y/%m/%d/%H/%M/%S}.avro"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("wb") as file:
+                    fastavro.writer(file, SCHEMA, map(record_of, each), codec="deflate")
+            written += len(events)
     return written
-
-
-def _files(events: list[Event], prefix: str) -> Iterator[tuple[str, list[Event]]]:
-    for begin, spanned in groupby(events, lambda event: event.enqueued_at // (SPAN // timedelta(milliseconds=1))):
-        moment = datetime.fromtimestamp(begin * SPAN.total_seconds(), UTC)
-        yield f"{prefix}/{moment:%Y/%m/%d/%H/%M/%S}.avro", list(spanned)
-
-
-def _write(path: Path, events: list[Event]) -> int:
-    import fastavro  # heavy, and only an export needs it
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        fastavro.writer(file, SCHEMA, map(record_of, events), codec="deflate")
-    return len(events)
 
 
 def record_of(event: Event) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from bench.samples import ROOMS
 from core.store.sqlite.schema import migrate_sqlite
 from core.store.sqlserver.schema import migrate_server
 from local.feed.businesses import HOMES
+from local.stack.folders import HOST_READY
 from local.stack.processes import Child, Children, Command
-from local.stack.running import HOST_READY
 from local.stack.sql_server import Server
 from local.stack.stack import BALANCE_EVERY, LOST_AFTER, FeedOrder, Place, app_settings, words_of
 

@@ -73,7 +73,10 @@ class Accounting:
         for blow in blows:
             while self._count < blow.accounted:
                 self._step(emulator)
-            self._strike(blow, strikes)
+            self._stack.pause(blow.delay)
+            strikes[blow.kind]()
+            self.struck[blow.kind] += 1
+            self._moved_at = time.monotonic()
         while (accounted := self._accounted()) is None:
             self._step(emulator)
         return accounted
@@ -92,7 +95,9 @@ class Accounting:
         if self._done_at is None and self._published and count >= self._least(self._published):
             self._done_at = now
         if now - self._printed_at >= PROGRESS_EVERY:
-            self._print(now)
+            rate = (self._count - self._printed) / (now - self._printed_at)
+            self._printed, self._printed_at = self._count, now
+            print(f"{now - self._began:6.1f} s  {self._standing()}, {rate:,.0f} events/s", flush=True)
 
     def _refuse_dead(self, emulator: Child) -> None:
         emulator.refuse_dead()
@@ -103,12 +108,6 @@ class Accounting:
             log, letters = tail(self._consumers.logs[-1]), letters_by_cause(self._stack.place.live, SETTLED)
             waited_for = "; ".join([self._standing(), *letters])
             raise NoProgress(f"nothing new in {self._patience:g} s: {waited_for}; the newest log:\n{log}")
-
-    def _strike(self, blow: Blow, strikes: Strikes) -> None:
-        self._stack.pause(blow.delay)
-        strikes[blow.kind]()
-        self.struck[blow.kind] += 1
-        self._moved_at = time.monotonic()
 
     def _accounted(self) -> Accounted | None:
         """Return the result when all is settled. The books are up to two seconds old, so `in_hub` may lag."""
@@ -126,11 +125,6 @@ class Accounting:
     def _least(self, published: Copies) -> int:
         """Return the number of events that this part has published at least."""
         return published.at_least - self._earlier.published.at_least
-
-    def _print(self, now: float) -> None:
-        rate = (self._count - self._printed) / (now - self._printed_at)
-        self._printed, self._printed_at = self._count, now
-        print(f"{now - self._began:6.1f} s  {self._standing()}, {rate:,.0f} events/s", flush=True)
 
     def _standing(self) -> str:
         published = f"{self._least(self._published):,}" if self._published else "a number that still grows"

@@ -64,17 +64,14 @@ class Operator:
     def _work(self) -> None:
         while not self._ended.wait(self._look_every):
             with suppress(*_RESTARTING):
-                self._discard()
-
-    def _discard(self) -> None:
-        letters = [
-            {"partition_id": partition_id, "sequence_number": str(number)}
-            for partition_id, number in select(self._store, _HOPELESS, most=ORDER)
-        ]
-        if letters:
-            why = "the demo's operator gives it up"
-            order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
-            open_task(self._host.address, "redrive", order)
+                letters = [
+                    {"partition_id": partition_id, "sequence_number": str(number)}
+                    for partition_id, number in select(self._store, _HOPELESS, most=ORDER)
+                ]
+                if letters:
+                    why = "the demo's operator gives it up"
+                    order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
+                    open_task(self._host.address, "redrive", order)
 
 
 def open_next_incarnation(host: Addressed, pause: Pause) -> None:

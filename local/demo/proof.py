@@ -61,8 +61,10 @@ def in_words(proof: Proof) -> str:
 
 def prove(finished: Finished, store: Path, record: Path, recounted: Recount = recount) -> Proof:
     """Recount the store against the record, and compare the app's own books with both."""
-    books = finished.books
-    published = _published(finished)
+    books, copies = finished.books, finished.published
+    published = copies.at_least
+    if copies.at_least != copies.at_most and books.in_hub is not None:  # an answer was lost: only the hub knows it
+        published = min(max(copies.at_least, books.in_hub), copies.at_most)
     differences = recounted(store, record)
     if books.accounted != published:
         differences.append(f"status: {books.accounted} events accounted for, {published} published")
@@ -100,11 +102,3 @@ def prove(finished: Finished, store: Path, record: Path, recounted: Recount = re
         differences += [f"chaos: none of {name}" for name, count in survived.items() if not count]
         figures |= survived
     return Proof(figures, differences)
-
-
-def _published(finished: Finished) -> int:
-    """Return the number of published events; where an answer was lost, only the hub knows it."""
-    published, in_hub = finished.published, finished.books.in_hub
-    if published.at_least == published.at_most or in_hub is None:
-        return published.at_least
-    return min(max(published.at_least, in_hub), published.at_most)

@@ -239,18 +239,14 @@ class IncomingLink(Link):
         if transfer.aborted:
             self._count()
             return self._start_over()
-        self._add(transfer.payload)
+        self._size += len(transfer.payload)
+        if self._size > MAX_MESSAGE:
+            self._parts.clear()
+        elif transfer.payload:
+            self._parts.append(transfer.payload)
         if not transfer.more:
             self._take(first.delivery_id, first.message_format)
         return None
-
-    def _add(self, part: bytes) -> None:
-        """Add a part of the message, or forget the parts once it is too large."""
-        self._size += len(part)
-        if self._size > MAX_MESSAGE:
-            self._parts.clear()
-        elif part:
-            self._parts.append(part)
 
     def _start_over(self) -> None:
         self._first, self._is_settled, self._parts, self._size = None, False, [], 0

@@ -23,8 +23,7 @@ from local.functions_host.errors import HostError, SettingsFault
 from local.functions_host.event_hub_listener import EventHubListener
 from local.functions_host.event_source import EventSource
 from local.functions_host.function import DURABLE, FunctionDescription
-from local.functions_host.http import HttpFront, HttpServer
-from local.functions_host.http_routes import refusing
+from local.functions_host.http import HttpFront, HttpServer, refusing
 from local.functions_host.invoker import Invoker, Worker
 from local.functions_host.partition_pump import REOPEN_AFTER
 from local.functions_host.sdk_stream import SdkSource

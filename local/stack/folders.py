@@ -1,4 +1,7 @@
-"""The folders of local runs: one that stays for `run`, a new one for each `demo`; a lock marks those in use."""
+"""The folders of local runs: one that stays for `run`, a new one for each `demo`. A lock marks those in use.
+
+The output of its hosts in a folder tells the address of a run that is running now, for who wants to talk to its app.
+"""
 
 import fcntl
 import os
@@ -84,3 +87,31 @@ def _lock(folder: Path) -> int | None:
         os.close(lock)
         return None
     return lock
+
+
+HOST_READY = "functions host ready on "  # the line of a host, before its address
+
+
+def running_address(root: Path = LOCAL_RUN) -> str | None:
+    """Return the address of `make run`, else of the newest demo or `make serve`; None if none runs."""
+    return next((address for address, _ in _running(root)), None)
+
+
+def running_log(address: str, root: Path = LOCAL_RUN) -> Path | None:
+    """Return the log of the running host at an address; None if none runs there."""
+    return next((output.with_suffix(".log") for each, output in _running(root) if each == address), None)
+
+
+def _running(root: Path) -> Iterator[tuple[str, Path]]:
+    """Give the address and the output of each host of a running run, the newest first."""
+    demos = sorted((root / "demo").glob("run-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    folders = [root, *sorted((root / "run").glob("*")), *demos]
+    return (found for folder in folders if is_in_use(folder) for found in _addresses(folder))
+
+
+def _addresses(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Give the addresses that the hosts of a folder have printed, the newest first, and where."""
+    for output in sorted(folder.glob("host-*.out"), key=lambda path: path.stat().st_mtime, reverse=True):
+        for line in output.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(HOST_READY):
+                yield line.rpartition(" ")[2].rstrip("/"), output

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from local.feed.businesses import Domain
 from local.stack.app_totals import LiveStore
+from local.stack.folders import HOST_READY
 from local.stack.processes import Child, Children, Command, Pause
-from local.stack.running import HOST_READY
 from local.stack.sql_server import Server
 
 HUB, PARTITIONS, CONSUMER_GROUP, READER_GROUP = "telemetry", 16, "hubledger", "hubledger-reader"

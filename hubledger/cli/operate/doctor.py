@@ -191,7 +191,7 @@ def _print(at: At, line: str) -> None:
 def _local_log(url: str) -> Path | None:
     """Return the log of the local run at an address; None for any other app."""
     try:
-        from local.stack.running import running_log
+        from local.stack.folders import running_log
     except ImportError:  # no files of the local run, or no POSIX
         return None
     return running_log(url)

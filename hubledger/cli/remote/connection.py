@@ -111,7 +111,7 @@ def read_address(
 def find_local_run() -> str | None:
     """Return the address of a local run of this checkout, if one runs."""
     try:
-        from local.stack.running import running_address
+        from local.stack.folders import running_address
     except ImportError:  # no files of the local run, or no POSIX
         return None
     return running_address()

@@ -85,7 +85,12 @@ def read_answer(outcome: Outcome) -> Answer:
     raw: Any = outcome.value and outcome.value.value
     if outcome.error is not None:
         raw = outcome.error.partition(FAILURE_MARK)[2]
-    state = _state_in(raw)
+    try:
+        state = json.loads(raw) if isinstance(raw, str) else raw
+    except ValueError as error:
+        raise Unreadable("Out of proc orchestrators must return a valid JSON schema") from error
+    if not isinstance(state, dict) or not isinstance(state.get("actions"), list) or "isDone" not in state:
+        raise Unreadable("The data returned by the out-of-process function execution was not valid json.")
     if state.get("schemaVersion") != SCHEMA_V3 or len(state["actions"]) != 1:
         raise Unreadable(f"only the out-of-process schema V3 is emulated, not {state.get('schemaVersion')!r}")
     return Answer(
@@ -95,16 +100,6 @@ def read_answer(outcome: Outcome) -> Answer:
         error=state.get("error"),
         custom_status=_limited(_text_or_none(state.get("customStatus"))),
     )
-
-
-def _state_in(raw: Any) -> dict[str, Any]:
-    try:
-        state = json.loads(raw) if isinstance(raw, str) else raw
-    except ValueError as error:
-        raise Unreadable("Out of proc orchestrators must return a valid JSON schema") from error
-    if not isinstance(state, dict) or not isinstance(state.get("actions"), list) or "isDone" not in state:
-        raise Unreadable("The data returned by the out-of-process function execution was not valid json.")
-    return state
 
 
 def _text_or_none(value: Any) -> str | None:

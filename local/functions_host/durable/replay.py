@@ -29,6 +29,7 @@ ENDED = {
     EventType.TASK_FAILED: "TaskScheduledId",
     EventType.TIMER_FIRED: "TimerId",
 }
+ANY_OF = 11  # the type of the action
 NEVER_EMULATED = {
     1: "a call of an activity with retries",
     2: "a sub-orchestration",
@@ -142,7 +143,12 @@ class _Walk:
                 task.finish()
                 self._advance()
         elif kind == EventType.EVENT_RAISED:
-            self._settle_event(recorded["Name"].lower())
+            key = recorded["Name"].lower()
+            if self._waiting[key]:
+                self._waiting[key].pop().finish()  # the last waiter gets the first event, as on the .NET side
+                self._advance()
+            else:
+                self._unclaimed[key] += 1
 
     def _advance(self) -> None:
         while self._current is None or self._current.is_done:
@@ -151,13 +157,6 @@ class _Walk:
                 self._is_through = True
                 return
             self._current = self._perform(action, None)
-
-    def _settle_event(self, key: str) -> None:
-        if self._waiting[key]:
-            self._waiting[key].pop().finish()  # the last waiter gets the first event, as on the .NET side
-            self._advance()
-        else:
-            self._unclaimed[key] += 1
 
     def _perform(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
         number = int(action["actionType"])
@@ -195,13 +194,8 @@ class _Walk:
         self._waiting[key].append(task := Task(parent))
         return task
 
-    def _any_of(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
-        return self._compound(Compound(parent, any), action)
-
-    def _all_of(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
-        return self._compound(Compound(parent, all), action)
-
-    def _compound(self, task: Compound, action: Mapping[str, Any]) -> Task:
+    def _compound(self, action: Mapping[str, Any], parent: Compound | None) -> Task:
+        task = Compound(parent, any if int(action["actionType"]) == ANY_OF else all)
         task.begin([self._perform(each, task) for each in action["compoundActions"]])
         return task
 
@@ -212,6 +206,6 @@ _PERFORMED: Mapping[int, _Perform] = {
     4: _Walk._continue_as_new,
     5: _Walk._timer,
     6: _Walk._external_event,
-    11: _Walk._any_of,
-    12: _Walk._all_of,
+    ANY_OF: _Walk._compound,
+    12: _Walk._compound,
 }

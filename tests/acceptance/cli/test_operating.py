@@ -67,9 +67,7 @@ def test_the_local_run_is_the_default_and_without_it_the_error_says_what_to_set(
     for name in ("hubledger", "core", "local"):
         (tmp_path / name).symlink_to(ROOT / name)
     program = "import local.stack.folders, pathlib, sys; local.stack.folders.LOCAL_RUN = pathlib.Path('nowhere')\n"
-    program += (
-        "import local.stack.running; local.stack.running.running_address.__defaults__ = (pathlib.Path('nowhere'),)\n"
-    )
+    program += "local.stack.folders.running_address.__defaults__ = (pathlib.Path('nowhere'),)\n"
     program += "from hubledger.cli.main import main; sys.exit(main(['status']))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=given, capture_output=True, text=True, check=False

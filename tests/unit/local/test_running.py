@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from local.stack.folders import kept_folder
-from local.stack.running import running_address
+from local.stack.folders import kept_folder, running_address
 
 
 def test_the_newest_host_of_a_run_is_found_while_the_run_lives(tmp_path: Path) -> None:

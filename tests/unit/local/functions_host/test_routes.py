@@ -1,6 +1,6 @@
 import pytest
 
-from local.functions_host.http_routes import parse_route
+from local.functions_host.http import parse_route
 
 ID = "123e4567-e89b-12d3-a456-426614174000"
 

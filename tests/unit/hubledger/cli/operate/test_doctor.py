@@ -10,7 +10,7 @@ import pytest
 
 from core.model.release import VERSION
 from hubledger.cli.main import main
-from local.stack import running
+from local.stack import folders
 from local.stack.folders import kept_folder
 from tests.unit.hubledger.cli.described import Described
 from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
@@ -145,7 +145,7 @@ def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
             raise KeyboardInterrupt
         step()
 
-    monkeypatch.setattr(running, "running_log", lambda url: current)
+    monkeypatch.setattr(folders, "running_log", lambda url: current)
     monkeypatch.setattr(time, "sleep", pause)
     with SmallApp(Described()) as app:
         assert main(["logs", "--follow", "--url", app.url]) == 130
@@ -161,10 +161,10 @@ def test_logs_are_those_of_the_local_run_or_the_query_for_them(
         monkeypatch.setenv("HUBLEDGER_URL", app.url)
         assert main(["logs"]) == 0
         assert "AppTraces" in capsys.readouterr().out
-        folder, find = tmp_path / "run" / "apps.orders", running.running_log
-        monkeypatch.setattr(running, "running_log", lambda url: find(url, tmp_path))
+        folder, find = tmp_path / "run" / "apps.orders", folders.running_log
+        monkeypatch.setattr(folders, "running_log", lambda url: find(url, tmp_path))
         with kept_folder(folder):
-            (folder / "host-1.out").write_text(f"{running.HOST_READY}{app.url}/\n")
+            (folder / "host-1.out").write_text(f"{folders.HOST_READY}{app.url}/\n")
             (folder / "host-1.log").write_text("".join(f'{{"message": "line {number}"}}\n' for number in range(100)))
             assert main(["logs"]) == 0
     found = capsys.readouterr()
