@@ -1,4 +1,4 @@
-"""`python -m bench`: measure the figures of docs/benchmarks.md; end with 1 when one misses its target or a part fails.
+"""`python -m bench`: measure the figures of docs/benchmarks.md. End with 1 when one misses its target or a part fails.
 
 Each part runs in a process of its own. `--json` is for these processes: it measures one part, and writes its results.
 """
@@ -141,7 +141,7 @@ def _orders(options: argparse.Namespace) -> Orders:
 
 
 def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]]]:
-    """Return the parts; with a server, `sqlserver`, `local` and `peers` measure the store on it."""
+    """Return the parts. With a server, `sqlserver`, `local` and `peers` measure the store on it."""
     if store is None:
         return PARTS
     return {

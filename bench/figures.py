@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A measured value with its unit and its target; `met` is None without a target."""
+    """A measured value with its unit and its target. `met` is None without a target."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ Cell: TypeAlias = str | int | float | None  # None where nothing was measured
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of measured values; `name` is its heading."""
+    """A table of measured values. `name` is its heading."""
 
     name: str
     columns: tuple[str, ...]
@@ -62,7 +62,7 @@ def _placed(text: str, width: int) -> str:
 
 
 def paired(first: Callable[[int], object], second: Callable[[int], object], rounds: int) -> tuple[float, float]:
-    """Measure two calls in turn, so that both see the same machine; return median seconds, without the first tenth."""
+    """Measure two calls in turn, so that both see the same machine. Return median seconds, without the first tenth."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):
         for call, taken in zip((first, second), times, strict=True):

@@ -78,7 +78,7 @@ PAGE, ROW_HEAD, ENTRY_HEAD, TEXT_HEAD = 8_096, 11, 5, 2  # bytes: of a page, and
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Bytes of a row with its entries in the indexes; bodies are included."""
+    """Bytes of a row with its entries in the indexes. Bodies are included."""
 
     table: str
     sqlite: float
@@ -141,14 +141,14 @@ def _on_server(connection: sqlite3.Connection, table: str) -> float:
 
 
 def _indexes(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
-    """Yield the indexes beside the key, each with its condition; both engines have the same ones."""
+    """Yield the indexes beside the key, each with its condition. Both engines have the same ones."""
     asked = f"SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = '{table}' AND sql IS NOT NULL"
     for name, text in connection.execute(asked).fetchall():
         yield name, text.partition(" WHERE ")[2] or "TRUE"
 
 
 def _width(name: str, kind: str) -> str:
-    """Return SQL for the bytes that SQL Server needs for a value; a NULL of a text needs none."""
+    """Return SQL for the bytes that SQL Server needs for a value. A NULL of a text needs none."""
     if kind in _WIDTHS:
         return str(_WIDTHS[kind])
     size = f"LENGTH(CAST({name} AS BLOB))" if kind.startswith("varb") else f"LENGTH({name})"

@@ -84,7 +84,7 @@ class Size:
 
 
 def fill(path: Path, size: Size) -> None:
-    """Create a store whose books balance; no audit has read it yet."""
+    """Create a store whose books balance. No audit has read it yet."""
     migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")

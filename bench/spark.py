@@ -1,6 +1,6 @@
 """Aggregation on Spark: the job's time for 5,000,000 readings, against a bare read, and the cost of an increment.
 
-The part runs where `make test` found Java and installed pyspark; elsewhere it says so and measures nothing.
+The part runs where `make test` found Java and installed pyspark. Elsewhere it says so and measures nothing.
 """
 
 import os
@@ -50,7 +50,7 @@ _CONF = {
 
 
 def open_spark() -> Any:
-    """Open a session; None, with a line that says so, where Java or pyspark is absent."""
+    """Open a session, or return None and print a line where Java or pyspark is absent."""
     if find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         print("spark: skipped, it needs Java (apt-get install openjdk-17-jre-headless) and jobs/requirements.txt")
         return None
@@ -160,7 +160,7 @@ def _increment(spark: Any, path: Path, times: int) -> float:
 
 
 def timed_run(spark: Any, path: Path) -> float:
-    """Aggregate the commits that no run has yet; return the seconds of the job and of the run's commit."""
+    """Aggregate the commits that no run has yet. Return the seconds of the job and of the run's commit."""
     from core.aggregation.runs import planned_run
     from core.aggregation.store import Aggregations
     from core.aggregation.tick import commit_run

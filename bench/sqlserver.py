@@ -69,7 +69,7 @@ def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
 
 
 def _medians(store: Partitions, ways: dict[str, Write], size: int) -> dict[str, float]:
-    """Write batches with each way in turn, so that all see the same machine; return their median seconds."""
+    """Write batches with each way in turn, so that all see the same machine. Return their median seconds."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         for name, write in ways.items():

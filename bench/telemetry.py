@@ -66,7 +66,7 @@ def _call() -> float:
 
 
 def _pairs(folder: Path, recorder: Recorder) -> tuple[float, float]:
-    """Ingest batches with and without telemetry in turn; return the processor's seconds more, and all seconds."""
+    """Ingest batches with and without telemetry in turn. Return the processor's seconds more, and all seconds."""
     pair: list[tuple[Recorder | None, Means]] = []
     for name, own in (("with", recorder), ("without", None)):
         migrate_sqlite(folder / f"{name}.db", ROOMS)

@@ -22,7 +22,7 @@ class Wait:
 
 @contextmanager
 def second_writer(path: Path) -> Iterator[Wait]:
-    """Run the process during this block; its longest wait is known afterwards."""
+    """Run the process during this block. Its longest wait is known afterwards."""
     wait, command = Wait(), [sys.executable, "-m", "bench.writer", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         if running.stdout is None or running.stdout.readline() != "ready\n":

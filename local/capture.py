@@ -1,6 +1,6 @@
 """`python -m local.capture`: write the emulator's log as the Avro files that Event Hubs Capture would write.
 
-Schema and file names are Microsoft's; each partition has one file for five minutes. Stop the emulator first: it locks
+Schema and file names are Microsoft's. Each partition has one file for five minutes. Stop the emulator first: it locks
 its database.
 """
 
@@ -38,7 +38,7 @@ SCHEMA = {
 
 
 def export(database: Path, hub: str, partitions: Iterable[str], folder: Path) -> int:
-    """Write the events of these partitions; return their number.
+    """Write the events of these partitions. Return their number.
 
     Raise FileNotFoundError, and sqlite3.Error when the database is in use.
     """
@@ -61,7 +61,7 @@ def export(database: Path, hub: str, partitions: Iterable[str], folder: Path) ->
 
 
 def record_of(event: Event) -> dict[str, Any]:
-    """Return an event as Capture writes it; its time is a text without a fraction of a second."""
+    """Return an event as Capture writes it. Its time is a text without a fraction of a second."""
     body, annotations, properties = b"", {}, {}
     for section in sections(event.payload):
         if section.code == DATA:
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the number of events and return 0; print one line and return 1 when the database cannot be read."""
+    """Print the number of events and return 0. Print one line and return 1 when the database cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m local.capture", description=__doc__)
     parser.add_argument("--database", type=Path, required=True, help="the --database of the emulator")
     parser.add_argument("--hub", default="telemetry")

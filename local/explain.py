@@ -97,7 +97,7 @@ RowClasses = tuple[type, ...]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the transactions of these names; on a fault, print one line on stderr and return 1."""
+    """Print the transactions of these names. On a fault, print one line on stderr and return 1."""
     parser = argparse.ArgumentParser(prog="python -m local.explain", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*TRANSACTIONS, RIGHTS], metavar="name", help=_NAMES)
     parser.add_argument(

@@ -26,11 +26,11 @@ _SUFFIX = "-Aa1"  # SQL Server wants letters of both kinds and a digit or a sign
 
 
 class EnvironmentRefused(Exception):
-    """The file cannot be used; the message says what to do."""
+    """The file cannot be used. The message says what to do."""
 
 
 def sa_password(file: Path) -> str:
-    """Return the administrator's password of SQL Server; make the file with a random one when there is none.
+    """Return the administrator's password of SQL Server. Make the file with a random one when there is none.
 
     As in docker compose, a password in the environment comes before the one of the file. A file that others may read
     is closed to them. Raises EnvironmentRefused for a file without a password, OSError for one that cannot be used.
@@ -80,7 +80,7 @@ _STOP = (
 
 
 class StepFailed(Exception):
-    """A step failed, or a program that it needs is missing; the message is one line."""
+    """A step failed, or a program that it needs is missing. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Step:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 after Ctrl-C; return 1, with one line on stderr, when a step failed or func ended by itself."""
+    """Return 0 after Ctrl-C. Return 1, with one line on stderr, when a step failed or func ended by itself."""
     parser = argparse.ArgumentParser(
         prog="python -m local.func",
         description=__doc__,
@@ -150,7 +150,7 @@ def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
 
 
 def _steps(folder: Path, store: str, password: str) -> list[Step]:
-    """Return the steps in their order; the last one migrates the store."""
+    """Return the steps in their order. The last one migrates the store."""
     settings = {"STORE_CONNECTION": store or connection_as_sa(password), **_transform(folder)}
     services = Step("starting the services; the first time this downloads them", [*_UP], folder, {})
     migrate = Step("migrating the store", [sys.executable, "-m", "core.store.migrate"], APP, settings)
@@ -166,7 +166,7 @@ def connection_as_sa(password: str) -> str:
 
 
 def _transform(folder: Path) -> dict[str, str]:
-    """Return the TRANSFORM of local.settings.json, whose rooms the store needs; func prefers the environment's."""
+    """Return the TRANSFORM of local.settings.json, whose rooms the store needs. `func` prefers the environment's."""
     try:
         chosen = json.loads((folder / "local.settings.json").read_text(encoding="utf-8-sig"))["Values"]["TRANSFORM"]
     except (KeyError, ValueError):  # the app takes the default, or func refuses the file

@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(Exception):
-    """A signal arrived; `signal_number` names it."""
+    """A signal arrived. `signal_number` names it."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signal_number).name}")
@@ -29,12 +29,12 @@ class Interruption:
         self._number = 0
 
     def listen(self) -> None:
-        """Catch the signals from now on; for the main thread."""
+        """Catch the signals from now on, in the main thread."""
         for number in SIGNALS:
             signal.signal(number, self._take)
 
     def pause(self, seconds: float) -> None:
-        """Sleep; raise Interrupted as soon as a signal arrives."""
+        """Sleep. Raises Interrupted as soon as a signal arrives."""
         if self._arrived.wait(seconds):
             raise Interrupted(self._number)
 
@@ -56,7 +56,7 @@ def asked_as(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses in one line where make has called, because nobody has typed an option; else after the usage."""
+    """Refuses in one line where make has called, because nobody has typed an option, and otherwise after the usage."""
 
     def error(self, message: str) -> NoReturn:
         """Print why the options are refused, and end with 2."""

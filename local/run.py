@@ -29,7 +29,7 @@ class PortInUse(Exception):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 after a signal; return 1, with one line on stderr, when it cannot start or when a process died."""
+    """Return 0 after a signal. Return 1, with one line on stderr, when it cannot start or when a process died."""
     interruption = Interruption()
     try:
         options = _options(arguments)

@@ -21,7 +21,7 @@ class NothingToServe(Exception):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 after a signal; return 1, with one line on stderr, when it cannot start or when a process died."""
+    """Return 0 after a signal. Return 1, with one line on stderr, when it cannot start or when a process died."""
     options = _options(arguments)
     interruption = Interruption()
     try:

@@ -1,4 +1,4 @@
-"""The comparison itself: throughput in turn, latency below each limit, the same faults; then tables and verdicts."""
+"""The comparison itself: throughput in turn, latency below each limit, the same faults, then tables and verdicts."""
 
 import os
 import sys
@@ -49,12 +49,12 @@ class Found:
     times: dict[str, tuple[float, float] | None] = field(default_factory=dict)
 
     def middle(self, kind: str, name: str) -> float | None:
-        """Return the median of a figure of a consumer's runs; None when it has none."""
+        """Return the median of a figure of a consumer's runs, or None when it has none."""
         return median(getattr(one, name) for one in self.runs[kind]) if self.runs.get(kind) else None
 
 
 def measure(server: Server | None = None) -> Iterator[Result]:
-    """Measure all consumers on one hub; on a server, only throughput. Skip where Azurite is not installed."""
+    """Measure all consumers on one hub, and on a server throughput only. Skip where Azurite is not installed."""
     if not READABLE or azurite.command() is None:
         print("peers: skipped, this part reads /proc, and needs Azurite: `make azurite` installs it")
         return
@@ -173,7 +173,7 @@ def _losses(one: Suffered) -> tuple[int | None, ...]:
 
 
 def _ratio(found: Found, peer: str, target: float | None, name: str) -> Figure:
-    """Return ours against a peer, by events a second or by the processor's time per event; (d) in percent."""
+    """Return ours against a peer, by events a second or by the processor's time per event, and (d) in percent."""
     ours, theirs = found.middle(WORKER, name) or 0.0, found.middle(peer, name) or 0.0
     ratio = (ours / theirs if theirs else 0.0) if name == "rate" else (theirs / ours if ours else 0.0)
     value, unit = (100 * ratio, "%") if peer == "d" else (ratio, "x")

@@ -157,7 +157,7 @@ def _rows(partition_id: str, events: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def rows_of_bodies(bodies: Iterable[tuple[str, int, bytes]]) -> list[tuple[Any, ...]]:
-    """Return the rows of placed bodies; log those that the transform refuses."""
+    """Return the rows of placed bodies. Log those that the transform refuses."""
     rows = []
     for partition_id, number, body in bodies:
         try:

@@ -26,7 +26,7 @@ LOOK = 0.005  # seconds
 class Suffered:
     """The rows and letters that a consumer lost and doubled: by kills, and by lost and repeated deliveries.
 
-    `lost_events` and `repeated_events` count the events of those deliveries; they are None for the Functions host,
+    `lost_events` and `repeated_events` count the events of those deliveries. They are None for the Functions host,
     which counts batches. `poison` is the number of bad events that were published.
     """
 
@@ -93,7 +93,7 @@ def _ended(bench: Bench, consumer: Consumer, child: Child) -> Recounted:
 
 
 def _settle(bench: Bench, consumer: Consumer, child: Child) -> None:
-    """Return when nothing is written any more; a consumer that has not read all yet gets more time."""
+    """Return when nothing is written any more. A consumer that has not read all yet gets more time."""
     last, count = bench.ends(consumer.hub), rows_of(consumer)
     seen, at, ends = -1, time.monotonic(), time.monotonic() + LONGEST
     while time.monotonic() < ends:

@@ -50,7 +50,7 @@ def feed_slowly(bench: Bench, kind: str, rate: float) -> Fed:
 
 
 def percentiles(database: Path, fed: Fed) -> tuple[float, float] | None:
-    """Return p50 and p99 in ms, from the file of an emulator that has ended; None when nothing was committed."""
+    """Return p50 and p99 in ms, from the file of an emulator that has ended, or None when nothing was committed."""
     with closing(sqlite3.connect(database)) as connection:
         found = connection.execute(_ENQUEUED, (fed.hub,)).fetchall()
     enqueued = {(id, number): at / 1000 for id, number, at in found}

@@ -51,13 +51,13 @@ class CountingConnection(sqlite3.Connection):
 
 
 def count_calls(path: Path) -> None:
-    """Count the calls of every connection that is opened from now on; write the number at the end."""
+    """Count the calls of every connection that is opened from now on. Write the number at the end."""
     sqlite3.connect = partial(sqlite3.connect, factory=CountingConnection)  # type: ignore[assignment]
     atexit.register(lambda: path.write_text(str(CountingCursor.calls)))
 
 
 def struck(deliver: Deliver, note: Callable[[str], object]) -> Deliver:
-    """Return a callback that loses one delivery of each partition, and delivers one twice; it notes both."""
+    """Return a callback that loses one delivery of each partition, and delivers one twice. It notes both."""
     seen = Counter[str]()
 
     async def delivered(context: Any, given: Any) -> None:

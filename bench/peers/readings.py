@@ -39,12 +39,15 @@ class _Published:
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """Return the reading of an event; none for a heartbeat or a registration. Raises PoisonEvent for a bad body."""
+    """Return the reading of an event, or none for a heartbeat or a registration. Raises PoisonEvent for a bad body."""
     return [row for row in home_security.transform(event, _EVERY_HOME) if type(row) is SensorReading]
 
 
 def values_of(body: bytes) -> tuple[Any, ...] | None:
-    """Return the values of the columns for a body, None for an event without a row; PoisonEvent for a bad body."""
+    """Return the values of the columns for a body, None for an event without a row.
+
+    Raises PoisonEvent for a bad body.
+    """
     rows = cast("Sequence[SensorReading]", transform(cast("Event", _Published(body)), _EVERY_HOME))
     if not rows:
         return None

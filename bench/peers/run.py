@@ -45,7 +45,7 @@ class Consumer:
 
 @dataclass(slots=True)
 class Bench:
-    """The connections of a comparison; `children` end with it."""
+    """The connections of a comparison. `children` end with it."""
 
     folder: Path
     children: Children
@@ -77,7 +77,7 @@ class Bench:
         migrate_server(self.server.connection, rooms=ROOMS)
 
     def start(self, consumer: Consumer, **more: str) -> Child:
-        """Start a consumer, which continues from its store, with more settings; return when it is ready."""
+        """Start a consumer, which continues from its store, with more settings. Return when it is ready."""
         self.started += 1
         module, arguments, ready = _words(consumer)
         place = Place(consumer.folder)

@@ -2,7 +2,7 @@
 
 It reads files: the connector to Event Hubs and the Avro source are jars that pip does not bring, so the captured events
 come as lines of JSON, with the body in base64. `foreachBatch` parses and writes them on the driver, one transaction a
-micro-batch, without a use of the batch id; the guide names that at-least-once. So Spark does less here than it would
+micro-batch, without a use of the batch id. The guide names that at-least-once. So Spark does less here than it would
 with a hub: no AMQP.
 """
 
@@ -28,7 +28,7 @@ SOURCE, STATE = "captured", "spark-state"
 
 
 def write_files(database: Path, hub: str, partitions: int, folder: Path) -> int:
-    """Write the log of an emulator that has ended as files of JSON lines; return the number of events."""
+    """Write the log of an emulator that has ended as files of JSON lines. Return the number of events."""
     folder.mkdir(parents=True)
     written = 0
     with closing(Disk(database)) as disk:
@@ -50,7 +50,7 @@ def _line(partition_id: str, record: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Read the files of a folder into the store until SIGTERM; return 1 where Spark is not installed."""
+    """Read the files of a folder into the store until SIGTERM. Return 1 where Spark is not installed."""
     folder, table = Path(sys.argv[1]), open_table(os.environ["PEERS_STORE"])
     spark = open_spark()
     if spark is None:

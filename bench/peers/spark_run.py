@@ -1,4 +1,4 @@
-"""The run of Spark in a comparison; it is skipped by name where Java or pyspark is missing."""
+"""The run of Spark in a comparison. It is skipped by name where Java or pyspark is missing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The database of a peer: the table of readings, opened as our store opens its own; letters and checkpoints for (c).
+"""The database of a peer: the table of readings, opened as our store opens its own, and those of (c).
 
 The table has the columns and the second index of ours. Its key is a number that the database counts: no documentation
 of a peer makes the position of an event unique.
@@ -96,7 +96,7 @@ def open_table(store: str) -> Table:
 
 
 def create_tables(store: str) -> str:
-    """Create the tables of a peer; return the name of the store for `open_table`: on a server, with a new schema."""
+    """Create the tables of a peer. Return the name of the store for `open_table`: on a server, with a new schema."""
     path = embedded_path(store)
     schema = "" if path is not None else f"peer_{secrets.token_hex(4)}"
     connection = open_server(store) if path is None else open_database(Path(path), BUSY_TIMEOUT)

@@ -65,7 +65,7 @@ def positions_of(consumer: Consumer) -> dict[str, int]:
 
 
 def has_read(consumer: Consumer, last: Mapping[str, int], tail: int = TAIL) -> bool:
-    """Return True when a consumer has read up to these numbers; without a checkpoint, up to some events before."""
+    """Return True when a consumer has read up to these numbers, or without a checkpoint nearly so far."""
     reached, most = positions_of(consumer), 0 if consumer.kind in OURS else tail
     return all(reached.get(id, -1) >= number - most for id, number in last.items())
 
@@ -102,7 +102,7 @@ def peak_of_family(pid: int) -> float:
 
 
 def stored_by(consumer: Consumer) -> float:
-    """Return the bytes of a store, after its log was written into it; 0 on a server."""
+    """Return the bytes of a store, after its log was written into it, or 0 on a server."""
     path = embedded_path(consumer.store)
     if path is None:
         return 0.0

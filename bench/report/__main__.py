@@ -20,7 +20,7 @@ def made(root: Path = ROOT) -> dict[Path, str]:
 
 
 def main(root: Path = ROOT) -> int:
-    """Write each file that differs; return 1 when a file of results is broken, and write none then."""
+    """Write each file that differs. Return 1 when a file of results is broken, and write none then."""
     try:
         files = made(root)
         for path, text in files.items():

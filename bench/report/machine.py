@@ -18,7 +18,7 @@ _PLACE = re.compile(r"(?<![\w.:/])(?:/[\w.@+~-]+)+/([\w.@+~-]*)")
 
 
 def machine() -> dict[str, str | int]:
-    """Return what a reader needs to know of the machine; an unknown value is missing."""
+    """Return what a reader needs to know of the machine. An unknown value is missing."""
     found: dict[str, str | int] = {"processor": _processor(), "cores": cores()}
     if "SC_PHYS_PAGES" in os.sysconf_names:
         found["memory_mb"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
@@ -36,7 +36,7 @@ def machine() -> dict[str, str | int]:
 
 
 def commit(root: Path = ROOT) -> tuple[str, bool | None]:
-    """Return the commit's name, and whether the code differs from it; "unknown" and None without git."""
+    """Return the commit's name, and whether the code differs from it, or "unknown" and None without git."""
     name = _git(root, "describe", "--always", "--tags")
     changed = _git(root, "status", "--porcelain", "--", ".", *(f":(exclude){path}" for path in WRITTEN))
     return (name or "unknown", None if name is None or changed is None else bool(changed))
@@ -48,7 +48,7 @@ def load() -> float:
 
 
 def busy_seconds() -> float:
-    """Return the seconds that all cores together have worked, for anybody, since this machine started; 0 if unknown."""
+    """Return the seconds that all cores together have worked since this machine started, or 0 if unknown."""
     try:
         fields = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()
     except OSError:

@@ -11,7 +11,7 @@ from bench.report.results import PartResult
 
 
 def measure_part(part: str, measure: Callable[[], Iterator[Result]]) -> PartResult:
-    """Measure a part; when it raises, print the fault in a line and return it with the results before."""
+    """Measure a part. When it raises, print the fault in a line and return it with the results before."""
     began, load_before, (name, is_dirty) = perf_counter(), load(), commit()
     results: list[Result] = []
     fault = None

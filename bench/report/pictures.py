@@ -23,7 +23,7 @@ class Picture:
 
 
 def pictures_of(results: Results) -> dict[str, Picture]:
-    """Return the picture of each part whose tables have what it shows; the large sizes come first for `size`."""
+    """Return the picture of each part whose tables have what it shows. The large sizes come first for `size`."""
     found: dict[str, Picture] = {}
     for part in (part for size in ("", LARGE) for part in results.get(size, [])):
         draw = _DRAWN.get(part.part)
@@ -86,7 +86,7 @@ def _columns(table: Table, word: str) -> list[int]:
 
 
 def _count(tables: Sequence[Table], name: str, word: str) -> int | None:
-    """Return the sum of a peer's counts in all columns whose heading ends with the word; None without any."""
+    """Return the sum of a peer's counts in all columns whose heading ends with the word, or None without any."""
     cells = [row[place] for table in tables for place in _columns(table, word) for row in table.rows if row[0] == name]
     counts = [cell for cell in cells if isinstance(cell, int)]
     return sum(counts) if counts else None

@@ -21,7 +21,7 @@ class ResultsRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """One run of a part. `is_dirty` says that the code differed from the commit; None where there is no git."""
+    """One run of a part. `is_dirty` says that the code differed from the commit, or None where there is no git."""
 
     part: str
     made_at: str

@@ -36,7 +36,7 @@ class Suite:
     module: str = "bench"  # what measures one part, and writes its results to the file after `--json`
 
     def measure(self, orders: Orders) -> Iterator[PartResult]:
-        """Measure the parts in their order, and store and yield the result of each; raise Interrupted on a signal."""
+        """Measure the parts in their order, and store and yield the result of each. Raises Interrupted on a signal."""
         with tempfile.TemporaryDirectory() as scratch:
             for part, sizes in orders.items():
                 print(" ".join([f"\n{part}", *(f"{name}={value}" for name, value in sizes.items())]), flush=True)
@@ -120,7 +120,7 @@ def _stored(results: Path, result: PartResult) -> PartResult:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Have a part end its processes; kill it when that takes too long."""
+    """Have a part end its processes. Kill it when that takes too long."""
     child.send_signal(signal.SIGINT)
     try:
         child.wait(GRACE)

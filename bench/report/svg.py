@@ -1,6 +1,6 @@
-"""Three kinds of charts as SVG: bars, stacked bars, and lines over time; readable in light and dark.
+"""Three kinds of charts as SVG: bars, stacked bars, and lines over time, readable in light and dark.
 
-The text is the same for the same values, so that a test can compare it; a drawing library's text changes with its
+The text is the same for the same values, so that a test can compare it. A drawing library's text changes with its
 version.
 """
 
@@ -27,7 +27,7 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .line 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar with its name, its length, and the words after it; one that is marked has a different colour."""
+    """A bar with its name, its length, and the words after it. One that is marked has a different colour."""
 
     name: str
     value: float
@@ -88,7 +88,7 @@ def _whole(segments: Sequence[Bar]) -> float:
 
 
 def lines(title: str, alt: str, given: Sequence[Line]) -> str:
-    """Return a panel for each curve, all over the same seconds; values begin at 0."""
+    """Return a panel for each curve, all over the same seconds. Values begin at 0."""
     latest = max((seconds for line in given for seconds, _ in line.points), default=0) or 1
     drawn = []
     for place, line in enumerate(given):

@@ -21,12 +21,12 @@ def partition(number: int) -> Partition:
 
 
 def ready_batch(place: Partition, number: int, first: int = 0) -> EventBatch:
-    """Return a batch of a partition by its turn; the numbers begin at `first`, which is a multiple of SIZE."""
+    """Return a batch of a partition by its turn. The numbers begin at `first`, which is a multiple of SIZE."""
     return replace(batch(first // SIZE + number), partition=place)
 
 
 def ready_means(store: Path) -> tuple[Means, SqliteDatabase]:
-    """Open a store for batches of one reading an event, in the order of their times; the caller closes the database."""
+    """Open a store for batches of one reading an event, in the order of their times. The caller closes the database."""
     database = SqliteDatabase(store, busy_timeout=30.0)
     transform = Transform("bench", lambda event, references: (reading(event.sequence_number),))
     return Means(Partitions(database, Memory(EVERY)), transform, STAMPS), database

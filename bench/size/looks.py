@@ -44,7 +44,7 @@ class Look:
 
 
 def look_at(place: Place, children: Mapping[str, Child], seconds: float, before: Look | None = None) -> Look:
-    """Look once; of a process that has ended since the look `before`, the usage is the one that it had then."""
+    """Look once. Of a process that has ended since the look `before`, the usage is the one that it had then."""
     used = {name: Usage(resident_of(child.pid), cpu_of(child.pid)) for name, child in children.items() if child.running}
     found = select(place.store, _CHECKPOINTS)
     return Look(

@@ -62,7 +62,7 @@ class SummedRecord:
         self._homes: dict[str, tuple[object, ...]] = {}
 
     def add(self, minute: Minute[Expected], copies: Copies) -> None:
-        """Take a published minute; a send without an answer leaves the number of its copies open."""
+        """Take a published minute. A send without an answer leaves the number of its copies open."""
         self._expected.doubtful += copies.at_least != copies.at_most
         key = str(minute.partition_key)
         letters = [event for event in minute.events if event.expected.outcome in LETTERS]

@@ -1,4 +1,4 @@
-"""The story at its size: an hour of 100,000 homes, drained as fast as the workers can, and recounted at the end;
+"""The story at its size: an hour of 100,000 homes, drained as fast as the workers can, and recounted at the end,
 then a minute of it at a steady pace."""
 
 import os

@@ -19,7 +19,7 @@ SELECT 1, :partition_id, i, 0, i / :events + 1, printf('H%06d', i % 100000), 'S'
 
 
 def fill_rows(path: Path, rows: int) -> int:
-    """Create a store with about so many rows, and ranges that tile them; return the next number of a partition."""
+    """Create a store with about so many rows, and ranges that tile them. Return the next number of a partition."""
     each = max(1, rows // (PARTITIONS * SIZE)) * SIZE  # so that the numbers continue with a whole batch
     fill(path, Size(ranges=PARTITIONS * each // EVENTS, letters=0))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

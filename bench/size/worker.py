@@ -1,7 +1,7 @@
 """`python -m bench.size.worker SHARE`: the worker, to which the hub delivers a share of the events again.
 
 A reader that starts at an older position gets events again, before the next ones. Here the last events of a partition
-come again before its next batch, as often as the share needs; everything else is `core.worker`.
+come again before its next batch, as often as the share needs. Everything else is `core.worker`.
 """
 
 import asyncio

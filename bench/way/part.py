@@ -36,7 +36,7 @@ DEFAULTS = {  # of the settings that the local run changes: its letters are retr
 
 
 def measure() -> Iterator[Result]:
-    """Measure the whole ways in turn, then the stages of each, replayed alone; the rest is the difference."""
+    """Measure the whole ways in turn, then the stages of each, replayed alone. The rest is the difference."""
     if not READABLE:
         print("way: skipped, this part reads CPU from /proc")
         return

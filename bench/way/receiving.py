@@ -18,7 +18,7 @@ from local.stack.stack import BALANCE_EVERY
 
 
 async def receive(client: Any, events: int) -> float:
-    """Receive so many events with the worker's sizes, from the beginning; return the microseconds of each."""
+    """Receive so many events with the worker's sizes, from the beginning. Return the microseconds of each."""
     received, began, ended = 0, time.process_time(), asyncio.Event()
 
     async def on_batch(_: Any, batch: Sequence[Any]) -> None:

@@ -90,7 +90,7 @@ class _Timed:
 
 
 def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[str, float]:
-    """Return the microseconds of each stage per event; the store is migrated and empty."""
+    """Return the microseconds of each stage per event. The store is migrated and empty."""
     timers = Timers()
     read_times_fast()
     gc.freeze()  # the recording is not of the app

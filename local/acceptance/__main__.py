@@ -77,7 +77,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _target(
     options: argparse.Namespace, folder: Path, children: Children, pause: Pause
 ) -> Iterator[tuple[str, Target]]:
-    """Yield the kind of the host, and the target; what was started ends with the block."""
+    """Yield the kind of the host, and the target. What was started ends with the block."""
     if options.base:
         yield "address", Target(Somewhere(options.base), options.hub, Path(options.store.removeprefix("sqlite:")))
         return

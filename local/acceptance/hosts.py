@@ -22,7 +22,7 @@ class AnyHost(Protocol):
     def address(self) -> str: ...
 
     def refuse_dead(self) -> None:
-        """Start the host again when it has ended, as Azure does; raise ChildFailed when that helps nothing."""
+        """Start the host again when it has ended, as Azure does. Raises ChildFailed when that helps nothing."""
 
 
 class Somewhere:
@@ -70,7 +70,7 @@ class Func:
 
 
 def until_answered(address: str, child: Child, pause: Pause) -> None:
-    """Return when the app answers with its status; raise ChildFailed when it does not."""
+    """Return when the app answers with its status. Raises ChildFailed when it does not."""
     deadline = time.monotonic() + READY
     while True:
         child.refuse_dead()

@@ -45,7 +45,7 @@ _UNDELIVERABLE = f"SELECT COUNT(*) FROM event_hub_dead_letter WHERE {_IS_TEXT}"
 
 
 class StepFailed(Exception):
-    """A step did not reach its end; the message names the step and its last state."""
+    """A step did not reach its end. The message names the step and its last state."""
 
     def __init__(self, step: str, why: object) -> None:
         super().__init__(f"step {step!r} failed: {why}")
@@ -72,7 +72,7 @@ class Acceptance:
     figures: dict[str, object] = field(default_factory=dict)
 
     def run(self, start_feed: Callable[[], Child]) -> dict[str, object]:
-        """Take every step, and return the figures; raise StepFailed at the first one that fails."""
+        """Take every step, and return the figures. Raises StepFailed at the first one that fails."""
         feed = start_feed()
         seconds: dict[str, float] = {}
         for name, step in self._steps(feed):
@@ -147,7 +147,7 @@ class Acceptance:
         return json.loads(get(self.target.host.address, path))
 
     def _until(self, name: str, look: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
-        """Look until a condition holds; raise StepFailed when nothing new was seen for too long."""
+        """Look until a condition holds. Raises StepFailed when nothing new was seen for too long."""
         seen: Any = None
         why: object = "nothing was seen"
         moved_at = time.monotonic()

@@ -235,7 +235,7 @@ def _chaos_settings(options: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:
-    """Start the consumers; return them with the strikes that can hit them."""
+    """Start the consumers. Return them with the strikes that can hit them."""
     transform = options.transform.transform
     if options.workers:
         workers = Workers(stack, transform, options.workers, Random(options.seed))

@@ -17,7 +17,7 @@ STEP = 0.05  # seconds
 
 
 class NoProgress(Exception):
-    """No event was accounted for and no letter was tried for too long; the message ends with the newest log's end."""
+    """No event was accounted for and no letter was tried for too long. The message ends with the newest log's end."""
 
 
 class Accounted(NamedTuple):
@@ -28,7 +28,7 @@ class Accounted(NamedTuple):
     seconds: float
 
     def followed_by(self, later: "Accounted") -> "Accounted":
-        """Return both parts of a run together; the record of the later part holds the copies of both."""
+        """Return both parts of a run together. The record of the later part holds the copies of both."""
         return Accounted(later.published, later.books.beside(self.books), self.seconds + later.seconds)
 
 

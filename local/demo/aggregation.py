@@ -41,7 +41,7 @@ class NoAggregate(Exception):
 
 
 def aggregate_of_demo(domain: Domain) -> Aggregate:
-    """Return the first aggregate by name of a domain's transform; NoAggregate when it has none."""
+    """Return the first aggregate by name of a domain's transform. Raises NoAggregate when it has none."""
     declared = load_aggregates(load_transform(domain.transform).row_classes)
     if not declared:
         raise NoAggregate(f"{domain.transform} declares no aggregate")
@@ -96,7 +96,7 @@ _MISSING = {
 
 
 def prove_aggregate(domain: Domain, store: Path, show: Callable[[str], object]) -> tuple[dict[str, object], list[str]]:
-    """Return the figures of the aggregate and all differences; show the address of a home's page."""
+    """Return the figures of the aggregate and all differences. Show the address of a home's page."""
     of = aggregate_of_demo(domain)
     recounted = recount_aggregate(of, store)
     differences = recounted.differences
@@ -133,7 +133,7 @@ def missing(counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def busiest_home(recounted: Recounted) -> str | None:
-    """Return the home with the most readings in the aggregate; None when nothing was aggregated."""
+    """Return the home with the most readings in the aggregate, or None when nothing was aggregated."""
     readings: Counter[str] = Counter()
     for (home_id, *_), (count, *_) in recounted.found.items():
         readings[home_id] += count
@@ -195,7 +195,7 @@ class JobKiller:
 
 
 def spark_process(folder: Path) -> int | None:
-    """Return the id of a job's Spark process while the job's program runs; None before and after."""
+    """Return the id of a job's Spark process while the job's program runs, or None before and after."""
     group = _group(folder)
     processes = dict(_members(group)) if group else {}
     if not any(Path(words[1]).name == PROGRAM for words in processes.values() if len(words) > 1):
@@ -204,13 +204,13 @@ def spark_process(folder: Path) -> int | None:
 
 
 def worked(folder: Path) -> float:
-    """Return the seconds of the processor that the processes of a job have used; 0 when it has none."""
+    """Return the seconds of the processor that the processes of a job have used, or 0 when it has none."""
     group = _group(folder)
     return sum(sum(map(int, fields[11:15])) / TICK for _, fields in _stats(group)) if group else 0.0
 
 
 def _group(folder: Path) -> int | None:
-    """Return the process group of a job; None before it is started."""
+    """Return the process group of a job, or None before it is started."""
     try:
         return int((folder / "group").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -250,7 +250,7 @@ GROUP BY l.partition_id ORDER BY committed_rows DESC, l.partition_id LIMIT 1
 
 
 class NotReplayed(Exception):
-    """The replay did not end well; the message holds the last answer of the app."""
+    """The replay did not end well. The message holds the last answer of the app."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +264,14 @@ class Range:
 
 
 def committed_range(store: Path, of: Aggregate) -> Range | None:
-    """Return the range that a demo replays for an aggregate; None when no committed run has a row of it."""
+    """Return the range that a demo replays for an aggregate, or None when no committed run has a row of it."""
     with reading(store) as connection:
         found = connection.execute(_RANGE.format(source=row_table(of.source).name), (of.name,)).fetchone()
     return None if found is None or not found[3] else Range(*found)
 
 
 def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], object]) -> None:
-    """Replay a range for good, and wait until it is done; raise NotReplayed when it ends in a different way."""
+    """Replay a range for good, and wait until it is done. Raises NotReplayed when it ends in a different way."""
     numbers = f"numbers {chosen.first} to {chosen.last} of partition {chosen.partition_id}"
     show(f"replaying {numbers}, with {chosen.rows:,} rows in committed runs")
     order = {
@@ -325,7 +325,7 @@ NO_JAVA = "Java is missing: apt-get install openjdk-17-jre-headless, or set JAVA
 
 
 class NotAggregated(Exception):
-    """Aggregation did not finish; the message holds its last step."""
+    """Aggregation did not finish. The message holds its last step."""
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -401,7 +401,7 @@ def aggregate_and_replay(address: str, place: Place, domain: Domain, pause: Paus
 
 
 def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
-    """Have the host take steps until nothing is new; raise NotAggregated when a step fails or takes too long."""
+    """Have the host take steps until nothing is new. Raises NotAggregated when a step fails or takes too long."""
     began = printed_at = time.monotonic()
     looks, last = 0, ("", 0, 0)
     while (standing := _step(address, job)) != "has nothing new":

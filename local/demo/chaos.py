@@ -40,7 +40,7 @@ _PARTS: tuple[tuple[BlowKind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cu
 
 
 class Blow(NamedTuple):
-    """A blow that is due `delay` seconds after `accounted` events are accounted for; the delay makes it hit a batch."""
+    """A blow that is due `delay` seconds after `accounted` events are accounted for. The delay makes it hit a batch."""
 
     accounted: int
     delay: float
@@ -60,7 +60,7 @@ def blow_plan(events: int, kills: int, seed: int, *, chaos: bool) -> list[Blow]:
 
 
 def _kill_plan(events: int, kills: int, seed: int) -> list[Blow]:
-    """Place each kill in its own part of the run; the last of several comes while only letters are left to settle."""
+    """Place each kill in its own part of the run. The last of several comes while only letters are left to settle."""
     chance = Random(seed)
     running = kills if kills < 2 else kills - 1
     plan = []
@@ -129,7 +129,7 @@ def counted(logs: Iterable[Path]) -> Counter[str]:
 
 
 def struck_figures(struck: Counter[BlowKind], counts: Counter[str]) -> dict[str, object]:
-    """Return the blows for the result line: kills where there were some, and with chaos all other blows; and the deaths
+    """Return the blows for the result line: kills where there were some, and with chaos all other blows, and the deaths
     that a host like Azure's counted, and the ways in which its trigger failed."""
     figures: dict[str, object] = {}
     if struck["kill"]:

@@ -40,7 +40,7 @@ class Addressed(Protocol):
 
 
 class NotOpened(Exception):
-    """The next incarnation could not be opened; the message holds the last answer."""
+    """The next incarnation could not be opened. The message holds the last answer."""
 
 
 class Operator:
@@ -106,7 +106,7 @@ def change(address: str, method: str, path: str, body: Mapping[str, Any], timeou
 
 
 def _stopped_incarnation(address: str) -> int | None:
-    """Return the number of the incarnation that is stopped by a different hub; None while the app reports no stop."""
+    """Return the number of the incarnation that a different hub stops, or None while the app reports no stop."""
     try:
         status = json.loads(get(address, "/api/status"))
         stops = [stop["reason"] for partition in status["partitions"] for stop in partition["stops"]]

@@ -30,14 +30,14 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The figures in their order, and the differences; a proof without differences holds."""
+    """The figures in their order, and the differences. A proof without differences holds."""
 
     figures: dict[str, object]
     differences: list[str]
 
 
 def report(proof: Proof) -> int:
-    """Print the differences, and the figures as the last line; return the exit code: 1 when there is a difference."""
+    """Print the differences, and the figures as the last line. Return the exit code: 1 when there is a difference."""
     for difference in proof.differences:
         print(f"difference: {difference}", file=sys.stderr)
     print(in_words(proof))

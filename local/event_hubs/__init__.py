@@ -1,4 +1,4 @@
-"""An emulator of Azure Event Hubs that unmodified SDKs reach over AMQP 1.0; standard library only."""
+"""An emulator of Azure Event Hubs that unmodified SDKs reach over AMQP 1.0, with the standard library only."""
 
 from local.event_hubs.errors import AmqpError, NotEmulated
 from local.event_hubs.events import partition_index

@@ -106,7 +106,7 @@ async def _serve(emulator: Emulator, host: str, port: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code: 1 when it cannot start, 2 for a bad argument."""
+    """Serve until SIGTERM or SIGINT. Return the exit code: 1 when it cannot start, 2 for a bad argument."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not 0 <= options.port <= 65_535:

@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
         return not (self._full or self._frozen or self._transport.is_closing())
 
     def write(self, data: bytes) -> None:
-        """Write bytes; close a connection whose peer lets too many of them wait."""
+        """Write bytes. Close a connection whose peer lets too many of them wait."""
         if self._transport.is_closing():
             return
         self._transport.write(data)

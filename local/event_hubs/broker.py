@@ -68,7 +68,7 @@ class Answers:
 
 
 class HubBroker:
-    """The hubs as connections see them; for one event loop."""
+    """The hubs as connections see them, for one event loop."""
 
     def __init__(self, hubs: Hubs, keys: Sequence[SharedAccessKey], clock: Clock, faults: Faults) -> None:
         self.container = f"event-hubs-emulator-{uuid.uuid4()}"
@@ -125,7 +125,7 @@ class HubBroker:
                 self._needs[link] = need
 
     def commit(self) -> None:
-        """Make the published events durable; readers get them after the senders have got their outcomes."""
+        """Make the published events durable. Readers get them after the senders have got their outcomes."""
         grown = self._hubs.commit()
         if grown and not self._grown:
             asyncio.get_running_loop().call_soon(self._wake_readers)
@@ -259,6 +259,6 @@ class HubBroker:
 
 
 def _expects_answer(link: Link, requester: Link, request: Request) -> bool:
-    """Return True for the link that gets the answer; the JavaScript SDK gives its name as the address."""
+    """Return True for the link that gets the answer. The JavaScript SDK gives its name as the address."""
     wanted = request.reply_to in (None, link.name, link.attach.target.address)
     return wanted and link.session is requester.session and link.address == requester.address

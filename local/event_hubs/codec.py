@@ -35,7 +35,7 @@ class Int(int):
 
 
 class Timestamp(int):
-    """An int that is written as a timestamp; milliseconds since the Unix epoch."""
+    """An int that is written as a timestamp, in milliseconds since the Unix epoch."""
 
 
 class Float(float):
@@ -162,7 +162,7 @@ def _compound_value(code: int, buffer: bytes, at: int) -> list[Any] | dict[Any, 
 
 
 def read_length(code: int, buffer: bytes, at: int) -> tuple[int, int]:
-    """Return a size or count and the position after it; constructors with the bit 0x10 have it in four bytes."""
+    """Return a size or count and the position after it. Constructors with the bit 0x10 have it in four bytes."""
     return (_UINT.unpack_from(buffer, at)[0], at + 4) if code & 0x10 else (buffer[at], at + 1)
 
 
@@ -196,7 +196,7 @@ def _skip(buffer: bytes, at: int) -> int:
 
 
 def encode(value: Any) -> bytes:
-    """Return the encoding of a value; a plain int becomes a long. Raises TypeError for a type without an encoding."""
+    """Return the encoding of a value. A plain int becomes a long. Raises TypeError for a type without an encoding."""
     encoder = _ENCODERS.get(type(value))
     if encoder is None:
         raise TypeError(f"no AMQP encoding is defined for {type(value).__name__}")

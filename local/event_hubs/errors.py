@@ -19,7 +19,7 @@ def not_found(entity: str) -> AmqpError:
 
 
 class MalformedMessage(AmqpError):
-    """A message that is not a sequence of AMQP sections; its link ends."""
+    """A message that is not a sequence of AMQP sections. Its link ends."""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:decode-error", description)

@@ -29,7 +29,7 @@ _TIME_VALUE = struct.Struct(">cq")
 
 
 class Event(NamedTuple):
-    """An event as its partition stores it; `enqueued_at` in milliseconds since the Unix epoch.
+    """An event as its partition stores it. `enqueued_at` is in milliseconds since the Unix epoch.
 
     `payload` is the whole message, encoded as every reader gets it. An event is a tuple because there are millions.
     """
@@ -108,7 +108,7 @@ def _without_stamps(annotations: list[Raw]) -> list[Raw]:
 
 
 def _partition_key(annotations: list[Raw]) -> str | None:
-    """Return the partition key; like the service, ignore a key that is not a string."""
+    """Return the partition key. Like the service, ignore a key that is not a string."""
     for name, value in zip(annotations[::2], annotations[1::2], strict=True):
         if key_of(name) == _PARTITION_KEY:
             key = decode(value)[0]

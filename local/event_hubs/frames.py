@@ -93,7 +93,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The flow of a peer; without a handle it is about the session alone."""
+    """The flow of a peer. Without a handle it is about the session alone."""
 
     next_incoming: int
     incoming_window: int
@@ -106,7 +106,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """The part of a delivery in one frame; only the delivery id and format of the first part count."""
+    """The part of a delivery in one frame. Only the delivery id and format of the first part count."""
 
     handle: int
     delivery_id: int | None
@@ -118,7 +118,7 @@ class Transfer:
 
 
 class Fields:
-    """The fields of a performative; missing ones at the end are null. A field of a wrong type is a DecodeError."""
+    """The fields of a performative. Missing ones at the end are null. A field of a wrong type is a DecodeError."""
 
     def __init__(self, values: list[Any]) -> None:
         self._values = values
@@ -127,7 +127,7 @@ class Fields:
         return self._values[index] if index < len(self._values) else None
 
     def number(self, index: int, default: int | None = None) -> int:
-        """Return a whole number; without a default the field is mandatory."""
+        """Return a whole number. Without a default the field is mandatory."""
         value = self.value(index)
         if value is None and default is not None:
             return default
@@ -189,7 +189,7 @@ def read_begin(fields: Fields) -> Begin:
 
 
 def read_attach(fields: Fields, body: bytes) -> Attach:
-    """Read an attach; its source and target are stored encoded too, because the answer repeats them."""
+    """Read an attach. Its source and target are stored encoded too, because the answer repeats them."""
     encoded = items(body, skip(body, 1))
     return Attach(
         name=fields.text(0),
@@ -266,7 +266,7 @@ def transfer_frame(channel: int, handle: int, delivery_id: int, payload: bytes, 
 
 
 def describe(error: AmqpError | None) -> Raw | None:
-    """Encode an error for a peer; return None for none."""
+    """Encode an error for a peer. Return None for none."""
     return composite(ERROR, Symbol(error.condition), error.description) if error else None
 
 
@@ -275,5 +275,5 @@ _HALF = 1 << 31
 
 
 def difference(first: int, second: int) -> int:
-    """Return how far `first` is after `second`; a negative number when it is before."""
+    """Return how far `first` is after `second`, or a negative number when it is before."""
     return ((first - second + _HALF) & SERIAL) - _HALF

@@ -24,10 +24,10 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """A hub to emulate; `$Default` is always one of its consumer groups.
+    """A hub to emulate. `$Default` is always one of its consumer groups.
 
     Retention is per partition: the newest `retained_events`. None is no limit.
-    The publishers of a partition wait once they are more than `lead` events ahead of its owner; None is no limit.
+    The publishers of a partition wait once they are more than `lead` events ahead of its owner. None is no limit.
     Raises ValueError for a name or a number that Event Hubs would not take.
     """
 
@@ -50,7 +50,7 @@ class HubSettings:
 
 
 class Hub:
-    """A hub and the logs of its partitions; `created_at` in milliseconds since the Unix epoch."""
+    """A hub and the logs of its partitions. `created_at` is in milliseconds since the Unix epoch."""
 
     def __init__(self, settings: HubSettings, created_at: int) -> None:
         self.name, self.created_at = settings.name, created_at
@@ -76,7 +76,7 @@ class Hub:
         return self.partitions[partition_id]
 
     def route(self, partition_key: str | None) -> PartitionLog:
-        """Return the partition of a key; without a key, the next partition in turn."""
+        """Return the partition of a key, or without a key the next partition in turn."""
         if partition_key is None:
             return next(self._round_robin)
         return self.partitions[str(partition_index(partition_key, len(self.partitions)))]
@@ -125,7 +125,7 @@ class Hubs:
         return hub
 
     def recreate(self, name: str) -> None:
-        """Replace a hub by an empty one of the same name, as deleting and creating it does; its time is a new one.
+        """Replace a hub by an empty one of the same name, as deleting and creating it does. Its time is a new one.
 
         Raises AmqpError amqp:not-found for an unknown hub, sqlite3.Error when the file cannot be written.
         """
@@ -152,7 +152,7 @@ class Hubs:
         hub.grow(settings)
 
     def close(self) -> None:
-        """Close the file; the events in memory stay."""
+        """Close the file. The events in memory stay."""
         if self._disk is not None:
             self._disk.close()
             self._disk = None
@@ -165,7 +165,7 @@ class Hubs:
         message_format: int,
         producer: Claim | None = None,
     ) -> PartitionLog:
-        """Stage the events of a message in a partition, and return it; without one, their key or turn chooses it.
+        """Stage the events of a message in a partition, and return it. Without one, their key or turn chooses it.
 
         The events of an idempotent producer are staged once. Raises AmqpError when the message cannot be read, or when
         its number does not follow.
@@ -185,9 +185,9 @@ class Hubs:
         return complete
 
     def commit(self) -> list[PartitionLog]:
-        """Make the staged events durable, then readable; return the partitions that grew.
+        """Make the staged events durable, then readable. Return the partitions that grew.
 
-        Raises AmqpError amqp:internal-error when the disk refuses them; then every partition is as before.
+        Raises AmqpError amqp:internal-error when the disk refuses them, and then every partition is as before.
         """
         staged, self._staged = self._staged, {}
         try:

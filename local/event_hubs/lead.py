@@ -60,7 +60,7 @@ class Lead:
         self._owners[owner] = _Seen()
 
     def leave(self, owner: Owner) -> None:
-        """Let publishers no longer wait for an owner; a reader that did not join changes nothing."""
+        """Let publishers no longer wait for an owner. A reader that did not join changes nothing."""
         self._owners.pop(owner, None)
         self._look()
 
@@ -79,7 +79,7 @@ class Lead:
         self._waiting[resume] = None
 
     def let_time_pass(self, now: int) -> None:
-        """End the waits that are over; `now` is in milliseconds."""
+        """End the waits that are over. `now` is in milliseconds."""
         if not self._was_too_long:
             return
         someone_starves = any(owner.next_sequence >= self._log.next_sequence for owner in self._owners)

@@ -62,7 +62,7 @@ _CUT = "DELETE FROM event WHERE hub = ? AND partition_id = ? AND sequence_number
 
 
 class Disk:
-    """The file; every method raises sqlite3.Error when the file cannot be read or written."""
+    """The file. Every method raises sqlite3.Error when the file cannot be read or written."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, timeout=1, check_same_thread=False)
@@ -73,7 +73,7 @@ class Disk:
             raise
 
     def hub(self, name: str, partitions: int, created_at: int) -> tuple[int, int]:
-        """Return the partition count and creation time of a hub; add an unknown hub with the given ones."""
+        """Return the partition count and creation time of a hub. Add an unknown hub with the given ones."""
         found: tuple[int, int] | None = self._connection.execute(_FIND_HUB, (name,)).fetchone()
         if found:
             return found
@@ -94,7 +94,7 @@ class Disk:
             self._connection.execute(_GROW_HUB, (partitions, name))
 
     def last_events(self, hub: str, partition_id: str, limit: int | None) -> list[Event]:
-        """Return the last events of a partition in sequence, at least one when it ever had one; None is no limit."""
+        """Return the last events of a partition in sequence, at least one when it ever had one. None is no limit."""
         rows = self._connection.execute(_LAST_EVENTS, (hub, partition_id, -1 if limit is None else max(1, limit)))
         return [Event(*row) for row in rows][::-1]
 
@@ -145,7 +145,7 @@ _SPARE = 64  # cut events stay in the list until they are this many, and a tenth
 
 
 class PartitionLog:
-    """The events of a partition; sequence numbers run from 0 without a gap.
+    """The events of a partition. Sequence numbers run from 0 without a gap.
 
     Readers see staged events after `append_staged`. Times are milliseconds since the Unix epoch.
     """
@@ -172,7 +172,7 @@ class PartitionLog:
 
     @property
     def last_sequence(self) -> int:
-        """The last number given, even when retention has cut its event; -1 before the first event."""
+        """The last number given, even when retention has cut its event, or -1 before the first event."""
         return self.next_sequence - 1
 
     @property
@@ -181,7 +181,7 @@ class PartitionLog:
         return self._staged
 
     def stage(self, events: Sequence[Unstamped], now: int) -> None:
-        """Give events their numbers, offsets and time; the time never goes back within a partition."""
+        """Give events their numbers, offsets and time. The time never goes back within a partition."""
         last = self._staged[-1] if self._staged else None
         sequence = self.next_sequence + len(self._staged)
         offset = last.offset + len(last.payload) if last else self._next_offset
@@ -198,7 +198,7 @@ class PartitionLog:
         self.load(staged)
 
     def drop_staged(self) -> None:
-        """Drop the staged events; their numbers are given again."""
+        """Drop the staged events. Their numbers are given again."""
         self.producers.drop_staged()
         self._staged = []
 
@@ -219,7 +219,7 @@ class PartitionLog:
         return self._events[start : start + count]
 
     def position(self, selector: str | None) -> int:
-        """Return the number of the first event for a reader with this selector; without one, the first retained.
+        """Return the number of the first event for a reader with this selector, or without one the first retained.
 
         Raises AmqpError com.microsoft:argument-error for an unknown selector or a position past the end.
         """
@@ -246,7 +246,7 @@ class PartitionLog:
             )
 
     def expire(self) -> bool:
-        """Cut the events past retention; return True when they left memory, so that the disk can be cut too."""
+        """Cut the events past retention. Return True when they left memory, so that the disk can be cut too."""
         retained = self.next_sequence if self._retained_events is None else self._retained_events
         return self._cut(max(self.first_sequence, self.next_sequence - retained))
 

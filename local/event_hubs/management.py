@@ -29,7 +29,7 @@ _PUT_TOKEN = "put-token"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request; its message id stays encoded, because the answer must repeat the very type."""
+    """A request. Its message id stays encoded, because the answer must repeat the very type."""
 
     message_id: Raw
     reply_to: str | None

@@ -36,7 +36,7 @@ Peer = TypeVar("Peer", bound=SendingPeer)
 
 
 def refuse_foreign(hostname: str) -> None:
-    """Raise AmqpError for the host name of an open that is not one of loopback; the empty one is none."""
+    """Raise AmqpError for the host name of an open that is not one of loopback. The empty one is none."""
     if hostname and not _LOOPBACK.match(hostname):
         described = f"this emulator is not {hostname[:200]!r}: connect to localhost, 127.0.0.1 or [::1]"
         raise AmqpError("amqp:not-allowed", described)
@@ -57,13 +57,13 @@ def refuse_unread(size: int) -> None:
 
 
 class UnreadBytes:
-    """A count of the bytes that wait in a full transport; it is never less than their number."""
+    """A count of the bytes that wait in a full transport. It is never less than their number."""
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport, self._size = transport, 0
 
     def add(self, size: int) -> None:
-        """Count bytes; ask the transport only at the limit. Raises AmqpError when too many wait."""
+        """Count bytes. Ask the transport only at the limit. Raises AmqpError when too many wait."""
         self._size += size
         if self._size > WAITING_LIMIT:
             self._size = self._transport.get_write_buffer_size()

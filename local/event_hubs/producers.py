@@ -22,7 +22,7 @@ Batch = tuple[int, int]  # the numbers of its first and last event
 
 
 class Claim(NamedTuple):
-    """The values that a peer gives for itself, with its link or with a message; None where it gives none."""
+    """The values that a peer gives for itself, with its link or with a message, or None where it gives none."""
 
     producer_id: int | None
     epoch: int | None
@@ -119,7 +119,7 @@ def claim_of(values: Mapping[Any, Any]) -> Claim:
 
 
 def properties_of(claim: Claim) -> dict[Symbol, Any]:
-    """Return the properties of the answer to a producer's attach; clients read no different types."""
+    """Return the properties of the answer to a producer's attach. Clients read no different types."""
     producer_id, epoch, number = claim
     return {Symbol(_ID): producer_id, Symbol(_EPOCH): Short(epoch or 0), Symbol(_NUMBER): Int(number or 0)}
 
@@ -140,7 +140,7 @@ _KEYS = {name: encode(Symbol(name)) for name in _LIMITS}
 
 
 def _number_after(number: int, count: int) -> int:
-    """Return the number that many events later; after the last one comes 0."""
+    """Return the number that many events later. After the last one comes 0."""
     return (number + count) & _LIMITS[_NUMBER]
 
 

@@ -76,7 +76,7 @@ class Reader:
             self._retry.cancel()
 
     def _delayed(self, events: list[Event]) -> list[Event]:
-        """Return the events that are old enough; when none is, pump the link again once the first one is."""
+        """Return the events that are old enough. When none is, pump the link again once the first one is."""
         newest = self._clock() - self._faults.delivery_delay
         old_enough = bisect_right(events, newest, key=attrgetter("enqueued_at"))
         if old_enough == 0:

@@ -43,7 +43,7 @@ class Section(NamedTuple):
 
 
 def items(buffer: bytes, at: int) -> list[Raw]:
-    """Return the values in the list or map at `at`, each still encoded; null has none. Raises DecodeError."""
+    """Return the values in the list or map at `at`, each still encoded. Null has none. Raises DecodeError."""
     end = skip(buffer, at)
     if buffer[at] in b"\x40\x45":
         return []

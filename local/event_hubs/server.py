@@ -90,7 +90,7 @@ class Emulator:
         self._on_tick()
 
     async def stop(self) -> None:
-        """End every connection and stop listening; then a different emulator may open the database."""
+        """End every connection and stop listening, and then a different emulator may open the database."""
         broker, self._loop, self._serving = self._broker, None, None
         self._tick.cancel()
         await self._stop_accepting()
@@ -161,7 +161,7 @@ class Emulator:
         self._call(lambda: self._broker.detach_links(hub, _DETACHED))
 
     def recreate(self, hub: str) -> None:
-        """Delete a hub and create it again: same name, no events, a new `created_at`; its links are detached."""
+        """Delete a hub and create it again: same name, no events, a new `created_at`. Its links are detached."""
 
         def act() -> None:
             if self._serving is not None:
@@ -175,7 +175,7 @@ class Emulator:
         self._call(lambda: self._hubs.grow(hub, partitions))
 
     def delay_deliveries(self, delay: timedelta) -> None:
-        """Send every event to readers no earlier than `delay` after it was enqueued; zero ends the delay."""
+        """Send every event to readers no earlier than `delay` after it was enqueued. Zero ends the delay."""
         self._faults.delivery_delay = delay // timedelta(milliseconds=1)
         if self._serving is not None:
             self._call(self._serving.pump)

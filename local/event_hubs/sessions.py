@@ -36,7 +36,7 @@ class Gate(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """The state of a range of deliveries of a link; the sender of those that are settled gets no word of it."""
+    """The state of a range of deliveries of a link. The sender of those that are settled gets no word of it."""
 
     link: "IncomingLink"
     first: int
@@ -55,7 +55,7 @@ class Outcome:
 
 
 class Outcomes:
-    """The outcomes of one session; `send` takes each performative."""
+    """The outcomes of one session. `send` takes each performative."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -68,7 +68,7 @@ class Outcomes:
             self._new.append(outcome)
 
     def settle(self, failure: AmqpError | None) -> None:
-        """Send the outcomes after a commit, or hold them; after a failed one reject what was accepted."""
+        """Send the outcomes after a commit, or hold them. After a failed one reject what was accepted."""
         outcomes, self._new = self._new, []
         for each in outcomes:
             if failure is not None and each.state is ACCEPTED_STATE:
@@ -104,7 +104,7 @@ class Outcomes:
 
 
 class Link:
-    """One end of a link; `on_closed` is called once, when it is detached or its connection ends."""
+    """One end of a link. `on_closed` is called once, when it is detached or its connection ends."""
 
     def __init__(self, session: "Session", attach: Attach) -> None:
         self.session = session
@@ -128,7 +128,7 @@ class Link:
                 raise NotEmulated(f"a link to a terminus of kind {terminus.kind!r}")
 
     def on_flow(self, flow: Flow) -> None:
-        """Apply a flow of the peer to this link; the flow of a sender changes nothing."""
+        """Apply a flow of the peer to this link. The flow of a sender changes nothing."""
 
     def receive(self, transfer: Transfer) -> None:
         """Detach the link, because the peer may not send on a link on which it receives."""
@@ -158,7 +158,7 @@ class OutgoingLink(Link):
     def pump(self) -> None:
         """Send the payloads of one turn, as far as credit, the session's window and the socket allow.
 
-        Ask for a next turn when more could be sent; otherwise answer a drain. Do nothing before a turn that is due.
+        Ask for a next turn when more could be sent. Otherwise answer a drain. Do nothing before a turn that is due.
         """
         if self._has_turn:
             return
@@ -201,7 +201,7 @@ class OutgoingLink(Link):
 class IncomingLink(Link):
     """A link over which the peer sends.
 
-    `accept` takes each message and its format, and returns the reason for which its outcome may have to wait; an
+    `accept` takes each message and its format, and returns the reason for which its outcome may have to wait. An
     AmqpError from it rejects the message.
     """
 
@@ -316,7 +316,7 @@ class _CutDelivery:
 class Session:
     """A session: the links on a channel of a connection, and the numbering of their deliveries.
 
-    `failure` is the fault that ends it, once there is one; from then on its frames are ignored.
+    `failure` is the fault that ends it, once there is one. From then on its frames are ignored.
     """
 
     def __init__(self, wire: Wire, channel: int, begin: frames.Begin) -> None:
@@ -346,7 +346,7 @@ class Session:
         return self._cut is not None and self._cut.handle == handle
 
     def deliver(self, handle: int, payloads: list[bytes]) -> int:
-        """Send payloads as settled deliveries, as far as the window allows; return the number of those begun.
+        """Send payloads as settled deliveries, as far as the window allows. Return the number of those begun.
 
         The rest of a delivery that the window cuts follows when the peer opens the window.
         """
@@ -480,7 +480,10 @@ class Session:
             link.receive(transfer)
 
     def _attached(self, handle: int) -> Link | None:
-        """Return the link of a handle, None for one that this side has detached; SessionError when there was none."""
+        """Return the link of a handle, None for one that this side has detached.
+
+        Raises SessionError when there was none.
+        """
         link = self.links.get(handle)
         if link is None and handle not in self._left:
             raise SessionError("unattached-handle", f"no link is attached with handle {handle}")

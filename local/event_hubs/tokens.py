@@ -21,7 +21,7 @@ _TOKEN_KIND = "SharedAccessSignature"
 
 @dataclass(frozen=True, slots=True)
 class SharedAccessKey:
-    """A key and the rights that a token signed with it gives; Manage gives Send and Listen too."""
+    """A key and the rights that a token signed with it gives. Manage gives Send and Listen too."""
 
     name: str
     value: str = field(repr=False)
@@ -44,7 +44,7 @@ class Grant:
     expires_at: int
 
     def gives(self, right: str | None, path: tuple[str, ...], now: int) -> bool:
-        """Return True when the grant gives a right on a path; None is any right."""
+        """Return True when the grant gives a right on a path. None is any right."""
         within = path[: len(self.scope)] == self.scope
         has_right = right is None or not self.rights.isdisjoint((right, MANAGE))
         return within and has_right and now < self.expires_at
@@ -128,7 +128,7 @@ def sasl_outcome(*, is_welcome: bool) -> bytes:
 
 
 def read_sasl_choice(fields: Fields) -> tuple[str, str] | None:
-    """Return the name and the value of the key with which a peer signs in; None for a peer with a token.
+    """Return the name and the value of the key with which a peer signs in, or None for a peer with a token.
 
     Raises AmqpError amqp:unauthorized-access for an unknown mechanism, or a key that cannot be read.
     """

@@ -21,7 +21,7 @@ from local.feed.record import NoRecord, Record, RecordExists
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Feed until the end, SIGTERM or SIGINT; return 1, with one line on stderr, when the hub or the record fails."""
+    """Feed until the end, SIGTERM or SIGINT. Return 1, with one line on stderr, when the hub or the record fails."""
     options = parse_options(arguments)
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -24,17 +24,17 @@ Story = Callable[[int, int | None, int, int, float | None], Iterator[Minute]]
 
 
 class UnknownDomain(ValueError):
-    """There is no such business; the message names the known ones."""
+    """There is no such business. The message names the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A business, named by the transform that the app needs for it; or the events of a file, which is its `sample`.
+    """A business, named by the transform that the app needs for it, or the events of a file, which is its `sample`.
 
     `dangerous` is the transform of a chaos with dangerous events, if there is one. `story` takes the number of senders,
     the number of events (None: endless), the seed, the first instant and the share of duplicates (None: the usual
     share). `columns` are the record's columns after the outcome. `multisets` are queries by the table that they
-    recount; each row they return is a difference. A letter has no row in any of `row_tables`.
+    recount. Each row they return is a difference. A letter has no row in any of `row_tables`.
     """
 
     transform: str
@@ -120,7 +120,7 @@ SETTINGS = {"DEAD_LETTER_ATTEMPTS": str(ATTEMPTS), "FUSE_PATIENCE": "3"}
 
 
 def sample_of(options: argparse.Namespace) -> Sample | None:
-    """Return the sample that a run publishes: the file that is named, or that of a room; None for our businesses.
+    """Return the sample that a run publishes: the file that is named, or that of a room, or None for our businesses.
 
     Without a named field, the key is the first key column of a state that most lines have as a field, because the rows
     of a state are in order only within a partition. Raises UnusableFile, UnknownDomain and InvalidTransform.

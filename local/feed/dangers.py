@@ -33,7 +33,7 @@ def references(event: Event) -> Iterable[ReferenceKey]:
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """Return the rows of home_security; end the process for a killing body."""
+    """Return the rows of home_security. End the process for a killing body."""
     if event.body.startswith(KILLING):
         print(f"event {event.sequence_number} kills its process", file=sys.stderr, flush=True)
         os._exit(DEADLY)
@@ -49,7 +49,7 @@ Reading = PlannedEvent[Expected]
 
 
 class WireBody(bytes):
-    """The body of an event as the app's reader gives it; `sections` are the body and properties of its message."""
+    """The body of an event as the app's reader gives it. `sections` are the body and properties of its message."""
 
     sections: bytes
 
@@ -116,7 +116,7 @@ def refused(reading: PlannedEvent[Expected], mark: str) -> PlannedEvent[Expected
 
 
 def dangers_of(killers: int | None, undeliverable: int) -> list[Danger]:
-    """Return so many dangers of each kind; with a number of killers, some refused events too."""
+    """Return so many dangers of each kind, and with a number of killers some refused events too."""
     own = [] if killers is None else [killing] * killers + [refused] * REFUSED_EVENTS
     return [*own, *islice(cycle(KINDS), undeliverable)]
 

@@ -21,7 +21,7 @@ _OF_CAPTURE = (b'"SequenceNumber"', b'"EnqueuedTimeUtc"', b'"Body"')
 
 
 class UnusableFile(ValueError):
-    """The file has no events that a hub takes; the message says why, and which line."""
+    """The file has no events that a hub takes. The message says why, and which line."""
 
 
 @dataclass(frozen=True, slots=True)

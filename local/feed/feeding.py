@@ -37,7 +37,7 @@ class Send(NamedTuple):
 class Gateways:
     """One gateway for each partition. A later minute ends the wait of those that have waited for `moment` seconds.
 
-    The partition of a sender is the one that the hub's own hash of its key gives, and its events carry the key; minutes
+    The partition of a sender is the one that the hub's own hash of its key gives, and its events carry the key. Minutes
     without a key go to one partition after the other. A send holds no more than `alike` minutes of a sender: with one,
     a send that is published twice leads to the same rows.
     """
@@ -122,7 +122,7 @@ class Lanes:
         self._lanes = [_Lane(publish, self._failed) for publish in publishers]
 
     def put(self, send: Send) -> None:
-        """Publish a send after the earlier ones of its lane; wait while the lane is full."""
+        """Publish a send after the earlier ones of its lane. Wait while the lane is full."""
         self._raise()
         self._lanes[send.lane % len(self._lanes)].put(send)
 
@@ -169,7 +169,7 @@ PROGRESS_EVERY = 2.0  # seconds
 
 
 class Pace:
-    """Keep a steady rate, in events a second; None is full speed. The clock counts seconds."""
+    """Keep a steady rate, in events a second. None is full speed. The clock counts seconds."""
 
     def __init__(self, rate: float | None, clock: Callable[[], float], sleep: Callable[[float], object]) -> None:
         self._rate = rate

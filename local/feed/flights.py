@@ -33,7 +33,7 @@ _EARLIEST, _END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
 
 
 class Change(NamedTuple):
-    """A flight's new status; the date is ISO 8601, instants are in microseconds since 1970, UTC."""
+    """A flight's new status. The date is ISO 8601, instants are in microseconds since 1970, UTC."""
 
     carrier: str
     flight_number: int
@@ -146,7 +146,7 @@ def not_utf8(body: str) -> bytes:
 
 
 def not_a_number(body: str) -> bytes:
-    """Write NaN, as some encoders do; JSON does not know it."""
+    """Write NaN, as some encoders do. JSON does not know it."""
     return re.sub(r'"flight_number":\d+', '"flight_number":NaN', body).encode()
 
 
@@ -224,7 +224,7 @@ class FlightShares:
 
 @dataclass(frozen=True, slots=True)
 class FlightScript:
-    """The input of a story. `events` is None for a story without end; instants are in microseconds since 1970."""
+    """The input of a story. `events` is None for a story without end. Instants are in microseconds since 1970."""
 
     numbers: int = 2_000
     events: int | None = None

@@ -32,7 +32,7 @@ ALARMING_PPM = 70
 
 
 class Expected(NamedTuple):
-    """The outcome of one event, and the content of its rows; instants are in microseconds since 1970, UTC."""
+    """The outcome of one event, and the content of its rows. Instants are in microseconds since 1970, UTC."""
 
     outcome: str
     kind: str | None = None
@@ -46,7 +46,7 @@ class Expected(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A reading of one sensor: `state` of a switch, or `ppm` of carbon monoxide; a heartbeat has neither."""
+    """A reading of one sensor: `state` of a switch, or `ppm` of carbon monoxide. A heartbeat has neither."""
 
     sensor_id: str
     kind: str
@@ -162,12 +162,12 @@ class Homes:
         self._visited[number] = _LATE_ARMED if armed else _LATE_DISARMED
 
     def late(self, number: int) -> bool | None:
-        """Return the flag with which a late home registers; None for a home that is not late."""
+        """Return the flag with which a late home registers, or None for a home that is not late."""
         visited = self._visited[number]
         return visited == _LATE_ARMED if visited in (_LATE_DISARMED, _LATE_ARMED) else None
 
     def armed(self, number: int) -> bool | None:
-        """Return the flag of the home's latest registration; None when it has published none."""
+        """Return the flag of the home's latest registration, or None when it has published none."""
         state = self._states[number]
         return None if state == _UNREGISTERED else state == _ARMED
 
@@ -216,7 +216,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The input of a story. `events` is None for a story without end; instants are in microseconds since 1970."""
+    """The input of a story. `events` is None for a story without end. Instants are in microseconds since 1970."""
 
     homes: int = 100_000
     events: int | None = None

@@ -17,7 +17,7 @@ LOCAL_HUB = (
 
 
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the options: None is endless `events` or full-speed `rate`; `start` is in microseconds since 1970."""
+    """Return the options: None is endless `events` or full-speed `rate`. `start` is in microseconds since 1970."""
     parser = argparse.ArgumentParser(
         prog="python -m local.feed",
         description="Publish the events of a business, or those of a file, to an event hub, and record each.",
@@ -67,6 +67,11 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     choose_domain(parser, options, _named)
     choose_senders(parser, options)
+    _refuse_dangers(parser, options)
+    return options
+
+
+def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     given = {
         "--dangers": options.dangers is not None,
         "--undeliverable": options.undeliverable,
@@ -77,7 +82,6 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
             parser.error(f"argument {name}: it needs a number of --events, of {HOMES.name}")
     if options.append and options.record is None:
         parser.error("argument --append: it needs the --record of the earlier feed")
-    return options
 
 
 def add_undeliverable(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +138,7 @@ def choose_domain(parser: argparse.ArgumentParser, options: argparse.Namespace, 
 
 
 def _named(options: argparse.Namespace) -> Sample | None:
-    """Return the sample of the file that the options name; the feed knows no transform, so it finds no key itself."""
+    """Return the sample of the file that the options name. The feed knows no transform, so it finds no key itself."""
     path: Path | None = options.events_from
     if path is None:
         return None
@@ -143,7 +147,7 @@ def _named(options: argparse.Namespace) -> Sample | None:
 
 
 def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace, usual: int | None = None) -> None:
-    """Set `senders` to the usual number where none was given; refuse a number above the limit."""
+    """Set `senders` to the usual number where none was given. Refuse a number above the limit."""
     domain: Domain = options.transform
     options.senders = options.senders or usual or domain.usual_senders
     if options.senders > domain.sender_limit:
@@ -180,7 +184,7 @@ def _whole(text: str, least: int, most: int | None = None) -> int:
 
 
 def rate(text: str) -> float | None:
-    """Parse events a second; None is full speed."""
+    """Parse events a second. None is full speed."""
     if text == "full":
         return None
     try:
@@ -199,7 +203,7 @@ def rate_word(text: str) -> str:
 
 
 def events(text: str) -> int | None:
-    """Parse a number of events; None is endless."""
+    """Parse a number of events. None is endless."""
     return None if text == "endless" else positive(text)
 
 

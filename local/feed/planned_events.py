@@ -27,7 +27,7 @@ def empty(body: str) -> bytes:
 
 
 def not_a_number(body: str) -> bytes:
-    """Write NaN, as some encoders do; JSON does not know it."""
+    """Write NaN, as some encoders do. JSON does not know it."""
     return body.replace('"observed_at"', '"ppm":NaN,"observed_at"', 1).encode()
 
 
@@ -157,7 +157,7 @@ def story_of(next_minute: Callable[[float], Minute[E]], events: int | None) -> I
 
 
 def with_duplicates(events: list[PlannedEvent[E]], share: float, room: float, chance: Random) -> list[PlannedEvent[E]]:
-    """Repeat some events, each directly after itself; the limit of the whole list is `room`."""
+    """Repeat some events, each directly after itself. The limit of the whole list is `room`."""
     for position in range(len(events) - 1, -1, -1):
         if chance.random() < share and len(events) < room:
             events.insert(position, events[position])

@@ -63,9 +63,9 @@ class Publisher:
         self.doubtful = 0
 
     def publish(self, send: Send) -> Copies:
-        """Publish a send, and return how often it may now be in the hub; HubSilent when no try succeeds.
+        """Publish a send, and return how often it may now be in the hub. Raises HubSilent when no try succeeds.
 
-        A send that the hub refuses as too busy is not in the hub. A send without an answer may be in the hub; it is
+        A send that the hub refuses as too busy is not in the hub. A send without an answer may be in the hub. It is
         repeated, so it may be there twice.
         """
         batch: EventDataBatch | None = None

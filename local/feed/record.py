@@ -42,7 +42,7 @@ ONCE = Copies()
 
 
 class Record:
-    """Written while the feed runs, by one caller at a time; the recount accepts only a complete record."""
+    """Written while the feed runs, by one caller at a time. The recount accepts only a complete record."""
 
     def __init__(self, path: Path, domain: Domain, seed: int, senders: int, *, is_added_to: bool = False) -> None:
         if path.exists() is not is_added_to:

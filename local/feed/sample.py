@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The lines of a file that are not empty, keyed by a field of their JSON; None: no line has a key."""
+    """The lines of a file that are not empty, keyed by a field of their JSON. None: no line has a key."""
 
     path: Path
     lines: tuple[Line, ...]
@@ -73,7 +73,7 @@ def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
 
 
 def likeliest_key(lines: Sequence[Line], columns: Sequence[str]) -> str | None:
-    """Return the field of most lines that is named like one of the columns, the first of several; None without any.
+    """Return the field of most lines that is named like one of the columns, the first of several, or None without any.
 
     The field orderId is named like the column order_id.
     """
@@ -85,7 +85,7 @@ def likeliest_key(lines: Sequence[Line], columns: Sequence[str]) -> str | None:
 
 
 def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: float) -> Iterator[Minute]:
-    """Yield the lines in the order of the file, from its beginning again after its end; `duplicates` come twice."""
+    """Yield the lines in the order of the file, from its beginning again after its end. `duplicates` come twice."""
     chance, left = Random(seed), events
     for number in count():
         if left == 0:
@@ -97,7 +97,7 @@ def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: fl
 
 
 def _fields(body: bytes) -> dict[str, Any]:
-    """Return the fields of a JSON object, with numbers as texts of their digits; none for any other body."""
+    """Return the fields of a JSON object, with numbers as texts of their digits, or none for any other body."""
     try:
         found = json.loads(body, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):

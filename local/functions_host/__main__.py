@@ -20,7 +20,7 @@ from local.functions_host.supervisor import WITH_PARENT, Supervisor, command_of,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; return the exit code."""
+    """Run until SIGTERM or SIGINT. Return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     chosen = _parser().parse_args(given)
     try:

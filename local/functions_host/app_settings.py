@@ -1,6 +1,6 @@
 """Read the app's settings: the environment wins over `local.settings.json`. %NAME% in a binding is a setting.
 
-Source of the rules: Azure Functions Core Tools (`func start`); `ConnectionStrings` and `Host` of the file are not read.
+Source of the rules: Azure Functions Core Tools (`func start`). `ConnectionStrings` and `Host` of the file are not read.
 """
 
 import json
@@ -23,7 +23,7 @@ PLACEHOLDER = re.compile(r"%([^%]+)%")
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """The settings by name; `from_file` holds those that only the file has."""
+    """The settings by name. `from_file` holds those that only the file has."""
 
     values: Mapping[str, str]
     from_file: Mapping[str, str]
@@ -33,7 +33,7 @@ class AppSettings:
         return self.values.get(name) or None
 
     def expand(self, text: str, where: str, faults: list[str]) -> str:
-        """Replace each %NAME% by its setting; add one line to `faults` for each that is unset."""
+        """Replace each %NAME% by its setting. Add one line to `faults` for each that is unset."""
 
         def value_of(found: re.Match[str]) -> str:
             value = self.get(found[1])
@@ -49,7 +49,7 @@ class AppSettings:
 
 
 def read_app_settings(directory: Path, environment: Mapping[str, str], faults: list[str]) -> AppSettings:
-    """Read the settings of the app in `directory`; the file may be missing. Add a line to `faults` for each error."""
+    """Read the settings of the app in `directory`. The file may be missing. Add a line to `faults` for each error."""
     file_values = _read_values(directory / "local.settings.json", faults)
     from_file = {name: value for name, value in file_values.items() if name not in environment}
     return AppSettings({**from_file, **environment}, from_file)
@@ -81,13 +81,13 @@ PART = re.compile(r"\s*([^=;]+?)\s*=\s*([^;]*?)\s*(?:;|$)")
 
 @dataclass(frozen=True, slots=True)
 class HubConnection:
-    """A hub and its connection string; without one, DefaultAzureCredential gives the identity."""
+    """A hub and its connection string. Without one, DefaultAzureCredential gives the identity."""
 
     address: HubAddress
     connection_string: str | None = None
 
     async def open_client(self, closing: AsyncExitStack) -> EventHubConsumerClient:
-        """Return a client that connects on first use and reports every failure; `closing` closes it."""
+        """Return a client that connects on first use and reports every failure. `closing` closes it."""
         keep_annotations_encoded()
         take_shortcuts()
         namespace, hub, group = self.address.namespace, self.address.hub, self.address.consumer_group
@@ -105,7 +105,7 @@ class HubConnection:
 
 
 def resolve_connection(function: FunctionDescription, settings: AppSettings, faults: list[str]) -> HubConnection:
-    """Return the connection of an Event Hubs trigger; add a line to `faults` for each missing setting."""
+    """Return the connection of an Event Hubs trigger. Add a line to `faults` for each missing setting."""
     where, trigger = f"function {function.name}", function.trigger.settings
     hub = settings.expand(trigger["eventHubName"], f"{where}: eventHubName", faults)
     group = settings.expand(trigger.get("consumerGroup") or DEFAULT_CONSUMER_GROUP, f"{where}: consumerGroup", faults)

@@ -29,7 +29,7 @@ class BlobState(StateFile):
     """The state of the host: its checkpoints are in blobs, the rest is in the state file."""
 
     def __init__(self, path: Path | None, connection: str) -> None:
-        """Connect to the account; raise HostError when that fails."""
+        """Connect to the account. Raises HostError when that fails."""
         self._container = _open_container(connection)
         super().__init__(path)
 
@@ -138,7 +138,7 @@ def connection_to(port: int) -> str:
 
 
 def _tag(position: StartAt | None) -> str | None:
-    """Return the tag of a checkpoint; positions only rise, so that it never comes again."""
+    """Return the tag of a checkpoint. Positions only rise, so that it never comes again."""
     return None if position is None else f'"0x{position.sequence_number}{crc32((position.offset or "").encode()):08X}"'
 
 

@@ -84,7 +84,7 @@ class InvocationContext(func.Context):
 
     @property
     def thread_local_storage(self) -> threading.local:
-        """The storage of the thread; a function may set `invocation_id` on it."""
+        """The storage of the thread. A function may set `invocation_id` on it."""
         return _thread_local_storage
 
     @property

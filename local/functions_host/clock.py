@@ -1,4 +1,4 @@
-"""Tell the time and sleep; the clock is an argument, so that a test can move it."""
+"""Tell the time and sleep. The clock is an argument, so that a test can move it."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -17,7 +17,7 @@ class Clock(Protocol):
         """Return the current instant, aware, in UTC."""
 
     async def sleep(self, delay: timedelta) -> None:
-        """Return once `delay` has passed; at once when it is not positive."""
+        """Return once `delay` has passed, or at once when it is not positive."""
 
 
 class SystemClock:
@@ -31,7 +31,7 @@ class SystemClock:
 
 
 async def sleep_until(clock: Clock, due_at: datetime) -> None:
-    """Return at `due_at`, even when the machine sleeps; or as soon as the system's clock is set back, because `due_at`
+    """Return at `due_at`, even when the machine sleeps, or as soon as the system's clock is set back, because `due_at`
     may be of a clock that was ahead."""
     now = began_at = clock.now()
     while began_at <= now < due_at:
@@ -40,7 +40,7 @@ async def sleep_until(clock: Clock, due_at: datetime) -> None:
 
 
 async def unless(interruption: Awaitable[object], work: Awaitable[Result]) -> Result | None:
-    """Return the result of `work`, or None when `interruption` ends first; cancel the other and wait for its end."""
+    """Return the result of `work`, or None when `interruption` ends first. Cancel the other and wait for its end."""
     working, interrupting = asyncio.ensure_future(work), asyncio.ensure_future(interruption)
     try:
         await asyncio.wait((working, interrupting), return_when=asyncio.FIRST_COMPLETED)

@@ -13,11 +13,11 @@ RECYCLED, REFUSED = 87, 78  # exit codes: of a host that ends itself, and of a w
 
 
 class HostError(Exception):
-    """The host cannot start; the text says why and what to do."""
+    """The host cannot start. The text says why and what to do."""
 
 
 class IndexingFailed(HostError):
-    """The functions of an app cannot be indexed; the real host would start none of them."""
+    """The functions of an app cannot be indexed. The real host would start none of them."""
 
 
 class NotEmulated(HostError):
@@ -29,7 +29,7 @@ class NotEmulated(HostError):
 
 
 class SettingsFault(HostError):
-    """Settings are missing or wrong; `faults` holds a line for each."""
+    """Settings are missing or wrong. `faults` holds a line for each."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))

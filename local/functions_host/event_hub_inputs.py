@@ -30,7 +30,7 @@ from local.functions_host.invoker import TriggerInputs
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A typed collection of the worker's protocol; only the field of its kind is filled."""
+    """A typed collection of the worker's protocol. Only the field of its kind is filled."""
 
     bytes: Sequence[bytes] = ()
     string: Sequence[str] = ()
@@ -39,7 +39,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class TriggerContext:
-    """The values that all batches of a partition share; `argument` and `data_type` are the binding's."""
+    """The values that all batches of a partition share. `argument` and `data_type` are the binding's."""
 
     address: HubAddress
     partition_id: str
@@ -48,7 +48,7 @@ class TriggerContext:
 
 
 def event_hub_inputs(context: TriggerContext, events: Sequence[HubEvent], *, checkpoints: bool) -> TriggerInputs:
-    """Return the function's inputs for a batch; `checkpoints` is True when a host checkpoint follows."""
+    """Return the function's inputs for a batch. `checkpoints` is True when a host checkpoint follows."""
     bodies = _strings([event.body.decode("utf-8", "replace") for event in events])
     if context.data_type == "BINARY":
         bodies = Datum(Collection(bytes=[event.body for event in events]), "collection_bytes")
@@ -127,12 +127,12 @@ class NotConverted(ValueError):
 
 
 def json_properties(encoded: bytes) -> dict[str, Any]:
-    """Return an encoded map of properties as JSON; NotConverted when one of them has no .NET value."""
+    """Return an encoded map of properties as JSON. Raises NotConverted when one of them has no .NET value."""
     return _json_map(encoded, _json_of)
 
 
 def json_annotations(encoded: bytes) -> dict[str, Any]:
-    """Return an encoded map of annotations as JSON; one that has no .NET value is its bytes in base64."""
+    """Return an encoded map of annotations as JSON. One that has no .NET value is its bytes in base64."""
     return _json_map(encoded, _json_or_bytes)
 
 
@@ -171,7 +171,7 @@ def _json_or_bytes(encoded: bytes) -> Any:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value, decoded by our codec, as JSON; NotConverted when it has no .NET value."""
+    """Return a value, decoded by our codec, as JSON. Raises NotConverted when it has no .NET value."""
     if isinstance(value, Raw):
         return _raw(value)
     if isinstance(value, Timestamp):
@@ -212,7 +212,7 @@ def _float(value: float) -> Any:
 
 
 def _instant(milliseconds: int) -> str:
-    """Return the text of a DateTime; .NET's begin with 1970 here, and the last one has no zone."""
+    """Return the text of a DateTime. .NET's begin with 1970 here, and the last one has no zone."""
     try:
         return _naive_stamp(max(EPOCH, EPOCH + timedelta(milliseconds=milliseconds))) + "Z"
     except OverflowError:

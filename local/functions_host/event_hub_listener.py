@@ -26,7 +26,7 @@ PumpFactory = Callable[[str], PartitionPump]
 
 
 class EventHubListener:
-    """Listens to the hub at `address` through `source`; the host owns all partitions."""
+    """Listens to the hub at `address` through `source`. The host owns all partitions."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class EventHubListener:
         self._skips = 0  # requested before the pumps existed
 
     def start(self, invoker: Invoker, state: StateFile, options: EventHubOptions, clock: Clock) -> None:
-        """Begin to listen; return at once, even when the hub cannot be reached."""
+        """Begin to listen. Return at once, even when the hub cannot be reached."""
 
         def pump(partition_id: str) -> PartitionPump:
             checkpoint = HostCheckpoint(
@@ -102,7 +102,7 @@ class EventHubListener:
 
 
 async def _run_pump(pump: PartitionPump) -> None:
-    """Run a pump; log a fault of the host, which stops this partition only."""
+    """Run a pump. Log a fault of the host, which stops this partition only."""
     try:
         await pump.run()
     except Exception:

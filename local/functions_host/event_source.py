@@ -24,7 +24,7 @@ END = StartAt(offset="@latest")
 
 @dataclass(frozen=True, slots=True)
 class HubEvent:
-    """One event of a partition. `enqueued_at` is aware UTC; `system_properties` are JSON, as the message has them.
+    """One event of a partition. `enqueued_at` is aware UTC. `system_properties` are JSON, as the message has them.
 
     An event that does not bind fails its invocation before the function.
     """
@@ -45,7 +45,7 @@ class HubEvent:
 
 @dataclass(frozen=True, slots=True)
 class HubAddress:
-    """A hub and a consumer group; `namespace` is fully qualified and has no port."""
+    """A hub and a consumer group. `namespace` is fully qualified and has no port."""
 
     namespace: str
     hub: str
@@ -53,7 +53,7 @@ class HubAddress:
 
 
 class ReaderStopped(Exception):
-    """The reader cannot read an event; the events that were received with it are lost to this stream."""
+    """The reader cannot read an event. The events that were received with it are lost to this stream."""
 
     def __init__(self, sequence_number: int, *, is_first: bool) -> None:
         super().__init__(f"the reader stops on event {sequence_number}")
@@ -67,7 +67,7 @@ class EventStream(Protocol):
     async def read(self, limit: int) -> Sequence[HubEvent]:
         """Wait for events and return 1 to `limit` of them. A cancelled read loses none.
 
-        Raises ReaderStopped after the last event that was received before; then the stream has ended.
+        Raises ReaderStopped after the last event that was received before, and then the stream has ended.
         """
 
     async def close(self) -> None:
@@ -78,7 +78,7 @@ class EventSource(Protocol):
     """One hub, read by one consumer group."""
 
     async def partition_ids(self) -> Sequence[str]:
-        """Return the hub's partitions; log and retry while the hub cannot be reached."""
+        """Return the hub's partitions. Log and retry while the hub cannot be reached."""
 
     async def open(self, partition_id: str, start: StartAt) -> EventStream:
         """Begin to read a partition."""

@@ -53,7 +53,7 @@ class RetryPolicy:
         return replace(self, minimum=min(self.minimum, longest), maximum=min(self.maximum, longest))
 
     def delay(self, retries_done: int, chance: Callable[[], float]) -> timedelta:
-        """Return the delay before the next retry; `chance` gives a number in [0, 1)."""
+        """Return the delay before the next retry. `chance` gives a number in [0, 1)."""
         if retries_done == 0:
             return min(self.minimum, self.maximum)
         growth = (0.8 + 0.4 * chance()) * 2 ** min(retries_done - 1, LARGEST_EXPONENT)
@@ -63,7 +63,7 @@ class RetryPolicy:
 
 
 def parse_retry_policy(settings: Mapping[str, str] | None) -> RetryPolicy | None:
-    """Return the policy of `@app.retry`, or None without one; raise ValueError where the host refuses it."""
+    """Return the policy of `@app.retry`, or None without one. Raises ValueError where the host refuses it."""
     if not settings:
         return None
     strategy = settings.get("strategy")

@@ -59,7 +59,7 @@ class Admin:
         return web.json_response(shapes)
 
     async def invoke(self, request: web.Request) -> web.Response:
-        """Fire a timer; refuse a function with any other trigger."""
+        """Fire a timer. Refuse a function with any other trigger."""
         name = request.match_info["name"]
         function = next((one for one in self._host.functions if one.name.lower() == name.lower()), None)
         if function is None:
@@ -78,7 +78,7 @@ class Admin:
         return web.json_response({"id": "local-functions-host", "state": self._host.state, "version": "4.local"})
 
     async def drain(self, _: web.Request) -> web.Response:
-        """Begin to stop the triggers; HTTP stays open."""
+        """Begin to stop the triggers. HTTP stays open."""
         self._host.begin_drain()
         return web.Response(status=202)
 
@@ -122,10 +122,10 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """The options of a host. `port` 0 takes a free port; without `state`, nothing outlives the host; `storage` is the
-    connection string of an account that gets the host checkpoints instead; only tests set the rest. A request whose
+    """The options of a host. `port` 0 takes a free port. Without `state`, nothing outlives the host. `storage` is the
+    connection string of an account that gets the host checkpoints instead. Only tests set the rest. A request whose
     headers or body take longer than `patience` is dropped. A reader that stopped opens again after `reopen_after`. No
-    pause between two tries of a function is longer than `longest_pause`; None: as its retry policy says."""
+    pause between two tries of a function is longer than `longest_pause`. None: as its retry policy says."""
 
     port: int = 7071
     state: Path | None = None
@@ -157,7 +157,7 @@ class FunctionsHost:
         self._task_hub: TaskHub | None = None
 
     async def start(self) -> None:
-        """Load the app and start its triggers; raise HostError, and leave nothing running, when it cannot run."""
+        """Load the app and start its triggers. Raises HostError, with nothing left running, when it cannot run."""
         settings = read_settings(self._directory)
         self._settings = settings
         self._environment_added = tuple(settings.app.from_file)
@@ -234,7 +234,7 @@ class FunctionsHost:
             self._timers[function.name] = timer
 
     async def drain(self) -> None:
-        """Stop the triggers, finish running functions, write the host checkpoints; HTTP stays open. Safe to repeat."""
+        """Stop the triggers, finish running functions, write the host checkpoints. HTTP stays open. Safe to repeat."""
         self.begin_drain()
         if self._drain is not None:
             await asyncio.shield(self._drain)
@@ -298,7 +298,7 @@ class FunctionsHost:
         return self._settings.app.is_disabled(function_name)
 
     def fire(self, function_name: str) -> None:
-        """Start a timer function now, after its current run; raise KeyError for any other function."""
+        """Start a timer function now, after its current run. Raises KeyError for any other function."""
         task = asyncio.create_task(self._timers[function_name].fire())
         self._background.add(task)
         task.add_done_callback(self._background.discard)

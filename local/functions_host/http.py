@@ -41,7 +41,7 @@ ADMIN = "/admin/"
 
 
 def refusing(patience: timedelta) -> tuple[Middleware, ...]:
-    """Return the middlewares of the host; a body that is not whole after `patience` ends its connection."""
+    """Return the middlewares of the host. A body that is not whole after `patience` ends its connection."""
 
     @web.middleware
     async def read_whole(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -148,7 +148,7 @@ CONSTRAINTS: Mapping[str, Callable[[str], Check]] = {
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A template; of the routes that match, the one with the least `precedence` wins."""
+    """A template. Of the routes that match, the one with the least `precedence` wins."""
 
     template: str
     pattern: re.Pattern[str]
@@ -170,7 +170,7 @@ class Route:
 
 
 def parse_route(template: str) -> Route:
-    """Return the route of a template; raise ValueError when the local host cannot match it."""
+    """Return the route of a template. Raises ValueError when the local host cannot match it."""
     # split at the slashes outside braces: a regex constraint may hold slashes
     segments = re.findall(r"(?:\{[^{}]*\}|[^/])+", template.strip("/"))
     pattern, checks, precedence = "", [], []
@@ -280,7 +280,7 @@ class HttpFunction:
 
 
 def http_function(function: FunctionDescription, prefix: str, faults: list[str]) -> HttpFunction | None:
-    """Describe the HTTP trigger of a function; add a line to `faults` when its route cannot be matched."""
+    """Describe the HTTP trigger of a function. Add a line to `faults` when its route cannot be matched."""
     settings = function.trigger.settings
     template = "/".join(part.strip("/") for part in (prefix, settings.get("route") or function.name) if part)
     methods = tuple(str(method).upper() for method in settings.get("methods") or ())
@@ -299,7 +299,7 @@ class HttpFront:
         self._invoker = invoker
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Invoke the function; a failure is 500 with no body, and its stack is in the log only."""
+        """Invoke the function. A failure is 500 with no body, and its stack is in the log only."""
         for each in self._functions:
             if each.methods and request.method not in each.methods:
                 continue
@@ -314,7 +314,7 @@ class HttpFront:
 
 
 class HttpServer:
-    """A web application on the loopback address; a connection whose headers are late by `patience` is closed."""
+    """A web application on the loopback address. A connection whose headers are late by `patience` is closed."""
 
     def __init__(self, application: web.Application, patience: timedelta) -> None:
         self._runner = web.AppRunner(
@@ -326,7 +326,7 @@ class HttpServer:
         )
 
     async def start(self, port: int) -> int:
-        """Listen on `port` (0: any free one) and return it; raise CannotListen when it is taken."""
+        """Listen on `port` (0: any free one) and return it. Raises CannotListen when it is taken."""
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, "127.0.0.1", port).start()

@@ -1,6 +1,6 @@
 """Invoke a function with its retry policy, and count the running invocations and the retries that are due.
 
-Source: WebJobs SDK `FunctionExecutorExtensions.TryExecuteAsync`; a retry is the same call with the same invocation id.
+Source: WebJobs SDK `FunctionExecutorExtensions.TryExecuteAsync`. A retry is the same call with the same invocation id.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from local.functions_host.function import FunctionDescription
 class Invocation:
     """One call of a function. Inputs and trigger metadata are `azure.functions.meta.Datum` by name.
 
-    `retry_count` is 0 on the first try; `max_retry_count` is 0 without a retry policy and -1 for ever. With a `fault`
+    `retry_count` is 0 on the first try. `max_retry_count` is 0 without a retry policy and -1 for ever. With a `fault`
     the host cannot bind the inputs, and the worker gets no call.
     """
 
@@ -47,10 +47,10 @@ class Worker(Protocol):
     """Loads one app and invokes its functions."""
 
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
-        """Load the app; raise IndexingFailed or NotEmulated when it cannot run."""
+        """Load the app. Raises IndexingFailed or NotEmulated when it cannot run."""
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Run a function; every failure of the app or of a binding is in the outcome, never raised."""
+        """Run a function. Every failure of the app or of a binding is in the outcome, never raised."""
 
     async def close(self) -> None:
         """Free the threads once no invocation runs."""
@@ -80,7 +80,7 @@ class TriggerInputs:
 
 
 class Invoker:
-    """Runs functions through the worker; `chance` gives the jitter of back-offs, in [0, 1)."""
+    """Runs functions through the worker. `chance` gives the jitter of back-offs, in [0, 1)."""
 
     def __init__(self, worker: Worker, clock: Clock, chance: Callable[[], float], timeout: timedelta | None) -> None:
         self._worker = worker
@@ -121,7 +121,7 @@ class Invoker:
         return outcome
 
     async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
-        """Invoke once; log no failure, because the caller judges it."""
+        """Invoke once. Log no failure, because the caller judges it."""
         return await self._timed(self._invocation(function, inputs))
 
     def _invocation(self, function: FunctionDescription, inputs: TriggerInputs) -> Invocation:
@@ -148,7 +148,7 @@ class Invoker:
                 logger.error(text, extra=_about(invocation) | about)
 
     def stop_retrying(self) -> None:
-        """Abandon the retries that are due; running invocations finish."""
+        """Abandon the retries that are due. Running invocations finish."""
         self._stopping.set()
 
     async def finished(self) -> None:

@@ -9,7 +9,7 @@ Value = TypeVar("Value")
 
 
 class Section:
-    """One object of the file; a value that cannot be read becomes a fault, and its default is used."""
+    """One object of the file. A value that cannot be read becomes a fault, and its default is used."""
 
     def __init__(self, content: Any, path: str, faults: list[str]) -> None:
         self._content = {name.lower(): value for name, value in content.items()} if isinstance(content, dict) else {}
@@ -27,7 +27,7 @@ class Section:
         return Section(self._content.get(name.lower(), {}), f"{self._path}: {name}", self._faults)
 
     def read(self, name: str, parse: Callable[[Any], Value], default: Value) -> Value:
-        """Return the value of a name as `parse` reads it; turn ValueError and TypeError into a fault."""
+        """Return the value of a name as `parse` reads it. Turn ValueError and TypeError into a fault."""
         value = self._content.get(name.lower())
         if value is None:
             return default
@@ -43,7 +43,7 @@ class Section:
 
 
 def whole_number(value: Any) -> int:
-    """Return a whole number of at least 1, given as number or text; raise ValueError for anything else."""
+    """Return a whole number of at least 1, given as number or text. Raises ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdigit() or int(value) < 1:
         raise ValueError(f"must be a whole number of at least 1, not {value!r}")
     return int(value)
@@ -53,7 +53,7 @@ TIME_SPAN = re.compile(r"(?:(?P<days>\d+)\.)?(?P<hours>\d{1,2}):(?P<minutes>\d{2
 
 
 def parse_time_span(text: str) -> timedelta:
-    """Return the duration; raise ValueError for anything that .NET's TimeSpan.Parse refuses or that is negative."""
+    """Return the duration. Raises ValueError for anything that .NET's TimeSpan.Parse refuses or that is negative."""
     found = TIME_SPAN.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a duration of the form [d.]hh:mm:ss")

@@ -23,7 +23,7 @@ from local.functions_host.settings import EventHubOptions
 
 
 async def next_batch(stream: EventStream, options: EventHubOptions, clock: Clock) -> Sequence[HubEvent]:
-    """Return the next batch of a stream; the longest wait begins with its first event."""
+    """Return the next batch of a stream. The longest wait begins with its first event."""
     batch = list(await stream.read(options.max_event_batch_size))
     due_at = clock.now() + options.max_wait_time
     while len(batch) < options.min_event_batch_size:
@@ -92,7 +92,7 @@ class PumpParts:
 
 
 class PartitionPump:
-    """The pump of one partition; `run` until `stop`."""
+    """The pump of one partition, from `run` to `stop`."""
 
     def __init__(self, partition_id: str, checkpoint: HostCheckpoint, parts: PumpParts) -> None:
         self._partition_id = partition_id
@@ -116,7 +116,7 @@ class PartitionPump:
         self._checkpoint.write()
 
     def stop(self) -> None:
-        """Take no new batch; the running one is finished, and no checkpoint follows it."""
+        """Take no new batch. The running one is finished, and no checkpoint follows it."""
         self._is_stopping = True
         self._interrupted.set()
 
@@ -131,7 +131,7 @@ class PartitionPump:
         self._skips += count
 
     async def _open_again(self, stopped: ReaderStopped) -> None:
-        """Wait, and begin at the checkpoint that is then in the store; a request to deliver again goes first."""
+        """Wait, and begin at the checkpoint that is then in the store. A request to deliver again goes first."""
         number = {"partition_id": self._partition_id, "sequence_number": stopped.sequence_number}
         if self._is_first and stopped.is_first:
             text = f"The listener for function '{self._parts.function_name}' was unable to start"

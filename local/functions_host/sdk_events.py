@@ -47,7 +47,7 @@ def to_hub_event(event: EventData) -> HubEvent:
 
 
 def _properties(found: Any) -> dict[str, Any] | None:
-    """Return the properties as the host's JSON; None when .NET has no value for one of them."""
+    """Return the properties as the host's JSON, or None when .NET has no value for one of them."""
     try:
         return json_properties(found.raw)
     except (NotConverted, DecodeError) as error:

@@ -61,7 +61,10 @@ class SdkStream:
         self._task = asyncio.create_task(self._receive_for_ever())
 
     async def read(self, limit: int) -> Sequence[HubEvent]:
-        """Wait for events and return up to `limit` of them; raise ReaderStopped in the place of the one it stops on."""
+        """Wait for events and return up to `limit` of them.
+
+        Raises ReaderStopped in the place of the one it stops on.
+        """
         if not self._rest:
             arrived = await self._arrived.get()
             if isinstance(arrived, ReaderStopped):
@@ -72,7 +75,7 @@ class SdkStream:
         return [self._rest.popleft() for _ in range(min(limit, len(self._rest)))]
 
     async def close(self) -> None:
-        """Stop receiving; the SDK takes about a second."""
+        """Stop receiving. The SDK takes about a second."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -196,9 +199,9 @@ def sdk_position(start: StartAt) -> str | int | datetime:
 
 
 async def refusal_of(link: Link, start: StartAt) -> Exception | None:
-    """Open the link once; return the error that refuses it, or None.
+    """Open the link once. Return the error that refuses it, or None.
 
-    The SDK's public client hides this error. An SDK without the private name skips the check; the watch remains.
+    The SDK's public client hides this error. An SDK without the private name skips the check. The watch remains.
     """
     create = getattr(link.client, "_create_consumer", None)
     if create is None:
@@ -231,7 +234,7 @@ PAUSE = timedelta(seconds=2)
 
 
 class SdkSource:
-    """A hub, read by one consumer group; it retries while the hub cannot be reached."""
+    """A hub, read by one consumer group. It retries while the hub cannot be reached."""
 
     def __init__(self, connection: HubConnection, options: EventHubOptions, clock: Clock) -> None:
         self._connection = connection
@@ -241,7 +244,7 @@ class SdkSource:
         self._closing = AsyncExitStack()
 
     async def partition_ids(self) -> Sequence[str]:
-        """Return the partitions once the hub answers; log each failure."""
+        """Return the partitions once the hub answers. Log each failure."""
         while True:
             try:
                 return tuple(await (await self._opened()).get_partition_ids())

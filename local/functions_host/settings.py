@@ -86,7 +86,7 @@ class DurableOptions:
 
 
 def parse_durable_options(section: Section) -> DurableOptions:
-    """Read the section; add a fault for each value that is not emulated."""
+    """Read the section. Add a fault for each value that is not emulated."""
     for name, allowed in FIXED.items():
         section.read(name, partial(_one_of, allowed), None)
     section.section("storageProvider").read("type", partial(_one_of, ("azurestorage",)), None)
@@ -120,7 +120,7 @@ class HostJson:
 
 
 def read_host_json(directory: Path, environment: Mapping[str, str], faults: list[str]) -> HostJson:
-    """Read host.json of the app in `directory`; add a line to `faults` for each wrong value.
+    """Read host.json of the app in `directory`. Add a line to `faults` for each wrong value.
 
     Raises HostError when the file is missing or holds no JSON object.
     """
@@ -148,7 +148,7 @@ def read_host_json(directory: Path, environment: Mapping[str, str], faults: list
 
 
 def _put(section: dict[str, Any], path: list[str], value: str) -> None:
-    """Set one value; like .NET's configuration, ignore the case of names."""
+    """Set one value. Like .NET's configuration, ignore the case of names."""
     name = next((known for known in section if known.lower() == path[0].lower()), path[0])
     if len(path) == 1:
         section[name] = value
@@ -206,7 +206,7 @@ BODY_LIMIT = "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """host.json and the app's settings; `faults` are reported together with those of the functions."""
+    """host.json and the app's settings. `faults` are reported together with those of the functions."""
 
     host: HostJson
     app: AppSettings
@@ -235,7 +235,7 @@ def read_settings(directory: Path) -> Settings:
 
 
 def resolve_triggers(functions: Sequence[FunctionDescription], settings: Settings) -> Triggers:
-    """Return the triggers with their settings; raise SettingsFault with every fault of files and bindings."""
+    """Return the triggers with their settings. Raises SettingsFault with every fault of files and bindings."""
     faults = list(settings.faults)
     active = [function for function in functions if not settings.app.is_disabled(function.name)]
 

@@ -36,7 +36,7 @@ WRITE_TIMER = "INSERT OR REPLACE INTO timer_status (function_name, last_at, next
 
 @dataclass(frozen=True, slots=True)
 class TimerStatus:
-    """The last run of a timer (None: never), its next run, and the time of this status; aware instants."""
+    """The last run of a timer (None: never), its next run, and the time of this status, as aware instants."""
 
     last_at: datetime | None
     next_at: datetime

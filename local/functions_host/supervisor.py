@@ -26,14 +26,14 @@ WITH_PARENT = "--ends-with-parent"
 
 
 class Deaths:
-    """The deaths of the workers; one that comes half an hour after the last is the first again."""
+    """The deaths of the workers. One that comes half an hour after the last is the first again."""
 
     def __init__(self) -> None:
         self.count = 0
         self._last: float | None = None
 
     def add(self, at: float) -> bool:
-        """Count a death at a second of a monotonic clock; return True when the host ends."""
+        """Count a death at a second of a monotonic clock. Return True when the host ends."""
         if self._last is not None and at - self._last >= APART.total_seconds():
             self.count = 0
         self.count, self._last = self.count + 1, at
@@ -51,7 +51,7 @@ class Supervisor:
         self._worker: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
-        """Run workers until a signal, or until the host ends; return the exit code."""
+        """Run workers until a signal, or until the host ends. Return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._pass_on)
         while True:
@@ -66,7 +66,7 @@ class Supervisor:
                 return RECYCLED
 
     def _run_worker(self) -> int:
-        """Run a worker in its own session, so that Ctrl-C reaches it once; it ends when this process does."""
+        """Run a worker in its own session, so that Ctrl-C reaches it once. It ends when this process does."""
         with subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True) as self._worker:
             if self._is_stopping:
                 self._worker.terminate()

@@ -98,7 +98,7 @@ def _begin(at: str, of: Aggregate) -> str:
 
 
 def _value(measure: Measure, rows: list[Mapping[str, Any]]) -> Any:
-    """Return the value of a measure; instants are texts, which sort like times."""
+    """Return the value of a measure. Instants are texts, which sort like times."""
     if measure.kind == "count":
         return sum(measure.column is None or row[measure.column] == measure.value for row in rows)
     values = [row[measure.column] for row in rows if measure.column and row[measure.column] is not None]

@@ -81,7 +81,7 @@ def outcome_of(transform: Transform, event: Event, references: References) -> Ou
 
 
 class Expectation:
-    """The possible outcomes of all events of a hub; `lettered` are the places that had a letter."""
+    """The possible outcomes of all events of a hub. `lettered` are the places that had a letter."""
 
     def __init__(self, transform: Transform, events: Sequence[tuple[str, Event]], lettered: AbstractSet[Place]) -> None:
         self._transform = transform
@@ -113,7 +113,7 @@ class Expectation:
         return sum(len(numbers) for written in self._written.values() for numbers in written.values())
 
     def _looks(self, partition_id: str, event: Event) -> bool:
-        """Take the states that an event may write; return True when it looks up others."""
+        """Take the states that an event may write. Return True when it looks up others."""
         place, looked = (partition_id, int(event.sequence_number)), False
         declared = _declared(self._transform, event)
 
@@ -161,7 +161,7 @@ class Expectation:
 
 
 def _declared(transform: Transform, event: Event) -> AbstractSet[ReferenceKey]:
-    """Return the keys that a transform names for an event; none when it fails."""
+    """Return the keys that a transform names for an event, or none when it fails."""
     if transform.references_of is None:
         return frozenset()
     try:

@@ -99,7 +99,7 @@ def recount(store: Path, record: Path, domain: Domain | None = None) -> list[str
     """Return the differences between a store and the record of the one feed that filled it.
 
     Every published event must be accounted for once, from number 0 of each partition on. The letters and the rows of
-    the domain must be equal multisets; without a `domain`, it is the record's.
+    the domain must be equal multisets. Without a `domain`, it is the record's.
     """
     with recounting(store, record) as connection:
         transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
@@ -125,7 +125,7 @@ def _read_only(path: Path) -> str:
 
 
 def _microseconds(text: str) -> int | str:
-    """Return microseconds since 1970; a text that is no instant stays as it is, and matches no instant."""
+    """Return microseconds since 1970. A text that is no instant stays as it is, and matches no instant."""
     try:
         return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
     except (TypeError, ValueError):

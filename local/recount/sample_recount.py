@@ -1,7 +1,7 @@
 """The recount of a user's own events: the record, the hub and the store must tell one story.
 
 The record has the lines that were published, and the hub has them in their order. The transform itself, run again over
-that order, says which rows and letters each event must have; the store must have exactly these, at the same places.
+that order, says which rows and letters each event must have. The store must have exactly these, at the same places.
 """
 
 import sqlite3

@@ -32,7 +32,7 @@ def read_log(file: Path) -> Iterator[tuple[str, Event]]:
 
 
 def _read(payload: bytes) -> tuple[str | None, bytes]:
-    """Return the partition key and the body of a message; a feed publishes no properties."""
+    """Return the partition key and the body of a message. A feed publishes no properties."""
     key, data = None, []
     for code, _, at, _ in sections(payload):
         if code == MESSAGE_ANNOTATIONS:
@@ -87,7 +87,7 @@ class Stored:
 
 
 def read_stored(connection: sqlite3.Connection, row_classes: Iterable[type]) -> Stored:
-    """Read the tables of row classes; keys of states are in the form of `comparable`."""
+    """Read the tables of row classes. Keys of states are in the form of `comparable`."""
     appended: dict[Place, list[Appended]] = {}
     states: dict[str, dict[Columns, State]] = {}
     for row_class in row_classes:

@@ -51,8 +51,9 @@ class BooksUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Numbers of events in all partitions of one incarnation. `in_hub` counts all that its hub ever took; None without
-    its answer. `stopped` says in words which partitions stand still, and why."""
+    """Numbers of events in all partitions of one incarnation. `in_hub` counts all that its hub ever took, or None
+    without its answer. `stopped` says in words which partitions stand still, and why.
+    """
 
     in_hub: int | None
     accounted: int
@@ -74,7 +75,7 @@ _SUMS = ("accounted", "written", "filtered", "dead_lettered")
 
 
 def read_books(address: str) -> Books:
-    """Return the current books; the message of BooksUnavailable is one line."""
+    """Return the current books. The message of BooksUnavailable is one line."""
     try:
         status = json.loads(get(address, "/api/status"))
         ends = [partition["hub_end"] for partition in status["partitions"]]
@@ -94,7 +95,7 @@ def read_books(address: str) -> Books:
 class Watch:
     """Reads the books of an address repeatedly, in the background of a `with` block.
 
-    An answer takes seconds when the host is busy. `books` is the latest answer, None before the first; `silence` is the
+    An answer takes seconds when the host is busy. `books` is the latest answer, None before the first. `silence` is the
     reason why the last request failed.
     """
 
@@ -111,7 +112,7 @@ class Watch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Send no more requests; do not wait for the answer to an open one."""
+        """Send no more requests. Do not wait for the answer to an open one."""
         self._ended.set()
 
     def move(self, address: str) -> None:
@@ -144,7 +145,7 @@ def count_gaps(store: LiveStore) -> Counter[str]:
 
 
 def stops_of(store: LiveStore) -> str:
-    """Return how many partitions are stopped, and why the first one is; an empty text when none is."""
+    """Return how many partitions are stopped, and why the first one is, or an empty text when none is."""
     count, detail = select(store, _STOPS)[0]
     if not count:
         return ""
@@ -173,7 +174,7 @@ def count_open_letters(store: LiveStore) -> tuple[int, int]:
 
 
 def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:
-    """Return the rows of a query, or the first of them; a file is opened to be read only."""
+    """Return the rows of a query, or the first of them. A file is opened to be read only."""
     if isinstance(store, Server):
         return store.select(query, most=most)
     with reading(store) as connection:
@@ -188,7 +189,7 @@ def reading(store: Path) -> Iterator[sqlite3.Connection]:
 
 
 def get(address: str, path: str) -> bytes:
-    """Return the body of the app's answer; BooksUnavailable for a status other than 200."""
+    """Return the body of the app's answer. Raises BooksUnavailable for a status other than 200."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=TIMEOUT)
     try:
         connection.request("GET", path)

@@ -31,7 +31,7 @@ def command() -> str | None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run a storage account whose content is in a folder; yield its connection string."""
+    """Run a storage account whose content is in a folder. Yield its connection string."""
     found = command()
     if found is None:
         raise AzuriteFailed("Azurite is not installed: `make azurite` does it, with npm")

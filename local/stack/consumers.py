@@ -20,7 +20,7 @@ ANSWER = 30.0  # seconds until the host must answer
 
 
 class Consumers(Protocol):
-    """The consumers of one demo. `watch` reads their books; `logs` are those of all that ever ran."""
+    """The consumers of one demo. `watch` reads their books. `logs` are those of all that ever ran."""
 
     watch: Watch
     logs: list[Path]
@@ -98,7 +98,7 @@ class Host:
 
 
 class Workers:
-    """Some worker processes; chance decides which one a kill hits."""
+    """Some worker processes. Chance decides which one a kill hits."""
 
     def __init__(self, stack: Stack, transform: str, count: int, chance: Random) -> None:
         self._stack = stack
@@ -138,7 +138,7 @@ def _restarting(name: str, child: Child) -> Iterator[None]:
 
 @contextmanager
 def ticking(seconds: float, action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` at an interval of seconds while the block runs; it must not fail and must not wait."""
+    """Call `action` at an interval of seconds while the block runs. It must not fail and must not wait."""
     ended = threading.Event()
 
     def tick() -> None:

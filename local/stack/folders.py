@@ -19,7 +19,7 @@ _FRESH = "run-"  # what the names of fresh folders begin with
 
 
 class FolderRefused(Exception):
-    """A folder cannot hold the files of a local run; the message says why, and what to do."""
+    """A folder cannot hold the files of a local run. The message says why, and what to do."""
 
 
 class FolderInUse(FolderRefused):
@@ -28,7 +28,7 @@ class FolderInUse(FolderRefused):
 
 @contextmanager
 def kept_folder(folder: Path) -> Iterator[Path]:
-    """Lock a folder whose content stays; FolderRefused when it cannot be written, or a different run uses it."""
+    """Lock a folder whose content stays. Raises FolderRefused when it cannot be written, or a different run uses it."""
     with _refusing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _LOCK).touch(mode=0o600)
@@ -43,7 +43,7 @@ def kept_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def fresh_folder(parent: Path) -> Iterator[Path]:
-    """Make and lock a new folder under a parent; remove the folders of ended runs, but not those in use."""
+    """Make and lock a new folder under a parent. Remove the folders of ended runs, but not those in use."""
     with _refusing(parent):
         parent.mkdir(parents=True, exist_ok=True)
         for old in parent.glob(f"{_FRESH}*"):
@@ -76,7 +76,7 @@ def is_in_use(folder: Path) -> bool:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock a folder; None when it is in use. The kernel releases the lock when the process ends."""
+    """Return the lock of a folder, or None when it is in use. The kernel releases the lock when the process ends."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:  # not a folder, or a different demo removed it just now
@@ -93,12 +93,12 @@ HOST_READY = "functions host ready on "  # the line of a host, before its addres
 
 
 def running_address(root: Path = LOCAL_RUN) -> str | None:
-    """Return the address of `make run`, else of the newest demo or `make serve`; None if none runs."""
+    """Return the address of `make run`, else of the newest demo or `make serve`, or None if none runs."""
     return next((address for address, _ in _running(root)), None)
 
 
 def running_log(address: str, root: Path = LOCAL_RUN) -> Path | None:
-    """Return the log of the running host at an address; None if none runs there."""
+    """Return the log of the running host at an address, or None if none runs there."""
     return next((output.with_suffix(".log") for each, output in _running(root) if each == address), None)
 
 

@@ -19,7 +19,7 @@ Pause = Callable[[float], None]
 
 
 class ChildFailed(Exception):
-    """A child died, or was not ready in time; the message ends with its last lines."""
+    """A child died, or was not ready in time. The message ends with its last lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Child:
             raise ChildFailed(f"{self.name} ended with code {self._popen.returncode}:\n{self.tail()}")
 
     def wait_ready(self, mark: str, pause: Pause) -> str:
-        """Return the first line of its output that contains the mark; ChildFailed when none comes in time."""
+        """Return the first line of its output that contains the mark. Raises ChildFailed when none comes in time."""
         deadline = time.monotonic() + READY
         while (line := self._line_with(mark)) is None:
             self.refuse_dead()
@@ -78,7 +78,7 @@ class Child:
         return line
 
     def wait_done(self, pause: Pause) -> None:
-        """Return when it has ended with exit code 0; ChildFailed for a different code."""
+        """Return when it has ended with exit code 0. Raises ChildFailed for a different code."""
         while self.running:
             pause(0.05)
         if self._popen.returncode:
@@ -128,7 +128,7 @@ class Children:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the children; during that time, Interruption holds back a second Ctrl-C."""
+        """End the children. During that time, Interruption holds back a second Ctrl-C."""
         while self._children:
             self._children[-1].end()
             self._children.pop()
@@ -141,7 +141,7 @@ class Children:
 
 
 def tail(path: Path) -> str:
-    """Return the last lines of a file, indented; an empty text when there are none."""
+    """Return the last lines of a file, indented, or an empty text when there are none."""
     if not path.exists():
         return ""
     with path.open("rb") as file:

@@ -1,6 +1,6 @@
 """A store on SQL Server for a local run, and Microsoft's ODBC driver where it is installed.
 
-No code of the app reads or copies here, so that the recount stays independent of it; only the loading of the driver is
+No code of the app reads or copies here, so that the recount stays independent of it. Only the loading of the driver is
 shared.
 """
 
@@ -29,7 +29,7 @@ MISSING = (
 
 
 def microsoft_driver() -> str | None:
-    """Return the newest driver's name in a connection string; None where it or the ODBC manager is missing."""
+    """Return the newest driver's name in a connection string, or None where it or the ODBC manager is missing."""
     try:
         known = load_driver()
     except StoreMisconfigured:
@@ -69,7 +69,7 @@ _MARKED = "SELECT CONVERT(nvarchar(100), p.value) FROM sys.extended_properties A
 
 
 class ServerRefused(Exception):
-    """The server cannot hold the store of a local run; the message says why, and what to do."""
+    """The server cannot hold the store of a local run. The message says why, and what to do."""
 
 
 class Server:
@@ -118,7 +118,7 @@ class Server:
         cursor.execute(f"EXEC sys.sp_addextendedproperty @name = ?, @value = N'{use}';", MARK)
 
     def _refuse_left_over(self, cursor: Any) -> None:
-        """Refuse a database that processes of a killed run still write to; those that end just now get some time."""
+        """Refuse a database that processes of a killed run still write to. Those that end just now get some time."""
         deadline = time.monotonic() + ENDED_IN
         while count := cursor.execute(_OTHERS).fetchone()[0]:
             if time.monotonic() > deadline:
@@ -128,7 +128,7 @@ class Server:
             self._pause(AGAIN)
 
     def empty(self) -> None:
-        """Drop the tables of the runs before; `prepare` has shown that they are of local runs."""
+        """Drop the tables of the runs before. `prepare` has shown that they are of local runs."""
         with self._refusing("cannot be emptied"):
             cursor = self._kept.cursor()
             for table, key in cursor.execute(_FOREIGN_KEYS, SCHEMA).fetchall():
@@ -137,7 +137,7 @@ class Server:
                 cursor.execute(f"DROP TABLE {SCHEMA}.{_quoted(table)};")
 
     def select(self, query: str, most: int | None = None) -> list[tuple[Any, ...]]:
-        """Return the rows of a query without schemas, or the first of them; wait while the server is away."""
+        """Return the rows of a query without schemas, or the first of them. Wait while the server is away."""
         text, deadline = _FROM.sub(f"FROM {SCHEMA}.", query), time.monotonic() + PATIENCE
         while True:
             try:
@@ -233,7 +233,7 @@ class Server:
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add the option for a store on a server; its default is the environment variable STORE."""
+    """Add the option for a store on a server. Its default is the environment variable STORE."""
     parser.add_argument(
         "--store",
         type=_server,

@@ -68,7 +68,7 @@ class FeedOrder:
 
 
 class Stack:
-    """Start one process after the other; each is ready when its call returns, or ChildFailed is raised.
+    """Start one process after the other. Each is ready when its call returns, or ChildFailed is raised.
 
     `more` are settings of the app beside the usual ones, and `of_host` further words of the host's command line.
     """
@@ -90,7 +90,7 @@ class Stack:
         self.connection = ""
 
     def start_emulator(self, *more: str) -> Child:
-        """Start the event hub, with more options; `connection` names it from now on."""
+        """Start the event hub, with more options. `connection` names it from now on."""
         options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
         options += ["--consumer-group", READER_GROUP]
         options += _options(database=self.place.hub, port=self.place.hub_port)
@@ -103,7 +103,7 @@ class Stack:
         return emulator
 
     def create_store(self, transform: str) -> None:
-        """Create the store of a transform without anything of the runs before; a file of a new folder has nothing."""
+        """Create the store of a transform without anything of the runs before. A file of a new folder has nothing."""
         if self.place.server:
             self.place.server.empty()
         self.migrate(transform)
@@ -115,7 +115,7 @@ class Stack:
         self._children.start(Command("migrate", "core.store.migrate", [], settings)).wait_done(self.pause)
 
     def start_host(self, transform: str) -> tuple[Child, str]:
-        """Start the functions host with the app, and return its address too; the next host continues from its state."""
+        """Start the functions host with the app, and return its address too. The next host continues from its state."""
         self._hosts += 1
         state = self.place.folder / "functions-host.db"
         command = Command(
@@ -129,7 +129,7 @@ class Stack:
         return host, ready.rpartition(" ")[2].rstrip("/")
 
     def start_worker(self, transform: str) -> Child:
-        """Start one more worker, which shares the partitions with the others; its log is its output."""
+        """Start one more worker, which shares the partitions with the others. Its log is its output."""
         self._workers += 1
         command = Command(
             f"worker-{self._workers}",

@@ -13,7 +13,7 @@ from local.stack.app_totals import Books, BooksUnavailable
 
 
 class StoreBooks:
-    """The books for one reader at a time; `settings` are those of the workers."""
+    """The books for one reader at a time. `settings` are those of the workers."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         own = read_settings(settings)
@@ -23,7 +23,7 @@ class StoreBooks:
         self._hub_ends = Remembered(lambda: read_ends(self._hub), Lifetime(fresh=KEEP, limit=KEEP))
 
     def read(self, place: str) -> Books:
-        """Return the current books; BooksUnavailable names `place` when the store cannot be read."""
+        """Return the current books. BooksUnavailable names `place` when the store cannot be read."""
         try:
             books = read_books(self._ledger)
         except HubledgerError as error:

@@ -48,7 +48,7 @@ def values(message: Any) -> Json:
 
 
 class _Types:
-    """The strategies of types; a recursive type refers to its own strategy."""
+    """The strategies of types. A recursive type refers to its own strategy."""
 
     def __init__(self) -> None:
         self._objects: dict[Any, Json] = {}

@@ -24,7 +24,7 @@ def check_deterministic(transform: Given, events: Iterable[object], *, reference
     """Assert that each event has the same outcome a second time, after the later events, and in three new processes.
 
     The processes differ in the hashes of texts and in the time zone, and run a second later. `events` are bodies or
-    events; each is alone.
+    events, and each is alone.
     """
     known, given = tuple(references), [event_of(each, number=at) for at, each in enumerate(events)]
     if not given:

@@ -69,7 +69,7 @@ def outcome_of(transform: Transform, event: Event, known: Iterable[Row] = ()) ->
 
 
 def fault_of_rows(transform: Transform, rows: Iterable[Row]) -> str | None:
-    """Return the reason why the app cannot store these rows; None when it can."""
+    """Return the reason why the app cannot store these rows, or None when it can."""
     for place, row in enumerate(rows):
         row_class = type(row)
         if row_class not in transform.row_classes:
@@ -95,7 +95,7 @@ def shown(body: bytes) -> str:
 
 
 def assert_rows(transform: Given, body: object, *rows: Row, references: Iterable[Row] = ()) -> None:
-    """Assert that an event becomes exactly these rows, in this order; without rows, that it is filtered.
+    """Assert that an event becomes exactly these rows, in this order, or without rows that it is filtered.
 
     `references` are the rows of the store that the transform may look up: those that references() names.
     """

@@ -86,7 +86,7 @@ def replay_all(means: ReplayKind, *, is_dry_run: bool) -> UUID:
 
 
 class TrialLog:
-    """A HubReader over one partition that still has every event; `read` begins with number 0 each time."""
+    """A HubReader over one partition that still has every event. `read` begins with number 0 each time."""
 
     def __init__(self, read: Callable[[], Iterable[Event]], events: int) -> None:
         self._read = read

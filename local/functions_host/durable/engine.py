@@ -1,6 +1,6 @@
 """Run the turns of orchestrators, and the activities: read, invoke, commit.
 
-Source: the extension's TaskActivityShim; the shape of a failure is that of its serialized exception.
+Source: the extension's TaskActivityShim. A failure has the shape of its serialized exception.
 
 An orchestration has one turn at a time. Turns of different ones, and activities, run at the same time up to
 the limits of host.json. The next process repeats the work that a killed process had not committed.
@@ -34,7 +34,7 @@ from local.functions_host.settings import DurableOptions
 
 
 async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoker: Invoker) -> Event:
-    """Run the activity; return TaskCompleted or TaskFailed."""
+    """Run the activity. Return TaskCompleted or TaskFailed."""
     try:
         function = functions.get(FunctionKind.ACTIVITY, order.name)
     except UnknownFunction as error:
@@ -70,7 +70,7 @@ PAUSE_AFTER_FAULT = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The parts that the engine uses; `new_id` makes execution ids."""
+    """The parts that the engine uses. `new_id` makes execution ids."""
 
     store: DurableStore
     invoker: Invoker
@@ -160,7 +160,7 @@ class Engine:
             self._activities -= 1
 
     async def _despite_faults(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do the work; retry after a pause when the state cannot be read or written, until the host stops."""
+        """Do the work. Retry after a pause when the state cannot be read or written, until the host stops."""
         while not self._stopping.is_set():
             try:
                 await work()

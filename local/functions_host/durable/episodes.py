@@ -53,7 +53,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The state of an orchestrator: all its actions so far; output and custom status are JSON."""
+    """The state of an orchestrator: all its actions so far. Output and custom status are JSON."""
 
     actions: Sequence[Mapping[str, Any]]
     is_done: bool
@@ -79,7 +79,7 @@ def request_text(instance: Instance, past: Sequence[str], new: Sequence[Event]) 
 
 
 def read_answer(outcome: Outcome) -> Answer:
-    """Read a worker's outcome; raise Unreadable when it is no answer, as when the worker itself failed."""
+    """Read a worker's outcome. Raises Unreadable when it is no answer, as when the worker itself failed."""
     if outcome.error is not None and FAILURE_MARK not in outcome.error:
         raise Unreadable(outcome.error)
     raw: Any = outcome.value and outcome.value.value
@@ -135,7 +135,7 @@ class Turn:
 
 
 def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeCommit:
-    """Return the turn of the entries; or the commit, when they terminate or suspend the instance."""
+    """Return the turn of the entries, or the commit, when they terminate or suspend the instance."""
     fitting = [each for each in episode.entries if each.execution_id in (None, instance.execution_id)]
     fitting.sort(key=lambda each: not _is(each, EventType.EXECUTION_STARTED))
     status = _controlled(instance.status, fitting)
@@ -159,7 +159,7 @@ def _is(entry: Entry, kind: EventType) -> bool:
 
 
 def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
-    """Return the status after the control entries; Terminated is final."""
+    """Return the status after the control entries. Terminated is final."""
     status = Status.SUSPENDED if status is Status.SUSPENDED else Status.RUNNING
     for each in entries:
         if _is(each, EventType.EXECUTION_TERMINATED):
@@ -172,7 +172,7 @@ def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
 
 
 def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Callable[[], str]) -> EpisodeCommit:
-    """Return the changes of the orchestrator's answer; `new_id` makes the ids of the executions that it starts."""
+    """Return the changes of the orchestrator's answer. `new_id` makes the ids of the executions that it starts."""
     events = [json.loads(f"[{','.join(turn.past)}]"), turn.new]
     try:
         replayed = replay(answer.actions, (each for part in events for each in part), turn.instance.name, functions)

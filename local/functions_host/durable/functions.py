@@ -63,7 +63,7 @@ class DurableFunctions:
 
 @dataclass(frozen=True, slots=True)
 class ActivityCall:
-    """Run an activity; `input` is its text."""
+    """Run an activity. `input` is its text."""
 
     task_id: int
     name: str

@@ -41,7 +41,7 @@ def to_stamp(instant: datetime) -> str:
 
 
 def from_stamp(text: str) -> datetime:
-    """Read an instant that .NET or the SDK wrote; without a zone it is UTC."""
+    """Read an instant that .NET or the SDK wrote. Without a zone it is UTC."""
     instant = datetime.fromisoformat(text)
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
 
@@ -52,12 +52,12 @@ def event(kind: EventType, event_id: int = -1, **values: Any) -> Event:
 
 
 def stamped(unstamped: Event, at: datetime, *, is_played: bool = False) -> Event:
-    """Return the event with its time; `is_played` is True when the orchestrator saw it in an earlier episode."""
+    """Return the event with its time. `is_played` is True when the orchestrator saw it in an earlier episode."""
     return {**unstamped, "IsPlayed": is_played, "Timestamp": to_stamp(at)}
 
 
 def event_raised(name: str, text: str) -> Event:
-    """Return an external event; `text` is its value as JSON."""
+    """Return an external event. `text` is its value as JSON."""
     return event(EventType.EVENT_RAISED, Name=name, Input=text)
 
 
@@ -83,7 +83,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewInstance:
-    """An orchestration to start. `input` is JSON; an execution id is new for each start and each continue-as-new."""
+    """An orchestration to start. `input` is JSON. An execution id is new for each start and each continue-as-new."""
 
     instance_id: str
     execution_id: str
@@ -107,7 +107,7 @@ class NewInstance:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An orchestration and its status; input, output and custom status are JSON."""
+    """An orchestration and its status. Input, output and custom status are JSON."""
 
     instance_id: str
     execution_id: str
@@ -122,7 +122,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event that waits for an instance; without an execution id it is for any execution."""
+    """An event that waits for an instance. Without an execution id it is for any execution."""
 
     number: int
     execution_id: str | None
@@ -150,7 +150,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class ActivityOrder:
-    """An activity to run for an execution; `input` is its text."""
+    """An activity to run for an execution. `input` is its text."""
 
     instance_id: str
     execution_id: str
@@ -171,7 +171,7 @@ class ActivityDue:
 class EpisodeCommit:
     """Everything that an orchestrator's turn changes.
 
-    The turn belongs to `execution_id`; `successor` replaces this execution when it continues as new. `events` follow
+    The turn belongs to `execution_id`. `successor` replaces this execution when it continues as new. `events` follow
     the `past` events of the history. `waits_for_nothing` is logged and not written: the orchestrator has not ended,
     and nothing is under way that could wake it.
     """

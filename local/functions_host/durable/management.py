@@ -34,7 +34,7 @@ LINKS = {
 
 
 def management_links(base_url: str, hub_name: str, instance_id: str) -> dict[str, str]:
-    """Return the management addresses of one instance; `base_url` is the address of the host."""
+    """Return the management addresses of one instance. `base_url` is the address of the host."""
     prefix = f"{base_url}{WEBHOOK}/instances/{quote(instance_id, safe='')}"
     query = f"taskHub={quote(hub_name)}&connection=Storage&{KEY}"
     links = {name: f"{prefix}{path}{'&' if '?' in path else '?'}{query}" for name, path in LINKS.items()}
@@ -42,7 +42,7 @@ def management_links(base_url: str, hub_name: str, instance_id: str) -> dict[str
 
 
 def client_input(base_url: str, port: int, hub_name: str) -> str:
-    """Return the value of a durableClient binding; the SDK itself calls the address `rpcBaseUrl`."""
+    """Return the value of a durableClient binding. The SDK itself calls the address `rpcBaseUrl`."""
     create = f"{base_url}{WEBHOOK}/orchestrators/{{functionName}}[/{{instanceId}}]"
     waiting = "timeout={timeoutInSeconds}&pollingInterval={intervalInSeconds}"
     value = {
@@ -81,7 +81,7 @@ def status_json(instance: Instance, *, with_input: bool = True) -> dict[str, Any
 
 
 def history_json(history: Sequence[Event], *, with_output: bool) -> list[dict[str, Any]]:
-    """Return the history; `with_output` adds results and inputs."""
+    """Return the history. `with_output` adds results and inputs."""
     ordered = {each["EventId"]: each for each in history if each["EventId"] >= 0}
     ended = {number for each in history if (number := _number_of(each)) is not None}
     return [
@@ -141,7 +141,7 @@ class Query:
         return self._values.get(name.lower())
 
     def claims(self, name: str, *, default: bool = False) -> bool:
-        """Return True or False; any other value is the default."""
+        """Return True or False. Any other value is the default."""
         return {"true": True, "false": False}.get((self.text(name) or "").lower(), default)
 
     def refuse(self, *names: str) -> None:
@@ -155,7 +155,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class Management:
-    """The handlers; `hub_name` is the only task hub."""
+    """The handlers. `hub_name` is the only task hub."""
 
     def __init__(self, orchestrations: Orchestrations, hub_name: str) -> None:
         self._orchestrations = orchestrations

@@ -44,7 +44,7 @@ class NotEnded(Exception):
 
 
 class Orchestrations:
-    """The client's operations; `wake` makes the engine look for due work."""
+    """The client's operations. `wake` makes the engine look for due work."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Orchestrations:
         self._wake = wake
 
     def start(self, name: str, instance_id: str | None, text: str | None) -> str:
-        """Start an orchestration with its input as JSON; return its id.
+        """Start an orchestration with its input as JSON. Return its id.
 
         Raises UnknownFunction, WrongId, and InstanceExists when one of that id has not ended.
         """
@@ -72,7 +72,7 @@ class Orchestrations:
         return chosen
 
     def get(self, instance_id: str) -> Instance:
-        """Return an orchestration; raise NoSuchInstance."""
+        """Return an orchestration. Raises NoSuchInstance."""
         instance = self._store.find(instance_id)
         if instance is None:
             raise NoSuchInstance(instance_id)
@@ -83,11 +83,11 @@ class Orchestrations:
         return self._store.history(instance_id)
 
     def raise_event(self, instance_id: str, name: str, text: str) -> None:
-        """Send an external event with its value as JSON; raise NoSuchInstance or HasEnded."""
+        """Send an external event with its value as JSON. Raises NoSuchInstance or HasEnded."""
         self._send(instance_id, event_raised(name, text))
 
     def terminate(self, instance_id: str, reason: str | None) -> None:
-        """End an orchestration at once; raise NoSuchInstance or HasEnded."""
+        """End an orchestration at once. Raises NoSuchInstance or HasEnded."""
         self._send(instance_id, control(EventType.EXECUTION_TERMINATED, reason))
 
     def suspend(self, instance_id: str, reason: str | None) -> None:
@@ -104,7 +104,7 @@ class Orchestrations:
         self._wake()
 
     def purge(self, instance_id: str) -> None:
-        """Purge an ended orchestration; raise NoSuchInstance or NotEnded."""
+        """Purge an ended orchestration. Raises NoSuchInstance or NotEnded."""
         instance = self.get(instance_id)
         if not instance.status.is_final:
             raise NotEnded(instance)

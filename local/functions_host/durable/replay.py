@@ -1,7 +1,7 @@
 """Walk an orchestrator's actions along its history, as the .NET side does, to number every order.
 
 The orchestrator sends its whole list of actions each time. The extension performs the actions in order, each when the
-one before has ended, and numbers its orders; an order that the history lacks is new. A result reaches its task only
+one before has ended, and numbers its orders. An order that the history lacks is new. A result reaches its task only
 when the numbers here are those of the SDK.
 
 Source: OutOfProcOrchestrationShim (schema V3), TaskOrchestrationContext and TaskOrchestrationExecutor.

@@ -148,7 +148,7 @@ class DurableStore:
         return Episode(self.find(instance_id), [text for (text,) in past], entries)
 
     def commit_episode(self, commit: EpisodeCommit) -> bool:
-        """Write a turn's changes; write nothing and return False when the execution is gone."""
+        """Write a turn's changes. Write nothing and return False when the execution is gone."""
         with self._transaction():
             if not self._update_instance(commit):
                 return False
@@ -184,7 +184,7 @@ class DurableStore:
         return self._database.execute(CONTINUE_INSTANCE, values).rowcount == 1
 
     def create(self, new: NewInstance, at: datetime) -> None:
-        """Start an orchestration and replace an ended one of its id; raise InstanceExists when it has not ended."""
+        """Start an orchestration and replace an ended one of its id. Raises InstanceExists when it has not ended."""
         with self._transaction():
             known = self.find(new.instance_id)
             if known is not None and not known.status.is_final:
@@ -222,7 +222,7 @@ class DurableStore:
         return [ActivityDue(row[0], ActivityOrder(*row[1:])) for row in rows]
 
     def complete_activity(self, number: int, result: Outgoing) -> bool:
-        """Deliver an activity's result once; return False when it was delivered or purged before."""
+        """Deliver an activity's result once. Return False when it was delivered or purged before."""
         with self._transaction():
             if self._database.execute(REMOVE_ACTIVITY, (number,)).rowcount != 1:
                 return False

@@ -41,7 +41,7 @@ class TaskHub:
         Management(self._orchestrations, self._options.hub_name).add_routes(router)
 
     def start(self, base_url: str, port: int) -> None:
-        """Start due work; clients find the API at these addresses."""
+        """Start due work. Clients find the API at these addresses."""
         self._client = Datum(client_input(base_url, port, self._options.hub_name), "string")
         self._engine.start()
 
