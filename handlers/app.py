@@ -19,9 +19,9 @@ from core.app import Core, Sources, open_core, prepare_interpreter, verified_hub
 from core.incarnations.hub_check import VerifiedHub
 from core.ingest.batch_log import BatchLog
 from core.ingest.stalled_partitions import SilenceCheck
-from core.ledger.store import BurnDowns, Ledger, read_open_letters
+from core.ledger.store import BurnDowns, Ledger
 from core.ledger.totals import LetterBooks
-from core.ledger.watch import BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.watch import BurnDown, read_burn_down
 from core.model.events import PartitionId
 from core.model.ports import Clock
 from core.model.transforms import Transform
@@ -140,7 +140,7 @@ def _open_app() -> App:
         stream=stream,
         stalled=SilenceCheck(core.without_memory(), settings.gap_grace, host, hub.suspect),
         batch_log=batch_log,
-        letter_counts=Remembered(lambda: LetterCount(read_open_letters(ledger), datetime.now(UTC)), LETTER_COUNTS),
+        letter_counts=Remembered(lambda: LetterCount(ledger.count_open(), datetime.now(UTC)), LETTER_COUNTS),
         burn_down=Remembered(lambda: read_losses(datetime.now(UTC)), BURN_DOWN),
         close=closing.close,
     )
@@ -154,8 +154,8 @@ def in_time(limit: timedelta = WAITING_LIMIT) -> AbstractContextManager[None]:
 def read_losses(now: datetime) -> BurnDown:
     """Return what the hub will forget."""
     own = app()
-    means = BurnDownMeans(own.settings.stream, BurnDowns(own.stream), own.stream_hub, own.settings.hub_retention)
-    return read_burn_down(means, now)
+    given = own.settings
+    return read_burn_down(given.stream, BurnDowns(own.stream), own.stream_hub, given.hub_retention, now)
 
 
 def _open_aggregation() -> Aggregation | None:

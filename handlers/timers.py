@@ -12,7 +12,6 @@ from core.errors import HubledgerError
 if TYPE_CHECKING:
     from core.aggregation.tick import Aggregation, AggregationReport
     from core.ingest.stalled_partitions import Looked
-    from core.ledger.totals import LetterBooks
     from core.ledger.watch import Pipeline, Watching
     from core.model.letters import LetterKey
     from handlers.app import App
@@ -136,26 +135,21 @@ def watch(timer: func.TimerRequest) -> None:
 def watching(own: "App") -> "Watching":
     """Return the sources of the watch."""
     from core.aggregation.orders import Pipelines
-    from core.ledger.store import Ledger, read_letter_books
-    from core.ledger.watch import Pipeline, Watching, no_pipeline
+    from core.ledger.store import Ledger
+    from core.ledger.watch import Pipeline, Watching
     from core.letters.listing import LetterListing
     from handlers.app import read_losses
-
-    ledger = Ledger(own.stream)
-
-    def letters() -> "LetterBooks":
-        return read_letter_books(ledger)  # each of them, so that a lost one is an alarm
 
     def enqueued_at(key: "LetterKey") -> datetime | None:
         found = LetterListing(own.stream).read_letter(key.partition_id, key.sequence_number)
         return None if found is None else found.letter.enqueued_at
 
     def pipeline(since: datetime) -> "Pipeline":
+        if own.settings.spark.engine == "none":
+            return Pipeline()
         store = Pipelines(own.brief)
         oldest = [at for job in own.jobs if (at := store.read_oldest_commit(job)) is not None]
         return Pipeline(min(oldest, default=None), store.count_failures(since), store.count_quality_faults(since))
 
-    aggregates = own.settings.spark.engine != "none"
-    sources = (own.settings.stream, ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
-    pipelines = pipeline if aggregates else no_pipeline
-    return Watching(*sources, pipelines, read_losses, own.batch_log.faults)
+    sources = (own.settings.stream, Ledger(own.stream), own.hub, enqueued_at, own.hub_ends.get)
+    return Watching(*sources, pipeline, read_losses, own.batch_log.faults)

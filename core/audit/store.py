@@ -16,7 +16,7 @@ from core.audit.faults import (
     RowCount,
 )
 from core.ledger.store import Ledger, read_purged
-from core.ledger.whereabouts import Purged
+from core.ledger.totals import Purged
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import row_table
 from core.store.columns import decoder, names_of, span_values

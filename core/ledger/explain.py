@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any, Literal, cast
 
 from core.ledger.store import STATUSES, read_purged
-from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
-from core.letters.listing import LetterFilter, LetterListing, filter_values
+from core.ledger.totals import NOT_PURGED, LedgerRange, Purged
+from core.letters.listing import LetterFilter, LetterListing, WholeLetter, filter_values
+from core.model.commits import GapStatus
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.rows import row_table
 from core.store.columns import decoded, row_reader, span_values, subjects_json
@@ -97,6 +98,47 @@ def first_commit_since(at: datetime, last_commit: int, read_next: ReadNext) -> L
         else:
             before = row.commit_number
     return found
+
+
+MOST_CHANGES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NotedGap:
+    """A gap that a number is part of."""
+
+    first: SequenceNumber
+    last: SequenceNumber
+    status: GapStatus
+    found_at: datetime
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRow:
+    """A row that carries the number. `ordinal` counts the appended rows of an event, and is None for a state."""
+
+    table: str
+    ordinal: int | None
+    commit_number: int
+    columns: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
+    may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
+    says how far the partition is purged. `erased` counts rows that an erasure took away."""
+
+    checkpoint: SequenceNumber
+    range: LedgerRange | None
+    changes: tuple[LedgerRange, ...]
+    letter: WholeLetter | None
+    gap: NotedGap | None
+    rows: tuple[WrittenRow, ...]
+    states_declared: bool
+    purged: Purged = NOT_PURGED
+    erased: int = 0
 
 
 ERASED_LETTER = "erased"  # in place of the type of the error

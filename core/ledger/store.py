@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from core.ledger.totals import KEPT, Books, CountedLetters, LetterBooks, Minute, PartitionBooks
-from core.ledger.whereabouts import NOT_PURGED, Purged
+from core.ledger.totals import KEPT, NOT_PURGED, Books, LetterBooks, Minute, PartitionBooks, Purged
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId, SequenceNumber
 from core.model.letters import OPEN, SETTLED, LetterKey
@@ -57,20 +56,26 @@ class Ledger:
         steps = (Step("add_replay_diffs", values), Step("delete_diffs", {"of_task": str(by), "most": 1}))
         self._stream.database.run(Script("health", steps, may_repeat=True))
 
-    def count_letters(self) -> CountedLetters:
-        """Count the letters by status. This reads as many entries of an index as there are letters."""
+    def count_letters(self) -> LetterBooks:
+        """Return the letters of one moment, each counted: one entry of an index is read for each."""
         return self._counted("count_letters", STATUSES)
 
-    def count_open(self) -> CountedLetters:
-        """Count the open letters by status. The settled ones cost nothing."""
+    def count_open(self) -> LetterBooks:
+        """Return the letters of one moment. The settled ones are those that were made and are neither open nor purged:
+        a lost letter counts as settled."""
         return self._counted("count_open", OPEN)
 
-    def _counted(self, statement: str, statuses: Sequence[LetterStatus]) -> CountedLetters:
-        found = self._stream.ask(statement)
-        if not found:
-            return CountedLetters({})
-        *counts, purged = found[0]
-        return CountedLetters(dict(zip(statuses, counts, strict=True)), purged)
+    def _counted(self, statement: str, statuses: Sequence[LetterStatus]) -> LetterBooks:
+        if not (found := self._stream.ask(statement)):
+            return LetterBooks({}, 0)
+        *counts, purged, dead_lettered, replayed = found[0]
+        count_of = dict(zip(statuses, counts, strict=True))
+        opened = sum(count_of[status] for status in OPEN)
+        settled = max(0, dead_lettered + replayed - opened - purged)
+        if statuses is STATUSES:
+            settled = sum(count_of[status] for status in SETTLED)
+        oldest = self.find_oldest_letter(OPEN) if opened else None
+        return LetterBooks(count_of, dead_lettered, replayed, oldest, purged, settled)
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         """Return the letter in one of these statuses that failed first."""
@@ -126,57 +131,9 @@ def minute_script(stream_id: int, minute: Minute) -> Script:
     return Script(f"minute {started_at:%H:%M}", steps, may_repeat=True)
 
 
-READS = 5  # the most reads of the books while commits come between two statements
-
-
 def read_books(store: Ledger) -> Books:
     """Return the books now. Letters are counted one by one, which takes a while for millions of letters."""
-    return Books(store.read_books(), read_letter_books(store))
-
-
-def read_letter_books(store: Ledger) -> LetterBooks:
-    """Return the letters of one moment, each of them counted.
-
-    While they do not balance, count again, until no commit comes during the count.
-    """
-    partitions = store.read_books()
-    for _ in range(READS):
-        counted, (dead_lettered, replayed) = store.count_letters(), _made(partitions)
-        letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged, settled=counted.settled)
-        if letters.balanced:
-            break
-        before, partitions = partitions, store.read_books()
-        if [one.commit_number for one in partitions] == [one.commit_number for one in before]:
-            break
-    else:  # the checkpoints' counts that fit the letters best, between those before and after them
-        (least, less), (most, more) = _made(before), _made(partitions)
-        found = letters.open + letters.settled + letters.purged
-        replayed = min(max(found - most, less), more)
-        letters = replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)
-    return _with_oldest(letters, store)
-
-
-def read_open_letters(store: Ledger) -> LetterBooks:
-    """Return the open letters now, without a look at the settled ones: these are the rest of all that were made.
-
-    A lost letter counts as settled here. The totals are read last, so that a letter of a commit in between is not open
-    before it is made.
-    """
-    counted = store.count_open()
-    dead_lettered, replayed = _made(store.read_books())
-    letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged)
-    settled = max(0, dead_lettered + replayed - letters.open - letters.purged)
-    return _with_oldest(replace(letters, settled=settled), store)
-
-
-def _with_oldest(letters: LetterBooks, store: Ledger) -> LetterBooks:
-    return replace(letters, oldest=store.find_oldest_letter(OPEN) if letters.open else None)
-
-
-def _made(partitions: Sequence[PartitionBooks]) -> tuple[int, int]:
-    """Count the letters that batches made, and those that replays made."""
-    of_batches = sum(one.lettered for one in partitions)
-    return of_batches, sum(one.letters for one in partitions) - of_batches
+    return Books(store.read_books(), store.count_letters())
 
 
 MOST_GAPS = 1000

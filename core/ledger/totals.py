@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Literal
 
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, SequenceNumber
-from core.model.letters import OPEN, SETTLED, LetterKey
+from core.model.letters import OPEN, LetterKey
 from core.model.transforms import NONE_UNKNOWN, unknown_fields_of
 
 
@@ -71,18 +72,6 @@ class PartitionBooks(Outcomes):
 
 
 @dataclass(frozen=True, slots=True)
-class CountedLetters:
-    """The letters of a stream by status. `purged` letters exist no more."""
-
-    counts: Mapping[LetterStatus, int]
-    purged: int = 0
-
-    @property
-    def settled(self) -> int:
-        return sum(self.counts.get(status, 0) for status in SETTLED)
-
-
-@dataclass(frozen=True, slots=True)
 class LetterBooks:
     """The letters of a stream by status at one moment, and the number that the checkpoints count: `dead_lettered` from
     batches, held events included, and `replayed` from replays. `settled` letters and those `purged` since are no longer
@@ -131,6 +120,39 @@ class Books:
     @property
     def balanced(self) -> bool:
         return self.letters.balanced and all(one.balanced for one in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRange:
+    """One row of the ledger."""
+
+    commit_number: int
+    kind: Literal["batch", "retry", "replay"]
+    first: SequenceNumber
+    last: SequenceNumber
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    rows_written: int
+    transform_version: str
+    invocation_id: str
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How far a partition is purged: the ledger rows up to a commit are gone, whose numbers begin at `first`, the first
+    of the partition, and end at `last`. `at` is the time of the last purge of them."""
+
+    commit_number: int
+    first: SequenceNumber
+    last: SequenceNumber
+    at: datetime | None
+
+
+NOT_PURGED = Purged(0, SequenceNumber(0), SequenceNumber(-1), None)
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:

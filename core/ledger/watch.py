@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from core.errors import HubRefused, HubUnreachable, StreamIncarnationChanged
-from core.ledger.store import LETTERS, BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap
-from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_time
+from core.ledger.store import LETTERS, BurnDowns, ForgottenKind, Ledger, OpenCount
+from core.ledger.totals import Books, Minute, PartitionBooks, lag_time
 from core.measured import measured
 from core.model.events import Partition, PartitionId, SequenceNumber, Stream
 from core.model.letters import LetterKey
@@ -25,20 +25,9 @@ HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class BurnDownMeans:
-    """The means to read the burn-down of a stream. `retention` is None where no setting states it: then there is no
-    forecast, only the events that the hub no longer holds."""
-
-    stream: Stream
-    store: BurnDowns
-    hub: HubReader
-    retention: timedelta | None
-
-
-@dataclass(frozen=True, slots=True)
 class BurnDown:
     """The open letters and gaps at one moment. A hub that does not answer, or is another one, is known to have
-    forgotten none of their events."""
+    forgotten none of their events. Where no setting states the `retention`, there is no forecast."""
 
     at: datetime
     retention: timedelta | None
@@ -69,38 +58,29 @@ class BurnDown:
         return round(max(timedelta(), left) / HOUR, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The first number that the hub still holds of each partition, and the time of the first event of each gap."""
+def read_burn_down(
+    stream: Stream, store: BurnDowns, hub: HubReader, retention: timedelta | None, now: datetime
+) -> BurnDown:
+    """READ the burn-down of this moment. Raises only the store's faults.
 
-    beginnings: Mapping[PartitionId, SequenceNumber]
-    gaps_at: Mapping[PartitionId, datetime]
-
-
-def read_burn_down(own: BurnDownMeans, now: datetime) -> BurnDown:
-    """READ the burn-down of this moment. Raises only the store's faults."""
-    gaps = own.store.read_open_gaps()
-    ids = tuple(dict.fromkeys((*own.store.read_partition_ids(), *(gap.partition_id for gap in gaps))))
-    held = _held(own, ids, gaps)
-    counts = [one for id in ids for one in own.store.count_open_letters(id, held.beginnings[id])]
-    for id, each in groupby(gaps, lambda gap: gap.partition_id):
-        own_gaps = list(each)
-        gone = sum(gap.first < held.beginnings[id] for gap in own_gaps)
-        first_at = held.gaps_at[id] if gone < len(own_gaps) else None  # those that the hub holds count as old as it
-        counts.append(OpenCount(id, "gap", gone, first_at))
-    return BurnDown(now, own.retention, tuple(counts))
-
-
-def _held(own: BurnDownMeans, ids: Sequence[PartitionId], gaps: Sequence[OpenGap]) -> _Held:
-    """Read the hub. Without an answer, nothing is known to be gone, and a gap is as old as the event before it."""
-    after = {gap.partition_id: gap.after_at for gap in reversed(gaps)}
+    Without an answer of the hub, nothing is known to be gone, and a gap is as old as the event before it.
+    """
+    gaps = store.read_open_gaps()
+    ids = tuple(dict.fromkeys((*store.read_partition_ids(), *(gap.partition_id for gap in gaps))))
+    gap_at = {gap.partition_id: gap.after_at for gap in reversed(gaps)}
     try:
-        beginnings = {id: own.hub.extent(own.stream.partition(id)).beginning for id in ids}
+        beginnings = {id: hub.extent(stream.partition(id)).beginning for id in ids}
         first = {gap.partition_id: gap for gap in reversed(gaps) if gap.first >= beginnings[gap.partition_id]}
-        found = {id: own.hub.first_at(own.stream.partition(id), gap.first) for id, gap in first.items()}
+        found = {id: hub.first_at(stream.partition(id), gap.first) for id, gap in first.items()}
+        gap_at |= {id: event.enqueued_at for id, event in found.items() if event is not None}
     except (HubRefused, HubUnreachable, StreamIncarnationChanged):
-        return _Held(dict.fromkeys(ids, SequenceNumber(0)), after)
-    return _Held(beginnings, after | {id: event.enqueued_at for id, event in found.items() if event is not None})
+        beginnings = dict.fromkeys(ids, SequenceNumber(0))
+    counts = [one for id in ids for one in store.count_open_letters(id, beginnings[id])]
+    for id, each in groupby(gaps, lambda gap: gap.partition_id):
+        are_gone = [gap.first < beginnings[id] for gap in each]
+        first_at = None if all(are_gone) else gap_at[id]  # those that the hub holds count as old as the first
+        counts.append(OpenCount(id, "gap", sum(are_gone), first_at))
+    return BurnDown(now, retention, tuple(counts))
 
 
 # An alert fires when the watch is silent for this long, so no absent event and no failed job goes unreported.
@@ -121,31 +101,20 @@ class Pipeline:
     faults: int = 0
 
 
-def no_pipeline(since: datetime) -> Pipeline:
-    """Return the state of an aggregation that is switched off: nothing waits for it, and nothing fails."""
-    return Pipeline()
-
-
-def nothing_open(now: datetime) -> BurnDown:
-    """Return the burn-down of a stream without open letters and gaps."""
-    return BurnDown(now, None, ())
-
-
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """The sources of the watch. `letters` counts the letters, `enqueued_at` returns the time of a letter's event,
-    `ends` reads the last number of each partition from the hub (-1: none yet), `pipeline` looks at the aggregation and
-    its failures since a time, and `burn_down` at what the hub still holds. `faults` has the name of the last error of
-    each partition in this process."""
+    """The sources of the watch. `enqueued_at` returns the time of a letter's event, and `ends` reads the last number of
+    each partition from the hub (-1: none yet). `pipeline` looks at the aggregation and its failures since a time, and
+    `burn_down` at what the hub still holds. `faults` has the name of the last error of each partition in this process.
+    """
 
     stream: Stream
     store: Ledger
     hub: HubReader
-    letters: Callable[[], LetterBooks]
     enqueued_at: Callable[[LetterKey], datetime | None]
     ends: Callable[[], Mapping[PartitionId, int]]
-    pipeline: Callable[[datetime], Pipeline] = no_pipeline
-    burn_down: Callable[[datetime], BurnDown] = nothing_open
+    pipeline: Callable[[datetime], Pipeline] = lambda since: Pipeline()
+    burn_down: Callable[[datetime], BurnDown] = lambda now: BurnDown(now, None, ())
     faults: Mapping[PartitionId, str] = field(default_factory=dict)
 
 
@@ -196,7 +165,7 @@ class Observation:
         letter_at, commit_at = self.oldest_letter_at, self.pipeline.oldest_at
         waits = [_age(one.since, self.at) for one in self.lagging if one.since is not None]
         standing = [one.partition_id for one in self.lagging if one.stands_since(self.at) is not None]
-        burning = self.burn_down or nothing_open(self.at)
+        burning = self.burn_down or BurnDown(self.at, None, ())
         return {
             "action": "watch",
             "event_hub": self.stream.event_hub,
@@ -224,7 +193,7 @@ def observe(own: Watching, now: datetime) -> Observation:
     """READ the facts. The ends are read first, so that events committed during the reads do not seem to wait. Raises
     InfrastructureFault."""
     ends = own.ends()
-    books = Books(own.store.read_books(), own.letters())
+    books = Books(own.store.read_books(), own.store.count_letters())
     oldest, lags = books.letters.oldest, _lags(own, books.partitions, ends)
     return Observation(
         stream=own.stream,

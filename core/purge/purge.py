@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, cast
 
-from core.ledger.whereabouts import LedgerRange, Purged
+from core.ledger.totals import LedgerRange, Purged
 from core.model.events import PartitionId, SequenceNumber
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskRequest, report_of, report_text
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from core.ledger.store import read_purged
-from core.ledger.whereabouts import LedgerRange, Purged
+from core.ledger.totals import LedgerRange, Purged
 from core.model.events import PartitionId, SequenceNumber
 from core.purge.purge import Found, LedgerPiece, LetterPiece, PurgeReach, PurgeTarget, RowPiece, SettledLetter
 from core.store.columns import decoded, instant_or_none, instant_text, numbers_json

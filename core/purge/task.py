@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from core.errors import RequestRefused
-from core.ledger.whereabouts import LedgerRange
+from core.ledger.totals import LedgerRange
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import PartitionId
 from core.model.policies import DEFAULT_DAYS, MOST_DAYS

@@ -11,14 +11,16 @@ from core.ledger.explain import (
     Explanations,
     KeyPlace,
     KeySearch,
+    NotedGap,
     Outcome,
+    WrittenRow,
     explain,
     find_places,
     first_commit_since,
     sentence_of,
 )
 from core.ledger.store import Ledger
-from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
+from core.ledger.totals import LedgerRange
 from core.letters.listing import PartitionKeyText
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.property_values import readable

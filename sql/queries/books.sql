@@ -9,11 +9,17 @@
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'exhausted') AS exhausted;
 
--- part: purged_letters
--- The letters of a stream that were purged.
+-- part: made_letters
+-- The letters of a stream that were purged, those that batches made, and those that replays made.
 (SELECT COALESCE(SUM(c.purged_letters + c.purged_replay_letters), 0)
           FROM event_hub_checkpoint AS c
-         WHERE c.stream_id = :stream_id) AS purged;
+         WHERE c.stream_id = :stream_id) AS purged,
+       (SELECT COALESCE(SUM(c.dead_lettered + c.held), 0)
+          FROM event_hub_checkpoint AS c
+         WHERE c.stream_id = :stream_id) AS dead_lettered,
+       (SELECT COALESCE(SUM(c.letters - c.dead_lettered - c.held), 0)
+          FROM event_hub_checkpoint AS c
+         WHERE c.stream_id = :stream_id) AS replayed;
 
 -- name: read_books
 -- Read the books of a stream: the totals of each checkpoint, and 1 if the ledger's row of its newest commit has the same
@@ -35,20 +41,20 @@ SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 12
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: count_open
--- Count the open letters of a stream by status, and those that were purged.
+-- Count the open letters of a stream by status, and all that were made, at one moment.
 -- params: stream_id int
 SELECT {open_by_status},
-       {purged_letters};
+       {made_letters};
 
 -- name: count_letters
--- Count the letters of a stream by status, and those that were purged. It reads the index of all letters.
+-- Count the letters of a stream by status, and all that were made, at one moment. It reads the index of all letters.
 -- params: stream_id int
 SELECT {open_by_status},
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'resolved') AS resolved,
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'discarded') AS discarded,
-       {purged_letters};
+       {made_letters};
 
 -- name: find_oldest_letter
 -- Find the letter in a status that failed first.

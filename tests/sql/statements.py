@@ -30,8 +30,7 @@ from core.erasure.store import Erase, closing_script
 from core.erasure.store import piece_script as erasure_script
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
-from core.ledger.totals import Minute
-from core.ledger.whereabouts import LedgerRange
+from core.ledger.totals import LedgerRange, Minute
 from core.letters.listing import RedriveRange
 from core.letters.redrive import NextLetters, RedriveAsked, piece_script, redrive_of, redrive_request
 from core.letters.redrive import close_script as close_redrive_script

@@ -93,15 +93,18 @@ class TestLetters:
         statuses = ["waiting", "exhausted", "exhausted", "held", "resolved", "discarded", "waiting", "waiting"]
         given = [replace(letter(event(at)), status=status) for at, status in enumerate(statuses)]  # type: ignore[arg-type]
         office.commit(0, 7, settled({}, letters=given))
-        assert office.desk.ledger.count_letters().counts == {
-            "waiting": 3,
-            "retrying": 0,
-            "held": 1,
-            "exhausted": 2,
-            "resolved": 1,
-            "discarded": 1,
-        }
-        assert office.desk.ledger.count_open().counts == {"waiting": 3, "retrying": 0, "held": 1, "exhausted": 2}
+        opened = {"waiting": 3, "retrying": 0, "held": 1, "exhausted": 2}
+        counted, rest = office.desk.ledger.count_letters(), office.desk.ledger.count_open()
+        assert counted.counts == {**opened, "resolved": 1, "discarded": 1}
+        assert replace(rest, counts=counted.counts) == counted
+        assert (rest.counts, rest.open, rest.settled, rest.dead_lettered, rest.balanced) == (opened, 6, 2, 8, True)
+
+    def test_a_letter_that_is_lost_is_an_imbalance_where_each_is_counted(self, office: Office) -> None:
+        office.commit(0, 1, settled({}, letters=[letter(event(0)), letter(event(1))]))
+        office.engine.by_hand("DELETE FROM event_hub_dead_letter WHERE sequence_number = 1")
+        counted, rest = office.desk.ledger.count_letters(), office.desk.ledger.count_open()
+        assert (counted.open, counted.settled, counted.balanced) == (1, 0, False)
+        assert (rest.open, rest.settled, rest.balanced) == (1, 1, True)
 
 
 class TestAudit:

@@ -14,7 +14,7 @@ from core.audit.task import AuditAsked, audit_request
 from core.errors import TaskConflict, TaskOverlap
 from core.ledger.explain import Outcome, explain
 from core.ledger.store import read_books
-from core.ledger.whereabouts import NOT_PURGED
+from core.ledger.totals import NOT_PURGED
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import LetterMove, Move
 from core.model.policies import DEFAULT_DAYS

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from core.ledger.explain import first_commit_since
-from core.ledger.whereabouts import LedgerRange
+from core.ledger.totals import LedgerRange
 from core.model.events import SequenceNumber
 from tests.fakes.builders import EPOCH
 

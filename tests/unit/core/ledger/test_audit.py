@@ -10,7 +10,7 @@ from core.audit.audit import audit
 from core.audit.faults import COUNTS, CheckpointTotals, Commits, LedgerEnds, PartitionLedger, RangeSum
 from core.audit.store import AuditStore
 from core.ledger.store import Ledger as StoredLedger
-from core.ledger.whereabouts import NOT_PURGED, Purged
+from core.ledger.totals import NOT_PURGED, Purged
 from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import partition
 

@@ -50,6 +50,10 @@ class Books(Ledger):
     held_up: int = 0
     stops: dict[PartitionId, tuple[PartitionStop, ...]] = field(default_factory=dict)
     opened_at: datetime | None = NOW - timedelta(days=9)
+    letters: LetterBooks = CALM
+
+    def count_letters(self) -> LetterBooks:
+        return self.letters
 
     def read_incarnation(self) -> Incarnation | None:
         return None if self.opened_at is None else Incarnation(1, 1, self.opened_at, None)
@@ -81,9 +85,8 @@ def hub_of(waits: timedelta) -> MemoryHub:
 def watching(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Watching:
     return Watching(
         STREAM,
-        store,
+        replace(store, letters=letters),
         hub,
-        lambda: letters,
         lambda key: letter_at,
         lambda: {PartitionId(id): last for id, last in hub.last.items()},
         faults={P0: "StoreUnavailable"},
@@ -234,7 +237,7 @@ def test_a_hub_that_does_not_answer_fails_the_tick() -> None:
 
 def burning(*counts: OpenCount, retention: timedelta | None = timedelta(hours=24)) -> dict:
     """Return the facts of a burn-down."""
-    sources = (STREAM, Books((books(14, timedelta()),)), hub_of(timedelta()), lambda: CALM, lambda key: None)
+    sources = (STREAM, Books((books(14, timedelta()),)), hub_of(timedelta()), lambda key: None)
     found = BurnDown(NOW, retention, counts)
     own = Watching(*sources, lambda: {P0: 14}, burn_down=lambda now: found)
     facts = observe(own, NOW).facts()
@@ -273,7 +276,7 @@ def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it(
         return Pipeline(NOW - timedelta(hours=2), 3, 2)
 
     hub = hub_of(timedelta(days=1))
-    sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda: CALM, lambda key: None)
+    sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda key: None)
     facts = observe(Watching(*sources, lambda: {P0: 14}, look), NOW).facts()
     assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
     assert facts["aggregation_faults"] == 2

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from core.ledger.store import BurnDowns, ForgottenKind, OpenCount, OpenGap
-from core.ledger.watch import BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.watch import BurnDown, read_burn_down
 from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
@@ -47,7 +47,7 @@ def hub_from(beginning: int = 0) -> MemoryHub:
 
 
 def read(store: Open, hub: MemoryHub, now: datetime, retention: timedelta | None = DAY) -> BurnDown:
-    return read_burn_down(BurnDownMeans(STREAM, store, hub, retention), now)
+    return read_burn_down(STREAM, store, hub, retention, now)
 
 
 def facts(found: BurnDown) -> tuple[float, float, int]:
