@@ -1,4 +1,4 @@
-"""Healing of a gap: from a hub over AMQP into SQLite, as the trigger heals it after the host skipped batches."""
+"""GapReading of a gap: from a hub over AMQP into SQLite, as the trigger heals it after the host skipped batches."""
 
 import tempfile
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from azure.eventhub import EventData, EventHubProducerClient
 from bench.figures import Figure
 from bench.ingest import STAMPS
 from bench.samples import ROOMS, reading
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import EventBatch, Partition, PartitionId, SequenceNumber
 from core.model.rows import Row
 from core.model.transforms import Transform
@@ -65,7 +65,9 @@ def _healing(settings: Settings, hub: SdkHubReader) -> Figure:
     with closing(open_database(settings.store_connection)) as database:
         store = Partitions(database, Memory(settings.reference_memory))
         began = perf_counter()
-        report = ingest_batch(EventBatch(PARTITION, (event,), "bench"), Means(store, transform, STAMPS, Healing(hub)))
+        report = ingest_batch(
+            EventBatch(PARTITION, (event,), "bench"), Ingestion(store, transform, STAMPS, GapReading(hub))
+        )
         rate = report.healed / (perf_counter() - began)
     note = f"{report.healed:,} events in {len(report.commits)} commits"
     return Figure("a gap healed from the hub into SQLite", rate, "events/s", ">= 5000", rate >= 5_000, note)

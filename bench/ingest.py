@@ -11,7 +11,7 @@ from time import perf_counter
 from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import ROOMS, SIZE, batch, decoded, reading
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.model.ports import Clock
 from core.model.rows import LINEAGE, References, Row
@@ -52,7 +52,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     batches, watchdog = [batch(number) for number in range(ROUNDS + 1)], Watchdog(timedelta(seconds=240))
     transform = Transform("bench", ready_rows(), watch=watchdog.over)
     journal = StoredJournal(Attempts(counting), STAMPS, here)
-    means = Means(store, transform, STAMPS, journal=journal)
+    means = Ingestion(store, transform, STAMPS, journal=journal)
     ingest_batch(batches[0], means)  # it opens the stream, anchors the partition and marks its attempt
     opening = counting.calls
     ours, bare = paired(lambda number: ingest_batch(batches[number + 1], means), _bare(folder / "bare.db"), ROUNDS)
@@ -93,7 +93,7 @@ def _own_python() -> Figure:
         events = decoded(number)
         events[0].metadata  # noqa: B018 - azure.functions parses and stores it on first access: not our Python
         started = perf_counter()
-        ingest_batch(to_batch(events, "bench"), Means(store, transform, STAMPS))
+        ingest_batch(to_batch(events, "bench"), Ingestion(store, transform, STAMPS))
         times.append(perf_counter() - started)
     each = sorted(times)[ROUNDS // 2] / SIZE * 1e6
     return Figure("our Python per event, without transform and driver", each, "us", "<= 3", each <= 3)

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from bench.figures import Figure
 from bench.samples import PARTITION, ROOMS, SIZE, START
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event, EventBatch, Partition, SequenceNumber
 from core.model.ports import Clock, Extent, Place
 from core.replay.request import ReplayOrder
@@ -94,7 +94,7 @@ def _ingested(path: Path) -> SqliteDatabase:
     store = Partitions(database)
     for start in range(0, EVENTS, SIZE):
         given = EventBatch(PARTITION, tuple(events[start : start + SIZE]), "bench")
-        ingest_batch(given, Means(store, transform, STAMPS))
+        ingest_batch(given, Ingestion(store, transform, STAMPS))
     return database
 
 

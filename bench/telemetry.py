@@ -13,7 +13,7 @@ from msgspec import structs
 from bench.figures import Figure
 from bench.ingest import ROUNDS, STAMPS, ready_rows
 from bench.samples import ROOMS, SIZE, batch
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.measured import Recorder, measured, record_with
 from core.model.events import EventBatch
 from core.model.transforms import Transform
@@ -67,7 +67,7 @@ def _call() -> float:
 
 def _pairs(folder: Path, recorder: Recorder) -> tuple[float, float]:
     """Ingest batches with and without telemetry in turn. Return the processor's seconds more, and all seconds."""
-    pair: list[tuple[Recorder | None, Means]] = []
+    pair: list[tuple[Recorder | None, Ingestion]] = []
     for name, own in (("with", recorder), ("without", None)):
         migrate_sqlite(folder / f"{name}.db", ROOMS)
         pair.append((own, _means(folder / f"{name}.db")))
@@ -86,9 +86,9 @@ def _pairs(folder: Path, recorder: Recorder) -> tuple[float, float]:
     return median(taken[0][warm:]) - median(taken[1][warm:]), median(whole[warm:])
 
 
-def _means(path: Path) -> Means:
+def _means(path: Path) -> Ingestion:
     store = Partitions(SqliteDatabase(path), Memory(timedelta(seconds=600)))
-    return Means(store, Transform("bench", ready_rows()), STAMPS)
+    return Ingestion(store, Transform("bench", ready_rows()), STAMPS)
 
 
 def _traced(given: EventBatch) -> EventBatch:

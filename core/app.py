@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from core.incarnations.hub_check import HubVerification, VerifiedHub
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion
 from core.letters.retry import Keeper
 from core.letters.store import Letters
 from core.model.ports import Clock, HubReader
@@ -56,13 +56,13 @@ class Core:
     transform: Transform
     patient: Database
     clock: Clock
-    ingestion: Means
+    ingestion: Ingestion
     retrying: Keeper
 
-    def without_memory(self) -> Means:
+    def without_memory(self) -> Ingestion:
         """Return the ingestion of the checks beside the batches: other processes commit to their partitions too."""
         own = self.ingestion
-        return replace(own, store=Partitions(self.patient), incarnations=verification_of(own.healing.hub))
+        return replace(own, store=Partitions(self.patient), incarnations=verification_of(own.gap_reading.hub))
 
 
 def open_core(
@@ -80,9 +80,9 @@ def open_core(
     journal = StoredJournal(Attempts(patient), clock, children.in_child)
     partitions = Partitions(patient, Memory(settings.reference_memory))
     letters = Letters(patient, partitions)
-    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    ingestion = Means(
-        partitions, transform, clock, healing, settings.letters, settings.fuse, verification_of(hub), journal
+    gap_reading = GapReading(hub, settings.anchoring, settings.heal_deadline)
+    ingestion = Ingestion(
+        partitions, transform, clock, gap_reading, settings.letters, settings.fuse, verification_of(hub), journal
     )
     retrying = Keeper(
         settings.stream,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.ingest import STAMPS
 from bench.samples import PARTITION, SIZE, batch, reading
-from core.ingest.ingest import Means
+from core.ingest.ingest import Ingestion
 from core.model.events import EventBatch, Partition, PartitionId
 from core.model.transforms import Transform
 from core.settle.partition_store import Partitions
@@ -25,8 +25,8 @@ def ready_batch(place: Partition, number: int, first: int = 0) -> EventBatch:
     return replace(batch(first // SIZE + number), partition=place)
 
 
-def ready_means(store: Path) -> tuple[Means, SqliteDatabase]:
+def ready_means(store: Path) -> tuple[Ingestion, SqliteDatabase]:
     """Open a store for batches of one reading an event, in the order of their times. The caller closes the database."""
     database = SqliteDatabase(store, busy_timeout=30.0)
     transform = Transform("bench", lambda event, references: (reading(event.sequence_number),))
-    return Means(Partitions(database, Memory(EVERY)), transform, STAMPS), database
+    return Ingestion(Partitions(database, Memory(EVERY)), transform, STAMPS), database

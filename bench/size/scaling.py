@@ -16,7 +16,7 @@ from bench.large_store import PARTITIONS
 from bench.samples import ROOMS, SIZE
 from bench.size.batches import partition, ready_batch, ready_means
 from bench.size.standing import fill_rows
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 
@@ -30,7 +30,7 @@ STRAIGHT = 1.15
 class Line:
     """Batches into one store, one partition after the other, and the time of each."""
 
-    means: Means
+    means: Ingestion
     database: SqliteDatabase
     partitions: int
     first: int = 0  # the next number of every partition at the start

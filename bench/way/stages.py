@@ -19,7 +19,7 @@ from azure.functions.eventhub import EventHubTriggerConverter
 from bench.ingest import here
 from bench.way.recorded import Recorded
 from core.ingest.batch_log import BatchLines
-from core.ingest.ingest import IngestReport, Means, ingest_batch, plan_commit, read, refer
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch, plan_commit, read, refer
 from core.model.events import EventBatch
 from core.model.ports import Clock
 from core.remote.hub.client import batches_of
@@ -99,7 +99,9 @@ def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[
             loaded = load_transform(transform, 100, watchdog.over)
             with closing(_Timed(SqliteDatabase(store, needed=loaded.row_classes))) as database:
                 journal = StoredJournal(Attempts(database), STAMPS, here)
-                inner = Inner(timers, database, Means(Partitions(database, _memory()), loaded, STAMPS, journal=journal))
+                inner = Inner(
+                    timers, database, Ingestion(Partitions(database, _memory()), loaded, STAMPS, journal=journal)
+                )
                 for one in recorded:
                     inner.replay(outer(one, timers))
     finally:
@@ -151,7 +153,7 @@ class Inner:
 
     timers: Timers
     database: _Timed
-    means: Means
+    means: Ingestion
     lines: BatchLines = field(default_factory=lambda: BatchLines(1_000_000))
     ingested: Counter[str] = field(default_factory=Counter)
     log: logging.Formatter = field(default_factory=JsonLines)

@@ -15,8 +15,8 @@ from core.model.ports import Extent, HubReader, Place
 
 
 @dataclass(frozen=True, slots=True)
-class Healing:
-    """The means to heal gaps: the hub, where the stream begins in it, and the time limit of one try."""
+class GapReading:
+    """How gaps are read back: the hub, where the stream begins in it, and the time limit of one try."""
 
     hub: HubReader
     anchoring: Anchoring = "first"
@@ -44,14 +44,14 @@ class Gap:
         return self.missing.first
 
 
-def pieces(gap: Gap, healing: Healing, now: Callable[[], datetime]) -> Iterator[EventBatch]:
+def pieces(gap: Gap, gap_reading: GapReading, now: Callable[[], datetime]) -> Iterator[EventBatch]:
     """Yield the events of a gap, from the hub and in hand, as batches. Numbers that are in no batch are absent.
 
     Raises GapNotHealed between two pieces when the time is up, but always yields the first piece.
     """
     partition, missing = gap.state.partition, gap.missing
-    deadline = now() + healing.patience
-    found = healing.hub.read_range(partition, gap.read_from, missing.last, deadline)
+    deadline = now() + gap_reading.patience
+    found = gap_reading.hub.read_range(partition, gap.read_from, missing.last, deadline)
     with closing(found):
         in_order = merge(gap.in_hand, found, key=number_of)
         each_once = (next(same) for _, same in groupby(in_order, key=number_of))
@@ -115,4 +115,4 @@ class _NoHub:
         return HubUnreachable(f"no hub reader is configured, so {what} cannot be read")
 
 
-NOT_HEALING = Healing(_NoHub())
+NO_GAP_READING = GapReading(_NoHub())

@@ -23,7 +23,7 @@ from core.errors import (
 )
 from core.incarnations.hub_check import NOT_VERIFIED, Verification, choose_anchor
 from core.ingest.fuse import check_fuse
-from core.ingest.gaps import NOT_HEALING, Gap, Healing, gap_rows, pieces
+from core.ingest.gaps import NO_GAP_READING, Gap, GapReading, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.measured import measured
 from core.model.commits import BatchCommit, PartitionState
@@ -208,13 +208,13 @@ class BatchReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """The store, the transform, the clock, the healing and the policy that a batch is ingested with."""
+class Ingestion:
+    """The store, the transform, the clock, the reading of gaps and the policy that a batch is ingested with."""
 
     store: Partitions
     transform: Transform
     clock: Clock
-    healing: Healing = NOT_HEALING
+    gap_reading: GapReading = NO_GAP_READING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     fuse: Fuse = NO_FUSE
     incarnations: Verification = NOT_VERIFIED
@@ -222,7 +222,7 @@ class Means:
 
 
 @measured("ingest")
-def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
+def ingest_batch(batch: EventBatch, means: Ingestion) -> IngestReport:
     """Commit the new events of a batch once, in order, in one transaction.
 
     Missing events before them are committed first. Raises InfrastructureFault. The commits before the fault remain, and
@@ -236,13 +236,13 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
         raise
 
 
-def record_stop(partition: Partition, stop: PartitionStopped, means: Means) -> None:
+def record_stop(partition: Partition, stop: PartitionStopped, means: Ingestion) -> None:
     """Record a stop for pages and alerts. When the store fails too, the next attempt records it."""
     with suppress(StoreFault):
         means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
 
 
-def _ingest(batch: EventBatch, means: Means) -> IngestReport:
+def _ingest(batch: EventBatch, means: Ingestion) -> IngestReport:
     progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
         reading = read(known, means)
@@ -265,7 +265,7 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
 
 
 def _commit_next(
-    batch: EventBatch, reading: BatchReading, means: Means, progress: Progress, isolation: Isolation
+    batch: EventBatch, reading: BatchReading, means: Ingestion, progress: Progress, isolation: Isolation
 ) -> None:
     """Plan and commit the next new events: all of them, or a part when some are refused, deadly or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
@@ -290,7 +290,7 @@ def _commit_next(
         progress.add(commit)
 
 
-def _request(batch: EventBatch, reading: BatchReading, means: Means, isolation: Isolation) -> AttemptRequest:
+def _request(batch: EventBatch, reading: BatchReading, means: Ingestion, isolation: Isolation) -> AttemptRequest:
     state, guarded = reading.state, reading.guarded
     expected = None if state.checkpoint is None else state.checkpoint.sequence_number
 
@@ -311,7 +311,7 @@ def _request(batch: EventBatch, reading: BatchReading, means: Means, isolation: 
 
 
 def _plan_next(
-    batch: EventBatch, reading: BatchReading, means: Means, progress: Progress
+    batch: EventBatch, reading: BatchReading, means: Ingestion, progress: Progress
 ) -> tuple[BatchReading, BatchCommit]:
     """Return the events that one commit can take, and that commit."""
     reading = refer(reading, means.transform, means)
@@ -326,7 +326,7 @@ def _plan_next(
     return reading, commit.ending(outage=is_healthy, held=not is_cut)
 
 
-def read(batch: EventBatch, means: Means) -> BatchReading:
+def read(batch: EventBatch, means: Ingestion) -> BatchReading:
     """READ the state, from memory in the steady state, and find the new events.
 
     Where the events of a partition key are kept in order, READ also the open letters that they have to wait for.
@@ -342,7 +342,7 @@ def read(batch: EventBatch, means: Means) -> BatchReading:
     return BatchReading(state, guarded, open_letters=open_letters)
 
 
-def refer(reading: BatchReading, transform: Transform, means: Means) -> BatchReading:
+def refer(reading: BatchReading, transform: Transform, means: Ingestion) -> BatchReading:
     """READ the references of the events to commit next: from memory in the steady state, else with one call.
 
     A plan adds the states of its events to its references, so each plan needs new ones.
@@ -351,7 +351,7 @@ def refer(reading: BatchReading, transform: Transform, means: Means) -> BatchRea
     return replace(reading, references=References(means.store.read_references(keys) if keys else {}))
 
 
-def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
+def read_anchored(partition: Partition, means: Ingestion, in_hand: Event | None = None) -> PartitionState:
     """Return the partition's state. Anchor a partition that has neither a checkpoint nor an anchor.
 
     Raises StreamIncarnationChanged when the hub is not the stream's.
@@ -359,12 +359,12 @@ def read_anchored(partition: Partition, means: Means, in_hand: Event | None = No
     state = means.incarnations.verify(means.store.read_partition(partition), means.store)
     if state.checkpoint is not None or state.anchor is not None:
         return state
-    number = choose_anchor(state, means.healing.anchoring, means.healing.hub, in_hand)
+    number = choose_anchor(state, means.gap_reading.anchoring, means.gap_reading.hub, in_hand)
     means.incarnations.verify_now(state, means.store)
     return means.store.anchor_partition(state, number, means.clock.now())
 
 
-def without_stop(state: PartitionState, means: Means) -> PartitionState:
+def without_stop(state: PartitionState, means: Ingestion) -> PartitionState:
     """Return the state after deleting its stop of reason `incarnation`: the hub is the stream's again."""
     if state.stop_for("incarnation") is None:
         return state
@@ -372,16 +372,16 @@ def without_stop(state: PartitionState, means: Means) -> PartitionState:
     return state.without_stops(["incarnation"])
 
 
-def heal(gap: Gap, means: Means) -> Generator[BatchCommit, None, None]:
+def heal(gap: Gap, means: Ingestion) -> Generator[BatchCommit, None, None]:
     """Commit the events of a gap that the hub holds, and yield each commit. If two owners do so, one of them wins.
 
     Raises GapNotHealed, HubUnreachable and the faults of a commit. The next try continues after the last commit.
     """
-    for piece in pieces(gap, means.healing, means.clock.now):
-        yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits
+    for piece in pieces(gap, means.gap_reading, means.clock.now):
+        yield from _ingest(piece, replace(means, gap_reading=NO_GAP_READING)).commits
 
 
-def plan_commit(batch: EventBatch, reading: BatchReading, transform: Transform, means: Means) -> BatchCommit:
+def plan_commit(batch: EventBatch, reading: BatchReading, transform: Transform, means: Ingestion) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
     order = None if reading.open_letters is None else KeyOrder(reading.open_letters)

@@ -16,7 +16,7 @@ from typing import Protocol
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.incarnations.hub_check import Verification
 from core.ingest.gaps import Gap, gap_facts
-from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
+from core.ingest.ingest import Ingestion, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, Checkpoint, PartitionState, SequenceGap, Settled
 from core.model.events import Partition, SequenceNumber, Span, span
 from core.model.ports import BEFORE_FIRST, Extent
@@ -196,12 +196,12 @@ class SilenceCheck:
     """Checks every partition from time to time. `means.store` must have no memory, because other processes commit too.
 
     A partition is healed when it has waited for the same number for as long as `grace`, also while new events come. If
-    its own events arrive after all, one of the two commits wins. A run ends after `means.healing.patience`. The next
-    one begins with the partitions that this one did not reach. `host` has the trigger's own checkpoints, or None where
-    there is no host. `suspect` names the event at which a trigger stands.
+    its own events arrive after all, one of the two commits wins. A run ends after the patience of a gap reading. The
+    next one begins with the partitions that this one did not reach. `host` has the trigger's own checkpoints, or None
+    where there is no host. `suspect` names the event at which a trigger stands.
     """
 
-    means: Means
+    means: Ingestion
     grace: timedelta
     host: HostCheckpoints | None = None
     suspect: Suspect | None = None
@@ -211,8 +211,8 @@ class SilenceCheck:
 
     def run(self, invocation_id: str) -> Iterator[Looked]:
         """Check all partitions in turn until each is level or the time is up. After a fault, continue with the next."""
-        self.until = self.means.clock.now() + self.means.healing.patience
-        partitions = self.means.healing.hub.partitions()
+        self.until = self.means.clock.now() + self.means.gap_reading.patience
+        partitions = self.means.gap_reading.hub.partitions()
         first = [partition for partition in self.due if partition in partitions]  # the last run did not reach them
         self.due = deque([*first, *(partition for partition in partitions if partition not in first)])
         while self.due:
@@ -231,7 +231,7 @@ class SilenceCheck:
 
     def _check(self, partition: Partition, invocation_id: str) -> Iterator[Looked]:
         state = read_anchored(partition, self.means)
-        extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
+        extent = self.means.gap_reading.hub.extent(partition)  # read second: an older end may lie before the checkpoint
         self.means.incarnations.verify_whole(state, self.means.store)
         state = without_stop(state, self.means)
         if extent.last < state.next_number:
@@ -295,7 +295,7 @@ class SilenceCheck:
         """
         gap, commits, now = Span(state.next_number, extent.last), list[BatchCommit](), self.means.clock.now()
         self.means.store.note_gap(state, gap, now)
-        means = replace(self.means, healing=replace(self.means.healing, patience=max(TURN, self.until - now)))
+        means = replace(self.means, gap_reading=replace(self.means.gap_reading, patience=max(TURN, self.until - now)))
         try:
             with closing(heal(Gap(state, gap, (), invocation_id), means)) as healed:
                 for commit in healed:
@@ -367,7 +367,7 @@ class HubEnd:
     enqueued_at: datetime
 
 
-def absent_commit(state: PartitionState, extent: Extent, means: Means, invocation_id: str) -> BatchCommit:
+def absent_commit(state: PartitionState, extent: Extent, means: Ingestion, invocation_id: str) -> BatchCommit:
     """Return a commit that records all numbers up to the hub's end as absent."""
     first, checkpoint = state.next_number, state.checkpoint
     offset = checkpoint.offset if checkpoint else BEFORE_FIRST

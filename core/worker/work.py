@@ -16,7 +16,7 @@ from typing import Any
 from core.app import Sources, open_core
 from core.errors import BatchRefused, InfrastructureFault
 from core.ingest.batch_log import BatchLog
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
 from core.model.events import EventBatch
@@ -66,7 +66,7 @@ class Receiver:
     A batch of a different hub is passed: its numbers are a gap, which is read back from the stream's hub.
     """
 
-    ingestion: Means
+    ingestion: Ingestion
     batch_log: BatchLog
     timing: Timing = field(default_factory=Timing)
     over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt

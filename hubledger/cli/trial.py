@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from core.errors import DataRefused
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.commits import BatchCommit, DeadLetter
 from core.model.events import Event, EventBatch
 from core.model.ports import Clock
@@ -160,12 +160,12 @@ class TrialOutcome:
         self.filtered_lines += map(self.file.line_of, islice(filtered, self.limit - len(self.filtered_lines)))
 
 
-def means_of(database: Database, transform: Transform) -> Means:
+def means_of(database: Database, transform: Transform) -> Ingestion:
     """Return the means of an ingestion into a database."""
-    return Means(Partitions(database), transform, CLOCK)
+    return Ingestion(Partitions(database), transform, CLOCK)
 
 
-def ingest_file(file: EventFile, means: Means) -> Iterator[IngestReport]:
+def ingest_file(file: EventFile, means: Ingestion) -> Iterator[IngestReport]:
     """Ingest a file, and yield the report of each batch.
 
     A batch that was refused comes again, as the host has it, as long as that gets further.

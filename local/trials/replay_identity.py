@@ -15,7 +15,7 @@ from uuid import UUID
 
 from msgspec import structs
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
 from core.model.ports import Clock, Extent, Place
 from core.model.rows import Row
@@ -65,7 +65,7 @@ EVENTS, KNOWN = (STREAM.partition(PartitionId(name)) for name in ("0", "known"))
 DAY = timedelta(days=1)
 
 
-def register(rows: Sequence[Row], means: Means) -> None:
+def register(rows: Sequence[Row], means: Ingestion) -> None:
     """Write states that the store has before the first event."""
     if rows:
         seeding = Transform("known/1", lambda event, _: rows)
@@ -131,7 +131,7 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
     ]
     connection = memory_connection(rooms_of(loaded.row_classes))
     with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:
-        means = Means(Partitions(database), loaded, _clock())
+        means = Ingestion(Partitions(database), loaded, _clock())
         register(known, means)
         for at in range(0, len(log), BATCH):
             ingest_batch(EventBatch(EVENTS, tuple(log[at : at + BATCH]), f"batch {at}"), means)

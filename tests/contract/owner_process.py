@@ -6,8 +6,8 @@ It ingests the batches of partition 0 one after another and prints the number of
 import sys
 
 from core.errors import CheckpointConflict
-from core.ingest.gaps import NOT_HEALING, Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import NO_GAP_READING, GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import EventBatch
 from core.model.ports import Clock
 from tests.contract.separate import opened
@@ -26,11 +26,11 @@ def main(seed: str, batches: str, size: str) -> None:
         sys.stdout.flush()
 
 
-def handed_over(given: EventBatch, store: Store, own: Clock, healing: Healing = NOT_HEALING) -> None:
+def handed_over(given: EventBatch, store: Store, own: Clock, gap_reading: GapReading = NO_GAP_READING) -> None:
     """Ingest a batch as the host has it ingested: where others won too many times in a row, once more."""
     while True:
         try:
-            ingest_batch(given, Means(store, PLAIN, own, healing))
+            ingest_batch(given, Ingestion(store, PLAIN, own, gap_reading))
             return
         except CheckpointConflict:
             continue

@@ -8,7 +8,7 @@ from itertools import cycle
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
 from core.model.letters import Backoff, LetterPolicy
 from core.model.ports import Clock
@@ -37,7 +37,7 @@ class Owner:
 
     def __post_init__(self) -> None:
         of_batches = store_clock(self.store.database, self.own, monotonic=self.monotonic)
-        self.means = Means(self.store, PLAIN, of_batches, letters=self.policy)
+        self.means = Ingestion(self.store, PLAIN, of_batches, letters=self.policy)
         clock = self.store.keepers_clock(self.own, self.monotonic)
         self.keeper = Keeper(STREAM, self.store, PLAIN, lambda place, number: None, clock, self.policy)
 

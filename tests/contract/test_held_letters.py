@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId, SequenceNumber
@@ -48,7 +48,7 @@ class World:
         self.transform = Transform("test/1", self._rows_of, None, (SensorReading,))
 
     def ingest(self, events: Iterable[Event]) -> None:
-        ingest_batch(batch(events), Means(self.store, self.transform, self.own, letters=self.policy))
+        ingest_batch(batch(events), Ingestion(self.store, self.transform, self.own, letters=self.policy))
 
     @property
     def keeper(self) -> Keeper:

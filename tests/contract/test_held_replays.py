@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import TaskConflict
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
@@ -152,7 +152,7 @@ def test_a_batch_that_remembers_no_open_letter_sees_one_that_a_replay_opened(
 ) -> None:
     world = of("reading a", "reading a")
     remembering = world.store.remembering(timedelta(minutes=1))
-    means = Means(remembering, PLAIN, world.own, letters=HOLDING)
+    means = Ingestion(remembering, PLAIN, world.own, letters=HOLDING)
     ingest_batch(batch(log_of("reading a", first=2)), means)
     world.transform = breaking(1)
     replay(world, 1, 1)

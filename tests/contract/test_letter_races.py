@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import CheckpointConflict
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
@@ -89,7 +89,7 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
             given = batch(events(LETTERS + 5 * at, LETTERS + 5 * at + 4, "reading home-1"))
             while True:
                 try:
-                    ingest_batch(given, Means(store, PLAIN, own))
+                    ingest_batch(given, Ingestion(store, PLAIN, own))
                     break
                 except CheckpointConflict:
                     continue

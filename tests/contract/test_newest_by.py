@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transforms import Transform
@@ -38,7 +38,7 @@ def put(store: Store, number: int, rows: Sequence[Row], place: str = "0", group:
 
 def ingest(store: Store, id: str, *bodies: str, first: int = 0) -> None:
     given = [event(first + at, body) for at, body in enumerate(bodies)]
-    ingest_batch(batch(given, partition(id)), Means(store, FLIGHTS, stamps(first)))
+    ingest_batch(batch(given, partition(id)), Ingestion(store, FLIGHTS, stamps(first)))
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [((5, 3), (5, "0", 0)), ((3, 5), (5, "1", 0)), ((5, 5), (5, "1", 0))])
@@ -125,7 +125,7 @@ def test_a_value_that_has_no_order_is_a_letter_and_stops_no_other_event(store: S
         at = [EPOCH, EPOCH.replace(tzinfo=None), 7, None, EPOCH][given.sequence_number]
         return [replace(flight(1, 0, str(given.sequence_number)), changed_at=cast(Any, at))]
 
-    ingest_batch(batch(event(number) for number in range(5)), Means(store, Transform("test/1", wrong), stamps()))
+    ingest_batch(batch(event(number) for number in range(5)), Ingestion(store, Transform("test/1", wrong), stamps()))
     assert [(one.sequence_number, one.error_class) for one in engine.letters()] == [(at, "refused") for at in (1, 2, 3)]
     assert all("FlightStatus.changed_at is declared datetime, and" in one.error for one in engine.letters())
     assert standing(engine) == {1: (0, "0", 4)}

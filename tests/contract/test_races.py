@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict
-from core.ingest.gaps import Healing
+from core.ingest.gaps import GapReading
 from core.model.events import SequenceNumber
 from core.store.database import write
 from examples.home_security.transform import HomeAlert, SensorReading
@@ -54,10 +54,10 @@ def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[
     hub = MemoryHub({"0": log})
     hub.lose("0", 1_000, 1_001, 2_500)
     stores = [make_store().patient(PATIENCE).remembering(timedelta(hours=1)) for _ in range(3)]
-    handed_over(batch(log[:5]), stores[0], stamps(9), Healing(hub))
+    handed_over(batch(log[:5]), stores[0], stamps(9), GapReading(hub))
     with ThreadPoolExecutor(3) as pool:
         healed = [
-            pool.submit(handed_over, batch(log[-10:]), store, stamps(seed), Healing(hub))
+            pool.submit(handed_over, batch(log[-10:]), store, stamps(seed), GapReading(hub))
             for seed, store in enumerate(stores)
         ]
         for done in healed:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.model.transforms import Transform
@@ -24,7 +24,7 @@ from tests.fakes.store import Store
 def test_refused_events_are_letters_and_the_others_are_committed(store: Store, engine: Engine, bad: set[int]) -> None:
     bodies = ["huge a" if number in bad else "double a" for number in range(100)]
     log = [event(number, body) for number, body in enumerate(bodies)]
-    ingest_batch(batch(log), Means(store, PLAIN, stamps()))
+    ingest_batch(batch(log), Ingestion(store, PLAIN, stamps()))
     assert_equals_one_pass(engine, {"0": log})
     assert {kept.sequence_number for kept in engine.letters()} == bad
     assert all(kept.error for kept in engine.letters())
@@ -32,7 +32,7 @@ def test_refused_events_are_letters_and_the_others_are_committed(store: Store, e
 
 def test_a_refused_state_leaves_the_one_that_stands(store: Store, engine: Engine) -> None:
     log = [event(0, "home a 0"), event(1, "nowhere a"), event(2, "look a"), event(3, "home b 1")]
-    ingest_batch(batch(log), Means(store, PLAIN, stamps()))
+    ingest_batch(batch(log), Ingestion(store, PLAIN, stamps()))
     assert_equals_one_pass(engine, {"0": log})
 
 
@@ -46,7 +46,7 @@ def test_events_with_a_key_that_ends_with_a_space_are_letters_and_no_others(
         number = given.sequence_number
         return [home(f"{number % 10}{' ' if number in bad else ''}", time_zone=f"zone {number}")]
 
-    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    ingest_batch(batch(event(number) for number in range(20)), Ingestion(store, Transform("test/1", rows_of), stamps()))
     assert {(one.sequence_number, one.error_class) for one in engine.letters()} == {(each, "refused") for each in bad}
     assert all("ends with a space" in one.error for one in engine.letters())
     newest = {number % 10: number for number in range(20) if number not in bad}
@@ -62,7 +62,7 @@ def test_a_time_outside_of_the_years_of_utc_is_a_letter_with_the_reason(
     def rows_of(given: Event, references: References) -> list[Row]:
         return [reading(at=datetime.fromisoformat(text)) if given.sequence_number == 7 else reading()]
 
-    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    ingest_batch(batch(event(number) for number in range(20)), Ingestion(store, Transform("test/1", rows_of), stamps()))
     (refused,) = engine.letters()
     assert (refused.sequence_number, refused.error_class) == (7, "refused")
     assert f"{text} is not in the years 1 to 9999 of UTC" in refused.error
@@ -84,7 +84,7 @@ def test_a_value_of_a_different_type_makes_a_letter_that_names_the_field_and_its
     def rows_of(one: Event, references: References) -> list[Row]:
         return [replace(reading(), **given) if one.sequence_number == 7 else reading()]
 
-    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    ingest_batch(batch(event(number) for number in range(20)), Ingestion(store, Transform("test/1", rows_of), stamps()))
     (refused,) = engine.letters()
     assert (refused.sequence_number, refused.error_class) == (7, "refused")
     assert re.search(
@@ -106,7 +106,7 @@ def test_an_appended_row_whose_key_of_an_aggregate_ends_with_a_space_is_a_letter
     def rows_of(given: Event, references: References) -> list[Row]:
         return [PADDED[column] if given.sequence_number == 7 else SOUND]
 
-    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    ingest_batch(batch(event(number) for number in range(20)), Ingestion(store, Transform("test/1", rows_of), stamps()))
     (refused,) = engine.letters()
     assert (refused.sequence_number, refused.error_class) == (7, "refused")
     assert f"the key sensor_reading.{column} ends with a space" in refused.error
@@ -153,7 +153,7 @@ def test_a_row_of_a_new_class_that_the_embedded_database_refuses(sqlite: SqliteE
         return [bad if given.sequence_number == place else Measurement(5, f"site-{given.sequence_number}")]
 
     store = sqlite.open()
-    ingest_batch(batch(event(number) for number in range(40)), Means(store, Transform("test/1", rows_of), stamps()))
+    ingest_batch(batch(event(number) for number in range(40)), Ingestion(store, Transform("test/1", rows_of), stamps()))
     (kept,) = sqlite.letters()
     assert (kept.sequence_number, kept.error_class, kept.status) == (place, "refused", "waiting")
     assert words in kept.error

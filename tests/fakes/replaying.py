@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, SequenceNumber, Stream
 from core.model.letters import LetterPolicy
 from core.model.ports import Clock, Place
@@ -97,8 +97,8 @@ class World:
                 ingest_batch(batch(log[start : start + 7], partition(id)), self.ingesting)
 
     @property
-    def ingesting(self) -> Means:
-        return Means(self.store, self.transform, self.own, letters=self.letters)
+    def ingesting(self) -> Ingestion:
+        return Ingestion(self.store, self.transform, self.own, letters=self.letters)
 
     @property
     def means(self) -> ReplayKind:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event, EventBatch, PartitionId
 from core.model.rows import References, Row
 from core.model.transforms import Transform
@@ -66,7 +66,9 @@ class Life:
                     process.die()
                 return self._rows(event)
 
-            means = Means(store, Transform("test/1", transform), stamps(self.chance.getrandbits(60)), journal=journal)
+            means = Ingestion(
+                store, Transform("test/1", transform), stamps(self.chance.getrandbits(60)), journal=journal
+            )
             self._deliver(place, means)
 
         survived = process.run({place: partial(actor, place) for place in self.killers})
@@ -98,7 +100,7 @@ class Life:
     def _rows(self, event: Event) -> tuple[SensorReading, ...]:
         return (reading(ppm=2**80 if event.sequence_number in self.refused else 1),)
 
-    def _deliver(self, place: str, means: Means) -> None:
+    def _deliver(self, place: str, means: Ingestion) -> None:
         partition = STREAM.partition(PartitionId(place))
         checkpoint = means.store.read_partition(partition).checkpoint
         first = 0 if checkpoint is None else checkpoint.sequence_number + 1

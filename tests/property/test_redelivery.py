@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InfrastructureFault
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.model.rows import References
 from core.settle.settle import settle
@@ -65,7 +65,7 @@ def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
         if not given:
             continue
         try:
-            ingest_batch(batch(given), Means(owners[delivery.owner], PLAIN, own))
+            ingest_batch(batch(given), Ingestion(owners[delivery.owner], PLAIN, own))
         except InfrastructureFault:
             continue  # the host hands it over again
     assert_equals_one_pass(store, {"0": log})
@@ -78,9 +78,9 @@ def test_overlapping_batches_in_any_order_never_give_an_event_twice(
     order: list[int], length: int, data: st.DataObject
 ) -> None:
     log = [event(number, data.draw(st.sampled_from(BODIES))) for number in range(6 + length)]
-    store, healing = MemoryStore(), Healing(MemoryHub({"0": log}))
+    store, gap_reading = MemoryStore(), GapReading(MemoryHub({"0": log}))
     for first in order:
-        ingest_batch(batch(log[first : first + length]), Means(store, PLAIN, stamps(first), healing))
+        ingest_batch(batch(log[first : first + length]), Ingestion(store, PLAIN, stamps(first), gap_reading))
     assert_equals_one_pass(store, {"0": log[: 5 + length]})
 
 
@@ -96,9 +96,9 @@ def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(
     store, hub = MemoryStore(), MemoryHub({"0": log})
     if beginning:
         before = batch(log[:beginning])
-        ingest_batch(before, Means(store, PLAIN, stamps(9), Healing(hub)))
+        ingest_batch(before, Ingestion(store, PLAIN, stamps(9), GapReading(hub)))
     hub.lose("0", *(lost & set(range(len(log)))))
-    report = ingest_batch(batch(in_hand), Means(store, PLAIN, stamps(), Healing(hub)))
+    report = ingest_batch(batch(in_hand), Ingestion(store, PLAIN, stamps(), GapReading(hub)))
 
     def numbers(events: list[Event]) -> set[int]:
         return {each.sequence_number for each in events}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InfrastructureFault
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
@@ -29,7 +29,7 @@ def test_refused_events_are_letters_and_the_others_are_committed(
     for first in range(0, len(log), length):
         for _ in range(20):
             try:
-                ingest_batch(batch(log[first : first + length]), Means(faulty, PLAIN, own))
+                ingest_batch(batch(log[first : first + length]), Ingestion(faulty, PLAIN, own))
                 break
             except InfrastructureFault:
                 continue  # the host hands it over again

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InfrastructureFault
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.transforms.loading import Room
 from tests.fakes.builders import batch, partition, stamps
@@ -49,7 +49,7 @@ def test_any_delivery_with_any_crash_ends_as_one_pass_would(
         if not log[first : first + one.length]:
             continue
         try:
-            ingest_batch(batch(log[first : first + one.length], of), Means(faulty, transform, own))
+            ingest_batch(batch(log[first : first + one.length], of), Ingestion(faulty, transform, own))
         except (InfrastructureFault, Killed):
             continue  # the host delivers the events again
     assert_equals_one_pass(store, logs, transform=transform)

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from core.audit.audit import MOST_NUMBERS, Audit, Reading, audit, recount_rows, window
 from core.audit.faults import LedgerFault
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ledger.explain import Explanation, explain
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import PartitionId, SequenceNumber
@@ -109,7 +109,7 @@ def go_on_with_gaps(world: ReplayWorld) -> None:
         world.hub.publish(id, more)
         world.hub.expire_before(id, begin + 5)
         world.hub.lose(id, begin + 12, begin + 13)
-        ingest_batch(batch(more[30:], partition(id)), Means(world.record, PLAIN, own, Healing(world.hub)))
+        ingest_batch(batch(more[30:], partition(id)), Ingestion(world.record, PLAIN, own, GapReading(world.hub)))
 
 
 def settle_by_hand(world: ReplayWorld) -> None:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from core.incarnations.hub_check import HubVerification, VerifiedHub
 from core.incarnations.next_incarnation import IncarnationMeans, Incarnations
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion
 from core.ingest.stalled_partitions import HostCheckpoints, SilenceCheck
 from core.letters.retry import Keeper
 from core.model.events import Event
@@ -65,11 +65,11 @@ class Instance:
         self.clock = store_clock(patient.database, own, monotonic=site.clock.monotonic)
         store = patient.remembering(KEPT, site.clock.monotonic)
         self.hub = VerifiedHub(site.hub, self._verification(), patient)
-        healing, policy = Healing(site.hub), site.policy
+        gap_reading, policy = GapReading(site.hub), site.policy
         of_batches = deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
         journal, hub = StoredJournal(patient, self.clock, self._in_child), self._verification()
-        self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
+        self.means = Ingestion(store, of_batches, self.clock, gap_reading, policy, site.fuse, hub, journal)
         fresh = replace(self.means, store=patient, incarnations=self._verification())
         self.silence = SilenceCheck(fresh, GRACE, site.host)
         self.keeper = Keeper(

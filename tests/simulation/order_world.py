@@ -9,8 +9,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, RequestRefused, TaskOverlap
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
 from core.model.events import Event, PartitionId, SequenceNumber
@@ -88,7 +88,7 @@ class OrderWorld:
             self._step()
         self.trouble, self.broken = 0.0, False
         self._come_to_rest()
-        means = Means(self.record, self._transform(kills=False), self.own, Healing(self.hub), self.policy)
+        means = Ingestion(self.record, self._transform(kills=False), self.own, GapReading(self.hub), self.policy)
         assert list(SilenceCheck(means, timedelta(minutes=2)).run("timer")) == []
 
     def _step(self) -> None:
@@ -143,8 +143,8 @@ class OrderWorld:
         start = self.chance.randint(max(0, committed - 3), committed)
         given = log[start : committed + self.chance.randint(1, 5)]
         if given:
-            healing = Healing(self.hub)
-            means = Means(process.store, self._transform(kills=False), self.own, healing, self.policy)
+            gap_reading = GapReading(self.hub)
+            means = Ingestion(process.store, self._transform(kills=False), self.own, gap_reading, self.policy)
             report = ingest_batch(batch(given, partition(place)), means)
             self.seen["held"] += sum(commit.settled.held for commit in report.commits)
 

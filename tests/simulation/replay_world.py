@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from core.errors import InfrastructureFault, RequestRefused, TaskOverlap
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.replay.task import ReplayKind
@@ -165,7 +165,7 @@ class ReplayWorld:
         log, committed = self.logs[id], self._committed(id)
         given = log[committed : committed + self.chance.randint(1, 12)]
         if given:
-            ingest_batch(batch(given, partition(id)), Means(self._troubled(), self.transform, self._own))
+            ingest_batch(batch(given, partition(id)), Ingestion(self._troubled(), self.transform, self._own))
 
     def _committed(self, id: str) -> int:
         checkpoint = self.record.read_partition(partition(id)).checkpoint

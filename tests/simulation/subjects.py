@@ -24,8 +24,8 @@ from core.incarnations.next_incarnation import (
     StateDiffers,
     next_incarnation,
 )
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event, PartitionId, SequenceNumber, Span
@@ -64,8 +64,8 @@ def _log(bodies: Iterable[str]) -> list[Event]:
     return [event(number, body) for number, body in enumerate(bodies)]
 
 
-def _means(process: Process) -> Means:
-    return Means(process.store, FIRST, process.bench.own, Healing(process.bench.hub), FEW_TRIES)
+def _means(process: Process) -> Ingestion:
+    return Ingestion(process.store, FIRST, process.bench.own, GapReading(process.bench.hub), FEW_TRIES)
 
 
 def _held(bodies: list[str], gone: Iterable[int] = ()) -> Callable[[Bench], None]:

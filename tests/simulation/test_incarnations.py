@@ -15,8 +15,8 @@ import pytest
 from core.errors import HubledgerError, InfrastructureFault
 from core.incarnations.hub_check import HubVerification
 from core.incarnations.next_incarnation import IncarnationMeans, IncarnationOrder, Incarnations, next_incarnation
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.model.events import Event
 from core.settle.partition_store import Partitions
@@ -36,8 +36,10 @@ class Process:
     def __init__(self, world: "World", seed: int) -> None:
         self.store = world.base.remembering(timedelta(seconds=60), world.clock.monotonic)
         verified = HubVerification(world.hub, world.clock.monotonic, threading.RLock())
-        means = Means(self.store, PLAIN, stamps(seed, world.clock), Healing(world.hub), incarnations=verified)
-        fresh = Means(world.base, PLAIN, stamps(seed + 1, world.clock), Healing(world.hub), incarnations=verified)
+        means = Ingestion(self.store, PLAIN, stamps(seed, world.clock), GapReading(world.hub), incarnations=verified)
+        fresh = Ingestion(
+            world.base, PLAIN, stamps(seed + 1, world.clock), GapReading(world.hub), incarnations=verified
+        )
         self.means, self.silence = means, SilenceCheck(fresh, timedelta(seconds=60))
         self.in_hand: dict[str, list[Event]] = {}
 

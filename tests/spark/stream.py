@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from core.errors import MissingReference, PoisonEvent
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.model.letters import RetryReport
@@ -57,7 +57,7 @@ class Stream:
         first = hub.last[of] + 1
         taken = [event(first + at, body) for at, body in enumerate(bodies)]
         hub.publish(of, taken)
-        ingest_batch(batch(taken, partition(of)), Means(own.store, own.transform, own.own))
+        ingest_batch(batch(taken, partition(of)), Ingestion(own.store, own.transform, own.own))
 
     def deploy(self, mended: Mended, version: str) -> None:
         """Deploy a transform that gives the readings to `mended`."""

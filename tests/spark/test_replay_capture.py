@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event, EventBatch, SequenceNumber
 from core.replay.pieces import ReplayJob
 from core.replay.task import ReplayKind
@@ -123,7 +123,7 @@ def ingest(store: Store, records: Iterable[dict[str, Any]]) -> None:
         Event(SequenceNumber(one["SequenceNumber"]), one["Offset"], datetime.now(UTC), None, {}, one["Body"])
         for one in records
     )
-    ingest_batch(EventBatch(partition("1"), events, "i"), Means(store, load_transform(TRANSFORM), stamps()))
+    ingest_batch(EventBatch(partition("1"), events, "i"), Ingestion(store, load_transform(TRANSFORM), stamps()))
     store.close()
 
 

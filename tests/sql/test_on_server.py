@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.ports import Clock
 from core.store.columns import place_of
 from core.store.memory import Memory
@@ -142,7 +142,7 @@ def test_batches_of_all_sizes_leave_one_plan_for_each_text(server_store: Store, 
     remembering, own, first = Store(server_store.database, Memory(timedelta(seconds=60))), stamps(), 0
     for size in (1, 2, 3, 9, 27, 81, 243, 729):
         log = events(first, first + size - 1, "double home-1")
-        ingest_batch(batch(log), Means(remembering, PLAIN, own))
+        ingest_batch(batch(log), Ingestion(remembering, PLAIN, own))
         first += size
     (found,) = server_session.run(PLANS, [f"{shared_schema(CONNECTION)}.batch_ledger"])
     types_and_texts = [text.partition(")SET NOCOUNT ON;")[::2] for (text,) in found]
@@ -159,7 +159,7 @@ class TestOnTheWire:
         for number in range(3):
             before = wire.requests
             log = events(number * size, (number + 1) * size - 1, "double home-1")
-            ingest_batch(batch(log), Means(remembering, PLAIN, own))
+            ingest_batch(batch(log), Ingestion(remembering, PLAIN, own))
             assert number == 0 or wire.requests - before == 1
 
     @pytest.mark.parametrize("letters", [True, False])
@@ -177,9 +177,9 @@ class TestOnTheWire:
         self, server_store: Store, wire: Wire, where: Cut
     ) -> None:
         remembering, own = Store(server_store.database, Memory(timedelta(seconds=60))), Clock(lambda: EPOCH, uuid4)
-        ingest_batch(batch(events(0, 4, "double a")), Means(remembering, PLAIN, own))
+        ingest_batch(batch(events(0, 4, "double a")), Ingestion(remembering, PLAIN, own))
         wire.cut(where)
-        report = ingest_batch(batch(events(5, 9, "double a")), Means(remembering, PLAIN, own))
+        report = ingest_batch(batch(events(5, 9, "double a")), Ingestion(remembering, PLAIN, own))
         assert ([one.events for one in report.commits], report.redelivered) == ([5], 0)
         (books,) = server_store.read_ledgers()
         assert (books.checkpoint, books.commits, books.written, books.balanced) == (9, 2, 10, True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.model.transforms import Transform
@@ -82,7 +82,7 @@ def ingest(store: Store, row_of: Callable[[int], Row], events: int = EVENTS) -> 
     def rows_of(given: Event, references: References) -> list[Row]:
         return [row_of(given.sequence_number)]
 
-    means = Means(store, Transform("test/1", rows_of), stamps())
+    means = Ingestion(store, Transform("test/1", rows_of), stamps())
     ingest_batch(batch(event(number) for number in range(events)), means)
 
 

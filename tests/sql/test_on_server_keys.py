@@ -11,7 +11,7 @@ from typing import Annotated
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, Text, row_table, state_of
 from core.model.transforms import Transform
@@ -79,7 +79,7 @@ def ingest(store: Store, row_of: Callable[[int], Row], first: int, place: str = 
     def rows_of(given: Event, references: References) -> list[Row]:
         return [row_of(given.sequence_number)]
 
-    means = Means(store, Transform("test/1", rows_of), stamps(seed))
+    means = Ingestion(store, Transform("test/1", rows_of), stamps(seed))
     ingest_batch(batch((event(first + number) for number in range(EVENTS)), partition(place)), means)
 
 

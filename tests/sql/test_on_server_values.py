@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
 from core.model.transforms import Transform
 from core.store.columns import row_of_json
@@ -139,7 +139,7 @@ def test_a_row_that_the_server_refuses_becomes_a_letter_and_no_other(
         return [measured(number, **(REFUSED[case] if number == place else {}))]
 
     ingest_batch(
-        batch(event(number) for number in range(40)), Means(server_store, Transform("test/1", rows_of), stamps())
+        batch(event(number) for number in range(40)), Ingestion(server_store, Transform("test/1", rows_of), stamps())
     )
     schema = shared_schema(CONNECTION)
     (refused,) = own_tables.run(

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterListing
 from core.model.events import Event, EventBatch, PartitionId, SequenceNumber
 from core.model.transforms import Transform
@@ -74,7 +74,7 @@ def test_a_thousand_batches_of_the_feed_have_one_declaration_a_text_and_one_text
     homes = [(f"home-{number:06}", "Etc/UTC", 1) for number in range(HOMES_OF_THE_FEED)]
     server.state.answers["INNER JOIN hubledger.home AS t"] = homes
     for batch in batches(1_000, 40):
-        ingest_batch(batch, Means(store, TRANSFORM, stamps()))
+        ingest_batch(batch, Ingestion(store, TRANSFORM, stamps()))
     sent = [one for one in server.prepared if "INSERT INTO hubledger.batch_ledger" in one[0]]
     texts = {text for text, _ in sent}
     tables = {" ".join(re.findall(r"(?:INTO|UPDATE) hubledger\.\w+", text)) for text in texts}

@@ -17,6 +17,6 @@ def give_the_app_a_hub(log: Sequence[Event] = ()) -> None:
     hub: Any = MemoryHub({"1": log})
     own, verification = app(), HubVerification(hub, time.monotonic, threading.RLock())
     before = own.core.ingestion
-    ingestion = replace(before, healing=replace(before.healing, hub=hub), incarnations=verification)
+    ingestion = replace(before, gap_reading=replace(before.gap_reading, hub=hub), incarnations=verification)
     stalled = replace(own.stalled, means=replace(ingestion, store=own.stalled.means.store))
     app.value = replace(own, hub=hub, core=replace(own.core, ingestion=ingestion), stalled=stalled)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from core.audit.audit import audit
 from core.audit.store import AuditStore
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import Event, EventBatch, PartitionId, SequenceNumber, Stream
 from core.model.ports import Clock
 from core.settle.partition_store import Partitions
@@ -35,7 +35,7 @@ def main(store: str, name: str, first: int, bodies: Sequence[str]) -> bool:
     clock = Clock(lambda: NOW, lambda: UUID(int=chance.getrandbits(128), version=4), chance.random)
     with closing(open_database(store, transform.row_classes)) as database:
         batch = EventBatch(STREAM.partition(PartitionId("0")), events, f"batch {first}")
-        ingest_batch(batch, Means(Partitions(database), transform, clock))
+        ingest_batch(batch, Ingestion(Partitions(database), transform, clock))
         return audit(AuditStore(OneStream(database, STREAM), transform.row_classes), None).balanced
 
 

@@ -88,8 +88,8 @@ MUTANTS = (
         ),
         (
             "healing commits only the first piece of a gap",
-            "        yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits\n",
-            "        yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits\n        return\n",
+            "        yield from _ingest(piece, replace(means, gap_reading=NO_GAP_READING)).commits\n",
+            "        yield from _ingest(piece, replace(means, gap_reading=NO_GAP_READING)).commits\n        return\n",
         ),
     ),
     *in_file(

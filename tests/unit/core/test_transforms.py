@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import InvalidTransform
 from core.ingest.batch_log import BatchLog
-from core.ingest.ingest import Means
+from core.ingest.ingest import Ingestion
 from core.model.rows import References
 from core.settle.settle import settle
 from core.transforms.loading import load_transform
@@ -58,7 +58,7 @@ def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a
         settle([event(0, b"a person presses Ctrl-C")], References({}), transform)
     store = MemoryStore()
     asyncio.run(
-        Receiver(Means(store, transform, CLOCK), BatchLog(9, CLOCK.now)).take(
+        Receiver(Ingestion(store, transform, CLOCK), BatchLog(9, CLOCK.now)).take(
             batch([event(0, b"raise"), event(1, b"raise")])
         )
     )

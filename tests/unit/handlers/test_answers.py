@@ -166,8 +166,8 @@ def publish() -> None:
     }
     hub: Any = SettingsHub(logs)
     own = app()
-    healing = replace(own.core.ingestion.healing, hub=hub)
-    core = replace(own.core, ingestion=replace(own.core.ingestion, healing=healing))
+    gap_reading = replace(own.core.ingestion.gap_reading, hub=hub)
+    core = replace(own.core, ingestion=replace(own.core.ingestion, gap_reading=gap_reading))
     ends = Remembered(lambda: read_ends(hub), HUB_ENDS)
     app.value = replace(own, hub=hub, hub_ends=ends, core=core)
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
 from core.model.ports import Clock
@@ -44,7 +44,7 @@ def ingest(path: Path, minutes: Iterable[Minute], domain: Domain = HOMES) -> Non
         log = logs[crc32((minute.partition_key or "").encode()) % PARTITIONS]
         for event in minute.events:
             log.append(Event(SequenceNumber(len(log)), str(len(log)), NOW, minute.partition_key, {}, event.body))
-    means = Means(store, transform, Clock(lambda: NOW, uuid.uuid4))
+    means = Ingestion(store, transform, Clock(lambda: NOW, uuid.uuid4))
     for number, log in logs.items():
         partition = Partition("localhost/telemetry", "hubledger", PartitionId(str(number)))
         for start in range(0, len(log), BATCH):

@@ -8,8 +8,8 @@ import pytest
 from core.errors import StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
 from core.incarnations.next_incarnation import Incarnations, Opening
-from core.ingest.gaps import Healing
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.settle.partition_store import Partitions
@@ -49,9 +49,9 @@ class World:
         self.means = self._means(self.store)
         self.silence = SilenceCheck(self._means(self.base), timedelta(seconds=60))
 
-    def _means(self, store: Store) -> Means:
+    def _means(self, store: Store) -> Ingestion:
         verified = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
-        return Means(store, PLAIN, stamps(1, self.clock), Healing(self.hub), incarnations=verified)
+        return Ingestion(store, PLAIN, stamps(1, self.clock), GapReading(self.hub), incarnations=verified)
 
     def deliver(self, events: list[Event], id: str = "0") -> IngestReport:
         """Publish events that the hub does not hold yet, and hand them over."""

@@ -6,8 +6,8 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.incarnations.hub_check import choose_anchor
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.commits import PartitionState
 from core.model.events import Event, Partition, SequenceNumber
 from core.model.policies import Anchoring
@@ -86,8 +86,10 @@ def test_an_event_that_comes_in_between_two_questions_is_not_left_out() -> None:
 class TestInTheStore:
     def ingest(self, store: MemoryStore, first: int, last: int, anchoring: Anchoring, seed: int = 0) -> int:
         """Return the count of the batch's dropped events."""
-        healing = Healing(hub(last=40), anchoring)
-        return ingest_batch(batch(events(first, last, "quiet")), Means(store, PLAIN, stamps(seed), healing)).redelivered
+        gap_reading = GapReading(hub(last=40), anchoring)
+        return ingest_batch(
+            batch(events(first, last, "quiet")), Ingestion(store, PLAIN, stamps(seed), gap_reading)
+        ).redelivered
 
     def test_events_before_the_anchor_are_dropped_and_the_first_range_begins_there(self) -> None:
         store = MemoryStore()
@@ -105,7 +107,7 @@ class TestInTheStore:
     def test_a_hub_that_cannot_be_asked_leaves_the_partition_without_a_beginning(self) -> None:
         store, away = MemoryStore(), MemoryHub({"0": events(0, 9)}, fails=lambda: True)
         with pytest.raises(HubUnreachable):
-            ingest_batch(batch(events(0, 4)), Means(store, PLAIN, stamps(), Healing(away, "latest")))
+            ingest_batch(batch(events(0, 4)), Ingestion(store, PLAIN, stamps(), GapReading(away, "latest")))
         assert store.read_partition(partition()).anchor is None
 
     def test_of_two_owners_that_anchor_at_the_same_time_the_first_decides(self) -> None:

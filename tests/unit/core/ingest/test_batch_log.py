@@ -8,13 +8,13 @@ import pytest
 
 from core.errors import StoreUnavailable
 from core.ingest.batch_log import BatchLog, ring_later
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from tests.fakes.builders import FakeClock, batch, events, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed
 
-REPORT = ingest_batch(batch(events(0, 4, "reading a")), Means(MemoryStore(), PLAIN, stamps(3)))
+REPORT = ingest_batch(batch(events(0, 4, "reading a")), Ingestion(MemoryStore(), PLAIN, stamps(3)))
 
 
 class FakeTimer:

@@ -8,8 +8,8 @@ import pytest
 
 from core.errors import DataRefused, OutageSuspected, PoisonEvent, StopReason, StoreUnavailable
 from core.ingest.fuse import check_fuse
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.model.commits import BatchCommit, PartitionState, PartitionStop, Past
 from core.model.events import Event
@@ -36,7 +36,7 @@ def rows_of(event: Event, references: References) -> Iterable[Row]:
 class World:
     def __init__(self, fuse: Fuse = FUSE, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore()
-        self.means = Means(self.store, replace(PLAIN, rows_of=rows_of), stamps(), fuse=fuse)
+        self.means = Ingestion(self.store, replace(PLAIN, rows_of=rows_of), stamps(), fuse=fuse)
 
     def take(self, given: Sequence[Event]) -> None:
         ingest_batch(batch(given), self.means)
@@ -246,7 +246,7 @@ def test_an_event_that_blames_itself_does_not_count_beside_an_outage() -> None:
 def test_a_gap_is_held_once_for_each_attempt() -> None:
     world = World()
     hub = MemoryHub({"0": mixed(0, 40)})
-    world.means = replace(world.means, healing=Healing(hub))
+    world.means = replace(world.means, gap_reading=GapReading(hub))
     for attempt in (1, 2):
         with pytest.raises(OutageSuspected):
             world.take(events(40, 49, "reading a"))
@@ -258,7 +258,9 @@ def test_the_silence_check_holds_a_gap_too_and_clears_the_stop_once_nothing_wait
     world = World()
     hub = MemoryHub({"0": mixed(0, 40)})
     world.means = replace(
-        world.means, healing=Healing(hub), clock=replace(world.means.clock, now=clock.now, new_id=lambda: next(source))
+        world.means,
+        gap_reading=GapReading(hub),
+        clock=replace(world.means.clock, now=clock.now, new_id=lambda: next(source)),
     )
     check = SilenceCheck(world.means, timedelta(seconds=60))
     assert list(check.run("timer")) == []

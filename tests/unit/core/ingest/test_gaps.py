@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
-from core.ingest.gaps import NOT_HEALING, Healing, gap_facts, gap_rows
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.gaps import NO_GAP_READING, GapReading, gap_facts, gap_rows
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.events import BATCH_EVENTS as PIECE
 from core.model.events import Event, SequenceNumber, Span
 from core.model.letters import Backoff, LetterPolicy
@@ -44,8 +44,8 @@ class World:
         return self.deliver_events(self.log[first : last + 1], store or self.store, first if seed is None else seed)
 
     def deliver_events(self, given: tuple[Event, ...], store: Store | None = None, seed: int = 99) -> IngestReport:
-        healing = Healing(self.hub, patience=timedelta(seconds=60))
-        return ingest_batch(batch(given), Means(store or self.store, PLAIN, stamps(seed, self.clock), healing))
+        gap_reading = GapReading(self.hub, patience=timedelta(seconds=60))
+        return ingest_batch(batch(given), Ingestion(store or self.store, PLAIN, stamps(seed, self.clock), gap_reading))
 
     def ranges(self) -> list[tuple[int, int, int]]:
         return [(kept.first, kept.last, kept.absent) for kept in self.store.ledger()]
@@ -115,7 +115,7 @@ class TestBeforeABatch:
     def test_letters_of_what_was_fetched_back_wait_and_are_kept_as_any_other(self, world: World) -> None:
         world.hub.held["0"][SequenceNumber(6)] = event(6, "bug")
         policy = LetterPolicy(Backoff(base=timedelta(seconds=7)), keep_bodies=False)
-        means = Means(world.store, PLAIN, stamps(1, world.clock), Healing(world.hub), policy)
+        means = Ingestion(world.store, PLAIN, stamps(1, world.clock), GapReading(world.hub), policy)
         ingest_batch(batch(world.log[10:12]), means)
         (kept,) = world.store.letters()
         assert (kept.sequence_number, kept.body, kept.body_kept) == (6, b"", False)
@@ -226,8 +226,8 @@ class TestTrouble:
             turns += 1
             try:
                 own = Clock(_slow(world.clock), iter_ids(turns))
-                healing = Healing(world.hub, patience=timedelta(seconds=60))
-                ingest_batch(batch(world.log[3 * PIECE :]), Means(world.store, PLAIN, own, healing))
+                gap_reading = GapReading(world.hub, patience=timedelta(seconds=60))
+                ingest_batch(batch(world.log[3 * PIECE :]), Ingestion(world.store, PLAIN, own, gap_reading))
                 break
             except GapNotHealed as fault:
                 assert (fault.partition, fault.last) == (partition(), 3 * PIECE - 1)
@@ -282,14 +282,14 @@ class TestTrouble:
 
     def test_without_a_hub_reader_a_gap_holds_the_batch(self, world: World) -> None:
         with pytest.raises(HubUnreachable, match="telemetry/hubledger/0 from 4 to 9 cannot be read"):
-            ingest_batch(batch(world.log[10:15]), Means(world.store, PLAIN, stamps(7), NOT_HEALING))
+            ingest_batch(batch(world.log[10:15]), Ingestion(world.store, PLAIN, stamps(7), NO_GAP_READING))
 
 
 class TestTheBeginning:
     def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_begins(self) -> None:
         store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)})
         hub.expire_before("0", 3)
-        report = ingest_batch(batch(readings(10, 14)), Means(store, PLAIN, stamps(), Healing(hub)))
+        report = ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(), GapReading(hub)))
         assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 0), (10, 14, 0)]
         assert (report.healed, report.gaps) == (7, (gap(3, 9),))
         assert [books.balanced for books in store.read_ledgers()] == [True]
@@ -299,15 +299,15 @@ class TestTheBeginning:
         hub.expire_before("0", 3)
         with pytest.raises(StoreUnavailable):
             faulty = FaultyStore(store, on_commit=[Fault.NOT_REACHED])
-            ingest_batch(batch(readings(10, 14)), Means(faulty, PLAIN, stamps(), Healing(hub)))
+            ingest_batch(batch(readings(10, 14)), Ingestion(faulty, PLAIN, stamps(), GapReading(hub)))
         hub.expire_before("0", 6)
-        ingest_batch(batch(readings(10, 14)), Means(store, PLAIN, stamps(1), Healing(hub)))
+        ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(1), GapReading(hub)))
         assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 3), (10, 14, 0)]
 
     def test_a_partition_whose_hub_cannot_be_asked_where_it_begins_waits(self) -> None:
         store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)}, fails=lambda: True)
         with pytest.raises(HubUnreachable):
-            ingest_batch(batch(readings(10, 14)), Means(store, PLAIN, stamps(), Healing(hub)))
+            ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(), GapReading(hub)))
         assert store.ledger() == []
 
 

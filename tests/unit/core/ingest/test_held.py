@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import HeldLettersFull
 from core.ingest.batch_log import BatchLines
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.letters.retry import Keeper
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
@@ -35,7 +35,7 @@ class World:
 
     def ingest(self, *given: Event) -> IngestReport:
         self.noted.calls.clear()
-        return ingest_batch(batch(given), Means(self.store, PLAIN, self.own, letters=self.policy))
+        return ingest_batch(batch(given), Ingestion(self.store, PLAIN, self.own, letters=self.policy))
 
     def discard(self, *numbers: int) -> None:
         positions = [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in numbers]

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
-from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICT_LIMIT, IngestReport, Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import CONFLICT_LIMIT, Ingestion, IngestReport, ingest_batch
 from core.model.events import Event, EventBatch, SequenceNumber, Span
 from core.model.letters import Backoff, LetterPolicy
 from core.model.ports import Clock
@@ -27,7 +27,7 @@ from tests.fakes.store import Store
 
 def ingest(store: Store, *given: Event, seed: int = 0) -> IngestReport:
     """From a hub that holds just these events: what is missing among them is absent."""
-    return ingest_batch(batch(given), Means(store, PLAIN, stamps(seed), Healing(MemoryHub({"0": given}))))
+    return ingest_batch(batch(given), Ingestion(store, PLAIN, stamps(seed), GapReading(MemoryHub({"0": given}))))
 
 
 def readings(first: int, last: int) -> tuple[Event, ...]:
@@ -59,7 +59,7 @@ class TestTheNormalWay:
     def test_a_commit_carries_the_stamps_and_names_its_invocation_and_transform(self) -> None:
         clock = FakeClock()
         clock.advance(7)
-        (commit,) = ingest_batch(batch(readings(0, 1)), Means(MemoryStore(), PLAIN, stamps(5, clock))).commits
+        (commit,) = ingest_batch(batch(readings(0, 1)), Ingestion(MemoryStore(), PLAIN, stamps(5, clock))).commits
         assert commit.commit_id == next(iter(ids(5)))
         assert commit.committed_at == clock.now()
         assert (commit.invocation_id, commit.transform_version) == ("invocation-1", "plain/1")
@@ -94,7 +94,7 @@ class TestTheNormalWay:
         store = MemoryStore()
         with pytest.raises(MemoryError):
             bad = Transform("test/1", transform)  # type: ignore[arg-type]
-            ingest_batch(batch(readings(0, 4)), Means(store, bad, stamps()))
+            ingest_batch(batch(readings(0, 4)), Ingestion(store, bad, stamps()))
         assert store.ledger() == []
 
 
@@ -104,7 +104,7 @@ class TestLetters:
     def letters(self, chance: float = 1.0, policy: LetterPolicy | None = None) -> list[KeptLetter]:
         store, clock = MemoryStore(), FakeClock()
         own = replace(stamps(0, clock), chance=lambda: chance)
-        means = Means(store, PLAIN, own, letters=policy or LetterPolicy())
+        means = Ingestion(store, PLAIN, own, letters=policy or LetterPolicy())
         ingest_batch(batch([event(0, "bug"), event(1, "poison"), event(2, "look a")]), means)
         return store.letters()
 
@@ -131,9 +131,11 @@ class TestLetters:
             return drawn[-1]
 
         own = replace(stamps(), chance=draw)
-        ingest_batch(batch(readings(0, 9)), Means(MemoryStore(), PLAIN, own))
+        ingest_batch(batch(readings(0, 9)), Ingestion(MemoryStore(), PLAIN, own))
         assert drawn == []
-        ingest_batch(batch([event(0, "bug"), event(1, "bug"), event(2, "poison")]), Means(MemoryStore(), PLAIN, own))
+        ingest_batch(
+            batch([event(0, "bug"), event(1, "bug"), event(2, "poison")]), Ingestion(MemoryStore(), PLAIN, own)
+        )
         assert len(drawn) == 2
 
 
@@ -170,7 +172,7 @@ class World:
 
     def ingest(self, *faults: Fault | None, given: EventBatch | None = None) -> IngestReport:
         faulty = FaultyStore(self.store, on_commit=faults)
-        return ingest_batch(given or batch(readings(5, 9)), Means(faulty, PLAIN, stamps(1)))
+        return ingest_batch(given or batch(readings(5, 9)), Ingestion(faulty, PLAIN, stamps(1)))
 
 
 @pytest.fixture
@@ -206,7 +208,7 @@ class TestConflicts:
         faulty = FaultyStore(store, on_commit=[None, Fault.RIVAL], rival=rival)
         owner = faulty.remembering(timedelta(hours=1))
         other = partition("1")
-        ingest_batch(batch([event(0, "home a 0")], other), Means(owner, PLAIN, stamps(2)))
+        ingest_batch(batch([event(0, "home a 0")], other), Ingestion(owner, PLAIN, stamps(2)))
         ingest(owner, event(0, "home a 1"), event(1, "look a"))
         (kept,) = store.rows(SensorReading)
         assert kept.row == SensorReading("a", "sensorTrue", "look", None, 1, event(1).enqueued_at)
@@ -306,7 +308,7 @@ def test_every_plan_has_an_id_of_its_own() -> None:
 
     own: Callable[[], UUID] = new_id
     store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, Fault.LOST])
-    ingest_batch(batch(readings(0, 4)), Means(store, PLAIN, Clock(FakeClock().now, own)))
+    ingest_batch(batch(readings(0, 4)), Ingestion(store, PLAIN, Clock(FakeClock().now, own)))
     assert len(set(seen)) == len(seen) == 3
 
 

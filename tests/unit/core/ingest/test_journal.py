@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from core.errors import InfrastructureFault, StoreUnavailable
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.events import BATCH_EVENTS, Event, Partition, span
 from core.model.rows import References, Row
 from core.model.transforms import Transform
@@ -41,8 +41,10 @@ class World:
         self.alone: list[tuple[int, ...]] = []  # the numbers of each run that was tried in a child
         self.meanwhile: Callable[[], object] = lambda: None  # what others do while an attempt waits for a child
         journal = StoredJournal(Store(self.noted), stamps(process, self.clock), self.in_child)
-        healing = Healing(MemoryHub({"0": events(0, 599, "reading a")}))
-        self.means = Means(Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), healing, journal=journal)
+        gap_reading = GapReading(MemoryHub({"0": events(0, 599, "reading a")}))
+        self.means = Ingestion(
+            Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), gap_reading, journal=journal
+        )
 
     @contextmanager
     def in_child(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
@@ -160,7 +162,7 @@ class TestASuspiciousBatch:
             world.ingest(number * 5, number * 5 + 4)
         assert world.calls() == ["advance_checkpoint"] * 10
         without = World()
-        without.means = replace(without.means, journal=Means(without.store, PLAIN, stamps()).journal)
+        without.means = replace(without.means, journal=Ingestion(without.store, PLAIN, stamps()).journal)
         without.ingest(0, 499)
         assert [call for call in first if call not in ("read_marks", "begin_attempt")] == without.calls()
         assert len([call for call in first if "attempt" in call or "marks" in call]) == 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.ingest.batch_log import BatchLine, BatchLines
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from tests.fakes.builders import NOON, batch, event, events, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
@@ -20,7 +20,7 @@ MINUTE = timedelta(minutes=1)
 
 def reports() -> tuple[list[IngestReport], list[IngestReport]]:
     """Return ordinary reports, of two partitions, and unusual ones: redelivered, with a letter, with both."""
-    means = Means(MemoryStore(), PLAIN, stamps(9))
+    means = Ingestion(MemoryStore(), PLAIN, stamps(9))
     first, other = batch(events(0, 4, "reading a")), batch(events(0, 1, "reading a"), partition("1"))
     letter = batch([event(5, "reading a"), event(6, "poison")])
     both = batch([*events(0, 6, "reading a"), event(7, "poison")])

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreFault, StoreUnavailable
-from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, Ingestion, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.model.commits import PartitionStop
 from core.store.memory import Memory
@@ -31,7 +31,7 @@ class World:
 
     def ingest(self, store: Store, first: int, last: int, retries: int = 0) -> None:
         given = replace(batch(LOG[first : last + 1]), retries=retries)
-        ingest_batch(given, Means(store, PLAIN, stamps(first, self.clock)))
+        ingest_batch(given, Ingestion(store, PLAIN, stamps(first, self.clock)))
 
     def fail(self, retries: int, *faults: Fault) -> StoreFault:
         faulty = FaultyStore(self.store, on_commit=faults or [Fault.NOT_REACHED])
@@ -109,7 +109,7 @@ def test_a_store_that_cannot_be_written_leaves_the_fault_as_it_is(world: World) 
 
 def test_the_check_of_silent_partitions_ends_a_record_that_a_different_owner_left(world: World) -> None:
     hub = MemoryHub({"0": LOG})
-    means = Means(world.store, PLAIN, stamps(9, world.clock), Healing(hub))
+    means = Ingestion(world.store, PLAIN, stamps(9, world.clock), GapReading(hub))
     check = SilenceCheck(means, timedelta(hours=1))
     assert list(check.run("timer-1")) == []
     world.fail(RECURRENT)

@@ -11,8 +11,8 @@ import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
-from core.ingest.gaps import NOT_HEALING, Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import NO_GAP_READING, GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import Healed, Looked, SilenceCheck, Unhealed
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, SequenceNumber, Span
@@ -45,7 +45,7 @@ class World:
         self.log = events(0, 19, "reading a")
         self.hub = MemoryHub({"0": self.log, "1": self.log})
         verified = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
-        self.means = Means(self.store, PLAIN, stamps(1, self.clock), Healing(self.hub), incarnations=verified)
+        self.means = Ingestion(self.store, PLAIN, stamps(1, self.clock), GapReading(self.hub), incarnations=verified)
         self.check = SilenceCheck(self.means, GRACE)
         for id in ("0", "1"):
             self.deliver(0, 9, id)
@@ -53,7 +53,8 @@ class World:
     def deliver(self, first: int, last: int, id: str = "0") -> None:
         means = self.means
         ingest_batch(
-            batch(self.log[first : last + 1], partition(id)), Means(self.store, PLAIN, means.clock, means.healing)
+            batch(self.log[first : last + 1], partition(id)),
+            Ingestion(self.store, PLAIN, means.clock, means.gap_reading),
         )
 
     def publish(self, *numbers: int, id: str = "0") -> tuple[Event, ...]:
@@ -63,7 +64,7 @@ class World:
 
     def deliver_all(self, up_to: int) -> None:
         held = [one for one in self.hub.held["0"].values() if one.sequence_number <= up_to]
-        ingest_batch(batch(held), Means(self.store, PLAIN, self.means.clock, NOT_HEALING))
+        ingest_batch(batch(held), Ingestion(self.store, PLAIN, self.means.clock, NO_GAP_READING))
 
     def look(self, after: float = 0.0) -> Sequence[Looked]:
         self.clock.advance(after)
@@ -150,7 +151,7 @@ def test_a_partition_is_carried_until_a_different_owner_commits_there_again(worl
     world.deliver(10, 19, "1")
     world.look()
     world.look(after=120)
-    ingest_batch(batch(world.publish(20)), Means(world.store, PLAIN, world.means.clock, world.means.healing))
+    ingest_batch(batch(world.publish(20)), Ingestion(world.store, PLAIN, world.means.clock, world.means.gap_reading))
     world.publish(21)
     assert world.look(after=60) == []
     assert world.look(after=119) == []
@@ -267,8 +268,8 @@ def slow_world(patience: float) -> World:
         return world.means.clock.new_id()
 
     clock = replace(world.means.clock, new_id=new_id)
-    healing = Healing(world.hub, patience=timedelta(seconds=patience))
-    world.check = SilenceCheck(replace(world.means, clock=clock, healing=healing), GRACE)
+    gap_reading = GapReading(world.hub, patience=timedelta(seconds=patience))
+    world.check = SilenceCheck(replace(world.means, clock=clock, gap_reading=gap_reading), GRACE)
     return world
 
 
@@ -293,7 +294,7 @@ def test_a_partition_continues_after_absent_numbers_at_its_end(world: World) -> 
     world.look(after=120)
     later = events(20, 22, "reading a")
     world.hub.publish("0", later)
-    report = ingest_batch(batch(later), Means(world.store, PLAIN, world.means.clock, world.means.healing))
+    report = ingest_batch(batch(later), Ingestion(world.store, PLAIN, world.means.clock, world.means.gap_reading))
     assert (report.redelivered, report.gaps) == (0, ())
     assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
 

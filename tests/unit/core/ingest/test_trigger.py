@@ -9,8 +9,8 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.incarnations.hub_check import HubVerification
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import (
     Healed,
     HostCheckpoint,
@@ -65,7 +65,7 @@ class World:
         self.store, self.clock, self.host, self.ids = MemoryStore(), FakeClock(), MemoryHost(), ids or ("0",)
         self.hub = MemoryHub({id: events(0, 9, "reading a") for id in self.ids})
         verified = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
-        self.means = Means(self.store, PLAIN, stamps(1, self.clock), Healing(self.hub), incarnations=verified)
+        self.means = Ingestion(self.store, PLAIN, stamps(1, self.clock), GapReading(self.hub), incarnations=verified)
         self.check = SilenceCheck(self.means, GRACE, self.host)
         for id in self.ids:
             self.deliver(9, id)

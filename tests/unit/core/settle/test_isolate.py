@@ -7,8 +7,8 @@ from math import log2
 import pytest
 
 from core.errors import DataRefused, StoreUnavailable
-from core.ingest.gaps import Healing
-from core.ingest.ingest import REFUSAL_LIMIT, IngestReport, Means, ingest_batch
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import REFUSAL_LIMIT, Ingestion, IngestReport, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event
 from examples.home_security.transform import Home, SensorReading
@@ -27,7 +27,7 @@ def log_of(length: int, bad: Iterable[int]) -> list[Event]:
 
 
 def ingest(store: Store, given: Iterable[Event], seed: int = 0) -> IngestReport:
-    return ingest_batch(batch(given), Means(store, PLAIN, stamps(seed)))
+    return ingest_batch(batch(given), Ingestion(store, PLAIN, stamps(seed)))
 
 
 def refused(store: MemoryStore) -> list[int]:
@@ -132,7 +132,7 @@ class TestTogetherWithOtherTrouble:
         store = MemoryStore()
         bad = [number for number in (0, 21, 22, 59) if number not in absent]
         given = [each for each in log_of(60, bad) if each.sequence_number not in absent]
-        report = ingest_batch(batch(given), Means(store, PLAIN, stamps(), Healing(MemoryHub({"0": given}))))
+        report = ingest_batch(batch(given), Ingestion(store, PLAIN, stamps(), GapReading(MemoryHub({"0": given}))))
         assert [(gap.first, gap.last) for gap in report.gaps] == [(min(absent), max(absent))]
         assert refused(store) == bad
         assert_equals_one_pass(store, {"0": given}, absent={"0": set(absent)})

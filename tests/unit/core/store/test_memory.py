@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.commits import Settled
 from core.model.events import SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
@@ -98,15 +98,15 @@ class TestThePartition:
     def test_in_the_steady_state_a_batch_is_one_call(self) -> None:
         world = World()
         for at in range(10):
-            ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), Means(world.store, PLAIN, stamps(at)))
+            ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), Ingestion(world.store, PLAIN, stamps(at)))
         assert world.calls() == ["read_partition", "anchor_partition", "read_partition", *["commit_batch"] * 10]
 
     def test_a_redelivered_batch_is_no_call(self) -> None:
         world = World()
         given = batch(events(0, 4, "reading a"))
-        ingest_batch(given, Means(world.store, PLAIN, stamps()))
+        ingest_batch(given, Ingestion(world.store, PLAIN, stamps()))
         world.calls()
-        ingest_batch(given, Means(world.store, PLAIN, stamps()))
+        ingest_batch(given, Ingestion(world.store, PLAIN, stamps()))
         assert world.calls() == []
 
     @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() ->
     world = World()
     world.elsewhere(home("a"))
     for at in range(3):
-        ingest_batch(batch([event(at, "look a")]), Means(world.store, PLAIN, stamps(at)))
+        ingest_batch(batch([event(at, "look a")]), Ingestion(world.store, PLAIN, stamps(at)))
     assert world.calls() == [
         "read_partition",
         "anchor_partition",

@@ -19,7 +19,7 @@ from core.errors import (
     StoreUnreachable,
     TaskConflict,
 )
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event, EventBatch, SequenceNumber
 from core.model.letters import LetterClaim
@@ -362,7 +362,7 @@ def ingest(driver: FakeDriver) -> IngestReport:
     clock = Clock(lambda: EPOCH, lambda: UUID(int=next(numbers)))
     given = tuple(Event(SequenceNumber(number), str(number), EPOCH, None, {}, b"") for number in range(5))
     store = store_of(driver, memory=Memory(timedelta(seconds=60)))
-    return ingest_batch(EventBatch(PARTITION, given, "i"), Means(store, Transform("quiet/1", nothing), clock))
+    return ingest_batch(EventBatch(PARTITION, given, "i"), Ingestion(store, Transform("quiet/1", nothing), clock))
 
 
 class TestConnections:

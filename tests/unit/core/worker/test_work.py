@@ -14,8 +14,8 @@ import pytest
 from core.errors import HubUnreachable, SchemaMismatch
 from core.incarnations.hub_check import HubVerification
 from core.ingest.batch_log import BatchLog
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion
 from core.ingest.stalled_partitions import SilenceCheck
 from core.letters.retry import Keeper
 from core.model.commits import BatchCommit
@@ -70,7 +70,9 @@ class FakePause:
         await asyncio.sleep(0)
 
 
-def receiver(means: Means, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep, chance: float = 1.0) -> Receiver:
+def receiver(
+    means: Ingestion, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep, chance: float = 1.0
+) -> Receiver:
     timing = Timing(replace(CLOCK, chance=lambda: chance), sleep=sleep)
     return Receiver(means, BatchLog(OWN_LINES, CLOCK.now), timing)
 
@@ -78,7 +80,7 @@ def receiver(means: Means, sleep: Callable[[float], Awaitable[None]] = asyncio.s
 def take(store: Store, chance: float = 1.0) -> list[float]:
     """Ingest the batch; how long it was held in between."""
     pause = FakePause()
-    asyncio.run(receiver(Means(store, PLAIN, CLOCK), pause.sleep, chance).take(GIVEN))
+    asyncio.run(receiver(Ingestion(store, PLAIN, CLOCK), pause.sleep, chance).take(GIVEN))
     return pause.slept
 
 
@@ -108,7 +110,7 @@ def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog:
 
     caplog.set_level(logging.INFO)
     store, summing = MemoryStore(), BatchLog(0, CLOCK.now)
-    asyncio.run(Receiver(Means(store, PLAIN, CLOCK), summing).take(GIVEN))
+    asyncio.run(Receiver(Ingestion(store, PLAIN, CLOCK), summing).take(GIVEN))
     with pytest.raises(OSError, match="the link is gone"):
         asyncio.run(ended())
     assert [(line["message"], line["events"]) for line in lines(caplog)] == [("batches ingested", 5)]
@@ -153,7 +155,7 @@ def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
             await asyncio.Event().wait()
 
         faulty = FaultyStore(store, on_read=[Fault.NOT_REACHED])
-        taking = asyncio.ensure_future(receiver(Means(faulty, PLAIN, CLOCK), sleep).take(GIVEN))
+        taking = asyncio.ensure_future(receiver(Ingestion(faulty, PLAIN, CLOCK), sleep).take(GIVEN))
         await asyncio.wait_for(holding.wait(), 10)
         taking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -182,7 +184,7 @@ class SlowStore(MemoryStore):
 
 async def cancel_while_committing(store: SlowStore) -> bool:
     """Return True when the cancellation waited for the commit."""
-    taking = asyncio.ensure_future(receiver(Means(store, PLAIN, CLOCK)).take(GIVEN))
+    taking = asyncio.ensure_future(receiver(Ingestion(store, PLAIN, CLOCK)).take(GIVEN))
     await asyncio.to_thread(until, store.committing.is_set, 10)
     taking.cancel()
     done, _ = await asyncio.wait([taking], timeout=2 * MOMENT)
@@ -207,7 +209,7 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.INFO)
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a")})
     hub.expire_before("0", 2)
-    asyncio.run(receiver(Means(store, PLAIN, CLOCK, Healing(hub))).take(batch(events(5, 9, "reading a"))))
+    asyncio.run(receiver(Ingestion(store, PLAIN, CLOCK, GapReading(hub))).take(batch(events(5, 9, "reading a"))))
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(2, 4), (5, 9)]
     gap, ingested = lines(caplog)
     assert (gap["action"], gap["level"], gap["first"], gap["last"], gap["healed"]) == ("gap", "WARNING", 2, 4, 3)
@@ -223,7 +225,7 @@ def test_a_batch_of_a_different_hub_is_passed_with_a_line_and_what_the_hub_has_f
     async def wait(seconds: float) -> None:
         raise AssertionError("the batch is held")
 
-    ingestion = receiver(Means(store, PLAIN, CLOCK, Healing(hub), incarnations=verified), wait)
+    ingestion = receiver(Ingestion(store, PLAIN, CLOCK, GapReading(hub), incarnations=verified), wait)
     asyncio.run(ingestion.take(replace(GIVEN, retries=1)))
     assert store.ledger() == []
     assert [(line["level"], line["message"]) for line in lines(caplog)] == [
@@ -237,7 +239,7 @@ def test_a_batch_of_a_different_hub_is_passed_with_a_line_and_what_the_hub_has_f
 def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a"), "1": []})
     verified = HubVerification(hub, FakeClock().monotonic, threading.RLock())
-    check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub), incarnations=verified), timedelta(0))
+    check = SilenceCheck(Ingestion(store, PLAIN, stamps(), GapReading(hub), incarnations=verified), timedelta(0))
     check_gaps(check)
     hub.recreate("0")
     check_gaps(check)
@@ -339,6 +341,6 @@ def test_a_held_batch_is_retried_as_a_retry() -> None:
             return super().attempt(asked, transform)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
-    ingestion = receiver(Means(store, PLAIN, CLOCK, journal=Noting()), FakePause().sleep)
+    ingestion = receiver(Ingestion(store, PLAIN, CLOCK, journal=Noting()), FakePause().sleep)
     asyncio.run(ingestion.take(GIVEN))
     assert given == [False, True, True, True]

@@ -1,6 +1,6 @@
 """A committed batch of home_security: later events see its registrations, and its bad bodies are letters."""
 
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import Row
@@ -17,7 +17,7 @@ GOOD_BEFORE, GOOD_AFTER = body(REGISTRATION), body(MOTION, state="active")
 def ingest(*bodies: bytes) -> MemoryStore:
     store = MemoryStore()
     given = [event(number, each) for number, each in enumerate(bodies)]
-    ingest_batch(batch(given), Means(store, HOME_SECURITY, stamps()))
+    ingest_batch(batch(given), Ingestion(store, HOME_SECURITY, stamps()))
     return store
 
 
@@ -58,7 +58,7 @@ def test_all_bad_bodies_of_one_batch_are_letters_and_the_rest_commits() -> None:
 
 
 def letters_of(*given: Event) -> list[DeadLetter]:
-    (commit,) = ingest_batch(batch(given), Means(MemoryStore(), HOME_SECURITY, stamps())).commits
+    (commit,) = ingest_batch(batch(given), Ingestion(MemoryStore(), HOME_SECURITY, stamps())).commits
     return list(commit.settled.letters)
 
 

@@ -120,15 +120,15 @@ import json, os, time
 from tests.fakes.builders import batch, events
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.worker.work import CLOCK
 from core.remote.telemetry.opening import open_telemetry
 open_telemetry(os.environ)
 store = MemoryStore()
-ingest_batch(batch(events(0, 4, "quiet")), Means(store, PLAIN, CLOCK))
+ingest_batch(batch(events(0, 4, "quiet")), Ingestion(store, PLAIN, CLOCK))
 began = time.monotonic()
 for number in range(1, 400):
-    ingest_batch(batch(events(5 * number, 5 * number + 4, "quiet")), Means(store, PLAIN, CLOCK))
+    ingest_batch(batch(events(5 * number, 5 * number + 4, "quiet")), Ingestion(store, PLAIN, CLOCK))
 print(json.dumps({"seconds": time.monotonic() - began, "ends": time.time()}), flush=True)
 """
 

@@ -12,7 +12,7 @@ from opentelemetry.trace import NoOpTracer, SpanKind, StatusCode
 
 from core.aggregation.tick import AggregationReport, TickStep, aggregate
 from core.errors import StoreUnavailable
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import LaggingPartition, Observation
 from core.letters.retry import Keeper, claim_due, retry_chunk
@@ -71,7 +71,7 @@ def store() -> MemoryStore:
 
 def test_a_batch_is_one_consumer_span_with_the_facts_of_its_report(memory: Memory, store: MemoryStore) -> None:
     given = (event(0, "reading home-1"), event(1, "poison"), event(2, "quiet"))
-    report = ingest_batch(batch(given), Means(store, PLAIN, clock()))
+    report = ingest_batch(batch(given), Ingestion(store, PLAIN, clock()))
     (span,) = memory.spans
     assert (span.name, span.kind, span.status.status_code) == ("process telemetry", SpanKind.CONSUMER, StatusCode.UNSET)
     ends = {"hubledger.first": 0, "hubledger.last": 2, "hubledger.retries": 0, "hubledger.links_left_out": 0}
@@ -83,7 +83,7 @@ def test_a_batch_is_one_consumer_span_with_the_facts_of_its_report(memory: Memor
 def test_a_fault_has_its_class_and_not_its_text(memory: Memory, store: MemoryStore) -> None:
     faulty = FaultyDatabase(store.database, on_commit=[Fault.NOT_REACHED])
     with pytest.raises(StoreUnavailable):
-        ingest_batch(replace(batch(events(0, 4, "quiet")), retries=3), Means(Store(faulty), PLAIN, clock()))
+        ingest_batch(replace(batch(events(0, 4, "quiet")), retries=3), Ingestion(Store(faulty), PLAIN, clock()))
     (span,) = memory.spans
     assert (span.status.status_code, span.status.description, span.events) == (StatusCode.ERROR, None, ())
     assert span.attributes is not None
@@ -157,7 +157,7 @@ def test_a_gauge_of_an_instance_that_lost_the_watch_ends_so_that_no_old_value_is
 def test_without_a_recorder_a_use_case_is_called_as_it_is(store: MemoryStore) -> None:
     with recording() as memory:
         pass
-    assert len(ingest_batch(batch(events(0, 4, "quiet")), Means(store, PLAIN, clock())).commits) == 1
+    assert len(ingest_batch(batch(events(0, 4, "quiet")), Ingestion(store, PLAIN, clock())).commits) == 1
     assert memory.spans == []
 
 
@@ -178,6 +178,6 @@ def test_a_fault_of_the_telemetry_itself_does_not_fail_the_work(caplog: pytest.L
 
 def test_nothing_that_is_sent_holds_a_body_a_key_or_the_text_of_an_error(memory: Memory, store: MemoryStore) -> None:
     given = (event(0, "reading home-1", key="home-1"), event(1, "poison", key="home-1"), event(2, "bug"))
-    ingest_batch(batch(given), Means(store, PLAIN, clock()))
+    ingest_batch(batch(given), Ingestion(store, PLAIN, clock()))
     sent = " ".join(span.to_json() for span in memory.spans) + repr(memory.points())
     assert [secret for secret in SECRETS if secret in sent] == []
