@@ -204,7 +204,8 @@ def _run_of(row_classes: RowClasses) -> AggregationRun:
 
 def _slices(row_classes: RowClasses) -> Script:
     run = _run_of(row_classes)
-    slices = tuple(StagedSlice(0, 1, 1, one.name) for one in find_aggregate(run.job).levels)
+    levels = find_aggregate(run.job).levels
+    slices = tuple(StagedSlice(number, 1, 1, one.name) for one in levels for number in (0, 1))
     return portion_script(run, Staged("", "", 1, _AT), Portion(0, SLICES - 1, slices))
 
 

@@ -174,63 +174,32 @@ class Kept:
 Length = timedelta | Kept
 
 
-def window_of(length: Length) -> timedelta:
-    """Return the length of windows."""
-    return length.window if isinstance(length, Kept) else length
-
-
-def keep_of(length: Length) -> timedelta | None:
-    """Return how long windows are stored. None: for ever."""
-    return length.keep if isinstance(length, Kept) else None
+def kept_of(length: Length) -> tuple[timedelta, timedelta | None]:
+    """Return the length of windows, and how long they are stored. None: for ever."""
+    return (length.window, length.keep) if isinstance(length, Kept) else (length, None)
 
 
 def check_levels(who: str, finest: Length, rollups: Mapping[str, Length]) -> None:
     """Raise InvalidTransform unless each level is built from the windows of the level before it."""
-    window = window_of(finest)
+    window, keep = kept_of(finest)
     if window <= timedelta() or DAY % window:
         raise InvalidTransform(f"{who}: a day is no whole number of windows of {window}")
-    _check_keep(f"{who}: window", finest)
-    finer = finest
-    for name, length in rollups.items():
-        what, window, below = f"{who}: rollup {name}", window_of(length), window_of(finer)
-        if not _NAME.fullmatch(name) or name in _TAKEN:
+    for name, length in (("", finest), *rollups.items()):
+        what, (below, kept_below) = f"{who}: rollup {name}" if name else f"{who}: window", (window, keep)
+        window, keep = kept_of(length)
+        if name and (not _NAME.fullmatch(name) or name in _TAKEN):
             taken = " or ".join(_TAKEN)
             raise InvalidTransform(f"{what}: a name has lower-case letters, digits and _, and is not {taken}")
-        if window <= below or window % below or DAY % window or window % SECOND:
+        if name and (window <= below or window % below or DAY % window or window % SECOND):
             raise InvalidTransform(
                 f"{what}: {window} is no whole number of windows of {below}, or no whole part of a day"
             )
-        _check_keep(what, length)
-        kept, kept_below = keep_of(length), keep_of(finer)
-        if kept is not None and (kept_below is None or kept < kept_below):
+        if keep is not None and keep < DAY:
+            raise InvalidTransform(f"{what}: it is kept for a day at least, not for {keep}")
+        if name and keep is not None and (kept_below is None or keep < kept_below):
             raise InvalidTransform(f"{what}: it is kept for a shorter time than the windows that it is built from")
-        finer = length
 
 
-def _check_keep(what: str, length: Length) -> None:
-    keep = keep_of(length)
-    if keep is not None and keep < DAY:
-        raise InvalidTransform(f"{what}: it is kept for a day at least, not for {keep}")
-
-
-__all__ = (  # all that a reader of declarations needs
-    "EPOCH",
-    "SLICES",
-    "WINDOW_START",
-    "Aggregate",
-    "Count",
-    "CountOf",
-    "Key",
-    "KeyColumn",
-    "Least",
-    "Measure",
-    "Most",
-    "Sum",
-    "aggregate_named",
-    "aggregate_of",
-    "aggregate_table",
-    "declared_aggregates",
-)
 ADDED = ("staging_id", "slice", "run_id", "is_whole", "run_number", "window_date")  # columns beside the declared ones
 SLICES = 256  # a run is committed slice by slice; the number is part of every stored window, so it stays
 STAGED_BYTES = 84  # of the columns that come before the key of a window where jobs stage it
@@ -322,16 +291,16 @@ def aggregate_of(
     """
 
     def declare(declared: type[Declared]) -> type[Declared]:
-        found = _aggregate(declared, source, name, at, window_of(window))
+        found = _aggregate(declared, source, name, at, kept_of(window)[0])
         check_levels(declared.__name__, window, rollups or {})
         coarser: list[Aggregate] = []
         for level, length in (rollups or {}).items():
             named = f"{declared.__name__}{level.title().replace('_', '')}"
             members = {"__slots__": (), "__doc__": declared.__doc__, "__module__": declared.__module__}
-            of, name_of = type(named, (declared,), members), f"{found.name}_{level}"
-            coarser.append(replace(found, name=name_of, of=of, window=window_of(length), keep=keep_of(length)))
+            of, (coarse, keep) = type(named, (declared,), members), kept_of(length)
+            coarser.append(replace(found, name=f"{found.name}_{level}", of=of, window=coarse, keep=keep))
         _ROLLUPS.update({one.of: one for one in coarser})
-        _AGGREGATES[declared] = replace(found, keep=keep_of(window), rollups=tuple(coarser))
+        _AGGREGATES[declared] = replace(found, keep=kept_of(window)[1], rollups=tuple(coarser))
         return declared
 
     return declare

@@ -40,14 +40,19 @@ class DeltaLake:
                 raise LakeUnreachable(
                     f"LAKE: {table} is a table that this app did not make: move it away, or name a different LAKE"
                 )
-            columns = {field.name: _name_of(field.type) for field in found.schema().fields}
+            kinds = {field.name: str(getattr(field.type, "type", field.type)) for field in found.schema().fields}
+            columns = {name: _NAMES.get(kind, kind) for name, kind in kinds.items()}
             return StandingTable(found.version(), run, columns, tuple(_files(found)))
 
     def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
+        from deltalake import Field, Schema
         from deltalake.exceptions import CommitFailedError, DeltaError
-        from deltalake.transaction import create_table_with_add_actions
+        from deltalake.schema import PrimitiveType
+        from deltalake.transaction import CommitProperties, Transaction, create_table_with_add_actions
 
-        schema, properties = _schema(change), _properties(mark)
+        kinds = ((name, PrimitiveType(_KINDS[kind])) for name, kind in change.columns.items())
+        schema, transaction = Schema([Field(*one) for one in kinds]), Transaction(mark.job, mark.number)
+        properties = CommitProperties(dict(mark.facts), max_commit_retries=0, app_transactions=[transaction])
         with _faults(table):
             try:
                 if standing.version < 0:
@@ -133,25 +138,6 @@ def _faults(place: str) -> Iterator[None]:
         raise LakeUnreachable(f"LAKE: {place}: {first_line(error)}") from error
 
 
-def _schema(change: TableChange) -> Any:
-    from deltalake import Field, Schema
-    from deltalake.schema import PrimitiveType
-
-    return Schema([Field(name, PrimitiveType(_KINDS[kind])) for name, kind in change.columns.items()])
-
-
-def _name_of(kind: Any) -> str:
-    name = str(getattr(kind, "type", kind))
-    return _NAMES.get(name, name)
-
-
-def _properties(mark: Mark) -> Any:
-    from deltalake.transaction import CommitProperties, Transaction
-
-    transaction = Transaction(mark.job, mark.number)
-    return CommitProperties(dict(mark.facts), max_commit_retries=0, app_transactions=[transaction])
-
-
 def _strict() -> Any:
     from deltalake.transaction import CommitProperties
 
@@ -161,8 +147,13 @@ def _strict() -> Any:
 def _added(change: TableChange) -> list[Any]:
     from deltalake.transaction import AddAction
 
-    now = _now_ms()
-    return [AddAction(one.path, one.size, one.partition, now, True, _stats(one)) for one in change.added]
+    now, actions = time.time_ns() // 1_000_000, []
+    for one in change.added:
+        nulls = {name: 0 for name, value in one.least.items() if value is not None}
+        ends = {"minValues": dict(one.least), "maxValues": dict(one.most), "nullCount": nulls}
+        stats = json.dumps({"numRecords": one.rows, **ends})
+        actions.append(AddAction(one.path, one.size, one.partition, now, True, stats))
+    return actions
 
 
 def _removed(standing: StandingTable, change: TableChange) -> list[Any]:
@@ -171,19 +162,12 @@ def _removed(standing: StandingTable, change: TableChange) -> list[Any]:
     if change.is_whole:
         return []  # the mode of the commit removes all
     gone = set(change.removed)
-    now = _now_ms()
+    now = time.time_ns() // 1_000_000
     return [
         RemoveAction(one.path, True, now, size=one.size, partition_values=dict(one.partition))
         for one in standing.files
         if one.path in gone
     ]
-
-
-def _stats(one: LakeFile) -> str:
-    nulls = {name: 0 for name, value in one.least.items() if value is not None}
-    return json.dumps(
-        {"numRecords": one.rows, "minValues": dict(one.least), "maxValues": dict(one.most), "nullCount": nulls}
-    )
 
 
 def _files(found: Any) -> Iterator[LakeFile]:
@@ -207,7 +191,3 @@ def _of(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         for name, value in row.items()
         if name.startswith(prefix) and value is not None
     }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,6 +4,7 @@ Sources: Livy's REST API, "Spark Batch" of Azure Synapse (2019-11-01-preview), t
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,10 +30,18 @@ class DatabricksEngine:
 
     def submit(self, request: JobRequest) -> str:
         """Start a job. A submit under the same name returns the same run."""
-        answer = self._http.post("/submit", self._body(request))
+        answer = self._http.post("/submit", self.batch(request))
         if answer.get("run_id") is None:
             raise EngineUnreachable(f"the answer has no run_id; it has {sorted(answer)}")
         return str(answer["run_id"])
+
+    def batch(self, request: JobRequest) -> dict[str, Any]:
+        """Return the body of the request that starts a job."""
+        program = {"python_file": f"{self._jobs}/{request.program}", "parameters": list(request.arguments)}
+        version = package_version()
+        libraries = [{"whl": f"{self._jobs}/{name}"} for name in (packages_wheel(version), wheel(version))]
+        task = {"task_key": TASK, "spark_python_task": program, "libraries": libraries, **self._cluster}
+        return {"run_name": request.name, "idempotency_token": request.name, "tasks": [task]}
 
     def find(self, name: str) -> str | None:
         query: dict[str, object] = {"run_type": "SUBMIT_RUN", "limit": RUNS_A_PAGE}
@@ -56,10 +65,8 @@ class DatabricksEngine:
         return JobState.SUCCEEDED if state.get("result_state") == "SUCCESS" else JobState.FAILED
 
     def cancel(self, job_id: str) -> None:
-        try:
+        with suppress(NotFound):
             self._http.post("/cancel", {"run_id": int(job_id)})
-        except NotFound:
-            return
 
     def report(self, job_id: str) -> JobReport:
         """Return the message of a run, the error and the end of the output of its task, and its page."""
@@ -69,24 +76,12 @@ class DatabricksEngine:
             return JobReport()
         ended = (run.get("status") or {}).get("termination_details") or {}
         message = (run.get("state") or {}).get("state_message") or ended.get("message")
-        output = self._output_of(run)
+        tasks, output = run.get("tasks") or [], dict[str, Any]()
+        with suppress(EngineRefused, EngineUnreachable):
+            output |= self._http.get("/get-output", run_id=tasks[-1]["run_id"]) if tasks else {}
         told = [text for text in (message, output.get("error")) if text]
         log = "\n".join(text for text in (output.get("logs"), output.get("error_trace")) if text)
         return JobReport("; ".join(told) or None, log or None, run.get("run_page_url"))
-
-    def _output_of(self, run: Mapping[str, Any]) -> Mapping[str, Any]:
-        tasks = run.get("tasks") or []
-        try:
-            return self._http.get("/get-output", run_id=tasks[-1]["run_id"]) if tasks else {}
-        except (EngineRefused, EngineUnreachable):
-            return {}
-
-    def _body(self, request: JobRequest) -> dict[str, Any]:
-        program = {"python_file": f"{self._jobs}/{request.program}", "parameters": list(request.arguments)}
-        version = package_version()
-        libraries = [{"whl": f"{self._jobs}/{name}"} for name in (packages_wheel(version), wheel(version))]
-        task = {"task_key": TASK, "spark_python_task": program, "libraries": libraries, **self._cluster}
-        return {"run_name": request.name, "idempotency_token": request.name, "tasks": [task]}
 
 
 PAGE, MOST_PAGES, LOG_LINES = 100, 50, 100
@@ -151,10 +146,8 @@ class LivyEngine:
             return JobState.LOST
 
     def cancel(self, job_id: str) -> None:
-        try:
+        with suppress(NotFound):
             self._http.delete(f"/batches/{job_id}")
-        except NotFound:
-            return
 
     def report(self, job_id: str) -> JobReport:
         """Return the errors of a batch, the end of its log, and the address of its log or page, as far as there are."""
@@ -166,15 +159,10 @@ class LivyEngine:
         pages = batch.get("appInfo") or {}
         link = pages.get("driverLogUrl") or pages.get("sparkUiUrl") or self._http.address_of(f"/batches/{job_id}")
         reason = "; ".join(told) or f"the batch is {batch.get('state')}"
-        return JobReport(reason, "\n".join(self._log_of(job_id, batch)), link)
-
-    def _log_of(self, job_id: str, batch: Mapping[str, Any]) -> list[str]:
-        """Return the last lines of a batch, or the few that the batch itself holds when there is no answer."""
-        try:
-            lines = self._http.get(f"/batches/{job_id}/log", size=LOG_LINES).get("log")
-        except (EngineRefused, EngineUnreachable):
-            lines = None
-        return [str(line) for line in lines or batch.get("log") or []]
+        lines = batch.get("log")  # a few, when there is no answer about all of them
+        with suppress(EngineRefused, EngineUnreachable):
+            lines = self._http.get(f"/batches/{job_id}/log", size=LOG_LINES).get("log") or lines
+        return JobReport(reason, "\n".join(map(str, lines or [])), link)
 
     def _batches(self) -> Iterator[Mapping[str, Any]]:
         first = 0

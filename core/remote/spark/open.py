@@ -7,12 +7,11 @@ from core.errors import SettingsRefused
 from core.model.policies import embedded_path
 from core.remote.spark import http as tokens
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.http import Token
 from core.remote.spark.http_engines import SMALL, DatabricksEngine, LivyEngine, LivyJobs
 from core.remote.spark.job_package import APP, jdbc_address, package_version
 from core.remote.spark.lake_storage import BlobStorage, FolderStorage
 from core.remote.spark.local_engine import LocalEngine, LocalSpark
-from core.settings import Settings, SparkSettings
+from core.settings import Settings
 
 _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
 
@@ -20,13 +19,17 @@ _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
 def open_engine(settings: Settings) -> SparkEngine | None:
     """Return the engine, or None for SPARK_ENGINE=none. Nothing is connected yet."""
     spark = settings.spark
+    package = f"{(spark.jobs or '').rstrip('/')}/{package_version()}"  # of our own version
     if spark.engine == "local":
-        return LocalEngine(_local(settings))
+        jobs, memory = Path(spark.jobs) if spark.jobs else APP / "jobs", _beside_store(settings) / "spark"
+        return LocalEngine(LocalSpark(spark.submit, jobs, memory, spark.options.get("conf", {})))
     if spark.engine == "livy":
-        return LivyEngine(spark.livy_url, _token(spark), LivyJobs(_jobs(spark), _livy_options(spark)))
+        scope, sizes = _SCOPES.get(spark.livy_dialect), SMALL if spark.livy_dialect == "synapse" else {}
+        token = tokens.no_token if scope is None else tokens.entra_token(scope)
+        return LivyEngine(spark.livy_url, token, LivyJobs(package, {**sizes, **spark.options}))
     if spark.engine == "databricks":
         token = tokens.entra_token(tokens.DATABRICKS)
-        return DatabricksEngine(spark.databricks_url, token, _jobs(spark), spark.options)
+        return DatabricksEngine(spark.databricks_url, token, package, spark.options)
     return None
 
 
@@ -56,26 +59,6 @@ def job_arguments(settings: Settings) -> tuple[str, ...]:
     return (*transform, "--store", address.url)
 
 
-def _local(settings: Settings) -> LocalSpark:
-    spark = settings.spark
-    jobs = Path(spark.jobs) if spark.jobs else APP / "jobs"
-    return LocalSpark(spark.submit, jobs, _beside_store(settings) / "spark", spark.options.get("conf", {}))
-
-
 def _beside_store(settings: Settings) -> Path:
     path = embedded_path(settings.store_connection)
     return path.parent if path else Path(".local-run")
-
-
-def _livy_options(spark: SparkSettings) -> dict[str, object]:
-    return {**(SMALL if spark.livy_dialect == "synapse" else {}), **spark.options}
-
-
-def _token(spark: SparkSettings) -> Token:
-    scope = _SCOPES.get(spark.livy_dialect)
-    return tokens.no_token if scope is None else tokens.entra_token(scope)
-
-
-def _jobs(spark: SparkSettings) -> str:
-    """Return the folder of the package of our own version."""
-    return f"{(spark.jobs or '').rstrip('/')}/{package_version()}"

@@ -162,7 +162,7 @@ def test_what_the_engines_name_is_what_is_written(tmp_path: Path) -> None:
     write_package(tmp_path, [])
     request, folder = JobRequest("agg-1-1", PROGRAM, ()), str(tmp_path / VERSION)
     batch = LivyJobs(folder).batch(request)
-    (task,) = DatabricksEngine("https://host", lambda: None, folder, {})._body(request)["tasks"]
+    (task,) = DatabricksEngine("https://host", lambda: None, folder, {}).batch(request)["tasks"]
     named = [batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])]
     named += [task["spark_python_task"]["python_file"], *(one["whl"] for one in task["libraries"])]
     assert [name for name in named if not Path(name).exists()] == []
