@@ -2,13 +2,15 @@
 blobs.
 
 Spark itself writes folders and abfss. A blob address ("https://ACCOUNT.blob.core.windows.net/CONTAINER") is for places
-without a Spark driver, such as Azurite: there, `jobs/lake_blobs.py` writes and reads on the executors.
+without a Spark driver, such as Azurite. There, pyarrow writes and reads on the executors, and the client of Azure
+carries the files.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
 from operator import and_
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,8 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake_tables import LakeFile, TableChange, TableState
-from jobs import lake_blobs
+from core.aggregation.lake_tables import LakeFile, TableChange, TableState, range_end
+from core.remote.spark.lake_storage import BlobStorage
 from jobs.transforms import schema_of
 
 CONNECTION = "LAKE_CONNECTION"
@@ -29,6 +31,7 @@ PARQUET = {  # times as they are, of any year: by default Spark refuses those be
 }
 EACH = 200_000  # rows in a file
 PATH = "__path"
+Arrow = Callable[[Iterable[Any]], Iterator[Any]]
 INSTANT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
@@ -80,16 +83,16 @@ def change_of(layout: Layout, added: Sequence[LakeFile], removed: Sequence[str],
 
 def write_files(rows: DataFrame, to: OpenLake, layout: Layout) -> list[LakeFile]:
     """Write rows into a new folder of a table; return its files. A repeated task leaves one set of files."""
-    lake, folder = to.place, to.folder
     by = [*layout.partition, *layout.order]
     ordered = rows.select(*layout.columns).repartitionByRange(*by).sortWithinPartitions(*by)
-    place = f"{layout.table}/{folder}"
-    if lake_blobs.is_blob(lake):
-        upload = lake_blobs.uploader(lake, place, lake_blobs.Form(folder, layout.partition, layout.order, EACH))
-        return lake_blobs.described(ordered.mapInArrow(upload(os.environ.get(CONNECTION)), "file string"))
+    if _is_blob(to.place):
+        upload = _uploader(BlobStorage(to.place, os.environ.get(CONNECTION)), to.folder, layout)
+        texts = ordered.mapInArrow(upload, "file string").collect()
+        return sorted((msgspec.json.decode(one[0], type=LakeFile) for one in texts), key=lambda one: one.path)
+    place = f"{to.place}/{layout.table}/{to.folder}"
     written = ordered.write.partitionBy(*layout.partition).option("maxRecordsPerFile", EACH)
-    written.parquet(f"{lake}/{place}")
-    return _described(rows.sparkSession, f"{lake}/{place}", layout, folder)
+    written.parquet(place)
+    return _described(to.spark, place, layout, to.folder)
 
 
 def read_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[LakeFile]) -> DataFrame:
@@ -99,8 +102,8 @@ def read_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[L
     if not files:
         return spark.createDataFrame([], schema_of(dict(layout.columns)))
     places = spark.createDataFrame(values, ", ".join(names))
-    if lake_blobs.is_blob(lake):
-        download = lake_blobs.downloader(lake, layout.table, os.environ.get(CONNECTION))
+    if _is_blob(lake):
+        download = _downloader(BlobStorage(lake, os.environ.get(CONNECTION)), layout.table)
         schema = f"{PATH} string, {schema_of(layout.stored)}"
         found = places.select(PATH).repartition(len(files)).mapInArrow(download, schema)
     else:
@@ -138,8 +141,8 @@ def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], tou
 
 def read_text(spark: SparkSession, lake: str, path: str) -> str:
     """Return the text that the app wrote for this job."""
-    if lake_blobs.is_blob(lake):
-        return lake_blobs.read_text(lake, path, os.environ.get(CONNECTION))
+    if _is_blob(lake):
+        return BlobStorage(lake, os.environ.get(CONNECTION)).read(path).decode()
     if "://" not in lake:
         return (Path(lake) / path).read_text(encoding="utf-8")
     return str(spark.read.option("wholetext", True).text(f"{lake}/{path}").collect()[0][0])
@@ -147,8 +150,8 @@ def read_text(spark: SparkSession, lake: str, path: str) -> str:
 
 def write_text(spark: SparkSession, lake: str, folder: str, text: str) -> None:
     """Write a text of one line as the only file of a new folder."""
-    if lake_blobs.is_blob(lake):
-        lake_blobs.write_text(lake, f"{folder}/part.txt", text, os.environ.get(CONNECTION))
+    if _is_blob(lake):
+        BlobStorage(lake, os.environ.get(CONNECTION)).write(f"{folder}/part.txt", text.encode())
     else:
         spark.createDataFrame([(text,)], "value string").coalesce(1).write.text(f"{lake}/{folder}")
 
@@ -163,17 +166,14 @@ def _described(spark: SparkSession, place: str, layout: Layout, folder: str) -> 
         .agg(F.count(F.lit(1)), *ends)
         .collect()
     )
-    return sorted((_file(tuple(row), layout, folder) for row in found), key=lambda one: one.path)
-
-
-def _file(row: tuple[Any, ...], layout: Layout, folder: str) -> LakeFile:
-    path, size, *rest = row
-    count = len(layout.partition)
-    values, rows, ends = rest[:count], rest[count], rest[count + 1 :]
-    partition = {name: str(value) for name, value in zip(layout.partition, values, strict=True)}
-    least = dict(zip(layout.order, ends[::2], strict=True))
-    most = dict(zip(layout.order, ends[1::2], strict=True))
-    return LakeFile(f"{folder}/{path.rpartition(f'/{folder}/')[2]}", size, rows, partition, least, most)
+    files, count = [], len(layout.partition)
+    for path, size, *rest in found:
+        values, rows, ends = rest[:count], rest[count], rest[count + 1 :]
+        partition = {name: str(value) for name, value in zip(layout.partition, values, strict=True)}
+        least, most = (dict(zip(layout.order, ends[side::2], strict=True)) for side in (0, 1))
+        inside = path.rpartition(f"/{folder}/")[2]
+        files.append(LakeFile(f"{folder}/{inside}", size, rows, partition, least, most))
+    return sorted(files, key=lambda one: one.path)
 
 
 def _printed(name: str, kind: str) -> Column:
@@ -195,3 +195,66 @@ def _end(one: LakeFile, name: str, side: str) -> str | None:
 def _within(name: str, kind: str) -> Column:
     least, most = (F.col(f"{name}__{side}").cast(kind) for side in ("least", "most"))
     return (least.isNull() | (F.col(name) >= least)) & (most.isNull() | (F.col(name) <= most))
+
+
+def _is_blob(lake: str) -> bool:
+    """Return True for a lake that Spark itself cannot write."""
+    return lake.startswith(("https://", "http://"))
+
+
+def _uploader(storage: BlobStorage, folder: str, layout: Layout) -> Arrow:
+    """Return a function for mapInArrow: it uploads ordered rows, and returns a JSON text for each file."""
+
+    def upload(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import compute, parquet
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        for number, (partition, table) in enumerate(_pieces(pa, batches, layout.partition)):
+            inside = "/".join(f"{name}={value}" for name, value in partition.items())
+            path = f"{folder}/{inside}/part-{task.partitionId() if task else 0:05}-{number:05}.parquet"
+            sink = pa.BufferOutputStream()
+            parquet.write_table(table, sink)
+            content = bytes(sink.getvalue().to_pybytes())
+            storage.write(f"{layout.table}/{path}", content)
+            ends = {name: compute.min_max(table.column(name)).as_py() for name in layout.order}
+            least, most = ({name: range_end(one[side]) for name, one in ends.items()} for side in ("min", "max"))
+            one = LakeFile(path, len(content), table.num_rows, partition, least, most)
+            yield pa.RecordBatch.from_arrays([pa.array([msgspec.json.encode(one).decode()])], names=["file"])
+
+    return upload
+
+
+def _downloader(storage: BlobStorage, table: str) -> Arrow:
+    """Return a function for mapInArrow, from the paths of a table's files to their rows, each with its path."""
+
+    def download(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                content = storage.read(f"{table}/{path}")
+                for part in parquet.read_table(pa.BufferReader(content)).to_batches():
+                    paths = pa.array([path] * part.num_rows, pa.string())
+                    yield pa.RecordBatch.from_arrays([paths, *part.columns], names=[PATH, *part.schema.names])
+
+    return download
+
+
+def _pieces(pa: Any, batches: Iterable[Any], names: tuple[str, ...]) -> Iterator[tuple[dict[str, str], Any]]:
+    """Return the rows of each partition, at most about `EACH` of them, without the columns of the partition."""
+    standing: tuple[str, ...] = ()
+    parts: list[Any] = []
+    for batch in batches:
+        rows = zip(*(map(str, batch.column(name).to_pylist()) for name in names), strict=True)
+        for values, run in groupby(enumerate(rows), key=lambda one: one[1]):
+            numbers = [at for at, _ in run]
+            if parts and (values != standing or sum(one.num_rows for one in parts) >= EACH):
+                yield dict(zip(names, standing, strict=True)), pa.Table.from_batches(parts).drop_columns(list(names))
+                parts = []
+            standing = values
+            parts.append(batch.slice(numbers[0], len(numbers)))
+    if parts:
+        yield dict(zip(names, standing, strict=True)), pa.Table.from_batches(parts).drop_columns(list(names))

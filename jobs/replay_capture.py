@@ -52,11 +52,6 @@ class Replayed:
     staged: int | None  # events, with those that were staged before
 
 
-def settle_files(spark: SparkSession, files: str, settling: Settling) -> DataFrame:
-    """Return the outcome of each wanted event once, although Capture may have written an event to two files."""
-    return _found(spark, files).mapInArrow(outcomes_with(settling), OUTCOMES).distinct()
-
-
 def compare(outcomes: DataFrame, tables: Tables, row_classes: Iterable[type], stream_id: int) -> list[TableDiff]:
     """Compare the appended rows of the outcomes with the rows in SQL of the same events."""
     ranges = outcomes.where(F.col("table_name") == RANGE).select(
@@ -102,7 +97,7 @@ def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Re
 
 
 def _replay(spark: SparkSession, tables: Tables, given: argparse.Namespace, in_child: bool = False) -> Replayed:
-    row_classes = row_classes_of(given.transform)
+    row_classes = list(load_transform(given.transform).row_classes)
     wanted = Wanted(frozenset(given.partition), given.first, given.last)
     references = [
         (row_class, tuple(row["texts"]))
@@ -111,39 +106,35 @@ def _replay(spark: SparkSession, tables: Tables, given: argparse.Namespace, in_c
         for row in tables.texts(row_class, None).select("texts").collect()
     ]
     settling = Settling(given.transform, references, wanted, timedelta(seconds=given.deadline), in_child)
-    outcomes = settle_files(spark, given.files, settling).persist()
+    found = _found(spark, given.files).mapInArrow(outcomes_with(settling), OUTCOMES)
+    outcomes = found.distinct().persist()  # although Capture may have written an event to two files
     diffs = compare(outcomes, tables, row_classes, given.stream_id)
     staged = stage(spark, tables, given) if given.stage else None
-    replayed = Replayed(_events(outcomes), _letters(outcomes), _states(outcomes), diffs, staged)
+    ranges, length = outcomes.where(F.col("table_name") == RANGE), F.col("texts")[0].cast("bigint")
+    events = int(ranges.agg(F.sum(length - F.col("sequence_number") + 1)).collect()[0][0] or 0)
+    letters = outcomes.where(F.col("table_name") == LETTER).groupBy(F.col("texts")[0].alias("name")).count()
+    states = outcomes.where(F.col("is_state")).groupBy(F.col("table_name").alias("name")).count()
+    counts = ({row["name"]: row["count"] for row in one.collect()} for one in (letters, states))
+    replayed = Replayed(events, *counts, diffs, staged)
     outcomes.unpersist()
     return replayed
 
 
-def row_classes_of(transform: str) -> list[type]:
-    """Return the row classes of a transform."""
-    return list(load_transform(transform).row_classes)
-
-
 def stage(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> int:
     """Store the wanted events that a replay can reach, each once, and return their number."""
-    spans = _reach(tables, given)
+    checkpoints = tables.read_checkpoints(given.stream_id)
+    ids = [id for id in checkpoints if not given.partition or id in given.partition]
+    firsts = tables.read_ledger([CommitSpan(given.stream_id, id, 0, 1) for id in ids])
+    spans = {  # of each partition, from its first commit to its checkpoint
+        one.partition_id: (max(given.first, one.first), min(given.last, checkpoints[one.partition_id]))
+        for one in firsts
+    }
     found = _found(spark, given.files).mapInArrow(events_within(spans), EVENTS)
     events = found.dropDuplicates(["partition_id", "sequence_number"]).persist()
     tables.stage_events(events, given.stream_id)
     count = events.count()
     events.unpersist()
     return count
-
-
-def _reach(tables: Tables, given: argparse.Namespace) -> dict[str, tuple[int, int]]:
-    """Return the span of wanted numbers of each partition, from its first commit to its checkpoint."""
-    checkpoints = tables.read_checkpoints(given.stream_id)
-    ids = [id for id in checkpoints if not given.partition or id in given.partition]
-    firsts = tables.read_ledger([CommitSpan(given.stream_id, id, 0, 1) for id in ids])
-    return {
-        one.partition_id: (max(given.first, one.first), min(given.last, checkpoints[one.partition_id]))
-        for one in firsts
-    }
 
 
 def _found(spark: SparkSession, files: str) -> DataFrame:
@@ -154,22 +145,6 @@ def _found(spark: SparkSession, files: str) -> DataFrame:
         .load(files)
         .select("path", "content")
     )
-
-
-def _events(outcomes: DataFrame) -> int:
-    ranges = outcomes.where(F.col("table_name") == RANGE)
-    length = F.col("texts")[0].cast("bigint") - F.col("sequence_number") + 1
-    return int(ranges.agg(F.sum(length)).collect()[0][0] or 0)
-
-
-def _letters(outcomes: DataFrame) -> dict[str, int]:
-    letters = outcomes.where(F.col("table_name") == LETTER).groupBy(F.col("texts")[0].alias("error_class")).count()
-    return {row["error_class"]: row["count"] for row in letters.collect()}
-
-
-def _states(outcomes: DataFrame) -> dict[str, int]:
-    states = outcomes.where(F.col("is_state")).groupBy("table_name").count()
-    return {row["table_name"]: row["count"] for row in states.collect()}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -5,7 +5,18 @@ from typing import Any
 
 from core.aggregation.runs import Days
 from core.model.aggregates import EPOCH, SLICES
-from jobs.comparison import DIFFERING, EQUAL, MOVED, RIGHT, STORED, VERDICT, SliceFigures, figures, judged, targets
+from jobs.rebuild_aggregate import (
+    DIFFERING,
+    EQUAL,
+    MOVED,
+    RIGHT,
+    STORED,
+    VERDICT,
+    SliceFigures,
+    figures,
+    judged,
+    targets,
+)
 from jobs.tables import Run
 
 WINDOWS = (

@@ -17,7 +17,7 @@ from core.model.aggregates import DAY, SLICES, Aggregate, Count, Key, Sum, aggre
 from core.model.rows import Text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
-from jobs.comparison import DIFFERING, VERDICT, differences, judged, side_by_side, targets
+from jobs.rebuild_aggregate import DIFFERING, VERDICT, differences, judged, side_by_side, targets
 from jobs.retraction import IS_LOST, delta_of, subtracted, windows_after
 from jobs.tables import Run
 from jobs.transforms import LEVEL, SliceFacts, at_level, in_windows, leveled, partial_sums, slice_facts, sliced

@@ -110,7 +110,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "jobs/comparison.py",
+        "jobs/rebuild_aggregate.py",
         "tests/spark/test_comparison.py",
         (
             "a window that a later run removed is lost",

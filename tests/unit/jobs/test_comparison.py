@@ -1,11 +1,11 @@
-"""jobs/comparison.py: the run and the cut at which each slice is compared."""
+"""jobs/rebuild_aggregate.py: the run and the cut at which each slice is compared."""
 
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
 from core.model.aggregates import EPOCH, SLICES
-from jobs.comparison import NO_RUN, ComparedTable, targets
+from jobs.rebuild_aggregate import NO_RUN, ComparedTable, targets
 from jobs.tables import Run, later_where, newest_where, run_of
 
 COMMITTED = Run("a", "job", 4, '{"1/0":4}', '{"1/0":5}', 1, "committed", 0, EPOCH)
