@@ -114,8 +114,8 @@ def _replay(spark: SparkSession, tables: Tables, given: argparse.Namespace, in_c
     events = int(ranges.agg(F.sum(length - F.col("sequence_number") + 1)).collect()[0][0] or 0)
     letters = outcomes.where(F.col("table_name") == LETTER).groupBy(F.col("texts")[0].alias("name")).count()
     states = outcomes.where(F.col("is_state")).groupBy(F.col("table_name").alias("name")).count()
-    counts = ({row["name"]: row["count"] for row in one.collect()} for one in (letters, states))
-    replayed = Replayed(events, *counts, diffs, staged)
+    by_class, by_table = ({row["name"]: row["count"] for row in one.collect()} for one in (letters, states))
+    replayed = Replayed(events, by_class, by_table, diffs, staged)
     outcomes.unpersist()
     return replayed
 

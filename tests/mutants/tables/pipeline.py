@@ -73,8 +73,8 @@ MUTANTS = (
         PUBLISH,
         (
             "a commit is rebased over others",
-            "return CommitProperties(dict(mark.facts), max_commit_retries=0, app_transactions=[transaction])",
-            "return CommitProperties(dict(mark.facts), app_transactions=[transaction])",
+            "properties = CommitProperties(dict(mark.facts), max_commit_retries=0, app_transactions=[transaction])",
+            "properties = CommitProperties(dict(mark.facts), app_transactions=[transaction])",
         ),
     ),
     *in_file(
