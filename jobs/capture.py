@@ -18,7 +18,7 @@ from core.model.commits import Settled
 from core.model.events import Event, SequenceNumber
 from core.model.ports import parse_instant
 from core.model.property_values import encode_properties
-from core.model.rows import ReferenceKey, References, Row, row_table
+from core.model.rows import ReferenceKey, References, row_table
 from core.model.transforms import Transform
 from core.settle.child_process import Children
 from core.settle.isolate import nothing_new
@@ -108,16 +108,13 @@ def events_within(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[An
                 partition_id = partition_of(path)
                 first, last = spans.get(partition_id, (0, -1))
                 events = (event for event in read_events(content) if first <= event.sequence_number <= last)
-                while some := list(islice(events, SELECTED)):
-                    yield _arrow(pa, EVENTS, [(partition_id, *_stored(event)) for event in some])
+                while some := list(islice(events, SELECTED)):  # as a dead letter stores them
+                    yield _arrow(pa, EVENTS, [
+                        (partition_id, one.sequence_number, one.offset, one.enqueued_at, one.partition_key,
+                         encode_properties(one.properties), one.body) for one in some
+                    ])  # fmt: skip
 
     return select_events
-
-
-def _stored(event: Event) -> tuple[object, ...]:
-    """Return the values of an event as a dead letter stores them."""
-    place = (event.sequence_number, event.offset, event.enqueued_at)
-    return *place, event.partition_key, encode_properties(event.properties), event.body
 
 
 def _outcomes(settling: Settling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
@@ -136,7 +133,9 @@ def _outcomes(settling: Settling, partition_id: str, events: Iterable[Event]) ->
 def _found(partition_id: str, settled: Settled) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for row_class, placed in settled.rows.items():
-        found += [(partition_id, *_placed(row_class, number, ordinal, row)) for number, ordinal, row in placed]
+        table = row_table(row_class)
+        kind = (table.name, bool(table.key))
+        found += [(partition_id, number, ordinal, *kind, texts_of(row)) for number, ordinal, row in placed]
     for letter in settled.letters:
         number = letter.event.sequence_number
         found.append((partition_id, number, -1, LETTER, False, [letter.error_class, letter.error]))
@@ -167,11 +166,6 @@ def _settled_in_child(event: Event, references: References, in_child: Transform)
         return settle((event,), references, in_child)
     except EventKilled as killer:
         return Settled({}, [dead_letter(event, ProcessDied(str(killer)), in_child)], 0, 0)
-
-
-def _placed(row_class: type, number: int, ordinal: int, row: Row) -> tuple[int, int, str, bool, list[str | None]]:
-    table = row_table(row_class)
-    return number, ordinal, table.name, bool(table.key), texts_of(row)
 
 
 def _unbroken(events: Sequence[Event]) -> Iterator[tuple[int, int]]:

@@ -46,7 +46,8 @@ def write_gold(
             added = write_files(_dated(as_stored(of, whole)), lake, layout)
             changes[layout.table] = change_of(layout, added, (), True)
     is_whole = any(one.is_whole for one in changes.values())
-    if is_whole and _slices_moved(tables, run):
+    again = tables.read_run(run.run_id) if is_whole else run
+    if again is None or again.committed_slices != run.committed_slices:
         return None
     return finish(lake, changes)
 
@@ -77,8 +78,3 @@ def _difference(of: Aggregate, windows: DataFrame, state: TableState, lake: Open
 
 def _dated(windows: DataFrame) -> DataFrame:
     return windows.withColumn(WINDOW_DATE, F.to_date(WINDOW_START))
-
-
-def _slices_moved(tables: Tables, run: Run) -> bool:
-    again = tables.read_run(run.run_id)
-    return again is None or again.committed_slices != run.committed_slices

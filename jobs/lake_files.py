@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from core.aggregation.lake_tables import LakeFile, TableChange, TableState, range_end
 from core.remote.spark.lake_storage import BlobStorage
-from jobs.transforms import schema_of
+from jobs.transforms import instant_text, schema_of
 
 CONNECTION = "LAKE_CONNECTION"
 PARQUET = {  # times as they are, of any year: by default Spark refuses those before 1900
@@ -32,7 +32,6 @@ PARQUET = {  # times as they are, of any year: by default Spark refuses those be
 EACH = 200_000  # rows in a file
 PATH = "__path"
 Arrow = Callable[[Iterable[Any]], Iterator[Any]]
-INSTANT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,10 @@ def read_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[L
         within = F.substring_index(F.col("_metadata.file_path"), f"/{layout.table}/", -1)
         found = reader.parquet(*paths).select(within.alias(PATH), *layout.stored)
     placed = found.join(F.broadcast(places), PATH, "left")
-    known = {name: F.coalesce(name, _unknown(name)) for name in layout.partition}
+    known = {}
+    for name in layout.partition:  # fail rather than drop the rows of a file whose path this engine writes differently
+        fault = F.raise_error(F.concat(F.lit(f"no {name} is known of the file "), F.col(PATH)))
+        known[name] = F.coalesce(name, fault)
     columns = ((known.get(name, F.col(name)), name, kind) for name, kind in layout.columns.items())
     return placed.select(*(column.cast(kind).alias(name) for column, name, kind in columns))
 
@@ -125,15 +127,18 @@ def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], tou
     if not files:
         return []
     ranged = [name for name in layout.order if name in touched.columns]
-    ends = [(name, side) for name in ranged for side in ("least", "most")]
-    listed = [
-        (one.path, *(str(one.partition[name]) for name in layout.partition), *(_end(one, *end) for end in ends))
-        for one in files
-    ]
-    names = [PATH, *(f"{name}__is" for name in layout.partition), *(f"{name}__{side}" for name, side in ends)]
+    names = [PATH, *(f"{name}__is" for name in layout.partition)]
+    names += [f"{name}__{side}" for name in ranged for side in ("least", "most")]
+    listed = []
+    for one in files:
+        ends = (end.get(name) for name in ranged for end in (one.least, one.most))
+        partition = (str(one.partition[name]) for name in layout.partition)
+        listed.append((one.path, *partition, *(None if end is None else str(end) for end in ends)))
     table = F.broadcast(spark.createDataFrame(listed, ", ".join(f"{name} string" for name in names)))
     holds = [F.col(name).cast("string") == F.col(f"{name}__is") for name in layout.partition]
-    holds += [_within(name, layout.columns[name]) for name in ranged]
+    for name in ranged:
+        least, most = (F.col(f"{name}__{side}").cast(layout.columns[name]) for side in ("least", "most"))
+        holds.append((least.isNull() | (F.col(name) >= least)) & (most.isNull() | (F.col(name) <= most)))
     met = touched.join(table, reduce(and_, holds), "inner").select(PATH).distinct().collect()
     paths = {row[0] for row in met}
     return [one for one in files if one.path in paths]
@@ -178,23 +183,8 @@ def _described(spark: SparkSession, place: str, layout: Layout, folder: str) -> 
 
 def _printed(name: str, kind: str) -> Column:
     if kind == "timestamp":
-        return F.date_format(name, INSTANT)
+        return instant_text(name, "Z")
     return F.col(name).cast("string") if kind == "date" else F.col(name)
-
-
-def _unknown(name: str) -> Column:
-    """Fail rather than drop the rows of a file whose path this engine writes differently."""
-    return F.raise_error(F.concat(F.lit(f"no {name} is known of the file "), F.col(PATH)))
-
-
-def _end(one: LakeFile, name: str, side: str) -> str | None:
-    value = (one.least if side == "least" else one.most).get(name)
-    return None if value is None else str(value)
-
-
-def _within(name: str, kind: str) -> Column:
-    least, most = (F.col(f"{name}__{side}").cast(kind) for side in ("least", "most"))
-    return (least.isNull() | (F.col(name) >= least)) & (most.isNull() | (F.col(name) <= most))
 
 
 def _is_blob(lake: str) -> bool:

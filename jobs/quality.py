@@ -99,16 +99,12 @@ def _compared(
     differing: list[dict[str, Any]] = []
     if difference:
         standing = tables.count_rows(own, commits.slices, commits.spans) + in_others
-        differing = _differing(ledger, standing)
+        differing = [
+            {"partition": f"{place[0]}/{place[1]}", "ledger": ledger[place], "found": standing[place]}
+            for place in sorted({*ledger, *standing})
+            if ledger[place] != standing[place]
+        ]
         if not differing:
             raise ReadingDiffers(f"{sum(found.values())} rows were read, and ledger and tables count {ledger.total()}")
     counts = {"rows_ledger": ledger.total(), **found, "rows_difference": difference}
     return {**counts, "partitions": differing[:SHOWN]}
-
-
-def _differing(ledger: Mapping[Place, int], standing: Mapping[Place, int]) -> list[dict[str, Any]]:
-    return [
-        {"partition": f"{place[0]}/{place[1]}", "ledger": ledger.get(place, 0), "found": standing.get(place, 0)}
-        for place in sorted({*ledger, *standing})
-        if ledger.get(place, 0) != standing.get(place, 0)
-    ]

@@ -98,7 +98,10 @@ def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[MergedRange], rows_e
     are read with it. From a retry or a replay, only the part before that range gets its own slice.
     """
     rows_each = rows_each or max(ROWS_EACH, sum(one.rows_written for one in ledger) // MOST_SLICES)
-    parts = sorted((part for one in ledger for part in _parts_of(one)), key=_by_commit)
+    parts = sorted(
+        (part for one in ledger for part in _parts_of(one)),
+        key=lambda one: (one.stream_id, one.partition_id, one.commit_number, one.first),
+    )
     of_partition = {
         partition: list(ranges) for partition, ranges in groupby(parts, lambda one: (one.stream_id, one.partition_id))
     }
@@ -148,10 +151,6 @@ def _parts_of(one: MergedRange) -> Iterator[MergedRange]:
         last = min(first + each - 1, one.last)
         before, after = (one.rows_written * (number - one.first) // numbers for number in (first, last + 1))
         yield replace(one, first=first, last=last, rows_written=after - before)
-
-
-def _by_commit(one: MergedRange) -> tuple[int, str, int, int]:
-    return one.stream_id, one.partition_id, one.commit_number, one.first
 
 
 LEDGER = {  # the columns of a merged range, with their types in Spark
@@ -214,15 +213,13 @@ def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> st
 
     What a purge took away is before every cut, so only a span from the first commit on has it.
     """
-    where = " OR ".join(f"({_ledger_where(span)})" for span in spans)
+    wanted = (
+        (span, "kind = 'batch'" if span.after == 0 else "(rows_written > 0 OR kind <> 'retry')") for span in spans
+    )
+    where = " OR ".join(f"({commits_where(span)} AND {kinds})" for span, kinds in wanted)
     columns = ", ".join(LEDGER)
     ranges = f"SELECT {columns} FROM {table} WHERE {where}"
     begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
     if begun:
         ranges += " UNION ALL " + _PURGED.format(checkpoints=checkpoints_of(table), where=begun).strip()
     return _MERGED.format(columns=columns, each=NUMBERS_EACH, ranges=ranges).strip()
-
-
-def _ledger_where(span: CommitSpan) -> str:
-    kinds = "kind = 'batch'" if span.after == 0 else "(rows_written > 0 OR kind <> 'retry')"
-    return f"{commits_where(span)} AND {kinds}"

@@ -192,19 +192,16 @@ class RebuildComparison:
         """Return the figures of the comparison, as the job prints them."""
         runs = [{"number": one.number, "slices": [one.first, one.end - 1]} for one in self.looks[0].targets]
         counts = {"compared": self.compared, "differing": self.differing, "moved": self.moved, "days": self.days}
-        return {"runs": runs, "looks": len(self.looks), **counts, "slices": self._by_slice()}
+        last = {one.number: one.moved for one in self.looks[-1].slices}
+        slices: dict[int, list[int]] = {}
+        for one in self._all:
+            compared, differing, _ = slices.get(one.number, [0, 0, 0])
+            slices[one.number] = [compared + one.compared, differing + one.differing, last.get(one.number, 0)]
+        return {"runs": runs, "looks": len(self.looks), **counts, "slices": slices}
 
     @property
     def _all(self) -> list[SliceFigures]:
         return [one for look in self.looks for one in look.slices]
-
-    def _by_slice(self) -> dict[int, list[int]]:
-        last = {one.number: one.moved for one in self.looks[-1].slices}
-        found: dict[int, list[int]] = {}
-        for one in self._all:
-            compared, differing, _ = found.get(one.number, [0, 0, 0])
-            found[one.number] = [compared + one.compared, differing + one.differing, last.get(one.number, 0)]
-        return found
 
 
 @dataclass
@@ -225,7 +222,9 @@ class Rebuild:
 
     def look(self, wanted: Sequence[ComparedTable]) -> WindowLook:
         """Compare the windows that are left."""
-        found = side_by_side(self.of, self._right(wanted), self._standing()).persist()
+        stored = within(stored_at(self.of, self.tables.standing(self.of, None), self.now), WINDOW_START, self.days)
+        right = reduce(DataFrame.unionByName, map(self._right_at, wanted))
+        found = side_by_side(self.of, self._of_left(right), self._of_left(stored)).persist()
         found.count()  # the stored windows are read now, before the runs that may have touched them
         later = self.tables.read_later(self.job, min(one.number for one in wanted))
         windows = judged(found, wanted, later)
@@ -245,18 +244,11 @@ class Rebuild:
         later = self.tables.read_later(self.job, 0 if committed is None else committed.run_number)
         return committed, [run for run in later if self.history.covers(self.of, run.cut_to)]
 
-    def _right(self, wanted: Sequence[ComparedTable]) -> DataFrame:
-        return self._of_left(reduce(DataFrame.unionByName, map(self._right_at, wanted)))
-
     def _right_at(self, wanted: ComparedTable) -> DataFrame:
         rows = self.history.rows(self.of, wanted.cut, self.days)
         if wanted.end - wanted.first < SLICES:
             rows = rows.where(slice_of(self.of).between(wanted.first, wanted.end - 1))
         return stored_at(self.of, partial_sums(self.of, rows), self.now)
-
-    def _standing(self) -> DataFrame:
-        stored = stored_at(self.of, self.tables.standing(self.of, None), self.now)
-        return self._of_left(within(stored, WINDOW_START, self.days))
 
     def _of_left(self, windows: DataFrame) -> DataFrame:
         return windows if self.left is None else windows.join(self.left, list(self.of.key), how="left_semi")

@@ -6,7 +6,7 @@ windows, or from its rows where some of these are missing. Key and time find the
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, reduce
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
 from core.model.rows import OURS
 from jobs.quality import CountedCommits
-from jobs.ranges import CommitSpan, replayed_spans, slices_of, spans_between
+from jobs.ranges import replayed_spans, slices_of, spans_between
 from jobs.tables import Run, Tables
 from jobs.transforms import (
     LEVEL,
@@ -116,10 +116,16 @@ def _with_lost(tables: Tables, of: Aggregate, found: DataFrame, lost: DataFrame,
     """Add the windows that arithmetic cannot compute to those of a run: from finer windows or from rows."""
     cut, key, few = spans_between("{}", run.cut_to), [LEVEL, *of.key], _few(of, lost)
     if few is None:
-        return found.unionByName(whole(of, _of_all_rows(tables, of, lost, cut), lost))
+        rows = tables.rows(of, slices_of(cut, tables.read_ledger(cut)))
+        every = by_level(of, lambda level: partial_sums(level, in_windows(level, rows, at_level(lost, level))))
+        return found.unionByName(whole(of, every, lost))
     for finer, level in zip((None, *of.levels), of.levels, strict=False):
         keys, wanted = lost.where(F.col(LEVEL) == level.name), few[level.name]
-        inner = [] if finer is None else _inner(finer, level, wanted)
+        steps = range(0 if finer is None else level.window // finer.window)
+        inner = [
+            {**one, WINDOW_START: one[WINDOW_START] + step * finer.window}
+            for one in wanted for step in steps if finer is not None
+        ]  # fmt: skip
         if finer is not None and 0 < len(inner) <= SEEKS:
             after = snapshot(finer, tables.standing(finer, inner), at_level(found, finer))
             again = rolled_up(level, after, keys).localCheckpoint()
@@ -131,12 +137,6 @@ def _with_lost(tables: Tables, of: Aggregate, found: DataFrame, lost: DataFrame,
     return found
 
 
-def _inner(finer: Aggregate, level: Aggregate, keys: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the keys of the windows of a finer level within some windows of a level."""
-    steps = range(level.window // finer.window)
-    return [{**one, WINDOW_START: one[WINDOW_START] + step * finer.window} for one in keys for step in steps]
-
-
 def rolled_up(level: Aggregate, finer: DataFrame, lost: DataFrame) -> DataFrame:
     """Return those of some lost windows whose finer windows, after the run, count as many rows as arithmetic says.
 
@@ -146,12 +146,6 @@ def rolled_up(level: Aggregate, finer: DataFrame, lost: DataFrame) -> DataFrame:
     counted = lost.where(_IS_SOUND).select(*key, F.col(level.count).alias(_ROWS))
     both = begun(level, finer).withColumn(LEVEL, F.lit(level.name)).join(counted, key)
     return both.where(F.col(level.count) == F.col(_ROWS)).select(*key, F.lit(True).alias("is_whole"), *level.values)
-
-
-def _of_all_rows(tables: Tables, of: Aggregate, keys: DataFrame, cut: Sequence[CommitSpan]) -> DataFrame:
-    """Return the windows of these keys from a look at all rows that count at a cut."""
-    rows = tables.rows(of, slices_of(cut, tables.read_ledger(cut)))
-    return by_level(of, lambda level: partial_sums(level, in_windows(level, rows, at_level(keys, level))))
 
 
 def _few(of: Aggregate, keys: DataFrame) -> Mapping[str, list[dict[str, Any]]] | None:

@@ -18,7 +18,7 @@ from jobs import as_of
 from jobs.as_of import Window, Words
 from jobs.ranges import LEDGER, CommitSpan, MergedRange, Place, Slice, WrittenCount, ledger_query, quoted, rows_where
 from jobs.row_texts import LINEAGE_KINDS, row_kinds
-from jobs.transforms import SliceFacts, source_columns, window_columns
+from jobs.transforms import SliceFacts, instant_text, source_columns, window_columns
 
 OPEN = ("submitting", "submitted")
 EVENT_KEY = {"stream_id": "bigint", "partition_id": "string", "sequence_number": "bigint"}
@@ -241,7 +241,12 @@ class Tables(ABC):
         columns = {**LINEAGE_KINDS, **kinds} if position else kinds
         wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
         found = self.where(self._select(row_table(row_class).name, columns), wanted, columns)
-        return found.select(*position, F.array(*(_text(*column) for column in kinds.items())).alias("texts"))
+        texts = [
+            instant_text(name, "Z") if kind == "timestamp"
+            else (F.col(name).cast("int") if kind == "boolean" else F.col(name)).cast("string")
+            for name, kind in kinds.items()
+        ]  # fmt: skip
+        return found.select(*position, F.array(*texts).alias("texts"))
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         """Write windows with their slices under their own staging id; they are ignored until `finish`.
@@ -252,7 +257,7 @@ class Tables(ABC):
             "staging_id": F.lit(staging_id),
             "run_id": F.lit(run_id),
             "is_whole": F.col("is_whole").cast("int"),
-            **{name: self._written(name) for name in of.instants},
+            **{name: instant_text(name, self.words.zone) for name in of.instants},
         }
         rows = windows.select(*(named.get(name, F.col(name)).alias(name) for name in staged_columns(of)))
         self.append(rows, of.staged)
@@ -280,7 +285,7 @@ class Tables(ABC):
         """
         query = self._select("staged_event", EVENT_KEY)
         standing = self.where(query, [f"stream_id = {stream_id}"], EVENT_KEY)
-        named = {"stream_id": F.lit(stream_id), "enqueued_at": self._written("enqueued_at")}
+        named = {"stream_id": F.lit(stream_id), "enqueued_at": instant_text("enqueued_at", self.words.zone)}
         rows = events.select(*(named.get(name, F.col(name)).alias(name) for name in EVENT_COLUMNS))
         self.append(rows.join(standing, list(EVENT_KEY), "left_anti"), "staged_event")
 
@@ -297,17 +302,6 @@ class Tables(ABC):
 
     def _some(self, spans: Sequence[CommitSpan]) -> Iterator[Sequence[CommitSpan]]:
         return (spans[at : at + self.spans_each] for at in range(0, len(spans), self.spans_each))
-
-    def _written(self, name: str) -> Column:
-        """Return an instant as a text of ISO 8601 with six digits."""
-        return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit(self.words.zone))
-
-
-def _text(name: str, kind: str) -> Column:
-    """Return a column as a text that compares on any engine."""
-    if kind == "timestamp":
-        return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
-    return (F.col(name).cast("int") if kind == "boolean" else F.col(name)).cast("string")
 
 
 def run_of(row: Sequence[Any]) -> Run:

@@ -66,6 +66,11 @@ def as_stored(of: Aggregate, windows: DataFrame) -> DataFrame:
     return windows.select(*(fits.get(name, F.col(name)).alias(name) for name in windows.columns))
 
 
+def instant_text(name: str, zone: str) -> Column:
+    """Return an instant as a text of ISO 8601 with six digits, which `zone` ends."""
+    return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit(zone))
+
+
 def schema_of(columns: Mapping[str, str]) -> str:
     """Return columns as a schema of Spark."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
@@ -246,19 +251,12 @@ def rows_read(of: Aggregate, windows: DataFrame) -> int:
 
 
 def _row_text(of: Aggregate) -> Column:
+    """Return the text of a window, in which a value that is missing is empty."""
     texts = [one.name for one in of.keys if one.kind is str]
-    first = [F.regexp_replace(F.col(name), "\n", " ") for name in texts]
-    others = [_value(of, name) for name in ("is_whole", *of.columns) if name not in texts]
-    return _text([*first, *others])
-
-
-def _value(of: Aggregate, name: str) -> Column:
-    if name in of.instants:
-        return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
-    return F.col(name).cast("int") if name == "is_whole" else F.col(name)
-
-
-def _text(values: list[Column]) -> Column:
-    """Join values to a text; one that is missing is empty."""
-    texts = [F.coalesce(value.cast("string"), F.lit("")) for value in values]
-    return F.concat_ws(SEPARATOR, *texts)
+    values = [F.regexp_replace(F.col(name), "\n", " ") for name in texts]
+    for name in ("is_whole", *of.columns):
+        if name in of.instants:
+            values.append(instant_text(name, "Z"))
+        elif name not in texts:
+            values.append(F.col(name).cast("int") if name == "is_whole" else F.col(name))
+    return F.concat_ws(SEPARATOR, *(F.coalesce(value.cast("string"), F.lit("")) for value in values))
