@@ -179,14 +179,6 @@ class LedgerPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterPiece:
-    """Settled letters of a partition."""
-
-    partition_id: PartitionId
-    letters: tuple[SettledLetter, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RowPiece:
     """The next old rows of a table that no total counts: their number, at most `most`. `part_of` is their task.
 

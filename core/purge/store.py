@@ -9,13 +9,14 @@ from typing import Any
 from core.ledger.store import read_purged
 from core.ledger.totals import LedgerRange, Purged
 from core.model.events import PartitionId, SequenceNumber
-from core.purge.purge import Found, LedgerPiece, LetterPiece, PurgeReach, PurgeTarget, RowPiece, SettledLetter
+from core.purge.purge import Found, LedgerPiece, PurgeReach, PurgeTarget, RowPiece, SettledLetter
 from core.store.columns import decoded, instant_or_none, instant_text, numbers_json
 from core.store.database import OneStream, lock_step
 from core.store.script import Script, Step
 from core.tasks.store import Ending, advance_steps
 from core.tasks.task import Advance
 
+Values = dict[str, Any]
 PARTS = {  # of tasks: the statements that find an old task, and delete its parts
     "replay_diff": ("find_old_dry_run", "delete_diffs"),
     "task_part": ("find_old_task", "delete_parts"),
@@ -26,7 +27,8 @@ BELOW_A_TASK = tuple(delete for _, delete in PARTS.values())  # their tables fol
 def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Advance) -> Script:
     """Return the transaction that deletes ledger rows, notes how far they went, and advances the part."""
     place = {"stream_id": stream_id, "partition_id": piece.partition_id}
-    commits = {"after_commit": piece.rows[0].commit_number - 1, "last_commit": piece.rows[-1].commit_number}
+    last = {"last_commit": piece.rows[-1].commit_number}
+    commits = {"after_commit": piece.rows[0].commit_number - 1, **last}
     replayed: dict[str, list[int]] = {}
     for row in piece.rows:
         if row.kind == "replay":
@@ -37,7 +39,7 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
         {"replay_id": id, "written": written, "rows_written": rows, "rows_retracted": retracted}
         for id, (written, rows, retracted) in replayed.items()
     ]
-    mark = {**place, **commits, "purged_to": piece.last, "purged_at": instant_text(ending.at)}
+    mark = {**place, **last, "purged_to": piece.last, "purged_at": instant_text(ending.at)}
     hold, *advance = advance_steps(ending, ahead)
     return Script(
         f"purge {ending.task_id}",
@@ -53,20 +55,19 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
     )
 
 
-def letter_script(stream_id: int, piece: LetterPiece, ending: Ending, ahead: Advance) -> Script:
+def letter_script(place: Values, letters: Sequence[SettledLetter], ending: Ending, ahead: Advance) -> Script:
     """Return the transaction that deletes letters with their attempts, counts them, and advances the part."""
-    place = {"stream_id": stream_id, "partition_id": piece.partition_id}
-    letters = {**place, "sequence_numbers": numbers_json([one.sequence_number for one in piece.letters])}
-    attempts = sum(one.attempts for one in piece.letters)
-    replayed = sum(one.replay_commit_number is not None for one in piece.letters)
-    counted = {**place, "letters": len(piece.letters) - replayed, "replay_letters": replayed}
+    named = {**place, "sequence_numbers": numbers_json([one.sequence_number for one in letters])}
+    attempts = sum(one.attempts for one in letters)
+    replayed = sum(one.replay_commit_number is not None for one in letters)
+    counted = {**place, "letters": len(letters) - replayed, "replay_letters": replayed}
     return Script(
         f"purge {ending.task_id}",
         (
-            lock_step(stream_id, ending.conflict),
+            lock_step(place["stream_id"], ending.conflict),
             Step("count_purged_letters", counted, expect=1, otherwise=ending.conflict),
-            Step("delete_settled_letters", letters, expect=len(piece.letters), otherwise=ending.conflict),
-            Step("delete_attempts", letters, expect=attempts, otherwise=ending.conflict),
+            Step("delete_settled_letters", named, expect=len(letters), otherwise=ending.conflict),
+            Step("delete_attempts", named, expect=attempts, otherwise=ending.conflict),
             *advance_steps(ending, ahead),
         ),
         gives_way=True,
@@ -164,9 +165,12 @@ class Purges:
         """Delete ledger rows, note how far they went, and take them out of the counts of their replays."""
         self._stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
 
-    def purge_letters(self, piece: LetterPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete letters with their attempts, and count them."""
-        self._stream.database.run(letter_script(self._stream_id(), piece, ending, ahead))
+    def purge_letters(
+        self, partition_id: PartitionId, letters: Sequence[SettledLetter], ending: Ending, ahead: Advance
+    ) -> None:
+        """Delete letters of a partition with their attempts, and count them."""
+        place = {"stream_id": self._stream_id(), "partition_id": partition_id}
+        self._stream.database.run(letter_script(place, letters, ending, ahead))
 
     def find_rows(self, target: PurgeTarget, before: datetime, most: int) -> RowPiece:
         """Return the next piece of a table that no total counts."""

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Annotated, Any
 
 import msgspec
 
 from core.errors import RequestRefused
-from core.ledger.totals import LedgerRange
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import PartitionId
 from core.model.policies import DEFAULT_DAYS, MOST_DAYS
@@ -21,7 +20,6 @@ from core.purge.purge import (
     NOTHING_FOUND,
     Found,
     LedgerPiece,
-    LetterPiece,
     Purge,
     PurgeReach,
     PurgeTarget,
@@ -31,7 +29,7 @@ from core.purge.purge import (
     target_of,
 )
 from core.purge.store import Purges
-from core.tasks.run import Done, TaskKind
+from core.tasks.run import ONE_PIECE, Done, TaskKind
 from core.tasks.store import Ending, Tasks
 from core.tasks.task import (
     Advance,
@@ -143,15 +141,14 @@ class PurgeKind(TaskKind):
         """Purge the next piece of a table, or count its old rows. An audit comes before the ledger of a partition."""
         piece, target = _PieceOfPurge(self, purge_of(task), part), target_of(part.name)
         id = target.partition_id
+        own = {
+            "event_hub_checkpoint": piece.verify,
+            "batch_ledger": piece.purge_ledger,
+            "event_hub_dead_letter": piece.purge_letters,
+        }
         if id is not None and piece.purge.has_left(id):
-            return piece.pass_over()
-        if id is not None and target.table == "event_hub_checkpoint":
-            return piece.verify(id)
-        if id is not None and target.table == "batch_ledger":
-            return piece.purge_ledger(id)
-        if id is not None and target.table == "event_hub_dead_letter":
-            return piece.purge_letters(id)
-        return piece.purge_rows(target)
+            return piece.note(NOTHING_FOUND)
+        return own[target.table](id) if id is not None and target.table in own else piece.purge_rows(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,114 +159,95 @@ class _PieceOfPurge:
     purge: Purge
     part: TaskPart
 
-    def pass_over(self) -> Done:
-        """Close the part without a change: nothing more of the partition is purged."""
-        return self._note(NOTHING_FOUND)
-
     def verify(self, id: PartitionId) -> Done:
         """Audit a partition. If it has faults, nothing of it is purged, so that their cause can still be found."""
         faults, until = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
         if not faults:
-            return self._note(Found(audited_to=until))
+            return self.note(Found(audited_to=until))
         why = f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none"
-        return self._note(Found(notes=(why,), is_left=True))
+        return self.note(Found(notes=(why,), is_left=True))
 
     def purge_ledger(self, id: PartitionId) -> Done:
-        """Purge the next old ledger rows that nothing needs any more."""
-        store, reach = self.kind.store, self.kind.store.read_reach(id)
-        last, why = self._limit(id, reach)
-        before, after = self._old_before(reach), reach.purged.commit_number
-        if self._is_dry_run or reach.audit_is_open or last <= after:
+        """Purge the next old ledger rows that nothing needs any more.
+
+        An audit that is opened after this look at the open ones reads the partition again.
+        """
+        store, is_dry_run = self.kind.store, self.purge.task.is_dry_run
+        reach = store.read_reach(id)
+        last, why, before = self._limit(id, reach)
+        after = reach.purged.commit_number
+        if is_dry_run or reach.audit_is_open or last <= after:
             found = store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
             wait = "an audit is open" if reach.audit_is_open else why
-            counted = replace(found, bytes=LEDGER_ROW * found.rows) if self._is_dry_run else NOTHING_FOUND
-            return self._note(replace(counted, notes=(f"partition {id}: {wait}",)))
-        rows = _old_rows(store.read_ledger_rows(id, after, self.kind.rows_of_piece), last, before)
+            counted = replace(found, bytes=LEDGER_ROW * found.rows) if is_dry_run else NOTHING_FOUND
+            return self.note(replace(counted, notes=(f"partition {id}: {wait}",)))
+        read = store.read_ledger_rows(id, after, self.kind.rows_of_piece)
+        rows = tuple(takewhile(lambda row: row.commit_number <= last and row.committed_at < before, read))
         if not rows:
-            return self._note(NOTHING_FOUND)
+            return self.note(NOTHING_FOUND)
         numbers = [row.last for row in rows if row.kind == "batch"]
         retracted = store.count_retracted(id, after, rows[-1].commit_number)
         times = [row.committed_at for row in rows]
         found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
-        ahead = self._ahead(found, is_last=len(rows) < self.kind.rows_of_piece)
-        store.purge_ledger(
-            LedgerPiece(id, rows, max(numbers, default=reach.purged.last), retracted), self._ending(), ahead
-        )
+        piece = LedgerPiece(id, rows, max(numbers, default=reach.purged.last), retracted)
+        store.purge_ledger(piece, *self._end(found, is_last=len(rows) < self.kind.rows_of_piece))
         return Done(1, len(rows))
 
     def purge_letters(self, id: PartitionId) -> Done:
         """Purge the next settled letters of numbers whose ledger rows are gone."""
-        store, reach = self.kind.store, self.kind.store.read_reach(id)
-        before = self.purge.before("event_hub_dead_letter")
-        if self._is_dry_run:
-            (last, _), after, reached = self._limit(id, reach), reach.purged.commit_number, reach.purged
+        store, before = self.kind.store, self.purge.before("event_hub_dead_letter")
+        reach = store.read_reach(id)
+        if self.purge.task.is_dry_run:
+            (last, _, of_ledger), after, reached = self._limit(id, reach), reach.purged.commit_number, reach.purged
             if last > after:  # as far as a purge of the ledger would reach
-                reached = store.count_ledger(id, after, last, self._old_before(reach))[1]
+                reached = store.count_ledger(id, after, last, of_ledger)[1]
             counted = store.count_letters(id, reached, before)
             size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
-            return self._note(replace(counted, bytes=size))
+            return self.note(replace(counted, bytes=size))
         read = store.read_settled_letters(id, reach.purged, before, self.kind.letters_of_piece)
         letters = _within(read, self.kind.rows_of_piece)
         if reach.audit_is_open or not letters:
-            return self._note(NOTHING_FOUND)
+            return self.note(NOTHING_FOUND)
         times = [one.settled_at for one in letters]
         bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
         found = Found(len(letters), bytes_, min(times), max(times))
-        ahead = self._ahead(found, is_last=len(letters) == len(read) < self.kind.letters_of_piece)
-        store.purge_letters(LetterPiece(id, letters), self._ending(), ahead)
+        is_last = len(letters) == len(read) < self.kind.letters_of_piece
+        store.purge_letters(id, letters, *self._end(found, is_last=is_last))
         return Done(1, len(letters))
 
     def purge_rows(self, target: PurgeTarget) -> Done:
         """Purge the next old rows of a table that no total counts."""
-        store, before = self.kind.store, self.purge.before(target.table)
-        if self._is_dry_run:
+        store, before, size = self.kind.store, self.purge.before(target.table), ROW_BYTES[target.table]
+        if self.purge.task.is_dry_run:
             counted = store.count_rows(target, before)
-            return self._note(replace(counted, bytes=max(counted.bytes, ROW_BYTES[target.table] * counted.rows)))
-        ending, piece = self._ending(), store.find_rows(target, before, self.kind.rows_of_piece)
-        found = Found(piece.rows, ROW_BYTES[target.table] * piece.rows)
-        store.purge_rows(piece, ending, self._ahead(found, is_last=piece.is_last))
+            return self.note(replace(counted, bytes=max(counted.bytes, size * counted.rows)))
+        piece = store.find_rows(target, before, self.kind.rows_of_piece)
+        found = Found(piece.rows, size * piece.rows)
+        store.purge_rows(piece, *self._end(found, is_last=piece.is_last))
         return Done(1, piece.rows)
 
-    @property
-    def _is_dry_run(self) -> bool:
-        return self.purge.task.is_dry_run
+    def note(self, found: Found) -> Done:
+        """Record what was found, change nothing else, and close the part."""
+        self.kind.tasks.advance(*self._end(found, is_last=True))
+        return ONE_PIECE
 
-    def _ending(self) -> Ending:
-        return self.kind.ending(self.purge.task)
-
-    def _ahead(self, found: Found, *, is_last: bool) -> Advance:
+    def _end(self, found: Found, *, is_last: bool) -> tuple[Ending, Advance]:
         report = report_text(report_of(self.part.report, Found).plus(found))
-        return Advance(self.part.name, self.part.step, self.part.position, report, is_last)
+        ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last)
+        return self.kind.ending(self.purge.task), ahead
 
-    def _note(self, found: Found, *, is_last: bool = True) -> Done:
-        """Record what was found, and change nothing else."""
-        self.kind.tasks.advance(self._ending(), self._ahead(found, is_last=is_last))
-        return Done(1, 0)
-
-    def _limit(self, id: PartitionId, reach: PurgeReach) -> tuple[int, str]:
-        cuts = self.kind.store.read_cuts(id)
-        return ledger_limit(reach, self.purge.audited_to(id), cuts, self.kind.jobs)
-
-    def _old_before(self, reach: PurgeReach) -> datetime:
-        """Return the time before which ledger rows are old. Rows since an open replay's request may be its own."""
-        old = self.purge.before("batch_ledger")
-        return old if reach.replay_at is None else min(old, reach.replay_at)
+    def _limit(self, id: PartitionId, reach: PurgeReach) -> tuple[int, str, datetime]:
+        """Return the last ledger row that may go, why none after it may, and the time before which rows are old. Rows
+        since an open replay's request may be its own."""
+        cuts, old = self.kind.store.read_cuts(id), self.purge.before("batch_ledger")
+        last, why = ledger_limit(reach, self.purge.audited_to(id), cuts, self.kind.jobs)
+        return last, why, old if reach.replay_at is None else min(old, reach.replay_at)
 
 
 def _within(letters: tuple[SettledLetter, ...], most: int) -> tuple[SettledLetter, ...]:
     """Return the first of these letters that have no more attempts together than this number, and at least one."""
     sums = accumulate(one.attempts for one in letters)
     return letters[: max(1, sum(attempts <= most for attempts in sums))]
-
-
-def _old_rows(rows: tuple[LedgerRange, ...], last: int, before: datetime) -> tuple[LedgerRange, ...]:
-    """Return the rows up to a commit, and before the first one that is not old."""
-    old = []
-    for row in rows:
-        if row.commit_number > last or row.committed_at >= before:
-            break
-        old.append(row)
-    return tuple(old)
 
 
 def ledger_limit(reach: PurgeReach, audited_to: int, cuts: Mapping[str, int], jobs: tuple[str, ...]) -> tuple[int, str]:

@@ -54,15 +54,11 @@ SELECT r.commit_number, COUNT(*) AS row_count
  GROUP BY r.commit_number;
 
 -- name: mark_purged
--- Compare and set: note how far the ledger of a partition is purged; touches no row when a different purge was first, or
--- while an audit of the stream is open.
--- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, purged_to bigint, purged_at datetime2(7)
+-- Note how far the ledger of a partition is purged.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint, purged_to bigint, purged_at datetime2(7)
 UPDATE event_hub_checkpoint
    SET purged_commit = :last_commit, purged_to = :purged_to, purged_at = :purged_at
- WHERE stream_id = :stream_id AND partition_id = :partition_id AND purged_commit = :after_commit
-   AND NOT EXISTS (
-       SELECT 1 FROM task AS t
-        WHERE t.stream_id = :stream_id AND t.kind = 'audit' AND t.status IN ('planned', 'running', 'paused'));
+ WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: delete_ledger_rows
 -- Delete the ledger rows of the commits of a range.
@@ -107,14 +103,11 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
           AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit);
 
 -- name: count_purged_letters
--- Count letters that go with this transaction; touches no row while an audit of the stream is open.
+-- Count letters that go with this transaction.
 -- params: stream_id int, partition_id varchar(8000), letters bigint, replay_letters bigint
 UPDATE event_hub_checkpoint
    SET purged_letters = purged_letters + :letters, purged_replay_letters = purged_replay_letters + :replay_letters
- WHERE stream_id = :stream_id AND partition_id = :partition_id
-   AND NOT EXISTS (
-       SELECT 1 FROM task AS t
-        WHERE t.stream_id = :stream_id AND t.kind = 'audit' AND t.status IN ('planned', 'running', 'paused'));
+ WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: delete_settled_letters
 -- Delete letters of a partition that are settled.

@@ -50,7 +50,7 @@ from core.model.events import Event, Incarnation, Partition, PartitionId, Sequen
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, OrderedMove, RetryCommit
 from core.model.policies import DEFAULT_DAYS, SubjectKey
 from core.model.rows import PlacedRow, ReferenceKey, row_table
-from core.purge.purge import BY_STREAM, LedgerPiece, LetterPiece, PurgeTarget, RowPiece, SettledLetter, purge_request
+from core.purge.purge import BY_STREAM, LedgerPiece, PurgeTarget, RowPiece, SettledLetter, purge_request
 from core.purge.store import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.replay.pieces import (
     CarriedState,
@@ -135,15 +135,18 @@ def purges() -> Mapping[str, Script]:
     ahead = Advance("a part", 3, 0, "{}")
     row = LedgerRange(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, "test/1", str(UUID(int=8)), EPOCH)
     rows = LedgerPiece(partition.partition_id, (row,), GAP[1], {1: 2})
-    letters = LetterPiece(partition.partition_id, (SettledLetter(GAP[0], EPOCH, None, 1, 0),))
+    letters = (SettledLetter(GAP[0], EPOCH, None, 1, 0),)
     pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
     steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}
     pieces["retracted_row"] = RowPiece(PurgeTarget("retracted_row", partition.partition_id), EPOCH, 9, rows=7)
-    place = {"stream_id": 1, "partition_id": partition.partition_id, "last_commit": 1}
+    whole = {"stream_id": 1, "partition_id": partition.partition_id}
+    place = {**whole, "last_commit": 1}
     steps["retracted_row"] = retracted_steps(place, pieces["retracted_row"])
     return {
         "purge ledger": ledger_script(1, rows, ending, ahead),
-        "purge letters": letter_script(1, letters, ending, ahead),
+        "purge letters": letter_script(
+            {"stream_id": 1, "partition_id": partition.partition_id}, letters, ending, ahead
+        ),
         **{f"purge {name}": row_script(1, steps[name], ending, ahead) for name in pieces},
     }
 

@@ -19,7 +19,7 @@ from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import LetterMove, Move
 from core.model.policies import DEFAULT_DAYS
 from core.model.ports import Clock
-from core.purge.purge import LedgerPiece, LetterPiece, Purge, PurgedTable, PurgeTarget, purge_of, purge_request
+from core.purge.purge import LedgerPiece, Purge, PurgedTable, PurgeTarget, purge_of, purge_request
 from core.purge.task import PurgeKind
 from core.tasks.run import SliceReport, move_task, open_task, work_on
 from core.tasks.statuses import TaskMove
@@ -338,15 +338,6 @@ class TestWhatStays:
         job = keeper.purge()
         assert (counts(job), job.found["batch_ledger"].notes) == ({}, ("partition 0: an audit is open",))
 
-    def test_an_audit_that_opens_meanwhile_stops_the_piece(self, office: Office, keeper: Keeper) -> None:
-        rows = office.desk.purges.read_ledger_rows(P, 0, 1)
-        audit_of(office, LATER)
-        task_id = begun(keeper)
-        piece = LedgerPiece(P, rows, rows[-1].last, {})
-        with pytest.raises(TaskConflict):
-            office.desk.purges.purge_ledger(piece, *keeper.piece(task_id, PurgeTarget("batch_ledger", P)))
-        assert len(office.engine.ledger()) == 3
-
     def test_a_letter_that_a_replay_reopened_meanwhile_stays(
         self, office: Office, world: World, keeper: Keeper
     ) -> None:
@@ -355,9 +346,10 @@ class TestWhatStays:
         letters = office.desk.purges.read_settled_letters(P, reach.purged, LATER, 10)
         office.engine.by_hand("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
         task_id = begun(keeper)
-        piece = LetterPiece(P, letters)
         with pytest.raises(TaskConflict):
-            office.desk.purges.purge_letters(piece, *keeper.piece(task_id, PurgeTarget("event_hub_dead_letter", P)))
+            office.desk.purges.purge_letters(
+                P, letters, *keeper.piece(task_id, PurgeTarget("event_hub_dead_letter", P))
+            )
         assert (len(office.engine.letters()), len(letters)) == (6, 4)
 
 
@@ -390,7 +382,7 @@ class TestProof:
             office.desk.purges.purge_ledger(piece, *keeper.piece(task_id, PurgeTarget("batch_ledger", P)))
         with pytest.raises(TaskConflict):
             target = PurgeTarget("event_hub_dead_letter", P)
-            office.desk.purges.purge_letters(LetterPiece(P, letters), *keeper.piece(task_id, target))
+            office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, target))
         assert (office.desk.purges.read_reach(P).purged, letters_purged(office)) == (purged, counted)
         assert (len(letters), sound(office)) == (4, True)
 
