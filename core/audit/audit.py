@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from core.audit.faults import (
     COUNTS,
     FAULT_LIMIT,
     NO_PARTITION,
-    NOTHING,
+    NO_TOTALS,
+    CheckpointTotals,
     Commits,
     FaultKind,
     LedgerFault,
@@ -34,79 +34,21 @@ class Reading:
 
 
 WHOLE = Reading()
-FindFaults = Callable[[Commits, RangeSum, RangeSum], Iterator[LedgerFault]]
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """A cut of commits into pieces of up to `most`, each of which ends at the next stop at the latest."""
-
-    most: int = PIECE
-    stops: tuple[int, ...] = ()
-
-
-BY_PIECES = Pieces()
 
 
 def pieces(
-    store: AuditStore, id: PartitionId, after: int, last: int, cut: Pieces = BY_PIECES
+    store: AuditStore, id: PartitionId, commits: Commits, most: int = PIECE, stops: tuple[int, ...] = ()
 ) -> Iterator[tuple[int, int]]:
-    """Yield the commits after one number and up to a second one in pieces.
+    """Yield commits in pieces of up to `most`, each of which ends at the next stop at the latest.
 
     A piece ends at a commit that has a row, so missing commits that follow each other are in one piece.
     """
+    after, last = commits.after, commits.last
     while after < last:
-        end = store.find_piece_end(id, after, after + cut.most) or last
-        end = min([end, last, *(stop for stop in cut.stops if stop > after)])
+        end = store.find_piece_end(id, after, after + most) or last
+        end = min([end, last, *(stop for stop in stops if stop > after)])
         yield after, end
         after = end
-
-
-class RangeAudit:
-    """The audit of the ranges of one partition.
-
-    It begins after the ranges that were purged. `find_faults` names the faults of a piece. It gets the sum before the
-    piece, and the sum of the piece. The totals of the checkpoint are read before the caller reads the end of the
-    ledger. So totals of a commit after that end are a fault, even while others add ranges.
-    """
-
-    def __init__(self, store: AuditStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
-        self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
-        self._totals = store.read_totals(id)
-        self._by_kind: Counter[str] = Counter()
-        self.purged = self._totals.purged if self._totals else NOTHING
-        self.summed = self.purged
-        self.faults: list[LedgerFault] = []
-
-    def read(self, last: int) -> None:
-        """Read the ranges up to a commit, or until the time is over."""
-        counted = self._totals.counted if self._totals else None
-        cut = Pieces(self._reading.piece, (counted.commit_number,) if counted else ())
-        for after, end in pieces(self._store, self._id, self.purged.commit_number, last, cut):
-            if counted and counted.commit_number <= after:
-                self._compare(counted)
-                counted = None
-            if self._reading.is_over():
-                return
-            commits, before = Commits(after, end, self.summed.last), self.summed
-            piece = self._store.sum_ranges(self._id, commits)
-            self.summed = before.plus(piece)
-            for fault in self._find_faults(commits, before, piece):
-                self._add(fault)
-        if counted:
-            self._compare(counted)
-
-    def _compare(self, counted: RangeSum) -> None:
-        """Compare the totals of the checkpoint with the sum of the same ranges."""
-        if not counted.equals(self.summed):
-            text = f"the checkpoint counts {counted.accounted} numbers in {counted.commits} ranges up to commit"
-            text = f"{text} {counted.commit_number}, but the ranges have a different sum"
-            self._add(LedgerFault(self._id, "totals", counted.first, counted.last, text))
-
-    def _add(self, fault: LedgerFault) -> None:
-        self._by_kind[fault.kind] += 1
-        if self._by_kind[fault.kind] <= FAULT_LIMIT:
-            self.faults.append(fault)
 
 
 CHECKPOINTS, LEDGER, ONLY_ANCHORED = "event_hub_checkpoint", "batch_ledger", ("partition_anchor",)
@@ -171,21 +113,61 @@ def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], readin
 
 
 def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
-    ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))
+    totals = store.read_totals(id) or NO_TOTALS
     ends = store.read_ledger_ends(id)
-    ranges.read(ends.last_commit)
-    ledger, until = ends.ledger(ranges.summed), ranges.summed.commit_number
+    summed, found = _read_ranges(store, id, totals, ends.last_commit, reading)
+    ledger, until = ends.ledger(summed), summed.commit_number
     if not {CHECKPOINTS, LEDGER} & set(tables):
         text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
         return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
-    faults = [*ranges.faults, *_purge_faults(store, id, ranges.purged)]
+    faults = [*found, *_purge_faults(store, id, totals.purged)]
     complete = until == ends.last_commit
     if complete:
         if CHECKPOINTS not in tables:
             text = f"the ledger ends at {ledger.last}, but the partition has no checkpoint"
             faults.append(LedgerFault(id, "checkpoint", ledger.first, ledger.last, text))
-        faults += _faults(store, ledger, ranges.faults, reading)
+        faults += _faults(store, ledger, found, reading)
     return AuditedPartition(ledger, tuple(faults), until, complete)
+
+
+def _read_ranges(
+    store: AuditStore, id: PartitionId, totals: CheckpointTotals, last: int, reading: Reading
+) -> tuple[RangeSum, list[LedgerFault]]:
+    """Read the ranges after those that were purged, up to a commit or until the time is over. Return their sum and the
+    first faults of each kind.
+
+    The totals were read before the end of the ledger. So totals of a commit after that end are a fault, even while
+    others add ranges.
+    """
+    counted, summed = totals.counted, totals.purged
+    faults: list[LedgerFault] = []
+    by_kind: Counter[str] = Counter()
+    stops = (counted.commit_number,) if counted else ()
+    for after, end in pieces(store, id, Commits(summed.commit_number, last), reading.piece, stops):
+        if counted and counted.commit_number <= after:
+            faults += _compare(id, counted, summed)
+            counted = None
+        if reading.is_over():
+            return summed, faults
+        commits, before = Commits(after, end, summed.last), summed
+        piece = store.sum_ranges(id, commits)
+        summed = before.plus(piece)
+        for fault in _faults_of_piece(store, id, commits, before, piece):
+            by_kind[fault.kind] += 1
+            if by_kind[fault.kind] <= FAULT_LIMIT:
+                faults.append(fault)
+    if counted:
+        faults += _compare(id, counted, summed)
+    return summed, faults
+
+
+def _compare(id: PartitionId, counted: RangeSum, summed: RangeSum) -> list[LedgerFault]:
+    """Compare the totals of the checkpoint with the sum of the same ranges."""
+    if counted.equals(summed):
+        return []
+    text = f"the checkpoint counts {counted.accounted} numbers in {counted.commits} ranges up to commit"
+    text = f"{text} {counted.commit_number}, but the ranges have a different sum"
+    return [LedgerFault(id, "totals", counted.first, counted.last, text)]
 
 
 def _purge_faults(store: AuditStore, id: PartitionId, purged: RangeSum) -> Iterator[LedgerFault]:
@@ -274,7 +256,7 @@ def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Readin
     id = ledger.partition.partition_id
     faulty: list[LedgerFault] = []
     why = "some letters have numbers that no range covers"
-    for after, last in pieces(store, id, 0, max(ledger.counted_commits, ledger.newest_commit)):
+    for after, last in pieces(store, id, Commits(0, max(ledger.counted_commits, ledger.newest_commit))):
         if reading.is_over():
             why = "the time was over before the range of these letters was found"
             break

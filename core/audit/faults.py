@@ -114,8 +114,11 @@ class PartitionLedger(RangeSum):
 class CheckpointTotals:
     """The totals that a checkpoint carries, and those before the first commit that is not purged."""
 
-    counted: RangeSum
+    counted: RangeSum | None = None
     purged: RangeSum = NOTHING
+
+
+NO_TOTALS = CheckpointTotals()
 
 
 @dataclass(frozen=True, slots=True)

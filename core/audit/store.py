@@ -1,6 +1,6 @@
 """The audit in SQL: each row that a statement returns is a fault, and this module has its words."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.audit.faults import (
@@ -130,14 +130,40 @@ class AuditStore:
         return tuple(counted)
 
 
-Told = tuple[FaultKind, SequenceNumber, SequenceNumber, str]  # the kind, the numbers that it concerns, and the words
-
 _COMPARED = ("find_stray_gaps", "find_held_faults", "find_attempt_faults", "find_retry_faults", "find_replay_faults")
+_REPLAYED = "replay {0} counts {3} events written, {5} rows written and {7} retracted, but its commits count"
+_TRIED = (
+    "commit {0} (retry) tried {3} letters and resolved {4}, but {5} attempts name it, and {6} of them resolved a letter"
+)
+
+# What a row of each statement tells: the kind, the places of the first and the last number in it, and the words.
+_TOLD: Mapping[str, tuple[FaultKind, int, int, str]] = {
+    "find_letter_faults": ("letters", 1, 2, "commit {0} dead-lettered {3} events, but has {4} letters"),
+    "find_total_faults": (
+        "totals", 1, 2, "the totals of commit {0} are not those of the commit before it and its own counts",
+    ),
+    "find_absent_faults": (
+        "absent", 1, 2, "commit {0} counts {3} absent numbers, but the gaps that begin in its range have {4}",
+    ),
+    "find_stray_gaps": (
+        "absent", 0, 1, "the gap from {0} to {1} is absent, but no range counts its numbers as absent",
+    ),
+    "find_held_faults": ("held", 0, 0, "letter {0} is held, but no commit of its number held any event"),
+    "find_retry_faults": ("attempts", 1, 2, _TRIED + " resolved a letter"),
+    "find_replay_faults": ("replays", 1, 2, _REPLAYED + " {4} and {6} written, and {8} retracted rows exist"),
+}  # fmt: skip
 
 
 def find_faults(store: AuditStore, id: PartitionId, statement: str, **values: Any) -> Iterator[LedgerFault]:
     """Yield the first faults of a partition that a statement finds."""
-    yield from (LedgerFault(id, *_TOLD[statement](*row)) for row in store.find_faults(statement, id, **values))
+    for row in store.find_faults(statement, id, **values):
+        if statement == "find_range_faults":
+            yield _range(id, *row)
+        elif statement == "find_attempt_faults":
+            yield LedgerFault(id, "attempts", row[0], row[0], _attempts(*row))
+        else:
+            kind, first, last, words = _TOLD[statement]
+            yield LedgerFault(id, kind, row[first], row[last], words.format(*row))
 
 
 def compare_tables(store: AuditStore, id: PartitionId) -> Iterator[LedgerFault]:
@@ -146,72 +172,17 @@ def compare_tables(store: AuditStore, id: PartitionId) -> Iterator[LedgerFault]:
         yield from find_faults(store, id, statement)
 
 
-def _range(commit: int, previous_last: SequenceNumber, first: SequenceNumber) -> Told:
+def _range(id: PartitionId, commit: int, previous_last: SequenceNumber, first: SequenceNumber) -> LedgerFault:
     where = f"commit {commit} begins at {first}, but the range before it ends at {previous_last}"
     if first > previous_last:
-        return "hole", SequenceNumber(previous_last + 1), SequenceNumber(first - 1), where
-    return "overlap", first, previous_last, where
+        return LedgerFault(id, "hole", SequenceNumber(previous_last + 1), SequenceNumber(first - 1), where)
+    return LedgerFault(id, "overlap", first, previous_last, where)
 
 
-def _letters(commit: int, first: SequenceNumber, last: SequenceNumber, dead_lettered: int, letters: int) -> Told:
-    return "letters", first, last, f"commit {commit} dead-lettered {dead_lettered} events, but has {letters} letters"
-
-
-def _totals(commit: int, first: SequenceNumber, last: SequenceNumber) -> Told:
-    text = f"the totals of commit {commit} are not those of the commit before it and its own counts"
-    return "totals", first, last, text
-
-
-def _absent(commit: int, first: SequenceNumber, last: SequenceNumber, absent: int, in_gaps: int) -> Told:
-    text = f"commit {commit} counts {absent} absent numbers, but the gaps that begin in its range have {in_gaps}"
-    return "absent", first, last, text
-
-
-def _stray_gap(first: SequenceNumber, last: SequenceNumber) -> Told:
-    text = f"the gap from {first} to {last} is absent, but no range counts its numbers as absent"
-    return "absent", first, last, text
-
-
-def _held(number: SequenceNumber) -> Told:
-    return "held", number, number, f"letter {number} is held, but no commit of its number held any event"
-
-
-def _attempts(number: SequenceNumber, status: str, attempts: int, newest: int, newest_status: str | None) -> Told:
+def _attempts(number: SequenceNumber, status: str, attempts: int, newest: int, newest_status: str | None) -> str:
     """Tell of a letter whose attempts do not lead to its status. The last attempt left it `newest_status`."""
-    text = f"letter {number} is {status}, but its last attempt left it {newest_status}"
     if attempts != newest:
-        text = f"letter {number} has {attempts} attempts, but the last one is attempt {newest}"
-    elif newest_status is None:
-        text = f"letter {number} is {status}, but it has no attempt"
-    return "attempts", number, number, text
-
-
-def _retry(commit: int, first: SequenceNumber, last: SequenceNumber, *counts: int) -> Told:
-    tried, succeeded, attempts, resolved = counts
-    text = (
-        f"commit {commit} (retry) tried {tried} letters and resolved {succeeded}, but {attempts} attempts name it, and"
-        f" {resolved} of them resolved a letter"
-    )
-    return "attempts", first, last, text
-
-
-def _replay(job_id: str, first: SequenceNumber, last: SequenceNumber, *counts: int) -> Told:
-    written, written_of_commits, rows, rows_of_commits, retracted, retracted_rows = counts
-    text = (
-        f"replay {job_id} counts {written} events written, {rows} rows written and {retracted} retracted, but its"
-        f" commits count {written_of_commits} and {rows_of_commits} written, and {retracted_rows} retracted rows exist"
-    )
-    return "replays", first, last, text
-
-
-_TOLD: Mapping[str, Callable[..., Told]] = {
-    "find_range_faults": _range,
-    "find_letter_faults": _letters,
-    "find_total_faults": _totals,
-    "find_absent_faults": _absent,
-    "find_stray_gaps": _stray_gap,
-    "find_held_faults": _held,
-    "find_attempt_faults": _attempts,
-    "find_retry_faults": _retry,
-    "find_replay_faults": _replay,
-}
+        return f"letter {number} has {attempts} attempts, but the last one is attempt {newest}"
+    if newest_status is None:
+        return f"letter {number} is {status}, but it has no attempt"
+    return f"letter {number} is {status}, but its last attempt left it {newest_status}"

@@ -46,7 +46,7 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
         ledgers = []
         for id in own.find_traces():
             ends, summed = own.read_ledger_ends(id), NOTHING
-            for after, last in pieces(own, id, 0, ends.last_commit):
+            for after, last in pieces(own, id, Commits(0, ends.last_commit)):
                 summed = summed.plus(own.sum_ranges(id, Commits(after, last, summed.last)))
             ledgers.append(ends.ledger(summed))
         return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)

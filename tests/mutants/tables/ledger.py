@@ -3,7 +3,7 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/unit/core"
-TOTALS = "    ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))\n"
+TOTALS = "    totals = store.read_totals(id) or NO_TOTALS\n"
 ENDS = "    ends = store.read_ledger_ends(id)\n"
 
 MUTANTS = (
@@ -70,8 +70,8 @@ MUTANTS = (
         "tests/contract/operator/test_audits_in_pieces.py",
         (
             "totals of a checkpoint that are wrong pass the audit",
-            "        if not counted.equals(",
-            "        if counted.equals(",
+            "    if counted.equals(",
+            "    if not counted.equals(",
         ),
     ),
     *in_file(
