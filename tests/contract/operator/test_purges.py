@@ -26,6 +26,7 @@ from core.tasks.statuses import TaskMove
 from core.tasks.store import Ending
 from core.tasks.task import Advance, TaskOrder
 from tests.contract.operator.conftest import Office
+from tests.contract.operator.test_audits_at_once import interrupted
 from tests.fakes.builders import NOON, event, partition
 from tests.fakes.replaying import World, changed, log_of, order
 
@@ -337,6 +338,16 @@ class TestWhatStays:
         audit_of(office, LATER)
         job = keeper.purge()
         assert (counts(job), job.found["batch_ledger"].notes) == ({}, ("partition 0: an audit is open",))
+
+    @pytest.mark.parametrize(
+        "statement", ["read_ledger_ends", "sum_ranges", "find_letter_faults", "find_attempt_faults"]
+    )
+    def test_an_audit_reads_a_partition_again_that_was_purged_meanwhile(
+        self, office: Office, keeper: Keeper, statement: str
+    ) -> None:
+        desk = interrupted(office, statement, keeper.purge)
+        assert audit(desk.audits, None).faults == ()
+        assert len(office.engine.ledger()) == 1
 
     def test_a_letter_that_a_replay_reopened_meanwhile_stays(
         self, office: Office, world: World, keeper: Keeper
