@@ -13,7 +13,7 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from core.remote.hub import sdk_patches as shortcuts
 from core.remote.hub.events import to_event
-from core.remote.hub.sdk_patches import make_events_at_once, read_without_tasks
+from core.remote.hub.sdk_patches import make_events_at_once, read_without_tasks, take_shortcuts
 from local.event_hubs.codec import Described, ULong, encode
 from tests.patience import MOMENT, allowed
 from tests.unit.core.remote.hub.test_wire import ANNOTATIONS, DATA, section
@@ -75,6 +75,18 @@ def test_the_sdk_is_changed_once(drafted: Any) -> None:
     make_events_at_once()
     assert vars(EventData)["_from_message"] is changed
     assert changed.__func__.original == drafted
+
+
+def test_a_different_version_of_the_sdk_is_left_as_it_is(drafted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = import_module(shortcuts.TRANSPORT)
+    monkeypatch.setattr(transport, "asyncio", asyncio)
+    monkeypatch.setattr(shortcuts, "KNOWN", "5.14.")
+    take_shortcuts()
+    assert EventData._from_message == drafted
+    assert transport.asyncio is asyncio
+    monkeypatch.undo()
+    take_shortcuts()
+    assert EventData._from_message != drafted
 
 
 FLOW = encode(Described(ULong(0x13), [0, 10, 0, 10]))
