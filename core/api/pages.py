@@ -77,7 +77,11 @@ def _linked(tokens: Iterable["Token"], names: Collection[str]) -> Iterable["Toke
     is_open: list[bool] = []
     for token in tokens:
         if token.type == "link_open":
-            href = _href(str(token.attrs.get("href", "")), names)
+            href: str | None = str(token.attrs.get("href", ""))
+            file, hash, anchor = str(href).partition("#")
+            if file and not str(href).startswith(("https://", "http://")):
+                name = file.removesuffix(".md")
+                href = f"{name}.html{hash}{anchor}" if name != file and name in names else None
             is_open.append(href is not None)
             if href is not None:
                 token.attrs = {"href": href, **({"rel": "noopener"} if href.startswith("http") else {})}
@@ -89,16 +93,6 @@ def _linked(tokens: Iterable["Token"], names: Collection[str]) -> Iterable["Toke
             yield from token.children or ()
         else:
             yield token
-
-
-def _href(target: str, names: Collection[str]) -> str | None:
-    if target.startswith(("https://", "http://", "#")):
-        return target
-    file, _, anchor = target.partition("#")
-    name = file.removesuffix(".md")
-    if name == file or name not in names:
-        return None
-    return f"{name}.html" + (f"#{anchor}" if anchor else "")
 
 
 MEDIA = {

@@ -19,10 +19,11 @@ from core.api.problems import (
     UNEXPECTED,
     FieldFault,
 )
-from core.api.route import CHANGING, COUNTING, LINKING, OPEN, READING, REVEALING, Level, Route
+from core.api.route import CHANGING, COUNTING, LINKING, OPEN, READING, REVEALING, Route
 from core.model.shapes import Nothing, Shape
 from handlers.web.requests import LARGEST_BODY
 
+_TYPES = {JSON: "object"}
 PROBLEM = "application/problem+json"
 _OF_ALL = (INVALID, METHOD, UNEXPECTED, UNAVAILABLE)
 _OF_CHANGES = (TOO_LARGE, NOT_JSON)
@@ -56,17 +57,6 @@ _ABOUT_LEVELS = {
 }
 
 
-def _about(level: Level, said: str) -> str:
-    role = f" Where sign-in is on, the caller needs the app role {level.role} too." if level.role else ""
-    return f"A key of the function: {said}.{role}"
-
-
-_KEYS = {
-    **{
-        level.name: {"type": "apiKey", "in": "header", "name": "x-functions-key", "description": _about(level, said)}
-        for level, said in _ABOUT_LEVELS.items()
-    },
-}
 HEADERS = {
     name: {"description": said, "required": name in SAFE, "schema": {"type": "string"}}
     for name, said in _MEANINGS.items()
@@ -88,12 +78,13 @@ def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[st
     """Describe all responses by status; `refs` has the schemas of the shapes."""
     responses: dict[str, Any] = {}
     for status, answer in sorted(operation.answers.items()):
-        content = _octets(answer) if isinstance(answer, str) else {JSON: {"schema": refs[answer]}}
-        said = operation.summary if isinstance(answer, str) else (answer.__doc__ or "").strip().split("\n")[0]
-        responses[str(status)] = {"description": said, "headers": _headers(status), "content": content}
         if isinstance(answer, str):
+            said, schema, tag = operation.summary, {"type": _TYPES.get(answer, "string")}, ["ETag"]
             responses["304"] = {"description": "The client has this version.", "headers": _headers(304, "ETag")}
-            responses[str(status)]["headers"] |= _headers(status, "ETag")
+        else:
+            said, schema, tag = (answer.__doc__ or "").strip().split("\n")[0], refs[answer], []
+        content = {answer if isinstance(answer, str) else JSON: {"schema": schema}}
+        responses[str(status)] = {"description": said, "headers": _headers(status, *tag), "content": content}
     if route.method == "GET":
         for response in responses.values():
             response["headers"] |= _headers(0, "Vary", "Content-Encoding")
@@ -118,11 +109,8 @@ def _headers(status: int, *more: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _octets(media: str) -> dict[str, Any]:
-    return {media: {"schema": {"type": "object" if media == JSON else "string"}}}
-
-
 VERSION = "1"
+_HEADER = {"type": "apiKey", "in": "header"}
 _REF = "#/components/schemas/{name}"
 _ABOUT = (
     "The operations of Hubledger. Errors are problems (RFC 9457) with a stable `type`. Sequence numbers are strings."
@@ -133,27 +121,39 @@ _ABOUT = (
 
 
 def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
-    """Describe the operations of all routes, in their order."""
+    """Describe the operations of all routes, in their order, the key of each level, and the link of each kind."""
     shapes = _Shapes(operations.values())
     paths: dict[str, dict[str, Any]] = {}
+    keys: dict[str, Any] = {}
+    for level, said in _ABOUT_LEVELS.items():
+        role = f" Where sign-in is on, the caller needs the app role {level.role} too." if level.role else ""
+        told = f"A key of the function: {said}.{role}"
+        keys[level.name] = {**_HEADER, "name": "x-functions-key", "description": told}
     for route, operation in operations.items():
-        described = _operation(operation, route, shapes)
+        level = route.level
+        if (link := level.link) is not None:
+            told = f"A resident's link for this {link.subject}."
+            keys[level.name] = {**_HEADER, "name": link.header, "description": told}
+        refused = operation.query.REVEALING if level is not REVEALING else ()
+        of_query = [one for one in shapes.parameters(operation.query, "query") if one["name"] not in refused]
+        described: dict[str, Any] = {
+            "operationId": route.name,
+            "summary": operation.summary,
+            "tags": [operation.tag],
+            "parameters": shapes.parameters(operation.path, "path") + of_query,
+            "responses": responses_of(operation, route, shapes.refs),
+            "security": [] if level is OPEN else [{level.name: [level.role] if level.role else []}],
+        }
+        if operation.body is not Nothing:
+            described["requestBody"] = {"required": True, "content": {JSON: {"schema": shapes.refs[operation.body]}}}
         paths.setdefault(f"/{route.template}", {})[route.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {"title": "Hubledger", "version": VERSION, "description": _ABOUT, "license": {"name": "MIT"}},
         "servers": [{"url": "/api"}],
         "paths": paths,
-        "components": {"schemas": shapes.components, "headers": HEADERS, "securitySchemes": _keys(operations)},
+        "components": {"schemas": shapes.components, "headers": HEADERS, "securitySchemes": keys},
     }
-
-
-def _keys(routes: Collection[Route]) -> dict[str, Any]:
-    """Describe the key of each level, and the link of each kind."""
-    levels = {one.level.name: one.level.link for one in routes if one.level.link is not None}
-    told = {name: f"A resident's link for this {link.subject}." for name, link in levels.items()}
-    links = {name: {"type": "apiKey", "in": "header", "name": link.header} for name, link in levels.items()}
-    return _KEYS | {name: {**link, "description": told[name]} for name, link in links.items()}
 
 
 class _Shapes:
@@ -172,14 +172,24 @@ class _Shapes:
         self.components = {name: shape for name, shape in components.items() if name not in of_parameters}
         for shape in dict.fromkeys(each for one in types for each in get_args(one) or (one,)):
             if names := getattr(shape, "ONE_OF", ()):
-                _require_one_of(names, self.components[self._name(shape)])
+                component = self.components[self._name(shape)]
+                for name in names:
+                    (component["properties"][name],) = _never_null(component["properties"][name])
+                component["oneOf"] = [{"required": [name]} for name in names]
         self.components["ProblemAnswer"]["properties"]["type"]["enum"] = [kind.uri for kind in TYPES]
 
     def parameters(self, shape: type[Shape], place: str) -> list[dict[str, Any]]:
         """Describe the fields of a shape as parameters of the path or the query."""
         schema = self._all[self._name(shape)] if shape is not Nothing else {"properties": {}}
-        required = schema.get("required", ())
-        return [_parameter(name, place, of, name in required) for name, of in schema["properties"].items()]
+        described = []
+        for name, of in schema["properties"].items():  # a parameter may be left out, and is never null
+            plain = {key: value for key, value in {**of, **_never_null(of)[0]}.items() if key != "anyOf"}
+            if plain.get("default", "") is None:
+                del plain["default"]
+            told = {"description": plain.pop("description")} if "description" in plain else {}
+            required = name in schema.get("required", ())
+            described.append({"name": name, "in": place, "required": required, "schema": plain, **told})
+        return described
 
     def _name(self, shape: type) -> str:
         """Return the name of a shape among the components: longer than its own where two shapes have the same."""
@@ -194,37 +204,5 @@ def _in_ecma(schema: Any) -> Any:
     return [_in_ecma(one) for one in schema] if isinstance(schema, list) else schema
 
 
-def _require_one_of(names: tuple[str, ...], component: dict[str, Any]) -> None:
-    """Require exactly one of these fields of a component; they are never null."""
-    properties = component["properties"]
-    for name in names:
-        properties[name] = next(one for one in properties[name]["anyOf"] if one.get("type") != "null")
-    component["oneOf"] = [{"required": [name]} for name in names]
-
-
-def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
-    """Describe a parameter; it may be left out, and is never null."""
-    given = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
-    plain = {key: value for key, value in {**schema, **given[0]}.items() if key != "anyOf"}
-    if plain.get("default", "") is None:
-        del plain["default"]
-    described = {"name": name, "in": place, "required": required, "schema": plain}
-    if "description" in plain:
-        described["description"] = plain.pop("description")
-    return described
-
-
-def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str, Any]:
-    refused = operation.query.REVEALING if route.level is not REVEALING else ()
-    of_query = [one for one in shapes.parameters(operation.query, "query") if one["name"] not in refused]
-    described: dict[str, Any] = {
-        "operationId": route.name,
-        "summary": operation.summary,
-        "tags": [operation.tag],
-        "parameters": shapes.parameters(operation.path, "path") + of_query,
-        "responses": responses_of(operation, route, shapes.refs),
-        "security": [] if route.level is OPEN else [{route.level.name: [route.level.role] if route.level.role else []}],
-    }
-    if operation.body is not Nothing:
-        described["requestBody"] = {"required": True, "content": {JSON: {"schema": shapes.refs[operation.body]}}}
-    return described
+def _never_null(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]

@@ -41,19 +41,16 @@ def read_query(req: func.HttpRequest, operation: Operation, level: Level) -> Sha
     if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
         raise invalid("query", f"all parameters together may have {LARGEST_QUERY} characters")
     read = _converted(given, operation.query)
+    # msgspec reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970 too.
     for name, text in given.items():
-        _refuse_other_forms(name, text, getattr(read, name))
+        value = getattr(read, name)
+        if value is None:
+            raise invalid(name, "a parameter cannot be null: leave it out")
+        if type(value) is int and text != str(value):
+            raise invalid(name, "must be a whole number, in digits")
+        if isinstance(value, datetime) and not DATED.match(text):
+            raise invalid(name, "must be an instant in the form of RFC 3339")
     return read
-
-
-def _refuse_other_forms(name: str, text: str, value: object) -> None:
-    """Refuse null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970, which msgspec reads too."""
-    if value is None:
-        raise invalid(name, "a parameter cannot be null: leave it out")
-    if type(value) is int and text != str(value):
-        raise invalid(name, "must be a whole number, in digits")
-    if isinstance(value, datetime) and not DATED.match(text):
-        raise invalid(name, "must be an instant in the form of RFC 3339")
 
 
 def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
@@ -67,14 +64,17 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
     if kind != "application/json":
         raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
     try:
-        read = _one_of(cutting_times(msgspec.json.Decoder(operation.body).decode)(octets))
+        read: Shape = cutting_times(msgspec.json.Decoder(operation.body).decode)(octets)
         # Read twice: msgspec takes the last of two values of one name, and json alone would take NaN and UTF-16 too.
         json.loads(octets, object_pairs_hook=_refuse_duplicates)
-        return read
     except msgspec.ValidationError as error:
         raise _refused(str(error), "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid("body", f"not JSON: {error}") from None
+    named = [name for name in read.ONE_OF if getattr(read, name) is not None]
+    if read.ONE_OF and len(named) != 1:
+        raise invalid(named[-1] if named else read.ONE_OF[0], f"set exactly one of {', '.join(read.ONE_OF)}")
+    return read
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
@@ -84,16 +84,11 @@ def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
             raise invalid(name, "this name occurs twice in one object")
 
 
-def _one_of(given: Read) -> Read:
-    named = [name for name in given.ONE_OF if getattr(given, name) is not None]
-    if given.ONE_OF and len(named) != 1:
-        raise invalid(named[-1] if named else given.ONE_OF[0], f"set exactly one of {', '.join(given.ONE_OF)}")
-    return given
-
-
 def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
     try:
-        read = msgspec.convert({name: _cut(text) for name, text in given.items()}, shape, strict=False)
+        octets = {name: cut_times(text.encode("utf-8", "surrogatepass")) for name, text in given.items()}
+        cut = {name: text.decode("utf-8", "surrogatepass") for name, text in octets.items()}
+        read = msgspec.convert(cut, shape, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(str(error), "") from None
     for name, text in given.items():
@@ -102,26 +97,15 @@ def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
     return read
 
 
-def _cut(text: str) -> str:
-    return cut_times(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-
-
-def _worded(what: str) -> str:
-    """Say what a text should have been, and never by a regular expression."""
-    form = _FORM.fullmatch(what)
-    if form is None:
-        return what
-    words = (words for pattern, words in MEANT.items() if repr(pattern)[1:-1] == form["pattern"])
-    return next(words, "this text does not have the form that /api/openapi.json describes")
-
-
 def _refused(text: str, whole: str) -> Problem:
     """Take the field from the text of msgspec, which reports the first fault."""
     placed = _PLACED.fullmatch(text)
     what, at = (placed["what"], placed["at"] or "") if placed else (text, "")
     named = _FIELD.fullmatch(what)
     path = [part for part in (at.removeprefix("$").removeprefix("."), named["name"] if named else "") if part]
-    detail = (
-        _worded(what) if named is None else "unknown field" if "unknown" in what.partition("`")[0] else "is required"
-    )
-    return invalid(".".join(path) or whole, detail)
+    if named is not None:
+        what = "unknown field" if "unknown" in what.partition("`")[0] else "is required"
+    elif (form := _FORM.fullmatch(what)) is not None:  # never say a regular expression
+        words = (words for pattern, words in MEANT.items() if repr(pattern)[1:-1] == form["pattern"])
+        what = next(words, "this text does not have the form that /api/openapi.json describes")
+    return invalid(".".join(path) or whole, what)
