@@ -30,14 +30,12 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, imported."""
         name, found, rest = super().resolve_command(ctx, args)
-        return (name, _room_command(name) if name in ROOM_COMMANDS else found, rest)
-
-
-def _room_command(name: str) -> Any:
-    module, function, _ = ROOM_COMMANDS[name]
-    own = typer.Typer(add_completion=False, rich_markup_mode=None)
-    own.command(name)(getattr(import_module(module), function))
-    return get_command(own)
+        if name in ROOM_COMMANDS:
+            module, function, _ = ROOM_COMMANDS[name]
+            own = typer.Typer(add_completion=False, rich_markup_mode=None)
+            own.command(name)(getattr(import_module(module), function))
+            found = get_command(own)
+        return name, found, rest
 
 
 app = typer.Typer(help=HELP, cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -70,8 +68,12 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
         code = _command(joined(arguments), prog_name="hubledger", standalone_mode=False)
-    except (typer.TyperException, UsageFault) as fault:
-        return fail(_lines(_said(fault) if isinstance(fault, typer.TyperException) else str(fault)), 2)
+    except UsageFault as fault:
+        return fail(_lines(str(fault)), 2)
+    except typer.TyperException as fault:
+        wrong: list[Any] = getattr(fault.__cause__, "errors", list)()  # of pydantic, which Typer checks values with
+        given = f", not {wrong[0]['input']!r}" if wrong else ""
+        return fail(_lines(f"{fault.format_message()}{given}"), 2)
     except typer.Abort as fault:
         raise KeyboardInterrupt from fault
     except Interrupted as stopped:
@@ -88,13 +90,6 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     if code == 130:  # Typer's for Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
-
-
-def _said(fault: typer.TyperException) -> str:
-    """Return the message of a wrong call, with the value that was given where a value is wrong."""
-    said = fault.format_message()
-    wrong: list[Any] = getattr(fault.__cause__, "errors", list)()  # of pydantic, which Typer checks values with
-    return f"{said}, not {wrong[0]['input']!r}" if wrong else said
 
 
 def _lines(text: str) -> str:

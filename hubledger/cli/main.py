@@ -18,13 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]  # the project
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    try:
-        return _run(arguments)
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was written", 130)
-
-
-def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: not every terminal has every letter
@@ -32,6 +25,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         from hubledger.cli.commands import run
 
         return run(given, _fail) if given else max(USAGE, run(["--help"], _fail))
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was written", 130)
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] in OF_PROJECT:
             raise

@@ -50,7 +50,12 @@ def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Chec
         if not check:
             _write(room.folder, texts)
         title = f"{room.name}: missing" if check else f"{room.name}: written"
-        show_table(title, ("file", "it begins with"), _first_statements(texts))
+        statements = {
+            file: [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("--")]
+            for file, text in texts.items()
+        }
+        rows = [(file, next(iter(lines), "a comment only")) for file, lines in statements.items()]
+        show_table(title, ("file", "it begins with"), rows)
     if found.cannot:
         say_faults("not made, because a person has to decide:", *(f"  {each}" for each in found.cannot))
     elif not texts:
@@ -93,9 +98,3 @@ def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
     if any(" ADD COLUMN " in text for text in texts.values()):
         yield "Rows that are there have nothing in a new column. When the app runs, a replay writes them again:"
         yield "  bin/hubledger replay start --reason WHY"
-
-
-def _first_statements(texts: dict[str, str]) -> Iterator[tuple[str, str]]:
-    for name, text in texts.items():
-        lines = (line.strip() for line in text.splitlines())
-        yield name, next((line for line in lines if line and not line.startswith("--")), "a comment only")

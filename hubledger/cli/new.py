@@ -185,9 +185,16 @@ def _made(fields: tuple[Field, ...], form: Format, each: Each | None) -> Sample:
 
 
 def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None, *, is_loose: bool) -> None:
-    show_table(
-        f"apps/{design.name}: fields", ("field", "column", "type", ""), (_row_of(one, design) for one in design.fields)
-    )
+    rows = []
+    for one in design.fields:
+        facts = {
+            "key": one in design.key,
+            "grouped by": design.has_aggregate and one == design.by,
+            "time of the event": design.has_aggregate and one == design.at,
+            "kept as JSON text": one.kind == "json",
+        }
+        rows.append((one.name, one.column, one.written, ", ".join(name for name, is_so in facts.items() if is_so)))
+    show_table(f"apps/{design.name}: fields", ("field", "column", "type", ""), rows)
     say(*(f"apps/{design.name}/{file}" for file in files))
     if source is not None:
         say(f"{design.samples_file} holds the first {len(design.samples)} of {sample.lines} events of {source}.")
@@ -229,11 +236,3 @@ def _assumed(design: Design) -> Iterator[str]:
         for need in (need for need, is_so in needs.items() if is_so):
             needed.setdefault(need, []).append(one.name)
     yield from (f"  {need}: {named(names)}" for need, names in needed.items())
-
-
-def _row_of(one: Field, design: Design) -> tuple[str, str, str, str]:
-    facts = ["key"] if one in design.key else []
-    facts += ["grouped by"] if design.has_aggregate and one == design.by else []
-    facts += ["time of the event"] if design.has_aggregate and one == design.at else []
-    facts += ["kept as JSON text"] if one.kind == "json" else []
-    return one.name, one.column, one.written, ", ".join(facts)

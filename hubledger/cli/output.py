@@ -296,8 +296,8 @@ class Output:
             self.errors.print(Text(lines_of(line)), soft_wrap=True)
 
     def show(self, *parts: RenderableType) -> None:
-        """Print tables and facts."""
-        for part in parts:
+        """Print tables and facts; a script sees none of them."""
+        for part in () if self.as_json else parts:
             self.console.print(part)
 
     def json(self, text: str) -> None:

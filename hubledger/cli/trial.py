@@ -87,15 +87,15 @@ def trial_database(row_classes: tuple[type, ...]) -> Iterator[Trial]:
     with TemporaryDirectory(prefix="hubledger-try-") as folder:
         path = Path(folder) / "trial.db"
         path.write_bytes(migrated(rooms_of(row_classes)))
-        with closing(SqliteDatabase(path, connect=lambda: _connected(path), needed=row_classes)) as database:
+
+        def connected() -> sqlite3.Connection:
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA synchronous = OFF")  # nobody needs it after a crash
+            connection.execute("PRAGMA foreign_keys = ON")
+            return connection
+
+        with closing(SqliteDatabase(path, connect=connected, needed=row_classes)) as database:
             yield Trial(path, row_classes, database)
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA synchronous = OFF")  # nobody needs it after a crash
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
 
 
 BATCH = 100  # events: if the store refuses each of them, one invocation can isolate them all
@@ -140,7 +140,10 @@ class TrialOutcome:
             self._add_rows(row_class, placed)
         self.letters += settled.letters[: self.limit - len(self.letters)]
         if len(self.filtered_lines) < self.limit and settled.filtered:
-            self._add_filtered(commit)
+            taken = {number for placed in settled.rows.values() for number, _, _ in placed}
+            taken |= {letter.event.sequence_number for letter in settled.letters}
+            filtered = (each for each in range(commit.first, commit.last.sequence_number + 1) if each not in taken)
+            self.filtered_lines += map(self.file.line_of, islice(filtered, self.limit - len(self.filtered_lines)))
 
     def _add_rows(self, row_class: type, placed: Sequence[tuple[int, int, Row]]) -> None:
         if not row_table(row_class).key:
@@ -152,12 +155,6 @@ class TrialOutcome:
             key, rank_of = ReferenceKey.of(row), row_table(row_class).rank_of
             if len(keys) < self.limit if key not in keys else rank_of(keys[key][1]) <= rank_of(row):
                 keys[key] = (self.file.line_of(number), row)
-
-    def _add_filtered(self, commit: BatchCommit) -> None:
-        taken = {number for placed in commit.settled.rows.values() for number, _, _ in placed}
-        taken |= {letter.event.sequence_number for letter in commit.settled.letters}
-        filtered = (each for each in range(commit.first, commit.last.sequence_number + 1) if each not in taken)
-        self.filtered_lines += map(self.file.line_of, islice(filtered, self.limit - len(self.filtered_lines)))
 
 
 def means_of(database: Database, transform: Transform) -> Ingestion:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
-from core.model.rows import RowTable, Text, row_table, texts_of
+from core.model.rows import Text, row_table, texts_of
 from hubledger.cli.ddl.tables import Engine, migration_text, table_of
 
 _APP, _JOB = "hubledger_app", "hubledger_job"
@@ -26,7 +26,15 @@ def room_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate], engi
 
 def refuse_unfit(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) -> None:
     """Raise InvalidTransform with every fault of classes that have no tables."""
-    faults = [*_shared(row_classes, aggregates), *_endless(aggregates)]
+    levels = [level for one in aggregates for level in one.levels]
+    named = [(row_table(each).name, each.__name__) for each in row_classes]
+    named += [(name, one.of.__name__) for one in levels for name in (one.name, one.staged)]
+    faults, first = list[str](), dict[str, str]()
+    for table, who in named:
+        if table.lower() in first:
+            faults.append(f"{who} and {first[table.lower()]} have one table, {table}: name one differently")
+        first.setdefault(table.lower(), who)
+    faults += _endless(aggregates)
     for each in row_classes:
         try:
             table_of(each)
@@ -41,21 +49,15 @@ def rights_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) ->
     app, job = list[str](), list[str]()
     for each in row_classes:
         table = row_table(each)
-        app.append(_grant(_rights(table), table.name, _APP))
+        own = f"SELECT, INSERT, UPDATE{', DELETE' if table.subject else ''}" if table.key else "SELECT, INSERT, DELETE"
+        app.append(_grant(own, table.name, _APP))  # replays delete appended rows, and erasures the rows of a subject
         job.append(_grant("SELECT", table.name, _JOB))
-    for level in _levels(aggregates):
+    for level in (level for one in aggregates for level in one.levels):
         app.append(_grant("SELECT, INSERT, UPDATE, DELETE", level.name, _APP))
         app.append(_grant("SELECT, DELETE", level.staged, _APP))
         job.append(_grant("SELECT", level.name, _JOB))
         job.append(_grant("SELECT, INSERT", level.staged, _JOB))
     return "\n".join([_HEADING, *app, "", *job, ""])
-
-
-def _rights(table: RowTable) -> str:
-    """Return the rights of the app on a table: replays delete appended rows, and erasures those of a subject."""
-    if not table.key:
-        return "SELECT, INSERT, DELETE"
-    return f"SELECT, INSERT, UPDATE{', DELETE' if table.subject else ''}"
 
 
 def _written(one: Text | Key) -> str:
@@ -65,21 +67,6 @@ def _written(one: Text | Key) -> str:
 
 def _grant(rights: str, table: str, role: str) -> str:
     return f"GRANT {rights} ON hubledger.{table} TO {role};"
-
-
-def _levels(aggregates: Iterable[Aggregate]) -> Iterator[Aggregate]:
-    return (level for one in aggregates for level in one.levels)
-
-
-def _shared(row_classes: Iterable[type], aggregates: Iterable[Aggregate]) -> Iterator[str]:
-    """Yield the classes whose table belongs to a class before them."""
-    named = [(row_table(each).name, each.__name__) for each in row_classes]
-    named += [(name, one.of.__name__) for one in _levels(aggregates) for name in (one.name, one.staged)]
-    first: dict[str, str] = {}
-    for table, who in named:
-        if table.lower() in first:
-            yield f"{who} and {first[table.lower()]} have one table, {table}: name one differently"
-        first.setdefault(table.lower(), who)
 
 
 def _endless(aggregates: Iterable[Aggregate]) -> Iterator[str]:

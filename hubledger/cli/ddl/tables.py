@@ -1,6 +1,6 @@
 """The tables that row classes and aggregates want, in both dialects: types, columns, keys, levels and indexes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -111,11 +111,23 @@ def table_of(row_class: type) -> WantedTable:
         for name, hint in fields_of(row_class)
         for kind in [next(each for each in COLUMN_TYPES if each in types_of(hint))]
     }
-    if faults := list(_faults_of_key(row_class.__name__, [own[name] for name in table.key])):
-        raise InvalidTransform(*faults)
+    who, key = row_class.__name__, [own[name] for name in table.key]
+    if endless := [each.name for each in key if each.kind is str and each.text is None]:
+        raise InvalidTransform(
+            *(
+                f"{who}.{name} is in the key and has no length: write {name}: Annotated[str, Text(40)], or a"
+                f" different length, because a key of SQL Server has at most {KEY_BYTES} bytes"
+                for name in endless
+            )
+        )
+    if (size := sum(bytes_in_key(each.kind, each.text) for each in key)) > KEY_BYTES:
+        raise InvalidTransform(
+            f"{who}: its key has up to {size} bytes, and a key of SQL Server has at most {KEY_BYTES}:"
+            " shorten its texts, which take two bytes a character, or one with ascii=True"
+        )
     if not table.key:
         columns = (*(_OURS[name] for name in (*PLACE, "commit_number")), *own.values())
-        return WantedTable(table.name, row_class.__name__, columns, PLACE, True, " WITH (DATA_COMPRESSION = PAGE)")
+        return WantedTable(table.name, who, columns, PLACE, True, " WITH (DATA_COMPRESSION = PAGE)")
     # An audit and a replay read a range of places, and the key of a state does not have its place.
     index, place = f"ix_{table.name}_place", ", ".join(PLACE[:3])
     texts_of_index: Texts = {
@@ -124,23 +136,7 @@ def table_of(row_class: type) -> WantedTable:
         " WITH (ONLINE = ON);",
     }
     columns = (*own.values(), *(_OURS[name] for name in table.lineage))
-    return WantedTable(table.name, row_class.__name__, columns, table.key, True, indexes={index: texts_of_index})
-
-
-def _faults_of_key(who: str, key: Sequence[WantedColumn]) -> Iterator[str]:
-    """Yield the texts of the key that have no length; then the key if it may be too long."""
-    endless = [each.name for each in key if each.kind is str and each.text is None]
-    for name in endless:
-        yield (
-            f"{who}.{name} is in the key and has no length: write {name}: Annotated[str, Text(40)], or a"
-            f" different length, because a key of SQL Server has at most {KEY_BYTES} bytes"
-        )
-    size = 0 if endless else sum(bytes_in_key(each.kind, each.text) for each in key)
-    if size > KEY_BYTES:
-        yield (
-            f"{who}: its key has up to {size} bytes, and a key of SQL Server has at most {KEY_BYTES}:"
-            " shorten its texts, which take two bytes a character, or one with ascii=True"
-        )
+    return WantedTable(table.name, who, columns, table.key, True, indexes={index: texts_of_index})
 
 
 def tables_of_level(one: Aggregate) -> tuple[WantedTable, WantedTable]:

@@ -43,22 +43,19 @@ class Format:
 
     def read(self, path: Path) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield the number, the JSON and the body of each event of a file. Raises Refused for a body that is none."""
-        for number, body in self._bodies(path):
+        holds_records = self.name == "avro" and is_container(path)
+        bodies = _records(path) if holds_records else ((each.line, each.body) for each in read_events(path))
+        is_made = not holds_records and not has_bodies(path)
+        for number, body in bodies:
+            if is_made:
+                try:
+                    body = self.body_of(body)
+                except Exception as error:
+                    raise Refused(f"{path}, line {number} does not match the schema: {error}") from error
             try:
                 yield number, self.json_of(event_of(body)), body
             except PoisonEvent as fault:
                 raise Refused(f"{path}, line {number}: {fault}") from fault
-
-    def _bodies(self, path: Path) -> Iterator[tuple[int, bytes]]:
-        if self.name == "avro" and is_container(path):
-            yield from _records(path)
-            return
-        are_bodies = has_bodies(path)
-        for each in read_events(path):
-            try:
-                yield each.line, each.body if are_bodies else self.body_of(each.body)
-            except Exception as error:
-                raise Refused(f"{path}, line {each.line} does not match the schema: {error}") from error
 
 
 JSON = Format("json")
@@ -68,7 +65,11 @@ def format_of(name: str, schema: Path | None, sample: Path | None) -> Format:
     """Return a format with its schema, which a container file may bring as the sample. Raises Refused."""
     if name not in NAMES:
         raise Refused(f"--format {name}: write one of {', '.join(NAMES)}")
-    if name in MODULES and not _is_installed(MODULES[name]):
+    try:
+        is_there = name not in MODULES or find_spec(MODULES[name]) is not None
+    except (ImportError, ValueError):
+        is_there = False
+    if not is_there:
         raise Refused(f"--format {name} needs a package: .venv/bin/python -m pip install {PINS[name]}")
     if schema is not None and name not in SCHEMAS:
         raise Refused(f"--format {name} has no schema: leave --schema out, or write --format avro or protobuf")
@@ -78,13 +79,6 @@ def format_of(name: str, schema: Path | None, sample: Path | None) -> Format:
         return _protobuf(schema)
     files = {"wire.py": _source("gzip")} if name == "gzip" else {}
     return JSON if not files else Format("gzip", _imported(files).json_of, lambda it: gzip.compress(it, mtime=0), files)
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def in_base64(bodies: tuple[bytes, ...]) -> bytes:
@@ -103,7 +97,8 @@ def _avro(schema: Path | None, sample: Path | None) -> Format:
         files = sorted(schema.glob("*.avsc")) if schema.is_dir() else [schema]
         if not files or (schema.is_dir() and not all(each.stem.isdecimal() for each in files)):
             raise Refused(f"--schema {schema}: the files of a folder are named by the ids of their schemas: 7.avsc")
-        schemas = {f"schemas/{_id(each)}.avsc": _read(each, Path.read_bytes) for each in files}
+        ids = {each: int(each.stem) if each.stem.isdecimal() else 1 for each in files}
+        schemas = {f"schemas/{id_}.avsc": _read(each, Path.read_bytes) for each, id_ in ids.items()}
     files_of_room = {"wire.py": _source("avro"), **schemas}
     try:
         wire = _imported(files_of_room)
@@ -151,10 +146,6 @@ def _protobuf(schema: Path | None) -> Format:
 
 def _without_schema(name: str) -> Refused:
     return Refused(f"--format {name} needs its schema: --schema FILE, {SCHEMAS[name]}")
-
-
-def _id(file: Path) -> int:
-    return int(file.stem) if file.stem.isdecimal() else 1
 
 
 def _read(path: Path | None, read: Callable[[Path], bytes]) -> bytes:

@@ -97,19 +97,16 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
             except UnicodeEncodeError:
                 raise UsageFault("an argument is no text: its octets are not UTF-8") from None
 
-    options = [option for one in own for option in _options(one)]
+    options: list[tuple[str, Any, Any]] = []
+    for one in own:
+        grouped = fields(one.annotation) if is_dataclass(one.annotation) else ()
+        options += [(each.name, each.type, each.default) for each in grouped]
+        options += [] if grouped else [(one.name, one.annotation, one.default)]
     options += [(name, kind, value) for name, (kind, value) in shared.items()]
     named = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, kind, value in options]
     context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
     run.__signature__ = inspect.Signature([*named, context])  # type: ignore[attr-defined]
     return run
-
-
-def _options(one: inspect.Parameter) -> list[tuple[str, Any, Any]]:
-    """Return name, type and default of each option of a parameter."""
-    if is_dataclass(one.annotation):
-        return [(each.name, each.type, each.default) for each in fields(one.annotation)]
-    return [(one.name, one.annotation, one.default)]
 
 
 def connected(url: str | None) -> Client:

@@ -9,7 +9,7 @@ import typer
 from hubledger.cli.operate import doctor, ledger, letter_moves, letters, runs, status, streams, tasks
 from hubledger.cli.operate.command import Work, add_command
 from hubledger.cli.output import UsageFault, say, show_table
-from hubledger.cli.remote.connection import Context, Contexts, checked_url, contexts_file, read_contexts, write_contexts
+from hubledger.cli.remote.connection import Address, Contexts, checked_url, contexts_file, read_contexts, write_contexts
 
 _Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="The app; without a name, the known ones are listed.")
@@ -55,20 +55,17 @@ def use(
         raise UsageFault(f"there is no context {name}: make it with --url, or use {', '.join(known) or 'none yet'}")
     if url or scope or key_from_stdin:
         address = checked_url(url, f"--url {url}") if url else known[name].url
-        known[name] = Context(address, "" if scope else _key(key_from_stdin), scope)
+        key = ""
+        if key_from_stdin and not scope:
+            key = sys.stdin.readline().strip()
+        elif not scope and sys.stdin.isatty():
+            key = str(typer.prompt("Key (empty: none)", default="", hide_input=True, show_default=False)).strip()
+        known[name] = Address(address, key, scope)
     write_contexts(path, Contexts(known, name))
     return say(f"using {name}: {known[name].url}, {_signed(known[name])}; kept in {path}")
 
 
-def _key(from_stdin: bool) -> str:
-    if from_stdin:
-        return sys.stdin.readline().strip()
-    if not sys.stdin.isatty():
-        return ""
-    return str(typer.prompt("Key (empty: none)", default="", hide_input=True, show_default=False)).strip()
-
-
-def _signed(one: Context) -> str:
+def _signed(one: Address) -> str:
     return f"scope {one.scope}" if one.scope else "with a key" if one.key else "without a key"
 
 
@@ -141,21 +138,20 @@ GROUPS: dict[str, _Group] = {
 }
 
 
-def _print_commands(context: typer.Context) -> None:
-    """Print the commands of a group that is called alone."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
 def add_operating_commands(app: typer.Typer) -> None:
     """Add every command to the app of the command line."""
+
+    def print_commands(context: typer.Context) -> None:  # of a group that is called alone
+        if context.invoked_subcommand is None:
+            print(context.get_help())
+
     help, _, example = (inspect.getdoc(use) or "").rpartition("\n\n")
     app.command("use", help=help, epilog=example)(use)
     for name, work in SINGLE.items():
         add_command(app, name, work)
     for name, (help, commands) in GROUPS.items():
         group = typer.Typer(help=help, rich_markup_mode=None, invoke_without_command=True)
-        group.callback()(_print_commands)
+        group.callback()(print_commands)
         for each, (work, changes) in commands.items():
             add_command(group, each, work, changes)
         app.add_typer(group, name=name)

@@ -8,8 +8,7 @@ import typer
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
 from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
 from hubledger.cli.operate.tasks import AUDIT, audit_facts, finished, shown, tables_of
-from hubledger.cli.output import WRITTEN, Output, UsageFault, moment, program, text_of, toned
-from hubledger.cli.remote.client import AppAnswer
+from hubledger.cli.output import WRITTEN, UsageFault, moment, program, text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
 _Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
@@ -34,7 +33,18 @@ def explain(at: At, position: Position, revealed: Revealed = False) -> None:
         return at.out.json(found.text)
     value, out = found.value, at.out
     out.say(value["sentence"])
-    out.show(out.facts(_place(out, value)))
+    span, gap = value["range"], value["gap"]
+    made = {
+        "number": f"{value['sequence_number']} of partition {value['partition_id']}",
+        "commit": span
+        and f"{span['first']} to {span['last']}, commit {text_of(span['commit_number'])}, {span['kind']}",
+        "gap": gap and f"{gap['first']} to {gap['last']}, {gap['status']}, found {out.ago(gap['found_at'])}",
+    }
+    shown = (
+        "number, outcome*, checkpoint, range=commit, committed=range.committed_at@, transform=range.transform_version,"
+        " invocation=range.invocation_id, gap"
+    )
+    out.show(out.facts(out.stated(shown, {**value, **made})))
     if value["letter"]:
         out.show(out.facts(facts_of(out, value["letter"])), attempts_table(out, value["history"]))
     if value["rows"]:
@@ -62,7 +72,20 @@ def find(
     if (since is None) == (key is None):
         raise UsageFault("give --since TIME for the commits of a time, or --key KEY for the places of a key")
     if key is not None:
-        return _places(at, {"key": key, "partition_id": partition, "limit": limit}, everything)
+        places, following = list[Mapping[str, Any]](), None
+        for page in at.app.pages(
+            "revealed/ledger", {"key": key, "partition_id": partition, "limit": limit}, everything
+        ):
+            if at.out.as_json:
+                at.out.json(page.text)
+            places += page.value["places"]
+            sentence, following = page.value["sentence"], page.value["next"]
+        rows = [{**one, "in": ", ".join(one["tables"])} for one in places]
+        at.out.show(at.out.listing("partition=partition_id, number=sequence_number#, letter, rows in=in", rows))
+        at.out.say(sentence, *(["Older numbers were not searched yet: give --all."] if following else []))
+        if places:
+            at.out.say(f"Next: {program()} ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
+        return None
     found = at.app.get("ledger", {"at": moment(since), "partition_id": partition})
     if at.out.as_json:
         return at.out.json(found.text)
@@ -74,37 +97,6 @@ def find(
     )
     at.out.show(at.out.listing(shown, rows))
     return None
-
-
-def _places(at: At, query: Mapping[str, Any], everything: bool) -> None:
-    places: list[Mapping[str, Any]] = []
-    for page in at.app.pages("revealed/ledger", query, everything):
-        if at.out.as_json:
-            at.out.json(page.text)
-        places += page.value["places"]
-    if at.out.as_json:
-        return
-    rows = [{**one, "in": ", ".join(one["tables"])} for one in places]
-    at.out.show(at.out.listing("partition=partition_id, number=sequence_number#, letter, rows in=in", rows))
-    at.out.say(page.value["sentence"])
-    at.out.say(*(["Older numbers were not searched yet: give --all."] if page.value["next"] else []))
-    if places:
-        at.out.say(f"Next: {program()} ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
-
-
-def _place(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
-    found, gap = value["range"], value["gap"]
-    return {
-        "number": f"{value['sequence_number']} of partition {value['partition_id']}",
-        "outcome": toned(value["outcome"]),
-        "checkpoint": value["checkpoint"],
-        "range": found
-        and f"{found['first']} to {found['last']}, commit {text_of(found['commit_number'])}, {found['kind']}",
-        "committed": found and out.ago(found["committed_at"]),
-        "transform": found and found["transform_version"],
-        "invocation": found and found["invocation_id"],
-        "gap": gap and f"{gap['first']} to {gap['last']}, {gap['status']}, found {out.ago(gap['found_at'])}",
-    }
 
 
 def audit(
@@ -124,19 +116,16 @@ def audit(
     if (first or last) and not rows:
         raise UsageFault("--first and --last are for a recount: give --rows")
     if not rows:
-        return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
+        found = at.app.get("ledger/audit", {"partition_id": partition})
+        value, out = found.value, at.out
+        if out.as_json:
+            out.json(found.text)
+        else:
+            out.show(out.facts(audit_facts(out, value)), *tables_of(out, value, AUDIT))
+            if not value["complete"]:
+                out.say("It is not complete, because its time was over: run it with --rows, as a task.")
+        return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY
     ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
     order = {"partition_id": partition, "rows": rows, **ends}
     accepted = at.app.open_task("audit", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")[0]
-
-
-def _audited(at: At, found: AppAnswer) -> int:
-    value, out = found.value, at.out
-    if out.as_json:
-        out.json(found.text)
-    else:
-        out.show(out.facts(audit_facts(out, value)), *tables_of(out, value, AUDIT))
-        if not value["complete"]:
-            out.say("It is not complete, because its time was over: run it with --rows, as a task.")
-    return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY

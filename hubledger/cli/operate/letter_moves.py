@@ -22,7 +22,7 @@ from hubledger.cli.operate.tasks import Job, moved_of, outcome_of, wait_for, wai
 from hubledger.cli.output import UsageFault, counted, program
 from hubledger.cli.remote.client import AppAnswer, Refusal
 
-COUNTS = 5  # counts that are tried with --yes
+COUNTS = 6  # tries of an order with --yes, each with the count that the app names
 LONGEST_WAIT = 90.0  # seconds without a try: the app looks for due letters each minute
 Letters = Annotated[
     list[str] | None,
@@ -86,24 +86,33 @@ def _chosen(letters: list[str] | None, given: dict[str, str]) -> dict[str, Any]:
 
 
 def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_wait: bool) -> int:
+    """Order a redrive, wait for the next tries of its letters, and print its end.
+
+    Return 0 when it is done, and a retry has resolved a letter.
+    """
     count = _previewed(at, move, chosen)
     if not count:
         at.out.say(f"no letter to {move}")
         return GOOD
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
-    job = _accepted(at, {"move": move, **chosen, **order, "expected_count": count})
+    wish = {"move": move, **chosen, **order, "expected_count": count}
+    for left in reversed(range(COUNTS)):
+        try:
+            job = at.app.open_task("redrive", wish)
+            break
+        except Refusal as refusal:  # letters of a filter come and go, and with --yes nobody has confirmed their count
+            may_count = left and at.yes and "filter" in wish and refusal.kind == "count-differs"
+            if not may_count or not refusal.members.get("count"):
+                raise
+            wish["expected_count"] = refusal.members["count"]
     if job.value["ended_at"] is None and not no_wait:
-        return _ended(at, wait_for_task(at, job, "redrive"))
-    at.out.say(f"redrive {job.value['task_id']}")
+        found = wait_for_task(at, job, "redrive")
+    else:
+        at.out.say(f"redrive {job.value['task_id']}")
+        found = job
     if no_wait:
-        _told(at, job)
+        _told(at, found)
         return GOOD
-    return _ended(at, job)
-
-
-def _ended(at: At, found: AppAnswer) -> int:
-    """Wait for the next tries of the letters, and print the end of a redrive. Return 0 when it is done, and a retry has
-    resolved a letter."""
     if found.value["status"] == "done" and found.value["move"] == "retry" and found.value["moved"]:
         found = _tried(at, found.value["task_id"])
     _told(at, found)
@@ -143,18 +152,6 @@ def _tried(at: At, task_id: str) -> AppAnswer:
     return wait_for(
         Job("retry", lambda: at.app.get(f"tasks/{segment(task_id)}"), "done", left=said, is_over=is_over), at.out
     )
-
-
-def _accepted(at: At, order: dict[str, Any]) -> AppAnswer:
-    """Order the job. Letters of a filter come and go: with --yes, nobody has confirmed their count."""
-    for _ in range(COUNTS if at.yes and "filter" in order else 0):
-        try:
-            return at.app.open_task("redrive", order)
-        except Refusal as refusal:
-            if refusal.kind != "count-differs" or not refusal.members.get("count"):
-                raise
-            order = {**order, "expected_count": refusal.members["count"]}
-    return at.app.open_task("redrive", order)
 
 
 def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:

@@ -284,8 +284,11 @@ def show_letter(
     letter, out = found.value["letter"], at.out
     out.show(out.facts(facts_of(out, letter) | out.stated("offset, properties%", found.value)))
     out.show(attempts_table(out, found.value["history"]))
-    if found.value["body"]:
-        out.show(_body(found.value["body"]))
+    if body_shown := found.value["body"]:
+        cut = ", cut" if body_shown["truncated"] else ""
+        head = f"body, {text_of(body_shown['bytes'])} octets{cut}"
+        fault = body_shown["shown"] is None and Text(text_of(body_shown["fault"]))
+        out.show(fault or Text(f"{head}:\n{lines_of(str(body_shown['shown']))}"))
     elif not is_revealed:
         out.say("--revealed shows the error, --body text the body.")
     return None
@@ -311,13 +314,6 @@ def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableT
     rows = [{**one, "type": short_type(one["error_type"])} for one in history]
     shown = "attempt#, kind, status*, done=done_at@, by=done_by, why~?, error type=type~?, error%?"
     return out.listing(shown, rows, "attempts")
-
-
-def _body(body: Mapping[str, Any]) -> RenderableType:
-    if body["shown"] is None:
-        return Text(text_of(body["fault"]))
-    cut = ", cut" if body["truncated"] else ""
-    return Text(f"body, {text_of(body['bytes'])} octets{cut}:\n{lines_of(str(body['shown']))}")
 
 
 def short_type(name: str | None) -> str:

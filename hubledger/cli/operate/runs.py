@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import segment
-from hubledger.cli.output import BAD, WARNING, Output, lines_of, seconds, text_of, toned
+from hubledger.cli.output import WARNING, seconds, text_of
 from hubledger.cli.remote.client import AppAnswer
 
 
@@ -58,24 +58,19 @@ def list_runs(
             at.out.json(page.text)
         return
     value, out = pages[0].value, at.out
-    paused, waiting = value["paused"], value["waiting"]
-    out.show(
-        out.facts(
-            {
-                "job": value["job"],
-                "engine": value["engine"],
-                "oldest commit that waits": seconds(value["lag_seconds"]),
-                "paused": paused and _noted(out, paused, f"by {paused['who']}: {paused['reason']}"),
-                "ordered": waiting
-                and _noted(out, waiting, f"{waiting['kind']} by {waiting['who']}: {waiting['reason']}"),
-            }
-        ),
-        out.listing(_COLUMNS, [one for page in pages for one in page.value["runs"]]),
-    )
 
+    def noted(what: Mapping[str, Any], said: str) -> Text:
+        return Text(text_of(f"{out.ago(what['at'])}, {said}{what['who']}: {what['reason']}"), style=WARNING)
 
-def _noted(out: Output, what: Mapping[str, Any], said: str) -> Text:
-    return Text(text_of(f"{out.ago(what['at'])}, {said}"), style=WARNING)
+    waiting = value["waiting"]
+    facts = {
+        "job": value["job"],
+        "engine": value["engine"],
+        "oldest commit that waits": seconds(value["lag_seconds"]),
+        "paused": value["paused"] and noted(value["paused"], "by "),
+        "ordered": waiting and noted(waiting, f"{waiting['kind']} by "),
+    }
+    out.show(out.facts(facts), out.listing(_COLUMNS, [one for page in pages for one in page.value["runs"]]))
 
 
 def show_run(at: At, run_id: RunId) -> int:
@@ -92,44 +87,23 @@ def _shown(at: At, found: AppAnswer) -> int:
     run, out = found.value["run"], at.out
     if out.as_json:
         out.json(found.text)
-    else:
-        out.show(out.facts(_facts(out, run)))
-        for one in found.value["failures"]:
-            out.show(out.facts(_failure(out, one)))
-    return UNHEALTHY if run["status"] == "failed" else GOOD
-
-
-def _facts(out: Output, run: Mapping[str, Any]) -> dict[str, object]:
-    quality = run["quality"] or {}
+        return UNHEALTHY if run["status"] == "failed" else GOOD
     days = f"{run['since_day'] or 'the beginning'} to {run['until_day'] or 'now'}"
-    return {
+    made = {
         "run": f"{run['run_id']}, number {text_of(run['number'])} of {run['job']}",
-        "kind": run["kind"],
         "days": days if run["kind"] in ("repair", "backfill") else None,
-        "status": toned(run["status"]),
-        "attempt": run["attempt"],
-        "engine": run["engine"],
-        "engine's job": run["engine_job_id"],
-        "planned": out.ago(run["planned_at"]),
-        "submitted": run["submitted_at"] and out.ago(run["submitted_at"]),
-        "closed": run["closed_at"] and out.ago(run["closed_at"]),
-        "rows planned": run["rows_planned"],
-        "rows read": quality.get("rows_read"),
-        "windows": run["windows"],
-        "rows late": quality.get("rows_late"),
-        "quality": quality.get("fault") and Text(text_of(quality["fault"]), style=BAD),
-        "failure": run["failure"] and Text(text_of(run["failure"]), style=BAD),
+        "quality": dict.fromkeys(("rows_read", "rows_late", "fault")) | (run["quality"] or {}),
     }
-
-
-def _failure(out: Output, one: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        "failed": f"{out.ago(one['at'])}, attempt {text_of(one['attempt'])}, submit {text_of(one['submit'])}",
-        "why": one["why"],
-        "reason": one["reason"] and Text(lines_of(one["reason"])),
-        "log": one["log"] and Text(lines_of(one["log"])),
-        "link": one["link"],
-    }
+    words = (
+        "run, kind, days, status*, attempt, engine, engine's job=engine_job_id, planned=planned_at@,"
+        " submitted=submitted_at@, closed=closed_at@, rows_planned, quality.rows_read, windows, quality.rows_late,"
+        " quality=quality.fault!, failure!"
+    )
+    out.show(out.facts(out.stated(words, {**run, **made})))
+    for one in found.value["failures"]:
+        failed = f"{out.ago(one['at'])}, attempt {text_of(one['attempt'])}, submit {text_of(one['submit'])}"
+        out.show(out.facts({"failed": failed, **out.stated("why, reason&, log&, link", one)}))
+    return UNHEALTHY if run["status"] == "failed" else GOOD
 
 
 def step_runs(at: At, job: Aggregate = None) -> None:
@@ -186,11 +160,9 @@ def withdraw_runs(at: At, reason: Why, job: Aggregate = None) -> None:
 
 
 def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
-    days = (
-        f" from {body.get('since_day') or 'the beginning'} to {body.get('until_day') or 'now'}"
-        if "since_day" in body
-        else ""
-    )
+    days = ""
+    if "since_day" in body:
+        days = f" from {body['since_day'] or 'the beginning'} to {body['until_day'] or 'now'}"
     at.confirm(f"{move.capitalize()} {body['job'] or 'the first aggregate'}{days}?")
     done = at.app.post(f"aggregations/{move}", {"order_id": str(uuid4()), **body})
     if at.out.as_json:

@@ -16,8 +16,6 @@ from hubledger.cli.remote.connection import URL, Address
 
 PREFIX = "urn:hubledger:problem:"
 ROLES = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
-# Members of a problem that name a thing, and the command that shows it.
-_SHOWN_BY = {"task_id": "tasks show"}
 
 
 @dataclass(eq=False)
@@ -36,40 +34,23 @@ class Refusal(Refused):
 
 def refusal_of(status: int, members: Mapping[str, Any], level: str) -> Refusal:
     """Make the refusal of an answer; `members` are those of its problem, empty where it has none."""
-    kind = str(members.get("type", "")).removeprefix(PREFIX)
-    lines = [_said(status, members), *_fields(members), *_hints(status, kind, members, level)]
-    return Refusal(status, kind, members, "\n".join(lines))
-
-
-def _said(status: int, members: Mapping[str, Any]) -> str:
-    said = members.get("detail") or members.get("title")
-    if said:
-        return str(said)
-    if status in (401, 403):
-        return f"the app refuses the caller ({status})"
-    return f"the app answers {status} without a reason"
-
-
-def _fields(members: Mapping[str, Any]) -> list[str]:
+    kind, detail = str(members.get("type", "")).removeprefix(PREFIX), str(members.get("detail"))
+    is_refused = status in (401, 403)
+    plain = f"the app refuses the caller ({status})" if is_refused else f"the app answers {status} without a reason"
     errors = members.get("errors")
     listed = [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
     named = [f"{one.get('field')}: {one.get('detail')}" for one in listed]
-    details = {str(one.get("detail")) for one in listed}
-    said = str(members.get("detail"))
-    return [f"  {line}" for line in named if line != said and details != {said}]
-
-
-def _hints(status: int, kind: str, members: Mapping[str, Any], level: str) -> list[str]:
-    found = [
-        f"  look at it: {program()} {command} {members[name]}"
-        for name, command in _SHOWN_BY.items()
-        if members.get(name)
-    ]
-    if status in (401, 403):
-        found.append(f"  {needs(level)}")
+    if {str(one.get("detail")) for one in listed} == {detail}:
+        named = []
+    hints = [line for line in named if line != detail]
+    if members.get("task_id"):
+        hints.append(f"look at it: {program()} tasks show {members['task_id']}")
+    if is_refused:
+        hints.append(needs(level))
     if kind == "unavailable":
-        found.append(f"  nothing was changed; try again, and look at `{program()} health`")
-    return found
+        hints.append(f"nothing was changed; try again, and look at `{program()} health`")
+    said = str(members.get("detail") or members.get("title") or plain)
+    return Refusal(status, kind, members, "\n".join([said, *(f"  {line}" for line in hints)]))
 
 
 def needs(level: str) -> str:
@@ -198,7 +179,12 @@ class Client:
         how = {"timeout": (CONNECT, READ), "allow_redirects": False, "stream": True, **more}
         try:
             with self._session.request(method, f"{self.url}/api/{path}", **how) as answer:
-                octets = _limited(answer)
+                octets = bytearray()
+                for part in answer.iter_content(2**16):
+                    octets += part
+                    if len(octets) > MOST:
+                        much = f"{_site(answer)} sends more than {MOST >> 20} MiB"
+                        raise NoConnection(f"{much}, so it is no Hubledger: look at {URL}")
         except requests.RequestException as error:
             raise NoConnection(f"no answer from {self.url}: {_reason(error)}") from None
         if answer.is_redirect:
@@ -206,19 +192,7 @@ class Client:
                 answer.status_code,
                 sentence=f"{self.url} leads to a sign-in or to a different address\n  {needs(level)}",
             )
-        return answer, octets
-
-
-def _limited(answer: requests.Response) -> bytes:
-    """Read the octets of an answer; NoConnection when they are more than those of any app."""
-    octets = bytearray()
-    for part in answer.iter_content(2**16):
-        octets += part
-        if len(octets) > MOST:
-            raise NoConnection(
-                f"{_site(answer)} sends more than {MOST >> 20} MiB, so it is no Hubledger: look at {URL}"
-            )
-    return bytes(octets)
+        return answer, bytes(octets)
 
 
 def _site(answer: requests.Response) -> str:

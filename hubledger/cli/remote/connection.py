@@ -10,16 +10,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from hubledger.cli.output import Refused, UsageFault, program
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """An app: its address, and the key or the scope with which a person signs in. The key is never shown."""
+class Address:
+    """An app: its address without `/api`, and the key or the scope of a sign-in. A key or a token is never shown."""
 
     url: str
     key: str = field(default="", repr=False)
@@ -30,7 +31,7 @@ class Context:
 class Contexts:
     """All contexts by name, and the name of the current one."""
 
-    known: Mapping[str, Context] = field(default_factory=dict)
+    known: Mapping[str, Address] = field(default_factory=dict)
     current: str = ""
 
 
@@ -49,7 +50,7 @@ def read_contexts(path: Path) -> Contexts:
         raise Refused(f"{path} holds keys, and others may read it: chmod 600 {path}")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        known = {str(name): Context(**given) for name, given in found["known"].items()}
+        known = {str(name): Address(**given) for name, given in found["known"].items()}
         return Contexts(known, str(found["current"]))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Refused(f"{path} is no file of contexts ({error}): mend it, or delete it") from error
@@ -71,20 +72,11 @@ URL, KEY, SCOPE = "HUBLEDGER_URL", "HUBLEDGER_KEY", "HUBLEDGER_SCOPE"
 _VISIBLE = re.compile(r"[!-~]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """The app's address without `/api`, and the sign-in. A key or a token is never shown."""
-
-    url: str
-    key: str = field(default="", repr=False)
-    scope: str = ""
-
-
 def read_address(
     given: str | None,
     environment: Mapping[str, str],
     find_run: Callable[[], str | None],
-    chosen: Context | None = None,
+    chosen: Address | None = None,
 ) -> Address:
     """Return the address: the option, the setting, the `chosen` context, or a local run. The key and the scope of the
     context go to its own address only. UsageFault says what to set."""
@@ -103,7 +95,10 @@ def read_address(
             " --url, or start one here with `make run`"
         )
     url = checked_url(text, named)
-    if (key or scope) and urlsplit(url).scheme == "http" and not _is_here(urlsplit(url).hostname or ""):
+    host, is_here = urlsplit(url).hostname or "", False
+    with suppress(ValueError):
+        is_here = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    if (key or scope) and urlsplit(url).scheme == "http" and not is_here:
         raise UsageFault(f"{named}: it is not https, so a key or token would cross the network in the clear")
     return Address(url, key, scope)
 
@@ -119,7 +114,11 @@ def find_local_run() -> str | None:
 
 def checked_url(text: str, named: str) -> str:
     """Return an address without `/api`; `named` is what the person wrote. UsageFault for anything that is none."""
-    parts, port = _parts(text, named)
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise UsageFault(f"{named}: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageFault(f"{named}: an address begins with https:// and a name")
     if "@" in parts.netloc:
@@ -129,21 +128,6 @@ def checked_url(text: str, named: str) -> str:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = parts.path.rstrip("/").removesuffix("/api")
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{path}"
-
-
-def _parts(text: str, named: str) -> tuple[SplitResult, int | None]:
-    try:
-        parts = urlsplit(text)
-        return parts, parts.port
-    except ValueError as error:
-        raise UsageFault(f"{named}: {error}") from None
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 EARLY = 300  # seconds before its end, a token is replaced

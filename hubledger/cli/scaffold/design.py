@@ -266,13 +266,23 @@ def design_of(wish: Wish, fields: Sequence[Field], lengths: Mapping[str, int], s
     fields = tuple(replace(one, length=sizes.get(one.name, one.length)) for one in fields)
     by_name = {one.name: one for one in fields}
     by = None if by is None or at is None else by_name[by.name]
+    key = [by_name[one.name] for one in key]
+    for one in key:
+        if one.is_optional:
+            raise Refused(f"--key {one.name}: some events have no value of it, and a key needs one")
+        if one.kind not in KEY_KINDS:
+            raise Refused(f"--key {one.name}: it is {one.kind}, and a key is one of {', '.join(KEY_KINDS)}")
+        if one.kind == "text" and 2 * (one.length or LONGEST_TEXT) > KEY_BYTES:
+            raise Refused(
+                f"--key {one.name}: its texts are too long for a key, or one ends with a blank, which no key has"
+            )
     table = wish.table or f"{base_of(wish.name)}_event"
     return Design(
         name=wish.name,
         table=table,
         state_table=f"{wish.table or base_of(wish.name)}_state",
         fields=fields,
-        key=tuple(_of_key(by_name[one.name]) for one in key),
+        key=tuple(key),
         at=at,
         by=by if by is not None and _can_group(by, {}) else None,
         samples=samples,
@@ -327,16 +337,6 @@ def _chosen(flag: str, name: str, fields: Sequence[Field]) -> Field:
     raise Refused(
         f"{flag} {name}: the events have no such field; they have {', '.join(one.name for one in fields[:20])}"
     )
-
-
-def _of_key(one: Field) -> Field:
-    if one.is_optional:
-        raise Refused(f"--key {one.name}: some events have no value of it, and a key needs one")
-    if one.kind not in KEY_KINDS:
-        raise Refused(f"--key {one.name}: it is {one.kind}, and a key is one of {', '.join(KEY_KINDS)}")
-    if one.kind == "text" and 2 * (one.length or LONGEST_TEXT) > KEY_BYTES:
-        raise Refused(f"--key {one.name}: its texts are too long for a key, or one ends with a blank, which no key has")
-    return one
 
 
 def _can_group(one: Field, lengths: Mapping[str, int]) -> bool:

@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
@@ -216,6 +216,11 @@ def tests_text(design: Design) -> str:
     longer = f"""{"ELEMENT" if design.each else "SAMPLES[0]"}.rstrip()[:-1] + b', "{unknown}": 1}}'"""
     longer, first = (f"body_of({longer})", "body_of(ELEMENT)") if design.each else (longer, "SAMPLES[0]")
 
+    body, values = msgspec.json.decode(design.first, type=dict[str, msgspec.Raw]), []
+    for one in design.fields:  # each column with its value in the sample, as the expression of Python that the row has
+        raw = bytes(body.get(one.name, b"null")).decode()
+        values.append(f"{one.column}={'None' if raw == 'null' and one.is_optional else _expression(one.kind, raw)}")
+
     def becomes(body: str, rows: Sequence[str]) -> str:
         return bracketed("assert_rows", ["transform", body, *rows], indent=4)
 
@@ -227,7 +232,7 @@ def tests_text(design: Design) -> str:
         row_class=design.row_class,
         state_class=design.state_class,
         samples=design.samples_file,
-        first=bracketed(f"FIRST = {design.row_class}", list(_values(design.first, design.fields))),
+        first=bracketed(f"FIRST = {design.row_class}", values),
         first_rows=becomes(first, rows),
         rows_twice=becomes("body_of(ELEMENT, ELEMENT)", 2 * rows),
         begin=repr(design.each.begin) if design.each else "",
@@ -235,14 +240,6 @@ def tests_text(design: Design) -> str:
         longer=longer,
         longer_rows=becomes(longer, rows),
     )
-
-
-def _values(octets: bytes, fields: Sequence[Field]) -> Iterator[str]:
-    """Yield each column with its value in a sample, as the expression of Python that the row has."""
-    body = msgspec.json.decode(octets, type=dict[str, msgspec.Raw])
-    for one in fields:
-        raw = bytes(body.get(one.name, b"null")).decode()
-        yield f"{one.column}={'None' if raw == 'null' and one.is_optional else _expression(one.kind, raw)}"
 
 
 def _expression(kind: Kind, raw: str) -> str:

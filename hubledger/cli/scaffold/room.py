@@ -35,7 +35,15 @@ def write_room(design: Design, source: Path | None, instead: Mapping[str, str]) 
     with _beside(target) as folder:
         _write(folder, _texts(design))
         with _importable(design.package, folder):
-            _write(folder, _texts_of_tables(design))
+            check_transform(design.package)
+            row_classes = load_transform(design.package).row_classes
+            aggregates = load_aggregates(row_classes)
+            heading = f"-- The tables of {design.package}, as its classes declare them.\n\n"
+            tables: dict[str, str | bytes] = {
+                f"migrations/{engine}/0001_{design.name}.sql": heading + room_text(row_classes, aggregates, engine)
+                for engine in ENGINES
+            }
+            _write(folder, {**tables, "permissions.sql": rights_text(row_classes, aggregates)})
             _try_events(design, source or samples_in(folder), instead)
         _write(folder, {f"tests/test_{design.name}.py": tests_text(design)})  # of a first sample that fits
         written = tuple(sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()))
@@ -85,19 +93,6 @@ def _texts(design: Design) -> dict[str, str | bytes]:
     if design.in_base64:
         return texts | {design.samples_file: in_base64(design.bodies), **design.format.files}
     return texts | {design.samples_file: b"\n".join((*design.samples, b""))}
-
-
-def _texts_of_tables(design: Design) -> dict[str, str]:
-    """Check the room and return the files that follow from its classes."""
-    check_transform(design.package)
-    row_classes = load_transform(design.package).row_classes
-    aggregates = load_aggregates(row_classes)
-    heading = f"-- The tables of {design.package}, as its classes declare them.\n\n"
-    texts = {
-        f"migrations/{engine}/0001_{design.name}.sql": heading + room_text(row_classes, aggregates, engine)
-        for engine in ENGINES
-    }
-    return {**texts, "permissions.sql": rights_text(row_classes, aggregates)}
 
 
 def _try_events(design: Design, source: Path, instead: Mapping[str, str]) -> None:
