@@ -97,21 +97,19 @@ def read_schema(scripts: Sequence[Path]) -> Schema:
                 unread.append(f"sqlite/{path.name}: SQLite refuses it: {error}; mend it, or compare by hand")
                 unclear.update(re.findall(r"\w+", text.lower()))
         names, indexes = ({name for (name,) in connection.execute(_NAMES, [kind])} for kind in ("table", "index"))
-        tables = {name: _table(connection, name) for name in names - before}
+        tables = {}
+        for name in names - before:
+            found = connection.execute(_COLUMNS, [name]).fetchall()
+            key = sorted((place, column) for column, _, _, _, place, _ in found if place)
+            columns = {
+                column: StandingColumn(kind.upper(), bool(required or place), default is not None or bool(hidden))
+                for column, kind, required, default, place, hidden in found
+            }
+            made = tuple(sql for (sql,) in connection.execute(_MADE, ["index", name]))
+            hinders = connection.execute(_HINDERS, [name]).fetchall()  # a copy loses its triggers, and breaks views
+            ((text,),) = [("",)] if hinders else connection.execute(_MADE, ["table", name]).fetchall()
+            tables[name] = SchemaTable(columns, tuple(column for _, column in key), text, made)
     return Schema(tables, frozenset(indexes), tuple(unread), frozenset(unclear))
-
-
-def _table(connection: sqlite3.Connection, name: str) -> SchemaTable:
-    found = connection.execute(_COLUMNS, [name]).fetchall()
-    key = sorted((place, column) for column, _, _, _, place, _ in found if place)
-    columns = {
-        column: StandingColumn(kind.upper(), bool(required or place), default is not None or bool(hidden))
-        for column, kind, required, default, place, hidden in found
-    }
-    indexes = tuple(sql for (sql,) in connection.execute(_MADE, ["index", name]))
-    hinders = connection.execute(_HINDERS, [name]).fetchall()  # a copy loses its triggers, and breaks views
-    ((text,),) = [("",)] if hinders else connection.execute(_MADE, ["table", name]).fetchall()
-    return SchemaTable(columns, tuple(column for _, column in key), text, indexes)
 
 
 _WHOLE = ("INTEGER", "INT", "BIGINT")
@@ -324,7 +322,17 @@ def _differences(rows: Sequence[WantedTable], aggregates: Sequence[Aggregate], s
         if standing.lacks(table.name):
             yield _made(table.name, table.text)
     for one in aggregates:
-        yield from _missing_levels(one, standing)
+        missing = [level.name for level in one.levels if standing.lacks(level.name)]
+        if len(missing) == len(one.levels):
+            yield _made(one.name, partial(migration_text, one))
+        elif one.name in missing:
+            yield f"{one.of.__name__}: {one.name} has no table, but its rollups have: {_BY_HAND}"
+        elif missing:
+            names = [name.removeprefix(f"{one.name}_") for name in missing]
+            yield _made(missing[0], partial(added_text, one, names=names))
+        for level in one.levels:
+            if level.name not in missing and standing.lacks(level.staged):
+                yield _made(level.staged, tables_of_level(level)[1].text)
     for table in (*rows, *(level for level, _ in levels)):
         for name, texts in table.indexes.items() if table.name.lower() in standing.tables else ():
             if standing.lacks(name):
@@ -346,20 +354,6 @@ def _differences(rows: Sequence[WantedTable], aggregates: Sequence[Aggregate], s
 
 def _made(about: str, text_of: Callable[[Engine], str]) -> SchemaChange:
     return SchemaChange(about, {engine: text_of(engine) for engine in ENGINES})
-
-
-def _missing_levels(one: Aggregate, standing: Schema) -> Iterator[Found]:
-    missing = [level.name for level in one.levels if standing.lacks(level.name)]
-    if len(missing) == len(one.levels):
-        yield _made(one.name, partial(migration_text, one))
-    elif one.name in missing:
-        yield f"{one.of.__name__}: {one.name} has no table, but its rollups have: {_BY_HAND}"
-    elif missing:
-        names = [name.removeprefix(f"{one.name}_") for name in missing]
-        yield _made(missing[0], partial(added_text, one, names=names))
-    for level in one.levels:
-        if level.name not in missing and standing.lacks(level.staged):
-            yield _made(level.staged, tables_of_level(level)[1].text)
 
 
 def _new_permissions(wanted: str, folder: Path) -> str | None:

@@ -1,6 +1,6 @@
 """A whole room: the first migration of its row classes and aggregates, and the rights of the roles on their tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
@@ -34,7 +34,20 @@ def refuse_unfit(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) -
         if table.lower() in first:
             faults.append(f"{who} and {first[table.lower()]} have one table, {table}: name one differently")
         first.setdefault(table.lower(), who)
-    faults += _endless(aggregates)
+    for one in aggregates:  # texts that the index of a source, or the key of an aggregate, cannot hold
+        texts = texts_of(one.source)
+        for column in (key for key in one.grouped_by if key.kind is str):
+            source = f"{one.source.__name__}.{column.name}"
+            if column.name not in texts:
+                faults.append(
+                    f"{source} is in the key of {one.of.__name__} and has no length: write"
+                    f" {column.name}: Annotated[str, Text({column.length})], because an index holds it"
+                )
+            elif texts[column.name].length > column.length or (column.ascii and not texts[column.name].ascii):
+                faults.append(
+                    f"{one.of.__name__}.{column.name} is {_written(Key(column.length, column.ascii))}, but {source} is"
+                    f" {_written(texts[column.name])}: a run could not store every window, so declare both alike"
+                )
     for each in row_classes:
         try:
             table_of(each)
@@ -67,21 +80,3 @@ def _written(one: Text | Key) -> str:
 
 def _grant(rights: str, table: str, role: str) -> str:
     return f"GRANT {rights} ON hubledger.{table} TO {role};"
-
-
-def _endless(aggregates: Iterable[Aggregate]) -> Iterator[str]:
-    """Yield the texts that the index of a source, or the key of an aggregate, cannot hold."""
-    for one in aggregates:
-        texts = texts_of(one.source)
-        for each in (column for column in one.grouped_by if column.kind is str):
-            source = f"{one.source.__name__}.{each.name}"
-            if each.name not in texts:
-                yield (
-                    f"{source} is in the key of {one.of.__name__} and has no length: write"
-                    f" {each.name}: Annotated[str, Text({each.length})], because an index holds it"
-                )
-            elif texts[each.name].length > each.length or (each.ascii and not texts[each.name].ascii):
-                yield (
-                    f"{one.of.__name__}.{each.name} is {_written(Key(each.length, each.ascii))}, but {source} is"
-                    f" {_written(texts[each.name])}: a run could not store every window, so declare both alike"
-                )

@@ -70,14 +70,10 @@ Work = Callable[..., int | None]
 
 
 def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False) -> None:
-    """Add a function of At to a group as a command, whose help ends with its example. It returns its exit code."""
-    help, _, example = (inspect.getdoc(work) or "").rpartition("\n\n")
-    group.command(name, help=help, epilog=example)(_with_shared_options(work, changes))
+    """Add a function of At to a group as a command, with the options of every command. It returns its exit code.
 
-
-def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
-    """Return a function of Typer: that of At, with the options of every command. Each field of a parameter that is a
-    dataclass is an option."""
+    Its help ends with its example. Each field of a parameter that is a dataclass is an option.
+    """
     own = list(inspect.signature(work).parameters.values())[1:]
     groups: dict[str, Any] = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
     shared = {**_SHARED, **({"yes": (_Yes, False)} if changes else {})}
@@ -106,7 +102,8 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
     named = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, kind, value in options]
     context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
     run.__signature__ = inspect.Signature([*named, context])  # type: ignore[attr-defined]
-    return run
+    help, _, example = (inspect.getdoc(work) or "").rpartition("\n\n")
+    group.command(name, help=help, epilog=example)(run)
 
 
 def connected(url: str | None) -> Client:

@@ -5,7 +5,7 @@ import os
 import platform
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO
@@ -145,28 +145,21 @@ def logs(at: At, follow: _Follow = False) -> None:
         return
     is_of_this_checkout = find_local_run() == at.app.url
     at.out.note(f"{file}:")
-    with file.open(encoding="utf-8", errors="replace") as lines:
+    lines: TextIO = file.open(encoding="utf-8", errors="replace")
+    try:
         for line in lines.readlines()[-LINES:]:
             _print(at, line)
-        if follow:
-            _follow(at, lines, lambda: _local_log((is_of_this_checkout and find_local_run()) or at.app.url))
-
-
-def _follow(at: At, lines: TextIO, find: Callable[[], Path | None]) -> None:
-    """Print new lines until Ctrl-C, also those of the log that a run which was started again writes."""
-    try:
-        while True:
+        while follow:
             if line := lines.readline():
                 _print(at, line)
                 continue
             time.sleep(EVERY)
-            newest = find()
-            with suppress(FileNotFoundError):  # the one that was read until now may have been cut since
+            # A run that was started again writes another log; the one that was read until now may have been cut.
+            newest = _local_log((is_of_this_checkout and find_local_run()) or at.app.url)
+            with suppress(FileNotFoundError):
                 seen = newest and newest.stat()
-                is_same = (
-                    seen and os.path.samestat(seen, os.fstat(lines.fileno())) and seen.st_size >= lines.buffer.tell()
-                )
-                if newest and not is_same:
+                now = os.fstat(lines.fileno())
+                if newest and seen and not (os.path.samestat(seen, now) and seen.st_size >= lines.buffer.tell()):
                     lines.close()
                     lines = newest.open(encoding="utf-8", errors="replace")
                     at.out.note(f"{newest}:")

@@ -401,25 +401,20 @@ def diff(
     Example: bin/hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
     """
     events, following = at.listed(f"tasks/{segment(task_id)}/diff", "events", {"limit": limit}, everything)
-    if not at.out.as_json:
-        numbered = Column("number", number=True)
-        columns = (Column("partition"), numbered, Column("change"), Column("table"), Column("row"))
-        rows = [row for event in events for row in _diff_rows(event)]
-        at.out.show(at.out.table(columns, rows, "rows that would change"))
+    rows: list[list[object]] = []
+    for event in () if at.out.as_json else events:
+        head: list[object] = [event["partition_id"], event["sequence_number"]]
+        rows += [[*head, how, one["table"], brief(one["row"])] for how in ("added", "removed") for one in event[how]]
+        for one in event["changed"]:
+            changes = ", ".join(f"{name}: {brief(old)} → {brief(new)}" for name, (old, new) in one["columns"].items())
+            rows.append([*head, "changed", one["table"], changes])
+        if event["outcome"] != "written":
+            why = f": {event['error']}" if event["error"] else ""
+            rows.append([*head, toned(event["outcome"]), None, f"the event becomes {event['outcome']}{why}"])
+    columns = (Column("partition"), Column("number", number=True), Column("change"), Column("table"), Column("row"))
+    at.out.show(at.out.table(columns, rows, "rows that would change"))
     if following:
         at.out.say(f"There are more: {program()} tasks diff {task_id} --all")
-
-
-def _diff_rows(event: Value) -> list[list[object]]:
-    head: list[object] = [event["partition_id"], event["sequence_number"]]
-    rows = [[*head, how, one["table"], brief(one["row"])] for how in ("added", "removed") for one in event[how]]
-    for one in event["changed"]:
-        columns = ", ".join(f"{name}: {brief(old)} → {brief(new)}" for name, (old, new) in one["columns"].items())
-        rows.append([*head, "changed", one["table"], columns])
-    if event["outcome"] != "written":
-        why = f": {event['error']}" if event["error"] else ""
-        rows.append([*head, toned(event["outcome"]), None, f"the event becomes {event['outcome']}{why}"])
-    return rows
 
 
 _Older = Annotated[

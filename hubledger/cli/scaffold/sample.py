@@ -345,17 +345,16 @@ def sample_lines(fields: Sequence[Field]) -> tuple[bytes, ...]:
     """Return events with fields that a person named; the last one is without its optional fields."""
     lines = []
     for number in range(1, MADE + 1):
-        body = {one.name: _made(one, number) for one in fields if number < MADE or not one.is_optional}
+        made: dict[Kind, Any] = {
+            "integer": number, "float": number + 0.5, "decimal": f"{number}.50", "boolean": number % 2 == 0,
+            "instant": f"2026-01-01T{9 + number:02}:00:00Z", "date": f"2026-01-0{number}", "json": {"number": number},
+            "epoch_s": NINE + number, "epoch_ms": NINE * 10**3 + number, "epoch_us": NINE * 10**6 + number,
+            "epoch_ns": NINE * 10**9 + 1000 * number,
+        }  # fmt: skip
+        body = {
+            one.name: made[one.kind] if one.kind in made else f"{one.column}-{number}"[-(one.length or LONGEST_TEXT) :]
+            for one in fields
+            if number < MADE or not one.is_optional
+        }
         lines.append(json.dumps(body, ensure_ascii=False).encode())
     return tuple(lines)
-
-
-def _made(one: Field, number: int) -> Any:
-    text = f"{one.column}-{number}"
-    made: dict[Kind, Any] = {
-        "text": text, "ascii": text, "integer": number, "float": number + 0.5, "decimal": f"{number}.50",
-        "boolean": number % 2 == 0, "instant": f"2026-01-01T{9 + number:02}:00:00Z", "date": f"2026-01-0{number}",
-        "json": {"number": number}, "epoch_s": NINE + number, "epoch_ms": NINE * 10**3 + number,
-        "epoch_us": NINE * 10**6 + number, "epoch_ns": NINE * 10**9 + 1000 * number,
-    }  # fmt: skip
-    return text[-one.length :] if one.length else made[one.kind]
