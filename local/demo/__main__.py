@@ -16,7 +16,7 @@ from local.demo import chaos
 from local.demo.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
 from local.demo.aggregation import NotReplayed, prove_aggregate
 from local.demo.chaos import Chaos, Strikes, blow_plan
-from local.demo.operator import NotOpened, Operator, open_next_incarnation
+from local.demo.operator import NotOpened, discarding, open_next_incarnation
 from local.demo.proof import Finished, Proof, prove, report
 from local.feed.businesses import HOMES, Domain, sample_of
 from local.feed.businesses import SETTINGS as OF_A_SAMPLE
@@ -196,7 +196,7 @@ class _Run:
     def operator(self) -> AbstractContextManager[object]:
         """Return the operator of a dangerous chaos, whose letters block later events."""
         if _is_dangerous(self.options) and isinstance(self.consumers, Host):
-            return Operator(self.consumers, self.stack.place.live)
+            return discarding(self.consumers, self.stack.place.live)
         return nullcontext()
 
     def part(self, events: int, earlier: Accounted = NOTHING) -> Accounting:

@@ -8,14 +8,12 @@ import shutil
 import signal
 import sqlite3
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from core.aggregation.tick import PROGRAM
@@ -29,6 +27,7 @@ from local.feed.businesses import FLIGHTS, HOMES, Domain
 from local.recount.aggregates import Recounted, recount_aggregate
 from local.recount.expected import outcome_of
 from local.stack.app_totals import BooksUnavailable, get, reading
+from local.stack.consumers import ticking
 from local.stack.processes import Pause, tail
 from local.stack.stack import Place
 
@@ -150,33 +149,21 @@ LOOK_EVERY = 0.5  # seconds
 
 
 class JobKiller:
-    """Kills the jobs of an aggregate during a `with` block, each once, until the app has recorded a killed one.
+    """Kills the jobs of an aggregate, each once, until the app has recorded a killed one.
 
     `jobs` is the folder with a folder for each job.
     """
 
-    def __init__(self, store: Path, jobs: Path, aggregate: str, look_every: float = LOOK_AT_JOBS_EVERY) -> None:
+    def __init__(self, store: Path, jobs: Path, aggregate: str) -> None:
         self._store = store
         self._jobs = jobs
         self._aggregate = aggregate
-        self._look_every = look_every
         self._struck: set[str] = set()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def __enter__(self) -> "JobKiller":
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        is_recorded = False
-        while not is_recorded and not self._ended.wait(self._look_every):
-            with suppress(sqlite3.Error, OSError):  # the store is locked, or the process has just ended
-                is_recorded = self.look()
+    def __call__(self) -> None:
+        """Look, unless the store is locked, or the process has just ended."""
+        with suppress(sqlite3.Error, OSError):
+            self.look()
 
     def look(self) -> bool:
         """Kill the job that runs, and return True once the app has recorded a killed one."""
@@ -359,7 +346,8 @@ def job_killer(options: argparse.Namespace, place: Place) -> AbstractContextMana
     """Return the killer of one Spark job, for a demo that aggregates."""
     if not options.aggregate:
         return nullcontext()
-    return JobKiller(place.store, place.folder / "spark", aggregate_of_demo(options.transform).name)
+    killer = JobKiller(place.store, place.folder / "spark", aggregate_of_demo(options.transform).name)
+    return ticking(LOOK_AT_JOBS_EVERY, killer)
 
 
 def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

@@ -3,17 +3,16 @@
 import http.client
 import json
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import closing, suppress
-from types import TracebackType
+from contextlib import AbstractContextManager, closing, suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from local.programs import Interrupted
 from local.stack.app_totals import BooksUnavailable, LiveStore, get, select
+from local.stack.consumers import ticking
 from local.stack.processes import Pause
 from local.stack.sql_server import ServerRefused
 
@@ -43,35 +42,21 @@ class NotOpened(Exception):
     """The next incarnation could not be opened. The message holds the last answer."""
 
 
-class Operator:
-    """Discards hopeless letters through the API in the background of a `with` block, so that held events are tried."""
+def discarding(host: Addressed, store: LiveStore, every: float = LOOK_EVERY) -> AbstractContextManager[None]:
+    """Discard hopeless letters through the API beside a `with` block, so that held events are tried."""
 
-    def __init__(self, host: Addressed, store: LiveStore, look_every: float = LOOK_EVERY) -> None:
-        self._host = host
-        self._store = store
-        self._look_every = look_every
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
+    def discard() -> None:
+        with suppress(*_RESTARTING):
+            letters = [
+                {"partition_id": partition_id, "sequence_number": str(number)}
+                for partition_id, number in select(store, _HOPELESS, most=ORDER)
+            ]
+            if letters:
+                why = "the demo's operator gives it up"
+                order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
+                open_task(host.address, "redrive", order)
 
-    def __enter__(self) -> "Operator":
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join(ANSWER)
-
-    def _work(self) -> None:
-        while not self._ended.wait(self._look_every):
-            with suppress(*_RESTARTING):
-                letters = [
-                    {"partition_id": partition_id, "sequence_number": str(number)}
-                    for partition_id, number in select(self._store, _HOPELESS, most=ORDER)
-                ]
-                if letters:
-                    why = "the demo's operator gives it up"
-                    order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
-                    open_task(self._host.address, "redrive", order)
+    return ticking(every, discard)
 
 
 def open_next_incarnation(host: Addressed, pause: Pause) -> None:

@@ -138,7 +138,7 @@ def _restarting(name: str, child: Child) -> Iterator[None]:
 
 @contextmanager
 def ticking(seconds: float, action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` at an interval of seconds while the block runs. It must not fail and must not wait."""
+    """Call `action` at an interval of seconds while the block runs, and not after it. The action must not fail."""
     ended = threading.Event()
 
     def tick() -> None:

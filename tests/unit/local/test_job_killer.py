@@ -12,6 +12,7 @@ from core.aggregation.spark_engine import JobRequest, JobState
 from core.aggregation.tick import PROGRAM
 from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from local.demo.aggregation import KILLED, SPARK, JobKiller, spark_process, worked
+from local.stack.consumers import ticking
 from tests import patience
 from tests.fakes.rooms import migrate_examples
 
@@ -47,7 +48,7 @@ class Jobs:
         for program in (PROGRAM, "other.py"):
             (folder / program).write_text(WAITS)
         self.engine = LocalEngine(LocalSpark(str(folder / "spark-submit"), folder, self.folder))
-        self.killer = JobKiller(self.store, self.folder, "home_activity", 0.01)
+        self.killer = JobKiller(self.store, self.folder, "home_activity")
 
     def change(self, statement: str) -> None:
         with closing(sqlite3.connect(self.store, isolation_level=None)) as connection:
@@ -77,7 +78,7 @@ def test_the_job_of_the_open_run_is_killed_and_the_engine_gives_a_reason_that_co
     jobs: Jobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pid = spark_process(jobs.submit("agg-r-1"))
-    with jobs.killer:
+    with ticking(0.01, jobs.killer):
         assert jobs.ended("agg-r-1") is JobState.FAILED
     assert jobs.engine.report("agg-r-1").reason == KILLED[0]
     assert capsys.readouterr().out == f"killing Spark, process {pid}, in run 1, attempt 1\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.demo.operator import NotOpened, Operator, open_next_incarnation
+from local.demo.operator import NotOpened, discarding, open_next_incarnation
 from tests.fakes.rooms import migrate_examples
 from tests.patience import allowed
 from tests.unit.local.listed_host import Host
@@ -60,7 +60,7 @@ def test_letters_that_no_retry_can_resolve_are_discarded_and_no_others(host: Hos
             " attempts, failed_at) VALUES (1, '0', ?, '0', '', '{}', x'', ?, '', '', ?, '', '', ?, ?, '')",
             [(number, kind, fingerprint, status, attempts) for number, kind, status, attempts, fingerprint in letters],
         )
-    with Operator(host, store, look_every=0.01):
+    with discarding(host, store, every=0.01):
         assert host.posted.wait(allowed(30))
     path, order = host.posts[0]
     assert path.startswith("/api/tasks/")
