@@ -154,30 +154,22 @@ def rights_of_statements(row_classes: RowClasses) -> Mapping[Use, list[str]]:
 
 
 def _statements(row_classes: RowClasses) -> Iterator[tuple[str, str]]:
-    of_the_room = [(str(of), rows_query(of).text) for of in (*_of_rows(row_classes), *_of_aggregates(row_classes))]
-    known = _our_tables() | {use.table for _, text in of_the_room for use in uses_of(text)}
+    room: list[OfRows] = []
+    for row_class in row_classes:
+        verbs = _STATES if row_table(row_class).key else _APPENDED
+        asked = [verb for verb in (*verbs, *_EACH) if row_table(row_class).subject or verb not in _BY_SUBJECT]
+        room += (of_rows(verb, row_class) for verb in asked)
+    levels = [level for one in load_aggregates(row_classes) for level in one.levels]
+    room += (of_rows(verb, level.of) for level in levels for verb in WINDOW_VERBS)
+    of_the_room = [(str(of), rows_query(of).text) for of in room]
+    # the tables that every app has: a named statement on other tables belongs to the pages of an example
+    text = (SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8")
+    ours = set(re.findall(r"^GRANT .* ON hubledger\.(\w+)", text, re.MULTILINE))
+    known = ours | {use.table for _, text in of_the_room for use in uses_of(text)}
     for name, query in load_queries("sqlserver").items():
         if name not in OF_THE_OWNER and all(use.table in known for use in uses_of(query.text)):
             yield name, query.text
     yield from of_the_room
-
-
-def _our_tables() -> set[str]:
-    """Return the tables that every app has. A named statement on other tables belongs to the pages of an example."""
-    text = (SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8")
-    return set(re.findall(r"^GRANT .* ON hubledger\.(\w+)", text, re.MULTILINE))
-
-
-def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
-    for row_class in row_classes:
-        verbs = _STATES if row_table(row_class).key else _APPENDED
-        asked = [verb for verb in (*verbs, *_EACH) if row_table(row_class).subject or verb not in _BY_SUBJECT]
-        yield from (of_rows(verb, row_class) for verb in asked)
-
-
-def _of_aggregates(row_classes: RowClasses) -> Iterator[OfRows]:
-    for one in load_aggregates(row_classes):
-        yield from (of_rows(verb, level.of) for level in one.levels for verb in WINDOW_VERBS)
 
 
 def _commit(row_classes: RowClasses) -> Script:

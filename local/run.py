@@ -34,7 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = _options(arguments)
         place = Place(options.folder.resolve(), options.hub_port, options.port, options.store)
-        _check(options, place)
+        refuse_port_in_use(options.hub_port, asked_as("--hub-port"))
+        refuse_port_in_use(options.port, asked_as("--port"))
+        transform = options.transform.transform
+        settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, transform)})
+        check_transform(settings.transform)
         interruption.listen()
         with (
             kept_folder(place.folder),
@@ -77,14 +81,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def size_of(folder: Path) -> str:
     return f"{sum(one.stat().st_size for one in folder.rglob('*') if one.is_file()) / 1e6:,.0f} MB"
-
-
-def _check(options: argparse.Namespace, place: Place) -> None:
-    """Refuse wrong ports and settings, and a transform with faults, before anything starts."""
-    refuse_port_in_use(options.hub_port, asked_as("--hub-port"))
-    refuse_port_in_use(options.port, asked_as("--port"))
-    settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
-    check_transform(settings.transform)
 
 
 def refuse_port_in_use(port: int, option: str) -> None:

@@ -122,18 +122,12 @@ def describe_function(
 def refuse_what_is_not_emulated(function: FunctionDescription) -> None:
     """Raise NotEmulated for the first binding or option of the function that this host does not have."""
     for binding in function.bindings:
-        if not _is_emulated(binding):
+        is_response = binding.type == HTTP_RESPONSE and binding.name == "$return"
+        is_known = binding.type in TRIGGERS if binding.is_trigger else is_response or binding.type == DURABLE_CLIENT
+        if not is_known:
             raise NotEmulated(function.name, f"the binding {binding.name} of type {binding.type}")
         for option, allowed in OPTIONS.get(binding.type, {}).items():
             value = binding.settings.get(option)
             if value not in allowed:
                 wanted = " or ".join("unset" if one is None else one for one in allowed)
                 raise NotEmulated(function.name, f"{option} {value} of {binding.type} (only {wanted})")
-
-
-def _is_emulated(binding: Binding) -> bool:
-    if binding.is_trigger:
-        return binding.type in TRIGGERS
-    if binding.type == DURABLE_CLIENT:
-        return True
-    return binding.type == HTTP_RESPONSE and binding.name == "$return"

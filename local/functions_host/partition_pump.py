@@ -150,7 +150,8 @@ class PartitionPump:
         try:
             while not self._interrupted.is_set():
                 batch = await unless(self._interrupted.wait(), self._next_batch(stream))
-                if batch and not _rises(batch):
+                numbers = [event.sequence_number for event in batch or ()]
+                if batch and not all(map(lt, numbers, numbers[1:])):
                     logger.warning("batch came out of order; will read it again", extra=self._about("disorder", batch))
                     return
                 if batch:
@@ -180,8 +181,3 @@ class PartitionPump:
     def _about(self, action: str, batch: Sequence[HubEvent]) -> dict[str, object]:
         first, last = batch[0].sequence_number, batch[-1].sequence_number
         return {"action": action, "partition_id": self._partition_id, "first": first, "last": last}
-
-
-def _rises(batch: Sequence[HubEvent]) -> bool:
-    numbers = [event.sequence_number for event in batch]
-    return all(map(lt, numbers, numbers[1:]))

@@ -198,13 +198,10 @@ def get(address: str, path: str) -> bytes:
     finally:
         connection.close()
     if response.status != 200:
-        raise BooksUnavailable(f"{path} answers {response.status}: {_problem(body)}")
+        text = body.decode(errors="replace")
+        try:
+            text = str(json.loads(text)["detail"])
+        except (ValueError, KeyError, TypeError):
+            text = text.partition("\n")[0][:300]
+        raise BooksUnavailable(f"{path} answers {response.status}: {text}")
     return body
-
-
-def _problem(body: bytes) -> str:
-    text = body.decode(errors="replace")
-    try:
-        return str(json.loads(text)["detail"])
-    except (ValueError, KeyError, TypeError):
-        return text.partition("\n")[0][:300]

@@ -70,12 +70,15 @@ class Child:
     def wait_ready(self, mark: str, pause: Pause) -> str:
         """Return the first line of its output that contains the mark. Raises ChildFailed when none comes in time."""
         deadline = time.monotonic() + READY
-        while (line := self._line_with(mark)) is None:
+        while True:
+            with self.output.open(errors="replace") as lines:
+                for line in lines:
+                    if mark in line and line.endswith("\n"):
+                        return line.strip()
             self.refuse_dead()
             if time.monotonic() > deadline:
                 raise ChildFailed(f"{self.name} was not ready in {READY:g} s:\n{self.tail()}")
             pause(0.05)
-        return line
 
     def wait_done(self, pause: Pause) -> None:
         """Return when it has ended with exit code 0. Raises ChildFailed for a different code."""
@@ -111,10 +114,6 @@ class Child:
                 self._popen.wait(grace)
             except subprocess.TimeoutExpired:
                 self.kill()
-
-    def _line_with(self, mark: str) -> str | None:
-        with self.output.open(errors="replace") as lines:
-            return next((line.strip() for line in lines if mark in line and line.endswith("\n")), None)
 
 
 class Children:

@@ -275,12 +275,11 @@ def _words(connection: str) -> dict[str, str]:
     """Return the values of an ODBC string by their names. In braces, a value may hold any character."""
     words: dict[str, str] = {}
     for name, value in _WORD.findall(connection):
-        words.setdefault(name.strip().lower(), _unbraced(value.strip()))
+        plain = value.strip()
+        if plain.startswith("{") and plain.endswith("}"):
+            plain = plain[1:-1].replace("}}", "}")
+        words.setdefault(name.strip().lower(), plain)
     return words
-
-
-def _unbraced(value: str) -> str:
-    return value[1:-1].replace("}}", "}") if value.startswith("{") and value.endswith("}") else value
 
 
 def _to_master(word: re.Match[str]) -> str:

@@ -154,8 +154,15 @@ class Engine:
         self._busy.discard(instance_id)
 
     async def _activity(self, due: ActivityDue) -> None:
+        around, order = self._around, due.order
+
+        async def work() -> None:
+            result = await run_activity(order, around.functions, around.invoker)
+            outgoing = Outgoing(order.instance_id, order.execution_id, result, AT_ONCE)
+            around.store.complete_activity(due.number, outgoing)
+
         try:
-            await self._despite_faults(lambda: self._run_activity(due))
+            await self._despite_faults(work)
         finally:
             self._activities -= 1
 
@@ -170,12 +177,6 @@ class Engine:
                     "durable state failed; will retry", exc_info=error, extra={"action": "durable_state_failed"}
                 )
                 await unless(self._stopping.wait(), self._around.clock.sleep(PAUSE_AFTER_FAULT))
-
-    async def _run_activity(self, due: ActivityDue) -> None:
-        around, order = self._around, due.order
-        result = await run_activity(order, around.functions, around.invoker)
-        outgoing = Outgoing(order.instance_id, order.execution_id, result, AT_ONCE)
-        around.store.complete_activity(due.number, outgoing)
 
     async def _take_turn(self, instance_id: str) -> None:
         around = self._around
