@@ -1,6 +1,6 @@
 """Compile a script to one T-SQL batch, one round trip: a text that all scripts of one shape share, and parameters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -30,14 +30,6 @@ class _StepShape:
     is_collected: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _StepForm:
-    """The part of a script, beside its steps, that decides the text of its batch."""
-
-    rehearses: bool
-    gives_way: bool
-
-
 def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
     """Return the batch of a statement that reads."""
     declared, missing = _query_of(statement).declared, _left_out(values)
@@ -52,23 +44,23 @@ def run_batch(script: Script, rehearse: bool) -> Batch:
     """
     shapes = _shapes(script, rehearse)
     values = _values_of_steps(script.steps, _kept_numbers(shapes))
-    return _run_text(shapes, _StepForm(rehearse, script.gives_way), _left_out(values)), _given(
-        _params_of(shapes), values
-    )
+    text = _run_text(shapes, rehearse, script.gives_way, _left_out(values))
+    return text, _given(_params_of(shapes), values)
 
 
 def _shapes(script: Script, rehearse: bool) -> tuple[_StepShape, ...]:
-    return tuple(
-        _StepShape(step.statement, _expects(step), step.keeps, step.counts, is_collected=rehearse and step.answers)
-        for step in script.steps
-    )
+    shapes = []
+    for step in script.steps:
+        expects: Literal["nothing", "one", "many"] = "nothing"
+        if step.expect is not None:
+            expects = "one" if step.expect == 1 and step.many is None else "many"
+        shapes.append(_StepShape(step.statement, expects, step.keeps, step.counts, rehearse and step.answers))
+    return tuple(shapes)
 
 
 def run_text(script: Script) -> str:
     """Return the text of the batch of a script. It depends on the steps, and on none of their values."""
-    return _run_text(
-        _shapes(script, rehearse=False), _StepForm(rehearses=False, gives_way=script.gives_way), missing=frozenset()
-    )
+    return _run_text(_shapes(script, rehearse=False), False, script.gives_way, frozenset())
 
 
 def step_text(step: Step) -> str:
@@ -83,12 +75,11 @@ def _ask_text(statement: Named, missing: frozenset[str]) -> str:
 
 
 @cache
-def _run_text(shapes: tuple[_StepShape, ...], form: _StepForm, missing: frozenset[str]) -> str:
-    rehearse = form.rehearses
+def _run_text(shapes: tuple[_StepShape, ...], rehearse: bool, gives_way: bool, missing: frozenset[str]) -> str:
     kept, is_plain = _kept_numbers(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
     collected = [_query_of(shape.statement) for shape in shapes if shape.is_collected]
     options = ["SET NOCOUNT ON;", *([] if is_plain else ["SET XACT_ABORT ON;"])]
-    options += ["SET DEADLOCK_PRIORITY LOW;"] if form.gives_way else []
+    options += ["SET DEADLOCK_PRIORITY LOW;"] if gives_way else []
     lines = [" ".join(options)]
     lines += [_declare(_params_of(shapes), missing), *map(_declare_answer, collected)]
     lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
@@ -96,7 +87,13 @@ def _run_text(shapes: tuple[_StepShape, ...], form: _StepForm, missing: frozense
     for place, shape in enumerate(shapes):
         query = _query_of(shape.statement)
         lines += [f"INSERT INTO @answer ({_answer_columns(query)})"] if shape.is_collected else []
-        lines += [query.text_without(missing), *_check_after(place, shape)]
+        lines.append(query.text_without(missing))
+        if shape.expects != "nothing":
+            expected = "1" if shape.expects == "one" else f"@{_expected(place).name}"
+            why = f"{shape.statement} {UNMET_WORDS}"
+            lines.append(f"IF @@ROWCOUNT <> {expected} THROW {UNMET + place}, '{why}', 1;")
+        elif shape.counts:
+            lines.append(f"SET @{shape.counts} = @{shape.counts} + @@ROWCOUNT;")
     lines += [] if is_plain else [f"{'ROLLBACK' if rehearse else 'COMMIT'} TRANSACTION;"]
     lines += [f"SELECT {_answer_columns(query, 'a.')} FROM @answer AS a ORDER BY a.place;" for query in collected]
     lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
@@ -115,14 +112,6 @@ def _answer_columns(query: Query, prefix: str = "") -> str:
     return ", ".join(prefix + column.name for column in query.answers)
 
 
-def _check_after(place: int, shape: _StepShape) -> list[str]:
-    if shape.expects != "nothing":
-        expected = "1" if shape.expects == "one" else f"@{_expected(place).name}"
-        why = f"{shape.statement} {UNMET_WORDS}"
-        return [f"IF @@ROWCOUNT <> {expected} THROW {UNMET + place}, '{why}', 1;"]
-    return [f"SET @{shape.counts} = @{shape.counts} + @@ROWCOUNT;"] if shape.counts else []
-
-
 def _kept_numbers(shapes: Iterable[_StepShape]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for shape in shapes for name in (shape.keeps, shape.counts) if name))
 
@@ -138,12 +127,6 @@ def _params_of(shapes: tuple[_StepShape, ...]) -> tuple[Param, ...]:
             if param.name not in kept:
                 params.setdefault(param.name, param)
     return tuple(params.values())
-
-
-def _expects(step: Step) -> Literal["nothing", "one", "many"]:
-    if step.expect is None:
-        return "nothing"
-    return "one" if step.expect == 1 and step.many is None else "many"
 
 
 def _expected(place: int) -> Param:
@@ -179,15 +162,12 @@ def _query_of(statement: Named) -> Query:
     return load_queries("sqlserver")[statement] if isinstance(statement, str) else rows_query(statement)
 
 
-def _declare(params: Iterable[Param], missing: frozenset[str]) -> str:
+def _declare(params: Sequence[Param], missing: frozenset[str]) -> str:
     """Declare every parameter, so that each value is sent once. A missing one is NULL."""
     given = {param.name: "" if param.name in missing else f" = {_CONVERTED.get(param.type, '?')}" for param in params}
-    declared = [f"@{param.name} {_type_of(param)}{given[param.name]}" for param in params]
+    types = {param.name: LONG if param.type == ROWS else param.type for param in params}
+    declared = [f"@{name} {types[name]}{value}" for name, value in given.items()]
     return f"DECLARE {', '.join(declared)};" if declared else ""
-
-
-def _type_of(param: Param) -> str:
-    return LONG if param.type == ROWS else param.type
 
 
 def _left_out(values: Mapping[str, Any]) -> frozenset[str]:
@@ -196,10 +176,10 @@ def _left_out(values: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _given(params: Iterable[Param], values: Mapping[str, Any]) -> list[Any]:
-    return [_bound(param, values[param.name]) for param in params if values[param.name] is not None]
-
-
-def _bound(param: Param, value: Any) -> Any:
-    if _type_of(param) == LONG:
-        return LongText(value)
-    return without_zone(value) if param.type == "datetime2(7)" else value
+    given = []
+    for param in params:
+        if (value := values[param.name]) is not None:
+            if param.type in (ROWS, LONG):
+                value = LongText(value)
+            given.append(without_zone(value) if param.type == "datetime2(7)" else value)
+    return given

@@ -45,19 +45,16 @@ class Reconnects:
         try:
             opened = connect()
         except StoreUnavailable as fault:
-            raise StoreUnreachable(str(fault), self._note_failure(str(fault))) from fault
+            with self._lock:
+                now = self._monotonic()
+                if now >= self._until:  # threads that fail together count once
+                    self._pause = min(max(FIRST_RECONNECT, 2 * self._pause), LONGEST_RECONNECT)
+                    self._until, self._why = now + self._pause, str(fault)
+                left = self._until - now
+            raise StoreUnreachable(str(fault), left) from fault
         with self._lock:
             self._pause = self._until = 0.0
         return opened
-
-    def _note_failure(self, why: str) -> float:
-        """Return the pause. Threads that fail together count once."""
-        with self._lock:
-            now = self._monotonic()
-            if now >= self._until:
-                self._pause = min(max(FIRST_RECONNECT, 2 * self._pause), LONGEST_RECONNECT)
-                self._until, self._why = now + self._pause, why
-            return self._until - now
 
 
 TOKEN_SCOPE = "https://database.windows.net/.default"
@@ -249,7 +246,14 @@ def connect(connection_string: str, deadlines: Deadlines | None = None, access: 
     try:
         connection = driver.connect(f"{LANGUAGE};{connection_string}", **options)  # the first of two keywords counts
     except driver.Error as error:
-        raise _sign_in_fault(error) from error
+        fault, text = read_trouble(error).fault, _first_line(error)
+        if fault is Fault.DRIVER:
+            why = f"STORE_CONNECTION: the ODBC driver that it names is not installed: {text}"
+            raise StoreMisconfigured(why) from error
+        if fault is Fault.LOGIN:
+            why = f"STORE_CONNECTION: the server refuses the login or the database: {text}"
+            raise StoreMisconfigured(why) from error
+        raise StoreUnavailable(f"STORE_CONNECTION: the database cannot be reached: {text}") from error
     connection.timeout = 0 if deadlines.statement is None else _whole_seconds(deadlines.statement)
     connection.maxwrite = ONE_PIECE
     return Session(connection, driver)
@@ -259,15 +263,6 @@ def token_attribute(token: str) -> bytes:
     """Return a token in the form that the driver takes: its length in bytes, then UTF-16LE."""
     encoded = token.encode("utf-16-le")
     return struct.pack("<I", len(encoded)) + encoded
-
-
-def _sign_in_fault(error: BaseException) -> StoreMisconfigured | StoreUnavailable:
-    fault, text = read_trouble(error).fault, _first_line(error)
-    if fault is Fault.DRIVER:
-        return StoreMisconfigured(f"STORE_CONNECTION: the ODBC driver that it names is not installed: {text}")
-    if fault is Fault.LOGIN:
-        return StoreMisconfigured(f"STORE_CONNECTION: the server refuses the login or the database: {text}")
-    return StoreUnavailable(f"STORE_CONNECTION: the database cannot be reached: {text}")
 
 
 def _whole_seconds(deadline: timedelta) -> int:

@@ -15,7 +15,7 @@ from core.errors import (
     StoreUnreachable,
 )
 from core.store.migrations import check_columns
-from core.store.script import Named, OfRows, Outcome, Script, Step
+from core.store.script import Named, OfRows, Outcome, Script
 from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
 from core.store.sqlserver.connections import FIRST_RECONNECT, Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
@@ -132,29 +132,20 @@ def _error_of_reading(trouble: Trouble) -> Exception:
 
 
 def _error_of_writing(script: Script, trouble: Trouble) -> Exception:
-    if trouble.fault is Fault.THROWN and (unmet := _unmet(script, trouble)) is not None:
-        return unmet
-    if trouble.fault is Fault.DUPLICATE:
-        return _error_of_duplicate(script, trouble)
+    """Return the error of the step whose number the batch threw, or of the step that raced: another transaction was
+    first. Other duplicates are data."""
+    if trouble.fault is Fault.THROWN:
+        place = (trouble.number or 0) - UNMET
+        thrown = script.steps[place].otherwise if 0 <= place < len(script.steps) else None
+        if thrown is not None:
+            return thrown()
+    raced = trouble.fault is Fault.DUPLICATE and [one for one in script.steps if trouble.names_key(one.races)]
+    if raced:
+        if raced[0].otherwise:
+            return raced[0].otherwise()
+        if isinstance(raced[0].statement, OfRows):
+            return _StateTaken(trouble)
+        return StoreUnavailable(f"another transaction was first: {trouble.text}")
     if trouble.fault is Fault.LOST and not script.may_repeat:
         return CommitOutcomeUnknown(f"{script.subject}: the commit was not answered: {trouble.text}")
     return _error_of_reading(trouble)
-
-
-def _unmet(script: Script, trouble: Trouble) -> Exception | None:
-    """Return the error of the step whose number the batch threw."""
-    place = (trouble.number or 0) - UNMET
-    step = script.steps[place] if 0 <= place < len(script.steps) else Step("")
-    return None if step.otherwise is None else step.otherwise()
-
-
-def _error_of_duplicate(script: Script, trouble: Trouble) -> Exception:
-    """Return the error of the step that raced, because another transaction was first. Other duplicates are data."""
-    step = next((one for one in script.steps if trouble.names_key(one.races)), None)
-    if step is None:
-        return _error_of_reading(trouble)
-    if step.otherwise:
-        return step.otherwise()
-    if isinstance(step.statement, OfRows):
-        return _StateTaken(trouble)
-    return StoreUnavailable(f"another transaction was first: {trouble.text}")

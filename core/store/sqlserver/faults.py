@@ -92,14 +92,29 @@ class Trouble:
 
 
 def read_trouble(error: BaseException) -> Trouble:
-    """Return the meaning of a pyodbc error. An unknown error counts as transient and is logged with its number."""
+    """Return the meaning of a pyodbc error. An unknown error counts as transient and is logged with its number.
+
+    The number of a THROW does not show its meaning: 51000 is the example of Microsoft's own page.
+    """
     state, message = _parts(error)
     numbers = _numbers(message)
     for number in numbers:
-        meaning = _thrown(message) if number >= _FIRST_THROWN else _MEANING.get(number)
+        meaning = _MEANING.get(number)
+        if number >= _FIRST_THROWN:
+            meaning = Fault.THROWN if UNMET_WORDS in message else Fault.DATA
         if meaning is not None:
             return Trouble(meaning, number, message)
-    return Trouble(_of_state(state, message, numbers), None, message)
+    if state.startswith(_LOST_STATES):
+        return Trouble(Fault.LOST, None, message)
+    if state.startswith(_NO_DRIVER_STATES) or _NO_DRIVER_TEXT in message:
+        return Trouble(Fault.DRIVER, None, message)
+    if state == _REFUSED_LOGIN_STATE:
+        return Trouble(Fault.LOGIN, None, message)
+    if state.startswith(_DATA_STATES):
+        return Trouble(Fault.DATA, None, message)
+    facts = {"action": "classify_fault", "sql_state": state, "numbers": numbers}
+    log.warning("unknown database fault, taken as transient", extra=facts)
+    return Trouble(Fault.TRANSIENT, None, message)
 
 
 def misses_object(error: BaseException) -> bool:
@@ -115,25 +130,6 @@ def _numbers(message: str) -> list[int]:
     """
     first = _WITH_CALL.findall(message)[-1:]
     return [int(number) for number in first or _AT_END.findall(message)]
-
-
-def _thrown(message: str) -> Fault:
-    """Return the meaning of a THROW. The number does not show it: 51000 is the example of Microsoft's own page."""
-    return Fault.THROWN if UNMET_WORDS in message else Fault.DATA
-
-
-def _of_state(state: str, message: str, numbers: list[int]) -> Fault:
-    if state.startswith(_LOST_STATES):
-        return Fault.LOST
-    if state.startswith(_NO_DRIVER_STATES) or _NO_DRIVER_TEXT in message:
-        return Fault.DRIVER
-    if state == _REFUSED_LOGIN_STATE:
-        return Fault.LOGIN
-    if state.startswith(_DATA_STATES):
-        return Fault.DATA
-    facts = {"action": "classify_fault", "sql_state": state, "numbers": numbers}
-    log.warning("unknown database fault, taken as transient", extra=facts)
-    return Fault.TRANSIENT
 
 
 def _parts(error: BaseException) -> tuple[str, str]:

@@ -29,7 +29,12 @@ _UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
 def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
     """Return the fault of a column, or None for one that stores or refuses every value of its type."""
     if not _holds(column, kind):
-        return f"is {_type_text(column)}: {_HOLDS[kind]} holds every value"
+        written = column.type
+        if column.type in _EXACT:
+            written = f"{column.type}({column.precision}, {column.scale})"
+        elif column.type == "datetime2":
+            written = f"datetime2({column.scale})"
+        return f"is {written}: {_HOLDS[kind]} holds every value"
     if kind is str and is_key and not (column.collation or "").endswith(_BINARY):
         return f"has the collation {column.collation}: Latin1_General_100_BIN2 tells every two keys apart"
     return None
@@ -48,12 +53,6 @@ def _holds(column: StoredColumn, kind: type) -> bool:
     if kind is datetime:
         return column.type == "datetime2" and column.scale >= len("123456")
     return column.type == ("float" if kind is float else "date")
-
-
-def _type_text(column: StoredColumn) -> str:
-    if column.type in _EXACT:
-        return f"{column.type}({column.precision}, {column.scale})"
-    return f"{column.type}({column.scale})" if column.type == "datetime2" else column.type
 
 
 SCHEMA = "hubledger"
@@ -93,14 +92,11 @@ class MigrationRun:
     wait: timedelta = timedelta(seconds=60)
 
 
-QUIET = MigrationRun()
-
-
 def migrate_server(
     connection_string: str,
     schema: str = SCHEMA,
     access: Access | None = None,
-    run: MigrationRun = QUIET,
+    run: MigrationRun = MigrationRun(),
     rooms: Iterable[Room] = (),
 ) -> list[Migration]:
     """Create or upgrade the schema with our migrations, then those of the rooms. Return the applied ones.

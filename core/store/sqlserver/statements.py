@@ -82,32 +82,28 @@ def rows_json(rows: Sequence[Sequence[Any]]) -> str:
 
 def many_json(many: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Return the further parameters of a statement of many as a JSON array of arrays, in the order of the columns."""
-    return rows_json([[_column_value(name, each[name]) for name in columns] for each in many])
 
+    def sent(name: str, value: Any) -> Any:
+        if isinstance(value, bytes):
+            return value.hex()
+        return without_zone(value) if name.endswith("_at") else value
 
-def _column_value(name: str, value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    return without_zone(value) if name.endswith("_at") else value
+    return rows_json([[sent(name, each[name]) for name in columns] for each in many])
 
 
 def _json_form(value: object) -> str:
-    """Return a value in the form that T-SQL reads. Raises TypeError for a value of any other type."""
+    """Return a value in the form that T-SQL reads. Raises TypeError for a value of any other type, and ValueError for a
+    number that the server would round."""
     if isinstance(value, Decimal):
-        return _decimal_text(value)
+        text = f"{value:f}"
+        if not value.is_finite() or len(text.partition(".")[2].rstrip("0")) > PLACES:
+            raise ValueError(f"{text} is not a number with at most {PLACES} decimal places")
+        return text
     if isinstance(value, datetime):
         return server_instant_text(value)
     if isinstance(value, date):
         return day_text(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")
-
-
-def _decimal_text(value: Decimal) -> str:
-    """Return the exact text of a number. Raises ValueError when the server would round it."""
-    text = f"{value:f}"
-    if not value.is_finite() or len(text.partition(".")[2].rstrip("0")) > PLACES:
-        raise ValueError(f"{text} is not a number with at most {PLACES} decimal places")
-    return text
 
 
 # Each staged window seeks its key: without the hint, the table of windows could be hashed, and so be read whole.
@@ -130,7 +126,9 @@ def _find_overflow(one: Aggregate) -> str:
 
 def _verify_slices(one: Aggregate) -> str:
     columns = [f"REPLACE(g.{quoted(name)}, NCHAR(10), N' ')" for name in texts_of_row(one)]
-    columns += [_instant_text(f"g.{quoted(name)}", name, one) for name in others_of_row(one)]
+    instant = "STUFF(LEFT(CAST({} AS varchar(33)), 26), 11, 1, 'T') + 'Z'"  # six digits, a T and a Z, or NULL
+    for name in others_of_row(one):
+        columns.append((instant if name in one.instants else "{}").format(f"g.{quoted(name)}"))
     text = f"CONCAT(N'', {f', {chr(39)}{SEPARATOR}{chr(39)}, '.join(columns)})"  # it takes NULL for an empty text
     row = f"SUBSTRING(HASHBYTES('SHA2_256', {text}), 1, 4)"
     return (
@@ -144,13 +142,6 @@ def _verify_slices(one: Aggregate) -> str:
         f" WHERE d.staging_id = @staging_id AND d.level = '{one.name}'"
         f" AND f.portion_windows = {server_part(of_facts(one))};"
     )
-
-
-def _instant_text(column: str, name: str, one: Aggregate) -> str:
-    """Return an expression for a column's text. An instant has six digits, a T and a Z, or is NULL."""
-    if name not in one.instants:
-        return column
-    return f"STUFF(LEFT(CAST({column} AS varchar(33)), 26), 11, 1, 'T') + 'Z'"
 
 
 def _replace_windows(one: Aggregate) -> str:
@@ -194,7 +185,7 @@ _TYPES: dict[type, str] = {
     datetime: "datetime2(7)",
     date: "date",
 }
-ROWS_OF = "rows_of_"  # and the name of the table
+ROWS_OF = "rows_of_"  # the variable of a table's rows, with its name; no parameter is named so
 TAKEN = f"{OURS}taken"  # the number of the event whose state a replay takes back
 _DECLARED = {  # the types of all parameters, in the order in which a batch declares them
     "stream_id": "int",
@@ -220,19 +211,16 @@ _DECLARED = {  # the types of all parameters, in the order in which a batch decl
 @cache
 def rows_query(of: OfRows) -> Query:
     """Return the statement of a verb, with its parameters."""
-    text = _rows_text(of)
+    if (body := common_body(of, _document)) is not None:
+        text = server_text(body, _DECLARED)
+    elif of.verb in WINDOW_TEXTS:
+        text = WINDOW_TEXTS[of.verb](aggregate_table(of.row_class))
+    else:
+        text = _TEXTS[of.verb](of.row_class)
     used = set(re.findall(r"@(\w+)", text))
     params = [Param(name, kind) for name, kind in _DECLARED.items() if name in used]
     params += [Param(name, ROWS) for name in used if name.startswith(ROWS_OF)]
     return Query(str(of), "", tuple(params), text)
-
-
-def _rows_text(of: OfRows) -> str:
-    if (body := common_body(of, _document)) is not None:
-        return server_text(body, _DECLARED)
-    if of.verb in WINDOW_TEXTS:
-        return WINDOW_TEXTS[of.verb](aggregate_table(of.row_class))
-    return _TEXTS[of.verb](of.row_class)
 
 
 @cache
@@ -253,11 +241,6 @@ def rows_values(row_class: type) -> ValuesOf:
         return values
 
     return keyed(row_class, len(lineage), normal if floats else compiled)
-
-
-def rows_variable(table: RowTable) -> str:
-    """Return the name of the variable that holds a table's rows. No parameter has this name."""
-    return f"{ROWS_OF}{table.name}"
 
 
 def _position_columns(table: RowTable) -> tuple[str, ...]:
@@ -307,23 +290,13 @@ _LINEAGE = "stream_id = @stream_id, partition_id = @partition_id, "
 
 
 def _upsert(row_class: type, lineage: str, when: str) -> str:
-    return f"{_update(row_class, lineage)}\n WHERE {when}\n{_BY_KEY};\n{_insert_missing(row_class)}"
-
-
-def _update(row_class: type, lineage: str) -> str:
     table = row_table(row_class)
     columns = "".join(f"{quoted(name)} = r.{quoted(name)}, " for name in table.columns if name not in table.key)
-    return (
-        f"UPDATE t SET {columns}{lineage}sequence_number = r.sequence_number, commit_number = @commit_number\n"
-        f"  FROM {_with_standing(row_class)}"
-    )
-
-
-def _insert_missing(row_class: type) -> str:
-    table = row_table(row_class)
     given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
     standing = f"SELECT 1 FROM hubledger.{table.name} AS t WHERE {_same_key(row_class, 'r')}"
     return (
+        f"UPDATE t SET {columns}{lineage}sequence_number = r.sequence_number, commit_number = @commit_number\n"
+        f"  FROM {_with_standing(row_class)}\n WHERE {when}\n{_BY_KEY};\n"
         f"INSERT INTO hubledger.{table.name} ({', '.join(map(quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
         f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
         f"  FROM {_open_json(row_class)}\n WHERE NOT EXISTS ({standing})\n{_BY_KEY};"
@@ -354,7 +327,7 @@ def _open_json(row_class: type) -> str:
     types = [(name, "bigint") for name in ("sequence_number", number)[: len(_position_columns(table))]]
     types += [(quoted(name), _column_type(row_class, name)) for name in table.columns]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
-    return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
+    return f"OPENJSON(@{ROWS_OF}{table.name}) WITH ({columns}) AS r"
 
 
 def _with_standing(row_class: type) -> str:

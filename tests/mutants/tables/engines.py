@@ -125,8 +125,8 @@ MUTANTS = (
         ),
         (
             "a race for a state counts as refused data",
-            "    if isinstance(step.statement, OfRows):\n        return _StateTaken(trouble)",
-            "    if isinstance(step.statement, OfRows):\n        return DataRefused(trouble.text)",
+            "        if isinstance(raced[0].statement, OfRows):\n            return _StateTaken(trouble)",
+            "        if isinstance(raced[0].statement, OfRows):\n            return DataRefused(trouble.text)",
         ),
     ),
     *in_file(
