@@ -25,12 +25,6 @@ def read_times_fast() -> bool:
         return True
     if not isinstance(original, classmethod) or list(inspect.signature(original.__func__).parameters) != _PARAMETERS:
         return False
-    fast = _fast_parser(original)
-    _CONVERTER._parse_datetime = fast
-    return True
-
-
-def _fast_parser(original: classmethod) -> Any:
     slow = original.__func__
 
     def parse(cls: Any, datetime_str: str | None) -> datetime | None:
@@ -44,4 +38,5 @@ def _fast_parser(original: classmethod) -> Any:
 
     method: Any = classmethod(parse)
     method.fast, method.original = True, original
-    return method
+    _CONVERTER._parse_datetime = method
+    return True

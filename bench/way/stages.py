@@ -168,19 +168,19 @@ class Inner:
             self._replay(batch, len(batch.events))
 
     def _replay(self, batch: EventBatch, count: int) -> None:
-        over, transform = self.timers.over, self.means.transform
+        over = self.timers.over
         with over(READ, count):
             reading = read(batch, self.means)
         with over(REFER, count):
-            referred = refer(reading, transform, self.means)
-        rows_of, references = transform.rows_of, referred.references
+            referred = refer(reading, self.means)
+        rows_of, references = self.means.transform.rows_of, referred.references
         with over(TRANSFORM, count):
             for event in reading.guarded.run:
                 with suppress(Exception):
                     tuple(rows_of(event, references))
-        fresh = refer(reading, transform, self.means)  # a plan adds the states of its events to its references
+        fresh = refer(reading, self.means)  # a plan adds the states of its events to its references
         with over(SETTLE, count):
-            commit = plan_commit(batch, fresh, transform, self.means)
+            commit = plan_commit(batch, fresh, self.means)
         with over(ROWS, count):
             script = batch_script(commit)
             self._values(script)

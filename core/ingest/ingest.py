@@ -7,8 +7,8 @@ and a person must see it.
 """
 
 from bisect import bisect_left
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -76,30 +76,6 @@ def events_that_fit(commit: BatchCommit, run: Sequence[Event], store: Partitions
 
 
 RECURRENT = 5  # failures of a batch in a row; the pauses of the host between them grow to half a minute
-
-
-@contextmanager
-def noting_recurrence(batch: EventBatch, store: Partitions, clock: Clock) -> Iterator[None]:
-    """Record a fault that failed the batch too often as the stop `store`, and count each one after it, also of other
-    batches. If this fails too, the next retry does it."""
-    try:
-        yield
-    except StoreFault as fault:
-        with suppress(StoreFault):
-            _count_failure(batch, fault, store, clock)
-        raise
-
-
-def _count_failure(batch: EventBatch, fault: StoreFault, store: Partitions, clock: Clock) -> None:
-    is_recurrent = batch.retries + 1 >= RECURRENT
-    if isinstance(fault, StoreUnreachable) and not is_recurrent:
-        return  # the count could not be read either, and the batch would wait twice as long
-    state = store.read_partition(batch.partition)
-    stop = state.stop_for("store")
-    if is_recurrent or stop is not None:
-        count = batch.retries + 1 if stop is None else stop.attempts + RECURRENT
-        detail = f"the partition failed {count} times in a row, last on the database; nothing was dropped: {fault}"
-        store.note_stop(state, "store", detail, clock.now())
 
 
 CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed
@@ -229,10 +205,13 @@ def ingest_batch(batch: EventBatch, means: Ingestion) -> IngestReport:
     the guard drops their events on redelivery.
     """
     try:
-        with noting_recurrence(batch, means.store, means.clock):
-            return _ingest(batch, means)
+        return _ingest(batch, means)
     except PartitionStopped as stop:
         record_stop(batch.partition, stop, means)
+        raise
+    except StoreFault as fault:
+        with suppress(StoreFault):  # the next retry does it
+            _count_failure(batch, fault, means)
         raise
 
 
@@ -240,6 +219,20 @@ def record_stop(partition: Partition, stop: PartitionStopped, means: Ingestion) 
     """Record a stop for pages and alerts. When the store fails too, the next attempt records it."""
     with suppress(StoreFault):
         means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
+
+
+def _count_failure(batch: EventBatch, fault: StoreFault, means: Ingestion) -> None:
+    """Record a fault that failed the batch too often as the stop `store`, and count each one after it, also of other
+    batches."""
+    is_recurrent = batch.retries + 1 >= RECURRENT
+    if isinstance(fault, StoreUnreachable) and not is_recurrent:
+        return  # the count could not be read either, and the batch would wait twice as long
+    state = means.store.read_partition(batch.partition)
+    stop = state.stop_for("store")
+    if is_recurrent or stop is not None:
+        count = batch.retries + 1 if stop is None else stop.attempts + RECURRENT
+        detail = f"the partition failed {count} times in a row, last on the database; nothing was dropped: {fault}"
+        means.store.note_stop(state, "store", detail, means.clock.now())
 
 
 def _ingest(batch: EventBatch, means: Ingestion) -> IngestReport:
@@ -314,15 +307,15 @@ def _plan_next(
     batch: EventBatch, reading: BatchReading, means: Ingestion, progress: Progress
 ) -> tuple[BatchReading, BatchCommit]:
     """Return the events that one commit can take, and that commit."""
-    reading = refer(reading, means.transform, means)
-    commit = plan_commit(batch, reading, means.transform, means)
+    reading = refer(reading, means)
+    commit = plan_commit(batch, reading, means)
     planned = [*progress.commits, commit]
     is_healthy = check_fuse(means.fuse, planned, partial(means.store.read_past, planned[0].state))
     fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
     is_cut = fitting < len(reading.guarded.run)
     if is_cut:
-        reading = refer(reading.only(reading.guarded.run[:fitting]), means.transform, means)
-        commit = plan_commit(batch, reading, means.transform, means)
+        reading = refer(reading.only(reading.guarded.run[:fitting]), means)
+        commit = plan_commit(batch, reading, means)
     return reading, commit.ending(outage=is_healthy, held=not is_cut)
 
 
@@ -342,12 +335,12 @@ def read(batch: EventBatch, means: Ingestion) -> BatchReading:
     return BatchReading(state, guarded, open_letters=open_letters)
 
 
-def refer(reading: BatchReading, transform: Transform, means: Ingestion) -> BatchReading:
+def refer(reading: BatchReading, means: Ingestion) -> BatchReading:
     """READ the references of the events to commit next: from memory in the steady state, else with one call.
 
     A plan adds the states of its events to its references, so each plan needs new ones.
     """
-    keys = reference_keys(reading.guarded.run, transform, reading.state.partition)
+    keys = reference_keys(reading.guarded.run, means.transform, reading.state.partition)
     return replace(reading, references=References(means.store.read_references(keys) if keys else {}))
 
 
@@ -381,18 +374,19 @@ def heal(gap: Gap, means: Ingestion) -> Generator[BatchCommit, None, None]:
         yield from _ingest(piece, replace(means, gap_reading=NO_GAP_READING)).commits
 
 
-def plan_commit(batch: EventBatch, reading: BatchReading, transform: Transform, means: Ingestion) -> BatchCommit:
+def plan_commit(batch: EventBatch, reading: BatchReading, means: Ingestion) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
     order = None if reading.open_letters is None else KeyOrder(reading.open_letters)
-    last, settled, now = run[-1], settle(run, reading.references, transform, order, batch.partition), means.clock.now()
+    settled = settle(run, reading.references, means.transform, order, batch.partition)
+    last, now = run[-1], means.clock.now()
     return BatchCommit(
         state=reading.state,
         commit_id=means.clock.new_id(),
         first=first,
         last=last,
         settled=scheduled(settled, means.letters, means.clock, now),
-        transform_version=transform.version,
+        transform_version=means.transform.version,
         invocation_id=batch.invocation_id,
         committed_at=now,
         absent=last.sequence_number - first + 1 - len(run),

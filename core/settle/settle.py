@@ -122,7 +122,7 @@ def settle(
 def _settle(events: Sequence[Event], references: References, transform: Transform, order: KeyOrder | None) -> Settled:
     rows_of, limit, most = transform.rows_of, transform.rows_limit, transform.rows_limit + 1
     blocks: dict[type, list[PlacedRow]] = {}
-    sinks: dict[type, Callable[[PlacedRow], None]] = {}
+    appenders: dict[type, Callable[[PlacedRow], None]] = {}
     keyed: set[type] = set()
     letters: list[DeadLetter] = []
     filtered = 0
@@ -136,9 +136,9 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
             if len(rows) > limit:
                 raise TooManyRows(limit)
             for row in rows:
-                if type(row) not in sinks:
+                if type(row) not in appenders:
                     block: list[PlacedRow] = []
-                    sinks[type(row)] = _keeper(type(row), block, references)
+                    appenders[type(row)] = _appender(type(row), block, references)
                     blocks[type(row)] = block
                     if row_table(type(row)).key:
                         keyed.add(type(row))
@@ -156,7 +156,7 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
             filtered += 1
         ordinal = 0
         for row in rows:
-            sinks[type(row)]((event.sequence_number, ordinal, row))
+            appenders[type(row)]((event.sequence_number, ordinal, row))
             ordinal += 1  # noqa: SIM113 - enumerate would cost as much as the rest of this loop
     return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)
 
@@ -176,7 +176,7 @@ def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetim
     return replace(settled, letters=letters)
 
 
-def _keeper(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
+def _appender(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
     """Return a function that takes rows of a class: it adds them to their block, and shows states to later events."""
     if not row_table(row_class).key:
         return block.append
