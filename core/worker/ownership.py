@@ -36,14 +36,6 @@ class Ownership:
     last_modified_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class OwnershipClaim:
-    """A new ownership, and the etag that the store must still have: None for a partition that was never owned."""
-
-    ownership: Ownership
-    expected_etag: str | None
-
-
 def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
     """Count the partitions of an owner above an even share. A dead owner counts until its partitions are taken."""
     owners = {one.owner_id for one in standing if one.owner_id} | {owner_id}
@@ -70,9 +62,11 @@ class Ownerships:
             for id, owner_id, etag, at in found
         )
 
-    def claim_ownership(self, claim: OwnershipClaim) -> bool:
-        """Write an ownership if the expected etag is still right, or else return False and change nothing."""
-        ownership, expected = claim.ownership, claim.expected_etag
+    def claim_ownership(self, ownership: Ownership, expected_etag: str | None) -> bool:
+        """Write an ownership if the expected etag is still right, or else return False and change nothing.
+
+        The etag of a partition that was never owned is None.
+        """
         values = {
             "stream_id": self.partitions.open_stream(ownership.partition.stream),
             "partition_id": ownership.partition.partition_id,
@@ -80,11 +74,10 @@ class Ownerships:
             "etag": ownership.etag,
             "last_modified_at": instant_text(ownership.last_modified_at),
         }
-        if expected is None:
-            return bool(write(self._database, str(ownership.partition), "take_ownership", **values))
-        return bool(
-            write(self._database, str(ownership.partition), "renew_ownership", **values, expected_etag=expected)
-        )
+        place = str(ownership.partition)
+        if expected_etag is None:
+            return bool(write(self._database, place, "take_ownership", **values))
+        return bool(write(self._database, place, "renew_ownership", **values, expected_etag=expected_etag))
 
     def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
         """Return the sequence number and the offset of every partition's checkpoint in a stream."""
@@ -144,9 +137,9 @@ class SqlCheckpointStore(CheckpointStore):
             names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
             partition = stream_of(*names).partition(PartitionId(wanted["partition_id"]))
             owner_id = "" if wanted is given_away else wanted["owner_id"]
-            claim = OwnershipClaim(self._ownership(partition, owner_id), wanted.get("etag"))
-            if await asyncio.to_thread(self._write, claim) and wanted is not given_away:
-                won.append(self._claim_of(claim.ownership, names))
+            ownership = self._ownership(partition, owner_id)
+            if await asyncio.to_thread(self._write, ownership, wanted.get("etag")) and wanted is not given_away:
+                won.append(self._claim_of(ownership, names))
         return won
 
     async def release_all(self) -> None:
@@ -161,7 +154,7 @@ class SqlCheckpointStore(CheckpointStore):
                 stream, owner_id = self._owner or (None, "")
                 for one in () if stream is None else self._store.read_ownerships(stream):
                     if one.owner_id == owner_id:
-                        self._store.claim_ownership(OwnershipClaim(self._ownership(one.partition, ""), one.etag))
+                        self._store.claim_ownership(self._ownership(one.partition, ""), one.etag)
 
         await asyncio.to_thread(release)
 
@@ -179,14 +172,13 @@ class SqlCheckpointStore(CheckpointStore):
             for partition_id, (sequence_number, offset) in found.items()
         ]
 
-    def _write(self, claim: OwnershipClaim) -> bool:
-        ownership = claim.ownership
+    def _write(self, ownership: Ownership, expected_etag: str | None) -> bool:
         with self._claiming:
             if ownership.owner_id:
                 if self._is_released:
                     return False
                 self._owner = (ownership.partition.stream, ownership.owner_id)
-            return self._store.claim_ownership(claim)
+            return self._store.claim_ownership(ownership, expected_etag)
 
     def _given_away(self, ownership_list: list[Claim]) -> Claim | None:
         """Return a renewed claim to give away if this owner has more than its share. An owner with less claims it."""

@@ -107,8 +107,8 @@ MUTANTS = (
         f"{UNIT}/test_ownership.py tests/unit/core/test_ownership.py",
         (
             "a claim that was lost comes back as won",
-            "if await asyncio.to_thread(self._write, claim) and wanted",
-            "if (await asyncio.to_thread(self._write, claim) or 1) and wanted",
+            'if await asyncio.to_thread(self._write, ownership, wanted.get("etag")) and wanted',
+            'if (await asyncio.to_thread(self._write, ownership, wanted.get("etag")) or 1) and wanted',
         ),
     ),
 )

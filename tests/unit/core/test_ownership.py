@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from core.model.events import stream_of
-from core.worker.ownership import Ownership, OwnershipClaim, SqlCheckpointStore, surplus
+from core.worker.ownership import Ownership, SqlCheckpointStore, surplus
 from tests.fakes.builders import EPOCH, partition
 from tests.fakes.memory_store import MemoryStore
 from tests.patience import allowed
@@ -54,10 +54,10 @@ class SlowOwnerships(MemoryStore):
         super().__init__()
         self.claiming, self.go_on = threading.Event(), threading.Event()
 
-    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+    def claim_ownership(self, ownership: Ownership, expected_etag: str | None) -> bool:
         self.claiming.set()
         assert self.go_on.wait(allowed(10))
-        return super().claim_ownership(claim)
+        return super().claim_ownership(ownership, expected_etag)
 
 
 def owners_of(store: MemoryStore) -> list[str]:
