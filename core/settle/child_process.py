@@ -211,12 +211,9 @@ class Child:
             return self._hang()
         if status == OUT_OF_MEMORY:
             return ChildDied("its process had no memory left (MemoryError)")
-        if status == -signal.SIGKILL:
-            return ChildDied("its process ended by SIGKILL, as when the memory of the machine runs out")
-        if status < 0:
-            name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
-            return ChildDied(f"its process ended by {name}")
-        return ChildDied(f"its process ended with status {status}")
+        name = next((f"by {one.name}" for one in signal.Signals if one == -status), f"with status {status}")
+        why = ", as when the memory of the machine runs out" if status == -signal.SIGKILL else ""
+        return ChildDied(f"its process ended {name}{why}")
 
     def _hang(self) -> ChildDied:
         return ChildDied(f"it did not return within {self._limit:g} s (TRANSFORM_DEADLINE_SECONDS)", is_hang=True)
