@@ -87,17 +87,10 @@ NO_CUT = Cut("{}")
 MOST_COMMITS = 50_000  # of a partition in a run, whatever the number of their rows
 
 
-def cut_of(commit_numbers: Mapping[tuple[int, str], int]) -> Cut:
-    """Return the cut at these commit numbers, by stream id and partition id."""
-    return _cut(_named(commit_numbers))
-
-
-def _named(commit_numbers: Mapping[tuple[int, str], int]) -> dict[str, int]:
-    return {f"{stream_id}/{partition_id}": number for (stream_id, partition_id), number in commit_numbers.items()}
-
-
-def _cut(named: Mapping[str, int]) -> Cut:
-    return Cut(json.dumps(named, sort_keys=True, separators=(",", ":")))
+def cut_of(commit_numbers: Mapping[tuple[int, str], int], begun: Cut = NO_CUT) -> Cut:
+    """Return the cut at these commit numbers, by stream id and partition id. The other partitions are as in `begun`."""
+    named = {f"{stream_id}/{partition_id}": number for (stream_id, partition_id), number in commit_numbers.items()}
+    return Cut(json.dumps({**json.loads(begun), **named}, sort_keys=True, separators=(",", ":")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +265,11 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The end of a run: the last commit of each partition in it, the rows of its commits, and the limit of its rows."""
+    """The end of a run: its cut, the rows of its commits, and the limit of its rows."""
 
-    commit_numbers: Mapping[tuple[int, str], int]
+    cut_to: Cut
     rows: int
     limit: int
-
-    def cut_after(self, cut: Cut) -> Cut:
-        """Return the cut at which a run ends that begins at `cut`."""
-        begun = dict(json.loads(cut))
-        return _cut({**begun, **_named(self.commit_numbers)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +327,7 @@ def planned_run(
     job: str, standing: Standing, engine: str, now: datetime, reach: Reach | None = None
 ) -> AggregationRun | None:
     """Return the run from the job's cut, by default to the cut that the checkpoints allow. None: no new commits."""
-    cut_to = standing.reached if reach is None else reach.cut_after(standing.cut)
+    cut_to = standing.reached if reach is None else reach.cut_to
     if cut_to == standing.cut:
         return None
     run = next_run(job, standing, cut_to, engine, now)

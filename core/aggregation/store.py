@@ -177,7 +177,7 @@ class Aggregations:
         """
         found = self._database.ask("read_reach", begun=begun_json(cut), most_rows=most_rows, most_commits=MOST_COMMITS)
         numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
-        return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
+        return Reach(cut_of(numbers, cut), sum(row[3] for row in found), most_rows) if found else None
 
     def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
         """Write a run and the intent to submit it. The first run opens the job's cut.
@@ -253,8 +253,7 @@ class Aggregations:
 
     def mark_lake(self, run: AggregationRun) -> bool:
         """Mark an open run, whose whole result is in the lake, as committed there: it can no longer be given up."""
-        values = {"cut_from": run.cut_from, "expected_slices": run.committed_slices, "committed_slices": SLICES}
-        return self._touched("mark_slices", run, **values)
+        return self._touched("mark_slices", run, expected_slices=run.committed_slices, committed_slices=SLICES)
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         """Move the cut and close the run, whose slices are all committed, in one transaction."""
@@ -324,7 +323,6 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
         "run_id": run.run_id,
         "job": run.job,
         "levels": levels_text(run.job),
-        "cut_from": run.cut_from,
         "expected_slices": run.committed_slices,
         "committed_slices": portion.last + 1,
         "staging_id": staged.staging_id,

@@ -5,7 +5,8 @@ tick that dies, or whose time is over, leaves whole slices, and the next tick co
 may come from results of different attempts, because every complete result has the same right to be committed. The cut
 moves when all slices are in.
 
-A run leaves such windows out too, by the time of its plan. So a late event opens no window that lacks its other events.
+Old windows are removed by level. A run leaves such windows out too, by the time of its plan. So a late event opens no
+window that lacks its other events.
 
 A run covers exactly the commits between two cuts, so late events, resolved letters and replays belong to the run of
 their commit. The run's row, with the intent to submit, is committed before the engine is called, and the name of the
@@ -14,7 +15,7 @@ complete results, of which one is committed. So a tick may be lost, run twice or
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -121,16 +122,13 @@ def _check(run: AggregationRun, staged: Staged, slices: Sequence[StagedSlice]) -
     """Refuse a result of a job that knew different levels, and one whose facts are incomplete."""
     declared = {one.name for one in find_aggregate(run.job).levels}
     if declared != staged.levels.keys():
-        raise staged.refusal(f"it has the levels {_names(staged.levels)} and not {_names(declared)}")
+        found, wanted = (", ".join(sorted(one)) or "none" for one in (staged.levels, declared))
+        raise staged.refusal(f"it has the levels {found} and not {wanted}")
     counted: Counter[str] = Counter()
     for one in slices:
         counted[one.level] += one.windows
     if +counted != +Counter(staged.levels) or any(one.number >= SLICES for one in slices):
         raise staged.refusal("the facts of some slices are missing or changed")
-
-
-def _names(levels: Iterable[str]) -> str:
-    return ", ".join(sorted(levels)) or "none"
 
 
 def next_portion(slices: Sequence[StagedSlice], first: int, size: int) -> Portion | None:

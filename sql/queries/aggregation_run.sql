@@ -74,11 +74,10 @@ RETURNING run_id;
 -- name: mark_slices
 -- Compare and set, which locks the run: touches no row when another tick has committed slices since, the
 -- run is closed, or a person has paused the job.
--- params: run_id varchar(8000), cut_from nvarchar(max), expected_slices int, committed_slices int
+-- params: run_id varchar(8000), expected_slices int, committed_slices int
 UPDATE aggregation_run
    SET committed_slices = :committed_slices
- WHERE run_id = :run_id AND cut_from = :cut_from AND status IN ('submitting', 'submitted')
-   AND committed_slices = :expected_slices
+ WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND committed_slices = :expected_slices
    AND NOT EXISTS (
        SELECT 1 FROM aggregation_cut AS c WHERE c.job = aggregation_run.job AND c.paused_at IS NOT NULL)
 RETURNING run_id;  -- sqlite only

@@ -206,7 +206,7 @@ def test_a_run_is_committed_once(store: Aggregations, database: AggregationEngin
     assert activity(store) == (window(),)
 
 
-def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
+def test_a_run_from_another_cut_than_the_standing_one_moves_no_cut_and_stays_open(
     store: Aggregations, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
@@ -214,8 +214,9 @@ def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
     finish(database, "s", run.run_id, LATER)
     elsewhere = replace(run, cut_from=Cut('{"1/0":7}'))
     assert not committed(store, elsewhere, result("s", run), LATER)
-    assert activity(store) == ()
-    assert store.read_standing(HOME_ACTIVITY).open_run == run
+    standing = store.read_standing(HOME_ACTIVITY)
+    assert (standing.cut, standing.number) == (NO_CUT, 1)
+    assert standing.open_run == replace(run, committed_slices=SLICES)
 
 
 def test_of_commits_at_the_same_time_one_counts(store: Aggregations, database: AggregationEngine) -> None:

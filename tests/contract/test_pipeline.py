@@ -65,7 +65,7 @@ def reached(store: AggregatingStore, cut: Cut, rows: int) -> tuple[str, int]:
     reach = store.read_reach(cut, rows)
     assert reach is not None
     assert reach.limit == rows
-    return reach.cut_after(cut), reach.rows
+    return reach.cut_to, reach.rows
 
 
 def test_a_run_takes_the_commits_of_all_partitions_side_by_side_until_it_has_its_rows(store: AggregatingStore) -> None:

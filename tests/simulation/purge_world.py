@@ -188,15 +188,15 @@ class PurgeWorld(ReplayWorld):
             return
         begun = json.loads(standing.cut)
         now = {(home, kind): (count, total) for home, kind, count, total in self.sql(READINGS)}
-        for (stream_id, id), end in reach.commit_numbers.items():
-            begin = begun.get(f"{stream_id}/{id}", 0)
+        for name, end in json.loads(reach.cut_to).items():
+            id, begin = name.partition("/")[2], begun.get(name, 0)
             early = "SELECT 1 FROM gone_batch_ledger WHERE purged > 0 AND partition_id = ? AND commit_number > ?"
             assert not self.sql(early, id, begin), (id, "a commit was purged that aggregation has not passed", begin)
             for home, kind in self.sql(TOUCHED, id, begin, end):
                 self.windows.pop((home, kind), None)
                 self.windows.update({key: value for key, value in now.items() if key == (home, kind)})
         opened = "INSERT INTO aggregation_cut (job, cut, run_number, levels) VALUES (?, ?, 1, '')"
-        self.sql(f"{opened} ON CONFLICT (job) DO UPDATE SET cut = excluded.cut", JOB, reach.cut_after(standing.cut))
+        self.sql(f"{opened} ON CONFLICT (job) DO UPDATE SET cut = excluded.cut", JOB, reach.cut_to)
         self.met["the cut moved"] += 1
 
     def _end(self) -> None:

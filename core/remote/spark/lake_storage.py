@@ -103,7 +103,13 @@ class BlobStorage:
 
     def _open(self) -> tuple[Any, str]:
         if self._container is None:
-            self._container, self._prefix = open_container(self._address, self._connection)
+            from azure.storage.blob import ContainerClient
+
+            account, name, self._prefix = parse_address(self._address)
+            if self._connection is None:
+                self._container = ContainerClient(account, name, credential=own_credential())
+            else:
+                self._container = ContainerClient.from_connection_string(self._connection, name)
         return self._container, self._prefix
 
 
@@ -125,16 +131,6 @@ def account_options(account: str, connection: str | None) -> dict[str, str]:
     if "SharedAccessSignature" in given:
         return {**options, "sas_token": given["SharedAccessSignature"]}
     return {**options, "account_key": given.get("AccountKey", "")}
-
-
-def open_container(address: str, connection: str | None) -> tuple[Any, str]:
-    """Return a client of the container that an address names, and our prefix in it. Nothing is connected yet."""
-    from azure.storage.blob import ContainerClient
-
-    account, name, prefix = parse_address(address)
-    if connection is not None:
-        return ContainerClient.from_connection_string(connection, name), prefix
-    return ContainerClient(account, name, credential=own_credential()), prefix
 
 
 def parse_address(address: str) -> tuple[str, str, str]:

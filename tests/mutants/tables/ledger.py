@@ -158,10 +158,8 @@ MUTANTS = (
         "tests/contract/test_slices.py",
         (
             "slices are committed twice",
-            " WHERE run_id = :run_id AND cut_from = :cut_from AND status IN ('submitting', 'submitted')\n"
-            "   AND committed_slices = :expected_slices",
-            " WHERE run_id = :run_id AND cut_from = :cut_from AND status IN ('submitting', 'submitted')\n"
-            "   AND committed_slices >= :expected_slices",
+            " AND committed_slices = :expected_slices\n   AND NOT EXISTS",
+            " AND committed_slices >= :expected_slices\n   AND NOT EXISTS",
         ),
         ("a run fails whose slices are committed", "(committed_slices = 0 OR kind = 'repair')", "1 = 1"),
     ),
