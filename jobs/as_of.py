@@ -7,11 +7,13 @@ whenever it is computed. Rows that stand and rows that were removed are read in 
 no replay moves a row from one table to the other between two reads.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from core.model.aggregates import WINDOW_START, Aggregate
+from core.model.ports import utc_text
 from core.model.rows import ERASED, OURS, row_table, texts_of
 from jobs.ranges import CommitSpan, Slice, checkpoints_of, commits_where, place_where, quoted, rows_where
 from jobs.transforms import source_columns, window_columns
@@ -25,42 +27,55 @@ SINCE, UNTIL = f"{OURS}since", f"{OURS}until"  # the columns of a wanted window,
 Window = Mapping[str, Any]  # the key of a window
 
 
-class Words(Protocol):
-    """The SQL in which engines differ: the prefix of tables, and the join that keeps the order where there is a choice.
+class Words:
+    """The SQL of SQLite, whose CROSS JOIN keeps the order: each wanted window seeks. SQL Server has other words.
 
-    A column is given with its type in Spark.
+    `prefix` is before the names of tables, `join` keeps the order where there is a choice, and `zone` ends the text of
+    an instant. A column is given with its type in Spark.
     """
 
-    @property
-    def prefix(self) -> str: ...
-
-    @property
-    def join(self) -> str: ...
-
-    @property
-    def zone(self) -> str:
-        """The end of an instant's text."""
+    prefix: str = ""
+    join: str = "CROSS JOIN"
+    zone: str = "Z"
 
     def named(self, column: str) -> str:
         """Return a column's name in SQL."""
+        return f"[{column}]"
 
     def sent(self, value: str, column: str, kind: str) -> str:
         """Return a value in the form in which it travels, under the name of its column."""
+        return f"{value} AS [{column}]"
 
     def documents(self, columns: Mapping[str, str]) -> str:
         """Return the join that opens the documents of removed rows, if the engine needs one."""
+        return ""
 
     def member(self, column: str, kind: str) -> str:
         """Return a column of a removed row."""
+        return f"r.[row] ->> '{column}'"
 
     def places(self, cut: Sequence[CommitSpan]) -> str:
         """Return the table of the last commits of partitions, with the alias c."""
+        rows = json.dumps([[one.stream_id, one.partition_id, one.up_to] for one in cut])
+        columns = "value ->> 0 AS stream_id, value ->> 1 AS partition_id, value ->> 2 AS up_to"
+        return f"(SELECT {columns} FROM json_each({quoted(rows)})) AS c"
 
     def wanted(self, kinds: Mapping[str, str], windows: Sequence[Window]) -> str:
-        """Return the table of wanted windows, with the alias k."""
+        """Return the table of wanted windows, with the alias k.
+
+        DISTINCT has the windows computed once, and a typed column can have an index where a join needs one.
+        """
+        columns, values = [], []
+        for place, (name, kind) in enumerate(kinds.items()):
+            columns.append(f"CAST(value ->> {place} AS {'INTEGER' if kind == 'bigint' else 'TEXT'}) AS [{name}]")
+            found = [one[name].date().isoformat() if kind == "date" else one[name] for one in windows]
+            values.append(list(map(utc_text, found)) if kind == "timestamp" else found)
+        rows = json.dumps(list(zip(*values, strict=True)))
+        return f"(SELECT DISTINCT {', '.join(columns)} FROM json_each({quoted(rows)})) AS k"
 
     def same(self, column: str, wanted: str, kind: str) -> str:
         """Return the condition that a column has the value of a wanted window."""
+        return f"{column} = {wanted}"
 
 
 def counting(of: Aggregate, sql: Words) -> str:

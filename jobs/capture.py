@@ -25,7 +25,7 @@ from core.settle.isolate import nothing_new
 from core.settle.settle import EventKilled, dead_letter, settle
 from core.settle.watchdog import Watchdog
 from core.transforms.loading import load_transform
-from jobs.row_texts import row_of, texts_of
+from jobs.row_texts import arrow_schema, row_of, texts_of
 
 SETTLED, SELECTED = 2_000, 200  # events at a time: to settle, and to select with their bodies
 RANGE, LETTER = "-range", "-letter"  # outcomes that are not rows of a table
@@ -179,19 +179,9 @@ def _unbroken(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
 
 
 def _arrow(pa: Any, schema: str, rows: list[tuple[Any, ...]]) -> Any:
-    kinds = {
-        "string": pa.string(),
-        "bigint": pa.int64(),
-        "int": pa.int32(),
-        "boolean": pa.bool_(),
-        "timestamp": pa.timestamp("us", tz="UTC"),
-        "binary": pa.binary(),
-        "array<string>": pa.list_(pa.string()),
-    }
-    names, types = zip(*(column.split() for column in schema.split(", ")), strict=True)
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, kinds[kind]) for column, kind in zip(columns, types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=names)
+    shape = arrow_schema(pa, schema)
+    columns = zip(zip(*rows, strict=True), shape, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=shape)
 
 
 def _event(record: Any) -> Event:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from core.model.aggregates import EPOCH
 from core.model.ports import utc_text
 from core.model.rows import OURS
+from jobs.as_of import Words
 from jobs.ranges import CommitSpan, quoted
 from jobs.sign_in import SignIn
 from jobs.tables import Tables
@@ -30,7 +31,7 @@ _MEMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ServerWords:
+class ServerWords(Words):
     """The SQL of SQL Server; tests name that of their stand-in.
 
     An instant never travels as a JDBC timestamp, because Java reads that in the time zone of its machine. `members`:

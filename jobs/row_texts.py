@@ -33,6 +33,23 @@ def kind_of(hint: Any) -> str:
     return found[0] if found else "string"
 
 
+def arrow_schema(pa: Any, schema: str) -> Any:
+    """Return a schema of Spark as one of Arrow."""
+    kinds = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "date": pa.date32(),
+        "binary": pa.binary(),
+        "array<string>": pa.list_(pa.string()),
+    }
+    columns = (column.split() for column in schema.split(", "))
+    return pa.schema([(name.strip("`"), kinds[kind]) for name, kind in columns])
+
+
 def texts_of(row: Row) -> list[str | None]:
     """Return a row's values as texts, in the order of its columns; half of a surrogate pair becomes its escape."""
     return [_text(getattr(row, name)) for name in row_table(type(row)).columns]

@@ -1,6 +1,5 @@
 """The embedded store: Python on the executors reads and writes SQLite as Arrow; all executors share one file."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,54 +9,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.ports import utc_text
-from jobs.ranges import CommitSpan, quoted
+from jobs.as_of import Words
+from jobs.row_texts import arrow_schema
 from jobs.tables import Tables
 from jobs.transforms import schema_of
-
-_TYPES = {"bigint": "INTEGER"}
-
-
-class SqliteWords:
-    """The SQL of SQLite. Its CROSS JOIN keeps the order: each wanted window seeks."""
-
-    prefix = ""
-    join = "CROSS JOIN"
-    zone = "Z"
-
-    def named(self, column: str) -> str:
-        return f"[{column}]"
-
-    def sent(self, value: str, column: str, kind: str) -> str:
-        return f"{value} AS [{column}]"
-
-    def documents(self, columns: Mapping[str, str]) -> str:
-        return ""
-
-    def member(self, column: str, kind: str) -> str:
-        return f"r.[row] ->> '{column}'"
-
-    def places(self, cut: Sequence[CommitSpan]) -> str:
-        rows = json.dumps([[one.stream_id, one.partition_id, one.up_to] for one in cut])
-        columns = "value ->> 0 AS stream_id, value ->> 1 AS partition_id, value ->> 2 AS up_to"
-        return f"(SELECT {columns} FROM json_each({quoted(rows)})) AS c"
-
-    def wanted(self, kinds: Mapping[str, str], windows: Sequence[Mapping[str, Any]]) -> str:
-        """DISTINCT has the windows computed once, and a typed column can have an index where a join needs one."""
-        rows = json.dumps([[_text(one[name], kind) for name, kind in kinds.items()] for one in windows])
-        typed = (f"CAST(value ->> {place} AS {_TYPES.get(kind, 'TEXT')})" for place, kind in enumerate(kinds.values()))
-        columns = ", ".join(f"{value} AS [{name}]" for value, name in zip(typed, kinds, strict=True))
-        return f"(SELECT DISTINCT {columns} FROM json_each({quoted(rows)})) AS k"
-
-    def same(self, column: str, wanted: str, kind: str) -> str:
-        return f"{column} = {wanted}"
-
-
-def _text(value: Any, kind: str) -> Any:
-    if kind == "timestamp":
-        return utc_text(value)
-    return value.date().isoformat() if kind == "date" else value
-
 
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
@@ -68,7 +23,7 @@ _STORED = {"boolean": "bigint"}  # SQLite has no booleans; Spark reads 0 and 1 a
 class SqliteTables(Tables):
     """The tables in a SQLite file."""
 
-    words = SqliteWords()
+    words = Words()
     spans_each = 1
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -106,19 +61,10 @@ class SqliteTables(Tables):
 
 
 def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    names, types = zip(*(column.split() for column in schema.split(", ")), strict=True)
-
     def read(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        kinds = {
-            "string": pa.string(),
-            "bigint": pa.int64(),
-            "double": pa.float64(),
-            "timestamp": pa.timestamp("us", tz="UTC"),
-            "date": pa.date32(),
-        }
-        shape = pa.schema([(name.strip("`"), kinds[kind]) for name, kind in zip(names, types, strict=True)])
+        shape = arrow_schema(pa, schema)
         with closing(_open(path)) as connection:
             for batch in batches:
                 for statement in batch.column(0).to_pylist():

@@ -21,13 +21,21 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r 
 from core.model.aggregates import aggregate_table
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.home_security.aggregates.home_activity import HomeActivity
-from jobs.as_of import counted_where, counting, portions, removed, removed_where, rows_of_windows, standing_windows
+from jobs.as_of import (
+    Words,
+    counted_where,
+    counting,
+    portions,
+    removed,
+    removed_where,
+    rows_of_windows,
+    standing_windows,
+)
 from jobs.ranges import CommitSpan, MergedRange, Slice, slices_of
-from jobs.sqlite_tables import SqliteWords
 from tests.fakes.rooms import migrate_examples
 from tests.offenders import holds_for
 
-OF, WORDS = aggregate_table(HomeActivity), SqliteWords()
+OF, WORDS = aggregate_table(HomeActivity), Words()
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 PARTITIONS = ("0", "1")
 

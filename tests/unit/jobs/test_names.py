@@ -23,12 +23,11 @@ from jobs import as_of
 from jobs.jdbc_tables import ServerWords
 from jobs.lake import WINDOW_DATE
 from jobs.ranges import CommitSpan, Slice
-from jobs.sqlite_tables import SqliteWords
 from jobs.tables import staged_columns
 from tests.fakes.declared import appended, forgotten, windows
 
 NOON, TEXT = datetime(2026, 2, 10, 12, tzinfo=UTC), "2026-02-10T12:00:00.000000Z"
-ENGINES: dict[str, as_of.Words] = {"sqlite": SqliteWords(), "sqlserver": ServerWords()}
+ENGINES: dict[str, as_of.Words] = {"sqlite": as_of.Words(), "sqlserver": ServerWords()}
 SLICE, SPAN = Slice(1, "0", 1, 9, 0, 9), CommitSpan(1, "0", 0, 9)
 
 
