@@ -1,6 +1,6 @@
-// The JSON twin of this page. Keys stay in this tab.
+// The JSON twin of this page, and the dialogs that it needs: a confirmation and a key. Keys stay in this tab.
 
-import { button, el, fault, field, notice, renew } from "./dom.js";
+import { button, count, dialog, el, fault, field, form, notice, quiet, renew } from "./dom.js";
 
 const KEY = "hubledger.key";
 const SELDOM_MS = 10_000;
@@ -116,38 +116,77 @@ async function answered(response) {
   throw problem;
 }
 
+/**
+ * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
+ * (`count-differs`), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
+ * `asksWhy` is false, it does not ask for the reason. `more` are further fields, which may stay empty.
+ */
+export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, more = [] }) {
+  return new Promise((resolve) => {
+    const asked = { number };
+    const said = el("p", {});
+    const asking = el("span", {});
+    const typed = el("input", { name: "count", inputmode: "numeric", autocomplete: "off", required: true });
+    const reason = el("input", { name: "reason", required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
+    const go = el("button", { class: grave ? "grave" : "main", disabled: true }, word);
+    const trouble = el("div", {});
+    const tell = () => {
+      said.textContent = text(asked.number);
+      asking.textContent = `Type ${count(asked.number)} to confirm.`;
+      check();
+    };
+    const check = () => {
+      const same = asked.number === null || typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
+      go.disabled = !(same && (!asksWhy || reason.value.trim().length >= 3));
+    };
+    const send = async () => {
+      go.disabled = true;
+      try {
+        notice(await act(asked.number, reason.value.trim()));
+        shown.close("done");
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        if (problem.type?.endsWith(":count-differs")) {
+          asked.number = problem.count;
+          typed.value = "";
+          typed.focus();
+        }
+        trouble.replaceChildren(fault(problem));
+        tell();
+      }
+    };
+    tell();
+    const shown = dialog("confirm-title", form({ oninput: check }, send,
+      el("h2", { id: "confirm-title" }, title), said,
+      number === null ? null : el("label", {}, asking, typed), ...more,
+      asksWhy ? field("Why? It is stored with your name.", reason) : null, trouble,
+      el("div", { class: "row" }, go, button("Cancel", () => shown.close()))));
+    shown.addEventListener("close", () => resolve(shown.returnValue === "done"));
+  });
+}
+
 /** Ask for the key of operators, which Azure's host needs; never for the master key. */
 export function askForKey(done) {
-  const dialog = el("dialog", { "aria-labelledby": "key-title" },
-    el("form", { method: "dialog", onsubmit: (event) => keep(event.target.key.value, done) },
-      el("h2", { id: "key-title" }, "Key of the function app"), aboutKeys(), field("Key", keyInput()),
-      el("div", { class: "row" }, useKey(), button("Cancel", () => dialog.close()))));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+  const use = (key) => { shown.close(); keep(key, done); };
+  const shown = dialog("key-title", keyForm(el("h2", { id: "key-title" }, "Key of the function app"), use, null,
+    button("Cancel", () => shown.close())));
 }
 
 /** Fill `place` with one card that takes the key, in place of a part that needs a key. */
 export function lock(place, done) {
   const refused = sessionStorage.getItem(KEY) !== null;
-  const use = (event) => {
-    event.preventDefault();
-    document.body.classList.remove("locked");
-    keep(event.target.key.value, done);
-  };
+  const use = (key) => { document.body.classList.remove("locked"); keep(key, done); };
   document.body.classList.toggle("locked", !refused); // a key may open other parts: their links stay
   place.replaceChildren(el("section", { class: "card lone", "aria-labelledby": "key-title" },
-    el("form", { onsubmit: use },
-      el("h1", { id: "key-title" }, "This page needs a key"), aboutKeys(),
-      refused ? el("p", { class: "fault", role: "alert" }, "The app refused the key of this tab.") : null,
-      field("Key", keyInput()), el("div", { class: "row" }, useKey()))));
+    keyForm(el("h1", { id: "key-title" }, "This page needs a key"), use,
+      refused ? fault("The app refused the key of this tab.") : null)));
   place.querySelector("input").focus();
 }
 
-const keyInput = () => el("input", { type: "password", name: "key", autocomplete: "off", maxlength: 200 });
-const useKey = () => el("button", { class: "main" }, "Use this key");
-const aboutKeys = () => el("p", { class: "quiet" },
-  "Enter a key of the function app. This tab stores it until you close the tab. The local host needs none.");
+const keyForm = (title, use, trouble, more = null) => form({}, (given) => use(given.key.value), title,
+  quiet("Enter a key of the function app. This tab stores it until you close the tab. The local host needs none."), trouble,
+  field("Key", el("input", { type: "password", name: "key", autocomplete: "off", maxlength: 200 })),
+  el("div", { class: "row" }, el("button", { class: "main" }, "Use this key"), more));
 
 function keep(value, done) {
   hides = false;

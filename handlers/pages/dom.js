@@ -174,8 +174,21 @@ export const pager = (words, { cursor, before }, next, turn) => el("div", { clas
   before.length ? button(words[0], () => turn(before.at(-1), before.slice(0, -1))) : null,
   next ? button(words[1], () => turn(next, [...before, cursor])) : null);
 
-export function field(label, input) {
-  return el("label", {}, label, input);
+export const field = (label, input) => el("label", {}, label, input);
+export const quiet = (...said) => el("p", { class: "quiet" }, ...said);
+export const mono = (value) => el("span", { class: "mono" }, typeof value === "boolean" ? String(value) : value ?? "–");
+
+/** Make a form that acts, with itself, when it is sent. */
+export const form = (attributes, act, ...children) => el("form", { ...attributes,
+  onsubmit: (event) => { event.preventDefault(); return act(event.target); } }, ...children);
+
+/** Show a form as a dialog, which the heading with this id names; it is gone when it is closed. */
+export function dialog(id, content) {
+  const shown = el("dialog", { "aria-labelledby": id }, content);
+  shown.addEventListener("close", () => shown.remove());
+  document.body.append(shown);
+  shown.showModal();
+  return shown;
 }
 
 export function choice(name, values, chosen = "") {
@@ -183,9 +196,7 @@ export function choice(name, values, chosen = "") {
     el("option", { value, selected: value === chosen }, text)));
 }
 
-export function fault(problem) {
-  return el("p", { class: "fault", role: "alert" }, problem.detail ?? String(problem));
-}
+export const fault = (problem) => el("p", { class: "fault", role: "alert" }, problem.detail ?? String(problem));
 
 /** Show a result or a fault where a screen reader reads it aloud. */
 export function notice(text, isFault = false) {

@@ -1,26 +1,24 @@
 // The ledger explorer: enter a number, see where it went.
 
 import { get, tried } from "./api.js";
-import { ago, badge, button, card, count, dated, el, facts, field, grouped, ledgerAt, letterAt, messageOf, numbersOf,
-  positionOf, table, wordOf } from "./dom.js";
+import { ago, badge, button, card, count, dated, el, facts, field, form, grouped, ledgerAt, letterAt, messageOf, mono,
+  numbersOf, positionOf, quiet, table, wordOf } from "./dom.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
   const digits = el("input", { name: "number", size: 20, required: true, inputmode: "numeric", value: number,
     autocomplete: "off" });
   const found = el("div", { class: "place", "aria-live": "polite" });
-  const go = (event) => {
-    event.preventDefault();
+  const go = () => {
     const plain = digits.value.replaceAll(/[ ,.]/g, "");
     const asked = `#/ledger/${encodeURIComponent(id.value.trim())}/${encodeURIComponent(plain)}`;
     if (location.hash === asked) show(found, left, id.value.trim(), plain);
     else location.hash = asked;
   };
   place.append(el("h1", {}, "Where did a number go?"),
-    card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
+    card("Find a number", form({ class: "row" }, go, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Explain")),
-    el("p", { class: "quiet" }, "Each letter, task and row of a table names its partition and sequence number.")),
-    found, byKey(), byTime());
+    quiet("Each letter, task and row of a table names its partition and sequence number.")), found, byKey(), byTime());
   if (partition) await show(found, left, partition, number);
 }
 
@@ -28,7 +26,7 @@ export async function ledger(place, left, partition = "", number = "") {
 function byTime() {
   const at = el("input", { name: "at", type: "datetime-local", step: 1, required: true });
   const found = el("div", { "aria-live": "polite" });
-  const look = async () => {
+  const look = () => tried(found, async () => {
     const { commits } = await get("ledger", { at: new Date(`${at.value}Z`).toISOString() });
     found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
       ["Numbers", (one) => (one.commit ? el("a", { href: ledgerAt({ ...one, sequence_number: one.commit.first }) },
@@ -36,14 +34,10 @@ function byTime() {
       ["Commit", (one) => (one.commit ? count(one.commit.commit_number) : ""), "amount"],
       ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
       ["Committed", (one) => (one.commit ? dated(one.commit.committed_at) : "")]], commits));
-  };
-  const go = (event) => {
-    event.preventDefault();
-    return tried(found, look);
-  };
-  return card("Find a time", el("form", { class: "row", onsubmit: go }, field("Committed since (UTC)", at),
+  });
+  return card("Find a time", form({ class: "row" }, look, field("Committed since (UTC)", at),
     el("button", { class: "main", id: "find-time" }, "Find")),
-  el("p", { class: "quiet" }, "The first commit of each partition since then."), found);
+  quiet("The first commit of each partition since then."), found);
 }
 
 /** The form that finds the places of a key, page by page. */
@@ -55,15 +49,14 @@ function byKey() {
     found.replaceChildren(...[table("Places", [["Position", (one) => el("a", { href: ledgerAt(one) }, positionOf(one))],
       ["Letter", (one) => (one.letter ? "yes" : "")], ["Rows in", (one) => one.tables.join(", ")]], places),
     places.length ? null : el("p", {}, next ? "None among the numbers that were searched so far." : "No place has this key."),
-    next ? button("Older", () => go(next)) : null, el("p", { class: "quiet" }, sentence)].filter(Boolean));
+    next ? button("Older", () => go(next)) : null, quiet(sentence)].filter(Boolean));
   });
-  return card("Find a key", el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); go(); } },
-    field("Partition key or subject", key), el("button", { class: "main", id: "find-key" }, "Find")),
-  el("p", { class: "quiet" }, "The newest places of each partition first. The log records your name."), found);
+  return card("Find a key", form({ class: "row" }, () => go(), field("Partition key or subject", key), el("button", { class: "main", id: "find-key" }, "Find")),
+  quiet("The newest places of each partition first. The log records your name."), found);
 }
 
 const show = (found, left, partition, number) => tried(found, async () => {
-  found.replaceChildren(el("p", { class: "quiet" }, "Reading the ledger…"));
+  found.replaceChildren(quiet("Reading the ledger…"));
   const told = await get(`ledger/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`);
   if (!left.aborted) found.replaceChildren(...parts(told));
 });
@@ -96,7 +89,7 @@ function parts(told) {
 
 /** Show the rows of a number; they are null for a caller who may not see them. */
 function rowsCard({ rows, outcome }) {
-  if (rows === null && outcome.startsWith("written")) return card("Rows", el("p", { class: "quiet" }, "The rows are hidden."));
+  if (rows === null && outcome.startsWith("written")) return card("Rows", quiet("The rows are hidden."));
   return rows?.length ? card("Rows", rows.map(row)) : null;
 }
 
@@ -104,10 +97,8 @@ const range = (one) => [["Commit", count(one.commit_number)],
   ["Sequence numbers", numbersOf(one)],
   ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
     .map((name) => `${count(one[name])} ${wordOf(name)}`).join(", ")],
-  ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],
+  ["Transform", one.transform_version], ["Invocation", mono(one.invocation_id)],
   ["Committed", dated(one.committed_at)]];
 
 const row = (one) => [el("h3", {}, one.table), facts([["Commit", count(one.commit_number)],
   ...Object.entries(one.columns).map(([name, value]) => [name, mono(value)])])];
-
-const mono = (value) => el("span", { class: "mono" }, value === null ? "–" : String(value));

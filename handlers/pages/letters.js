@@ -1,9 +1,8 @@
 // The letters: lists, causes, one letter, and the redrives that try them again.
 
-import { get, open, tried } from "./api.js";
-import { confirm } from "./confirm.js";
-import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, grouped,
-  isNarrow, ledgerAt, letterAt, messageOf, pager, plural, positionOf, renew, table, taskAt, wordOf } from "./dom.js";
+import { confirm, get, open, tried } from "./api.js";
+import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
+  letterAt, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
 import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
@@ -55,31 +54,27 @@ function totalsOf(found, chosen = "") {
 }
 
 function filterCard(chosen) {
-  const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); follow(form); } },
+  const text = (name, size) => el("input", { name, size, value: chosen[name] ?? "", autocomplete: "off" });
+  const moment = (name) => el("input", { name, type: "datetime-local", step: 1, value: (chosen[name] ?? "").replace(/Z$/, "") });
+  const fields = form({ class: "fields" }, follow,
     field("Status", choice("status", STATUSES.map((value) => [value, value ? wordOf(value) : "any"]), chosen.status)),
     field("Class", choice("error_class", withText(CLASSES), chosen.error_class)),
-    field("Partition", text("partition_id", chosen, 6)),
-    field("Partition key", text("partition_key", chosen, 14)),
-    field("Cause", text("fingerprint", chosen, 14)),
-    field("Failed from (UTC)", moment("failed_from", chosen)),
-    field("before (UTC)", moment("failed_before", chosen)),
+    field("Partition", text("partition_id", 6)),
+    field("Partition key", text("partition_key", 14)),
+    field("Cause", text("fingerprint", 14)),
+    field("Failed from (UTC)", moment("failed_from")),
+    field("before (UTC)", moment("failed_before")),
     el("div", { class: "row" }, el("button", { class: "main" }, "Filter"),
       button("All letters", () => { location.hash = ALL; })));
   const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
     el("details", { class: "filter", open: Object.keys(chosen).some((name) => name !== "status") && !isNarrow() },
-      el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), form));
+      el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), fields));
 }
 
-const text = (name, chosen, size) => el("input", { name, size, value: chosen[name] ?? "", autocomplete: "off" });
-const moment = (name, chosen) =>
-  el("input", { name, type: "datetime-local", step: 1, value: (chosen[name] ?? "").replace(/Z$/, "") });
-
-function follow(form) {
-  const asked = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) {
-    if (value) asked.set(name, name.startsWith("failed") ? `${value}Z` : value);
-  }
+function follow(fields) {
+  const given = [...new FormData(fields)].filter(([, value]) => value);
+  const asked = new URLSearchParams(given.map(([name, value]) => [name, name.startsWith("failed") ? `${value}Z` : value]));
   location.hash = asked.size ? `#/letters?${asked}` : ALL;
 }
 
@@ -109,8 +104,8 @@ function groupsCard(groups, chosen, by, again) {
   const moves = ["", (one) => moveButtons(one.retryable ? ["retry", "discard"] : ["discard"], ask(one)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
   const none = Object.values(chosen).join() === "exhausted" ? [el("p", {}, "No letter needs you.")] : Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
-    : [el("p", {}, "No event has failed: there is no letter."), el("p", { class: "quiet" },
-      "An event becomes a letter when your transform raises an error, or when the database refuses its rows.")];
+    : [el("p", {}, "No event has failed: there is no letter."),
+      quiet("An event becomes a letter when your transform raises an error, or when the database refuses its rows.")];
   const canRetry = open.some((one) => one.retryable) || groups.length === MOST_GROUPS; // others may not be shown
   return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : none,
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
@@ -125,7 +120,7 @@ function groupsCard(groups, chosen, by, again) {
 
 /** Return the partition key of a letter, which is hidden with its message. */
 const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–"
-  : el("span", { class: "mono" }, one.error === null ? "hidden" : one.partition_key));
+  : mono(one.error === null ? "hidden" : one.partition_key));
 
 /** A dotted name that breaks at its dots. */
 const dotted = (name) => (name ?? "").split(".").flatMap((word, at) => (at ? [el("wbr"), `.${word}`] : word));
@@ -206,9 +201,9 @@ function parts(whole, path, again) {
       allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([
-        ["Type", el("span", { class: "mono" }, dotted(one.error_type))],
+        ["Type", mono(dotted(one.error_type))],
         ["Class", [badge(one.error_class), ` ${NEXT[one.status](one)}`]],
-        ["Raised at", one.error_at === null ? null : el("span", { class: "mono" }, one.error_at)],
+        ["Raised at", one.error_at === null ? null : mono(one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)),
           title: causeOf(one.fingerprint) }, "all letters of this cause")],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
@@ -219,9 +214,9 @@ function parts(whole, path, again) {
         one.settled_at ? ["Settled", dated(one.settled_at)] : null,
         one.settled_why ? ["because", one.settled_why] : null])),
       card("Event", facts([["Partition", one.partition_id], ["Sequence number", grouped(one.sequence_number)], ["Enqueued", dated(one.enqueued_at)],
-        ["Offset", el("span", { class: "mono" }, whole.offset)],
+        ["Offset", mono(whole.offset)],
         ["Partition key", keyOf(one)]]),
-      el("h3", {}, "Properties"), whole.properties === null ? el("p", { class: "quiet" }, "The properties are hidden.")
+      el("h3", {}, "Properties"), whole.properties === null ? quiet("The properties are hidden.")
         : el("pre", {}, JSON.stringify(whole.properties, null, 2)))),
     bodyCard(one, path),
     historyCard(whole.history ?? []),
@@ -251,17 +246,14 @@ function bodyCard(one, path) {
     for (const other of buttons) other.setAttribute("aria-pressed", String(other.dataset.form === form));
     try {
       const { body } = await get(path, { body: form });
-      shown.replaceChildren(body.shown === null ? el("p", { class: "quiet" }, body.fault)
+      shown.replaceChildren(body.shown === null ? quiet(body.fault)
         : el("pre", { id: "body" }, form === "hex" ? hexLines(body.shown) : body.shown));
-      if (body.truncated) {
-        shown.append(el("p", { class: "quiet" }, `Only the first of ${count(body.bytes)} octets are shown.`));
-      }
+      if (body.truncated) shown.append(quiet(`Only the first of ${count(body.bytes)} octets are shown.`));
     } catch (problem) {
       shown.replaceChildren(fault(problem));
     }
   };
-  return card("Body", el("p", { class: "quiet" },
-    `${plural(one.body_bytes, "octet")}. The log records your name when you show it.`),
+  return card("Body", quiet(`${plural(one.body_bytes, "octet")}. The log records your name when you show it.`),
   el("div", { class: "row" }, buttons), shown);
 }
 
@@ -272,10 +264,10 @@ function historyCard(history) {
   const line = (one) => el("li", {}, badge(one.status), " ",
     el("b", {}, KINDS[one.kind] ?? one.kind), " by ", one.done_by, ", ", ago(one.done_at),
     one.commit_number ? ` (commit ${count(one.commit_number)})` : "",
-    one.why ? el("p", { class: "quiet" }, one.why) : null,
+    one.why ? quiet(one.why) : null,
     one.error ? el("span", { class: "error" }, one.error) : null);
-  return card("History", history.length ? el("ol", { class: "attempts" }, history.map(line))
-    : el("p", { class: "quiet" }, "Nothing has happened to it since it failed."));
+  return card("History",
+    history.length ? el("ol", { class: "attempts" }, history.map(line)) : quiet("Nothing has happened to it since it failed."));
 }
 
 const LISTED = 5;
@@ -325,7 +317,7 @@ function moveAll(chosen, groups, again, canRetry) {
     renew(preview, previewed(found, move, chosen, groups, again));
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
-  return el("div", {}, "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
+  return el("div", {}, "partition_key" in chosen ? quiet("The letters of one partition key have no preview: use the buttons of their causes.")
       : el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
         button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))),
     preview);

@@ -2,7 +2,7 @@
 
 import { get, open, repeat, seldom } from "./api.js";
 import { ago, badge, button, capital, card, count, duration, el, facts, fault, grouped, instant, letterAt, numbersOf,
-  plural, positionOf, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
+  plural, positionOf, quiet, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
 
@@ -67,7 +67,7 @@ function balance(status, runs) {
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
     unknownFields(status.unknown_fields),
-    even && faulty(runs).length ? el("p", { class: "quiet" }, "This compares sequence numbers with outcomes. It does not compare rows.") : null,
+    even && faulty(runs).length ? quiet("This compares sequence numbers with outcomes. It does not compare rows.") : null,
     even ? null : el("p", {}, differing(status), "Press \"Audit it\" above: the audit names the ranges at fault."));
 }
 
@@ -129,7 +129,7 @@ function forgets({ letters: found, hub_forgets: hub }) {
 function auditing() {
   const found = el("div", { "aria-live": "polite" });
   const rows = el("input", { type: "checkbox" });
-  const tell = (text) => found.replaceChildren(el("p", { class: "quiet" }, text));
+  const tell = (text) => found.replaceChildren(quiet(text));
   const start = button("Audit the ledger", async () => {
     start.disabled = true;
     tell("Reading the ranges…");
@@ -363,7 +363,7 @@ function overTime({ minutes, fault }, lag) {
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
-  const none = lags.length || lag === null ? null : el("p", { class: "quiet" }, "The chart begins after the first minute.");
+  const none = lags.length || lag === null ? null : quiet("The chart begins after the first minute.");
   const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
   return [
     card("Lag", el("p", { class: "now lag" }, lag === null ? "Lag unknown: the hub does not answer" : `${plural(lag, "event")} behind`),

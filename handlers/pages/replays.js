@@ -1,7 +1,6 @@
 // Replays: choose a range, see in a dry run what would change, then replay it for good and follow the progress.
 
-import { get, isRefusal, open, Problem } from "./api.js";
-import { confirm } from "./confirm.js";
+import { confirm, get, isRefusal, open, Problem } from "./api.js";
 import { badge, button, card, choice, count, el, fault, field, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, renew,
   table, taskAt } from "./dom.js";
 

@@ -1,7 +1,6 @@
 // The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
-import { get, post, repeat, seldom, tried } from "./api.js";
-import { confirm } from "./confirm.js";
+import { confirm, get, post, repeat, seldom, tried } from "./api.js";
 import { ago, badge, button, capital, card, count, duration, el, field, notice, pager, plural, renew, table } from "./dom.js";
 import { guideAt } from "./guides.js";
 

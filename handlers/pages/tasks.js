@@ -1,7 +1,6 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
-import { get, open, post, Problem, tried } from "./api.js";
-import { confirm } from "./confirm.js";
+import { confirm, get, open, post, Problem, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, inOrder,
   numbersOf, pager, plural, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
