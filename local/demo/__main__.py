@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -141,7 +140,12 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     place, record = Place(folder, server=options.store), folder / "record.db"
     try:
         with prepared(place.server, pause=pause), aggregating.jobs_ended(folder), Children(folder) as children:
-            more = {**_chaos_settings(options), **aggregating.settings_for(options)}
+            more = dict(aggregating.settings_for(options))
+            if _is_dangerous(options):
+                more |= chaos.DANGEROUS
+            elif options.chaos or options.undeliverable:
+                more |= chaos.SETTINGS
+            more |= OF_A_SAMPLE if options.transform.sample else {}
             of_host = ["--reopen-after", chaos.REOPEN_AFTER, *(["--like-azure"] if options.like_azure else [])]
             finished = _run(options, Stack(place, children, pause, more, of_host), record)
             if place.server:
@@ -223,15 +227,6 @@ class _Run:
 def _is_dangerous(options: argparse.Namespace) -> bool:
     """Return True for a chaos of a business that has dangerous events."""
     return options.chaos and options.transform.dangerous is not None
-
-
-def _chaos_settings(options: argparse.Namespace) -> Mapping[str, str]:
-    if _is_dangerous(options):
-        return chaos.DANGEROUS
-    return {
-        **(chaos.SETTINGS if options.chaos or options.undeliverable else {}),
-        **({} if options.transform.sample is None else OF_A_SAMPLE),
-    }
 
 
 def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:

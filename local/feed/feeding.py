@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import NamedTuple, Protocol, TextIO
@@ -277,22 +277,20 @@ def feed(minutes: Iterable[Minute], own: Feed) -> int:
     tally = Tally(own.record)
     lanes = Lanes([_Sender(publish, tally, own.stopping) for publish in own.publishers])
     try:
-        for send in _sends(minutes, own):
+        for minute in minutes:
+            own.pace.wait(len(minute.events))
+            if own.stopping():
+                break
+            for send in own.gateways.add(minute):
+                lanes.put(send)
+                own.progress(tally.published)
+        for send in own.gateways.rest():
             lanes.put(send)
             own.progress(tally.published)
     finally:
         lanes.finish()
     own.record.complete()
     return tally.published
-
-
-def _sends(minutes: Iterable[Minute], own: Feed) -> Iterator[Send]:
-    for minute in minutes:
-        own.pace.wait(len(minute.events))
-        if own.stopping():
-            break
-        yield from own.gateways.add(minute)
-    yield from own.gateways.rest()
 
 
 class _Sender:

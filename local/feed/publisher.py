@@ -71,14 +71,18 @@ class Publisher:
         batch: EventDataBatch | None = None
         unanswered, tries, pause = 0, 0, FIRST_PAUSE
         while True:
+            error: EventHubError | None = None
             try:
                 batch = self._batch(send) if batch is None else batch
             except AuthenticationError:
                 raise
             except EventHubError as fault:  # creating a batch asks the hub for its size limit
-                error: EventHubError | None = fault
+                error = fault
             else:
-                error = self._send(batch)
+                try:
+                    self._producer.send_batch(batch, timeout=SEND_TIMEOUT)
+                except EventHubError as fault:
+                    error = fault
                 unanswered += self._resends.taken() + (error is not None and not _refused(error))
             if error is None:
                 return ONCE if unanswered == 0 else self._doubt(1, unanswered + 1)
@@ -105,13 +109,6 @@ class Publisher:
                 )
                 batch.add(message)
         return batch
-
-    def _send(self, batch: EventDataBatch) -> EventHubError | None:
-        try:
-            self._producer.send_batch(batch, timeout=SEND_TIMEOUT)
-        except EventHubError as error:
-            return error
-        return None
 
     def _doubt(self, at_least: int, at_most: int) -> Copies:
         self.doubtful += at_most > at_least

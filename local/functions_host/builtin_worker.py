@@ -113,14 +113,13 @@ class BuiltinWorker:
         self._signatures: dict[str, Signature] = {}
 
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
-        return [self._indexed(function) for function in load_functions(directory)]
-
-    def _indexed(self, function: Any) -> FunctionDescription:
-        name = function.get_function_name()
-        description = describe_function(name, function.get_raw_bindings(), function.get_settings_dict("retry_policy"))
-        refuse_what_is_not_emulated(description)
-        self._signatures[name] = check_signature(function)
-        return description
+        descriptions = []
+        for function in load_functions(directory):
+            name, retry = function.get_function_name(), function.get_settings_dict("retry_policy")
+            descriptions.append(describe_function(name, function.get_raw_bindings(), retry))
+            refuse_what_is_not_emulated(descriptions[-1])
+            self._signatures[name] = check_signature(function)
+        return descriptions
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Decode the inputs, run the function and encode its result."""

@@ -144,12 +144,6 @@ class Query:
         """Return True or False. Any other value is the default."""
         return {"true": True, "false": False}.get((self.text(name) or "").lower(), default)
 
-    def refuse(self, *names: str) -> None:
-        """Raise QueryFault for the first of the names that is given."""
-        for name in names:
-            if name.lower() in self._values:
-                raise QueryFault(501, f"{name} is not emulated by the local functions host")
-
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -201,7 +195,9 @@ class Management:
 
     async def start(self, request: web.Request) -> web.Response:
         query = Query(request.query)
-        query.refuse("timeout", "pollingInterval", "version")
+        for name in ("timeout", "pollingInterval", "version"):
+            if query.text(name) is not None:
+                raise QueryFault(501, f"{name} is not emulated by the local functions host")
         text = await _body(request)
         started = self._orchestrations.start(request.match_info["name"], request.match_info.get("id"), text)
         links = management_links(str(request.url.origin()), self._hub_name, started)

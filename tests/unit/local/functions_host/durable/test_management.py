@@ -121,7 +121,7 @@ async def test_only_ended_instances_are_purged(api: Api) -> None:
 
 
 async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> None:
-    starts = [f"{START}?{query}" for query in ("timeout=1", "version=2", "taskHub=Other")]
+    starts = [f"{START}?{query}" for query in ("timeout=1", "pollinginterval=1", "version=2", "taskHub=Other")]
     posts = [("POST", path) for path in (*starts, "instances/one/rewind", "instances/one/restart", "entities/a/b")]
     for method, path in (*posts, ("GET", "instances"), ("DELETE", "instances/"), ("GET", "entities/")):
         status, answer = await api.ask(method, path)
