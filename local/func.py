@@ -79,7 +79,7 @@ _STOP = (
 )
 
 
-class StepFailed(Exception):
+class FuncFailed(Exception):
     """A step failed, or a program that it needs is missing. The message is one line."""
 
 
@@ -113,29 +113,29 @@ def main(arguments: list[str] | None = None) -> int:
     except Interrupted as stopped:
         print(f"func: {stopped}", flush=True)
         return 0
-    except (StepFailed, EnvironmentRefused, OSError) as error:
+    except (FuncFailed, EnvironmentRefused, OSError) as error:
         print(f"func: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _refuse_missing() -> None:
-    """Raise StepFailed for the first program that is missing or too old."""
+    """Raise FuncFailed for the first program that is missing or too old."""
     for program, complaint in _MISSING.items():
         if shutil.which(program) is None:
-            raise StepFailed(complaint)
+            raise FuncFailed(complaint)
     if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode:
-        raise StepFailed("docker has no compose: install the Compose plugin (docs.docker.com/compose/install)")
+        raise FuncFailed("docker has no compose: install the Compose plugin (docs.docker.com/compose/install)")
     version = subprocess.run(["func", "--version"], capture_output=True, text=True, check=False).stdout.strip()
     if not version.startswith("4."):
-        raise StepFailed(f"func is version {version or 'unknown'}: install Azure Functions Core Tools 4")
+        raise FuncFailed(f"func is version {version or 'unknown'}: install Azure Functions Core Tools 4")
 
 
 def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
     """Take every step before the start of func, and return the settings for it."""
     store = os.environ.get("STORE", "")
     if not store and microsoft_driver() is None:
-        raise StepFailed(MISSING)
+        raise FuncFailed(MISSING)
     password = sa_password(folder / ".env")
     if (folder / "local.settings.json").exists():
         print("func: using the local.settings.json that exists, and its hub", flush=True)
@@ -175,7 +175,7 @@ def _transform(folder: Path) -> dict[str, str]:
 
 
 def _run(step: Step, password: str, pause: Pause) -> None:
-    """Run a step. Raises StepFailed with its last line, in which the password is hidden."""
+    """Run a step. Raises FuncFailed with its last line, in which the password is hidden."""
     with tempfile.TemporaryFile() as output, _started(step, output.fileno()) as process:
         while process.poll() is None:
             pause(_LOOK)
@@ -183,17 +183,17 @@ def _run(step: Step, password: str, pause: Pause) -> None:
             output.seek(0)
             lines = output.read().decode(errors="replace").replace(password, "***").split("\n")
             last = next((line.strip() for line in reversed(lines) if line.strip()), f"code {process.returncode}")
-            raise StepFailed(f"{step.title} failed: {last}")
+            raise FuncFailed(f"{step.title} failed: {last}")
 
 
 def _serve(folder: Path, settings: Mapping[str, str], pause: Pause) -> None:
-    """Run func until a signal, and say how to stop the services. Raises StepFailed when func ends by itself."""
+    """Run func until a signal, and say how to stop the services. Raises FuncFailed when func ends by itself."""
     python = {"VIRTUAL_ENV": sys.prefix, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     try:
         with _started(Step("", ["func", "start"], folder, {**settings, **python}), None) as process:
             while process.poll() is None:
                 pause(_LOOK)
-            raise StepFailed(f"func ended with code {process.returncode}")
+            raise FuncFailed(f"func ended with code {process.returncode}")
     finally:
         print(f"func: {_STOP}", flush=True)
 

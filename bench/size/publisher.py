@@ -20,7 +20,7 @@ from bench.size.light import LightProducer
 from bench.size.published import SummedRecord
 from local.feed.businesses import HOMES
 from local.feed.feeding import Feed, Gateways, Pace, Progress, Send, feed
-from local.feed.homes import Script, Shares, home_minutes
+from local.feed.homes import HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import Minute
 from local.feed.publisher import Publisher, Resends, connect
 from local.feed.record import Record
@@ -55,12 +55,12 @@ class Order:
         """Return the arguments of the command."""
         return [json.dumps(asdict(self))]
 
-    def script(self) -> Script:
+    def script(self) -> HomeScript:
         """Return the story: three of four bad events are malformed, and the others of an unknown kind."""
         registrations = min(self.homes, self.events / VISIT) / self.events
         bad = self.bad / (1 - HEARTBEATS) / (1 - registrations)
-        shares = Shares(malformed=0.75 * bad, unknown_kind=0.25 * bad, duplicate=0.0, late=0.0)
-        return Script(self.homes, self.events, self.seed, shares=shares)
+        shares = HomeShares(malformed=0.75 * bad, unknown_kind=0.25 * bad, duplicate=0.0, late=0.0)
+        return HomeScript(self.homes, self.events, self.seed, shares=shares)
 
 
 class Gate:

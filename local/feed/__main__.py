@@ -13,7 +13,7 @@ from azure.eventhub.exceptions import EventHubError
 from local.feed.businesses import Domain
 from local.feed.dangers import dangers_of, with_dangers
 from local.feed.feeding import LARGEST, Feed, Gateways, Pace, Progress, feed
-from local.feed.homes import Script, Shares, home_minutes
+from local.feed.homes import HomeScript, HomeShares, home_minutes
 from local.feed.options import parse_options
 from local.feed.planned_events import Minute
 from local.feed.publisher import NOT_FINITE, HubSilent, Publisher, Resends, connect
@@ -62,8 +62,8 @@ def _story(options: argparse.Namespace) -> Iterator[Minute]:
     dangers = dangers_of(options.dangers, options.undeliverable)
     if not dangers and not options.registered:
         return domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
-    shares = Shares(late=0.0, **({} if options.duplicates is None else {"duplicate": options.duplicates}))
-    script = Script(options.senders, options.events, options.seed, options.start, shares)
+    shares = HomeShares(late=0.0, **({} if options.duplicates is None else {"duplicate": options.duplicates}))
+    script = HomeScript(options.senders, options.events, options.seed, options.start, shares)
     return with_dangers(home_minutes(script), script, dangers)
 
 

@@ -13,7 +13,7 @@ from local.feed import homes as home_rule
 from local.feed import sample
 from local.feed.event_file import samples_in
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minutes
-from local.feed.homes import Script, Shares, home_minutes
+from local.feed.homes import HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import Minute
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
 from local.stack.processes import APP
@@ -62,8 +62,8 @@ class Domain:
 
 
 def _homes(homes: int, events: int | None, seed: int, start: int, duplicates: float | None) -> Iterator[Minute]:
-    shares = Shares() if duplicates is None else Shares(duplicate=duplicates)
-    return home_minutes(Script(homes, events, seed, start, shares))
+    shares = HomeShares() if duplicates is None else HomeShares(duplicate=duplicates)
+    return home_minutes(HomeScript(homes, events, seed, start, shares))
 
 
 def _flights(numbers: int, events: int | None, seed: int, start: int, duplicates: float | None) -> Iterator[Minute]:

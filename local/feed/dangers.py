@@ -17,7 +17,7 @@ from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from local.event_hubs.codec import Described, Raw, Symbol, ULong, encode
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA, MESSAGE_ANNOTATIONS, SEQUENCE, VALUE
-from local.feed.homes import EXPECT_POISON, Expected, Script
+from local.feed.homes import EXPECT_POISON, Expected, HomeScript
 from local.feed.planned_events import CRASH, REFUSAL, WRITTEN, Minute, PlannedEvent
 
 __all__ = ["VERSION", "Home", "HomeAlert", "SensorReading", "references", "transform"]
@@ -122,7 +122,7 @@ def dangers_of(killers: int | None, undeliverable: int) -> list[Danger]:
 
 
 def with_dangers(
-    minutes: Iterator[Minute[Expected]], script: Script, dangers: Sequence[Danger]
+    minutes: Iterator[Minute[Expected]], script: HomeScript, dangers: Sequence[Danger]
 ) -> Iterator[Minute[Expected]]:
     """Replace some readings of a bounded story, each in a separate part, by the dangers in any order."""
     chance, waiting = Random(f"dangers {script.seed}"), list(dangers)

@@ -204,7 +204,7 @@ _SENSORS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class HomeShares:
     """The shares of the story that go wrong: of the readings, but `late` of the homes and `rearmed` of the visits."""
 
     malformed: float = 0.005
@@ -215,17 +215,17 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class HomeScript:
     """The input of a story. `events` is None for a story without end. Instants are in microseconds since 1970."""
 
     homes: int = 100_000
     events: int | None = None
     seed: int = 1
     first_instant: int = FIRST_INSTANT
-    shares: Shares = field(default_factory=Shares)
+    shares: HomeShares = field(default_factory=HomeShares)
 
 
-def home_minutes(script: Script) -> Iterator[Minute[Expected]]:
+def home_minutes(script: HomeScript) -> Iterator[Minute[Expected]]:
     """Yield minutes with exactly `script.events` events, or without end. Each round of a minute visits all homes.
 
     A registration is the first event of its minute, so that a minute that is published twice leads to the same rows
@@ -236,7 +236,7 @@ def home_minutes(script: Script) -> Iterator[Minute[Expected]]:
 
 
 class _Story:
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: HomeScript) -> None:
         self._script = script
         self._chance = Random(script.seed)
         self._homes = Homes(script.homes)

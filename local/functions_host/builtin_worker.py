@@ -23,7 +23,7 @@ from azure.functions import FunctionRegister
 
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function, refuse_what_is_not_emulated
-from local.functions_host.invoker import Invocation, Outcome
+from local.functions_host.invoker import Invocation, InvocationResult
 from local.functions_host.logs import current_invocation_id
 from local.functions_host.signature import Signature, check_signature
 
@@ -121,13 +121,13 @@ class BuiltinWorker:
             self._signatures[name] = check_signature(function)
         return descriptions
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
+    async def invoke(self, invocation: Invocation) -> InvocationResult:
         """Decode the inputs, run the function and encode its result."""
         token = current_invocation_id.set(invocation.invocation_id)
         try:
-            return Outcome(await self._run(self._signatures[invocation.function_name], invocation))
+            return InvocationResult(await self._run(self._signatures[invocation.function_name], invocation))
         except Exception as error:  # noqa: BLE001 - an error of a function is its outcome, and the host logs it
-            return Outcome(error=f"{type(error).__name__}: {error}", stack=traceback.format_exc())
+            return InvocationResult(error=f"{type(error).__name__}: {error}", stack=traceback.format_exc())
         finally:
             current_invocation_id.reset(token)
 

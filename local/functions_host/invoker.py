@@ -35,7 +35,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InvocationResult:
     """The result of a call: `value` is a Datum or None. A failure has `error` ("Type: text") and its `stack`."""
 
     value: Any = None
@@ -49,7 +49,7 @@ class Worker(Protocol):
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
         """Load the app. Raises IndexingFailed or NotEmulated when it cannot run."""
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
+    async def invoke(self, invocation: Invocation) -> InvocationResult:
         """Run a function. Every failure of the app or of a binding is in the outcome, never raised."""
 
     async def close(self) -> None:
@@ -108,11 +108,11 @@ class Invoker:
             invocation = replace(invocation, retry_count=invocation.retry_count + 1)
         return Ending.SUCCEEDED
 
-    async def invoke(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
+    async def invoke(self, function: FunctionDescription, inputs: TriggerInputs) -> InvocationResult:
         """Invoke once and log a failure with its stack."""
         return await self._tried(self._invocation(function, inputs))
 
-    async def _tried(self, invocation: Invocation) -> Outcome:
+    async def _tried(self, invocation: Invocation) -> InvocationResult:
         outcome = await self._timed(invocation)
         if outcome.error is not None:
             about = {"retry_count": invocation.retry_count, "max_retry_count": invocation.max_retry_count}
@@ -120,7 +120,7 @@ class Invoker:
             logger.error("function failed", extra=_about(invocation) | failure | about)
         return outcome
 
-    async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
+    async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> InvocationResult:
         """Invoke once. Log no failure, because the caller judges it."""
         return await self._timed(self._invocation(function, inputs))
 
@@ -129,9 +129,9 @@ class Invoker:
         values = {**inputs.inputs, **self.bound_inputs(function)}
         return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, 0, limit, inputs.fault)
 
-    async def _timed(self, invocation: Invocation) -> Outcome:
+    async def _timed(self, invocation: Invocation) -> InvocationResult:
         if invocation.fault is not None:
-            return Outcome(error=invocation.fault)
+            return InvocationResult(error=invocation.fault)
         began_at = self._clock.now()
         self.running += 1
         self._idle.clear()

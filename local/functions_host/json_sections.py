@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 
 
-class Section:
+class JsonSection:
     """One object of the file. A value that cannot be read becomes a fault, and its default is used."""
 
     def __init__(self, content: Any, path: str, faults: list[str]) -> None:
@@ -22,9 +22,9 @@ class Section:
         others = (name for name in self._content if name not in names)
         self._faults.extend(f"{self._path}: {name}: is not emulated" for name in others)
 
-    def section(self, name: str) -> "Section":
+    def section(self, name: str) -> "JsonSection":
         """Return the object of a name, or an empty one."""
-        return Section(self._content.get(name.lower(), {}), f"{self._path}: {name}", self._faults)
+        return JsonSection(self._content.get(name.lower(), {}), f"{self._path}: {name}", self._faults)
 
     def read(self, name: str, parse: Callable[[Any], Value], default: Value) -> Value:
         """Return the value of a name as `parse` reads it. Turn ValueError and TypeError into a fault."""

@@ -36,7 +36,7 @@ LOST_TOGETHER = 217  # events: one that is dropped, and those that are lost with
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PartitionLink:
     """The options to receive one partition."""
 
     client: Any
@@ -49,7 +49,7 @@ class Link:
 class SdkStream:
     """An EventStream on the SDK. It holds up to one batch, besides those that the SDK has prefetched."""
 
-    def __init__(self, link: Link, start: StartAt, clock: Clock) -> None:
+    def __init__(self, link: PartitionLink, start: StartAt, clock: Clock) -> None:
         self._link = link
         self._position = start
         self._clock = clock
@@ -198,7 +198,7 @@ def sdk_position(start: StartAt) -> str | int | datetime:
     return start.offset or ("-1" if start.sequence_number is None else start.sequence_number)
 
 
-async def refusal_of(link: Link, start: StartAt) -> Exception | None:
+async def refusal_of(link: PartitionLink, start: StartAt) -> Exception | None:
     """Open the link once. Return the error that refuses it, or None.
 
     The SDK's public client hides this error. An SDK without the private name skips the check. The watch remains.
@@ -254,7 +254,7 @@ class SdkSource:
 
     async def open(self, partition_id: str, start: StartAt) -> EventStream:
         options = self._options
-        link = Link(
+        link = PartitionLink(
             await self._opened(),
             self._connection.address,
             partition_id,

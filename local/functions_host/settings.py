@@ -25,7 +25,7 @@ from local.functions_host.function import (
     FunctionDescription,
 )
 from local.functions_host.http import LARGEST_BODY, HttpFunction, http_function
-from local.functions_host.json_sections import Section, parse_time_span, whole_number
+from local.functions_host.json_sections import JsonSection, parse_time_span, whole_number
 from local.functions_host.timers import Schedule, parse_schedule
 
 OVERRIDE_PREFIX = "AzureFunctionsJobHost__"
@@ -85,7 +85,7 @@ class DurableOptions:
     orchestrators: int = AT_ONCE
 
 
-def parse_durable_options(section: Section) -> DurableOptions:
+def parse_durable_options(section: JsonSection) -> DurableOptions:
     """Read the section. Add a fault for each value that is not emulated."""
     for name, allowed in FIXED.items():
         section.read(name, partial(_one_of, allowed), None)
@@ -136,7 +136,7 @@ def read_host_json(directory: Path, environment: Mapping[str, str], faults: list
     for name, value in environment.items():
         if name.startswith(OVERRIDE_PREFIX):
             _put(content, name.removeprefix(OVERRIDE_PREFIX).split("__"), value)
-    root = Section(content, "host.json", faults)
+    root = JsonSection(content, "host.json", faults)
     root.read("version", partial(_one_of, ("2.0",)), None)
     extensions = root.section("extensions")
     return HostJson(
@@ -158,7 +158,7 @@ def _put(section: dict[str, Any], path: list[str], value: str) -> None:
     _put(section[name], path[1:], value)
 
 
-def _parse_event_hubs(section: Section) -> EventHubOptions:
+def _parse_event_hubs(section: JsonSection) -> EventHubOptions:
     section.read("enableCheckpointing", partial(_one_of, ("true",)), None)
     largest = section.read("maxEventBatchSize", whole_number, 100)
     smallest = section.read("minEventBatchSize", whole_number, 1)

@@ -23,7 +23,7 @@ ROUNDS = 5  # the longest chain of states that are made of states of other parti
 MANY = 100  # outcomes of one event: more are not tried
 
 
-class Outcome(NamedTuple):
+class PossibleOutcome(NamedTuple):
     """The rows of an event, or the class and the text of its error."""
 
     rows: tuple[Row, ...] = ()
@@ -44,7 +44,7 @@ class _Lookup(References):
         return cast("RowType | None", self._choose(ReferenceKey(row_class, key)))
 
 
-def outcomes(transform: Transform, event: Event, states: States) -> Iterator[Outcome]:
+def outcomes(transform: Transform, event: Event, states: States) -> Iterator[PossibleOutcome]:
     """Yield the outcome of an event for each choice of the states that it looks up."""
     waiting: list[dict[ReferenceKey, Row | None]] = [{}]
     while waiting:
@@ -60,7 +60,7 @@ def outcomes(transform: Transform, event: Event, states: States) -> Iterator[Out
         yield outcome_of(transform, event, _Lookup(choose))
 
 
-def outcome_of(transform: Transform, event: Event, references: References) -> Outcome:
+def outcome_of(transform: Transform, event: Event, references: References) -> PossibleOutcome:
     """Return the outcome of an event that sees these references."""
     try:
         rows = tuple(transform.rows_of(event, references))
@@ -70,14 +70,14 @@ def outcome_of(transform: Transform, event: Event, references: References) -> Ou
     except (KeyboardInterrupt, MemoryError):
         raise
     except PoisonEvent as error:
-        return Outcome((), "poison", str(error))
+        return PossibleOutcome((), "poison", str(error))
     except MissingReference as error:
-        return Outcome((), "reference", str(error))
+        return PossibleOutcome((), "reference", str(error))
     except BaseException as error:  # noqa: BLE001 - any other error of a transform makes a letter too
-        return Outcome((), "unknown", f"{type(error).__name__}: {error}")
+        return PossibleOutcome((), "unknown", f"{type(error).__name__}: {error}")
     if len(rows) > transform.rows_limit:
-        return Outcome((), "unknown", f"{len(rows)} rows")
-    return Outcome(rows)
+        return PossibleOutcome((), "unknown", f"{len(rows)} rows")
+    return PossibleOutcome(rows)
 
 
 class Expectation:
@@ -89,10 +89,10 @@ class Expectation:
         self._lettered = lettered
         self._written: dict[ReferenceKey, dict[str, list[tuple[int, Row]]]] = {}
         self._ever: dict[ReferenceKey, dict[Row, None]] = {}
-        self._plain: dict[Place, Outcome] = {}  # of events that look up nothing
+        self._plain: dict[Place, PossibleOutcome] = {}  # of events that look up nothing
         self._learn(events)
 
-    def of(self, partition_id: str, event: Event) -> Iterator[Outcome]:
+    def of(self, partition_id: str, event: Event) -> Iterator[PossibleOutcome]:
         """Yield the possible outcomes of an event, the likeliest first."""
         place = (partition_id, int(event.sequence_number))
         if (plain := self._plain.get(place)) is not None:
@@ -122,7 +122,7 @@ class Expectation:
             looked = True
             return self._states(key, place, key in declared)
 
-        found: dict[Outcome, None] = {}
+        found: dict[PossibleOutcome, None] = {}
         for outcome in islice(outcomes(self._transform, event, states), MANY):
             found[outcome] = None
             for row in outcome.rows:

@@ -16,7 +16,7 @@ from core.model.rows import Row, row_table
 from core.transforms.loading import load_transform
 from local.feed.businesses import ATTEMPTS, Domain
 from local.feed.sample import Sample
-from local.recount.expected import Expectation, Outcome, Place
+from local.recount.expected import Expectation, Place, PossibleOutcome
 from local.recount.recount import ACCOUNTING, Recounted, bounded, recounting, shown
 from local.recount.stored import Appended, Letter, Stored, are_equal, columns_of, key_of, read_log, read_stored
 
@@ -36,11 +36,11 @@ class Settled:
 
     place: Place
     event: Event
-    fitting: tuple[Outcome, ...]
-    likeliest: Outcome
+    fitting: tuple[PossibleOutcome, ...]
+    likeliest: PossibleOutcome
 
     @property
-    def taken(self) -> tuple[Outcome, ...]:
+    def taken(self) -> tuple[PossibleOutcome, ...]:
         """The outcomes that fit, or the likeliest one, so that a difference is not named twice."""
         return self.fitting or (self.likeliest,)
 
@@ -254,5 +254,5 @@ def _place(place: Place) -> str:
     return f"{place[0]}/{place[1]}"
 
 
-def _error(outcome: Outcome) -> str:
+def _error(outcome: PossibleOutcome) -> str:
     return f"{outcome.error_class}: {outcome.error}"

@@ -11,7 +11,7 @@ from core.errors import SettingsRefused
 from core.remote.hub import client as consumer
 from core.settings import read_settings
 from local.feed.businesses import HOMES
-from local.feed.homes import Script, home_minutes
+from local.feed.homes import HomeScript, home_minutes
 from tests.repo.product import MODULES, ROOT, name_of, nodes_of
 
 ONE_EVENT = ROOT / "docs" / "one-event.md"
@@ -134,8 +134,8 @@ def test_the_page_of_commands_has_every_target_of_the_makefile_and_no_other() ->
 
 def test_the_resident_of_the_page_of_commands_is_the_first_that_a_run_registers() -> None:
     page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
-    first = next(home_minutes(Script()))
-    assert (Script().homes, first.events[0].expected.kind) == (HOMES.usual_senders, "registration")
+    first = next(home_minutes(HomeScript()))
+    assert (HomeScript().homes, first.events[0].expected.kind) == (HOMES.usual_senders, "registration")
     assert re.findall(r"`/api/homes/([\w-]+)`", page) == [first.partition_key]
 
 

@@ -29,7 +29,7 @@ from local.functions_host.durable.instances import (
     event,
 )
 from local.functions_host.durable.store import DurableStore, StateFault
-from local.functions_host.invoker import Invoker, Outcome, TriggerInputs
+from local.functions_host.invoker import InvocationResult, Invoker, TriggerInputs
 from local.functions_host.settings import DurableOptions
 
 
@@ -38,7 +38,7 @@ async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoke
     try:
         function = functions.get(FunctionKind.ACTIVITY, order.name)
     except UnknownFunction as error:
-        return _failed(order, Outcome(error=str(error)))
+        return _failed(order, InvocationResult(error=str(error)))
     inputs = TriggerInputs({function.trigger.name: Datum(order.input, "string")})
     outcome = await invoker.invoke(function, inputs)
     if outcome.error is not None:
@@ -48,7 +48,7 @@ async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoke
     return event(EventType.TASK_COMPLETED, TaskScheduledId=order.task_id, Result=result)
 
 
-def _failed(order: ActivityOrder, outcome: Outcome) -> Event:
+def _failed(order: ActivityOrder, outcome: InvocationResult) -> Event:
     details = {
         "$type": "System.Exception, System.Private.CoreLib",
         "Message": f" {outcome.error}",

@@ -33,7 +33,7 @@ from local.functions_host.durable.instances import (
 )
 from local.functions_host.durable.replay import NonDeterministic, Replayed, replay
 from local.functions_host.errors import NotEmulated
-from local.functions_host.invoker import Outcome
+from local.functions_host.invoker import InvocationResult
 
 SCHEMA_V3 = 2
 FAILURE_MARK = "\n\n$OutOfProcData$:"
@@ -78,7 +78,7 @@ def request_text(instance: Instance, past: Sequence[str], new: Sequence[Event]) 
     return f'{{"history": [{history}], {json.dumps(rest)[1:]}'
 
 
-def read_answer(outcome: Outcome) -> Answer:
+def read_answer(outcome: InvocationResult) -> Answer:
     """Read a worker's outcome. Raises Unreadable when it is no answer, as when the worker itself failed."""
     if outcome.error is not None and FAILURE_MARK not in outcome.error:
         raise Unreadable(outcome.error)

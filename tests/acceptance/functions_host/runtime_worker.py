@@ -13,7 +13,7 @@ from typing import Any
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function, refuse_what_is_not_emulated
-from local.functions_host.invoker import Invocation, Outcome, Worker
+from local.functions_host.invoker import Invocation, InvocationResult, Worker
 from tests.acceptance.functions_host.stand_in_protos import init_request
 
 HOW_TO_GET_IT = (
@@ -56,7 +56,7 @@ class RuntimeWorker:
         refuse_what_is_not_emulated(description)
         return description
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
+    async def invoke(self, invocation: Invocation) -> InvocationResult:
         from azure_functions_runtime.native_invocation import invocation_request_native
 
         ok, value, _, error, stack = await invocation_request_native(
@@ -67,7 +67,7 @@ class RuntimeWorker:
             retry_count=invocation.retry_count,
             max_retry_count=invocation.max_retry_count,
         )
-        return Outcome(value) if ok else Outcome(error=_from_repr(error), stack=stack)
+        return InvocationResult(value) if ok else InvocationResult(error=_from_repr(error), stack=stack)
 
     async def close(self) -> None:
         from azure_functions_runtime.utils.threadpool import stop_threadpool_executor

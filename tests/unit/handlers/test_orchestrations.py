@@ -33,7 +33,7 @@ from local.functions_host.durable.instances import (
 )
 from local.functions_host.durable.store import REMOVE_ACTIVITY, DurableStore
 from local.functions_host.function import describe_function
-from local.functions_host.invoker import Invocation, Invoker, Outcome
+from local.functions_host.invoker import Invocation, InvocationResult, Invoker
 from local.functions_host.json_sections import parse_time_span
 from local.functions_host.settings import DurableOptions
 from tests.afterwards import after_the_test
@@ -103,18 +103,18 @@ class World:
     def __post_init__(self) -> None:
         after_the_test(self.store.close)
 
-    async def answer(self, invocation: Invocation) -> Outcome:
+    async def answer(self, invocation: Invocation) -> InvocationResult:
         name, text = invocation.function_name, invocation.inputs["context"].value
         if name in self.dying:
             self.dying.remove(name)
-            return Outcome(error=DEATH)
+            return InvocationResult(error=DEATH)
         if name in ORCHESTRATORS:
-            return Outcome(Datum(ORCHESTRATORS[name](text), "json"))
+            return InvocationResult(Datum(ORCHESTRATORS[name](text), "json"))
         if name in self.losing:
             self.losing.remove(name)
             self.store.loses_next = True
         self.calls[name] += 1
-        return Outcome(Datum(json.dumps(self.answers[name](json.loads(text or "null"))), "json"))
+        return InvocationResult(Datum(json.dumps(self.answers[name](json.loads(text or "null"))), "json"))
 
     @asynccontextmanager
     async def running(self, orchestration: str, instance_id: str) -> AsyncIterator[None]:

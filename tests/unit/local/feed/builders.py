@@ -4,18 +4,26 @@ from functools import cache
 
 from local.feed.feeding import Send
 from local.feed.flights import ExpectedChange, FlightScript, FlightShares, flight_minutes
-from local.feed.homes import EXPECT_FILTERED, Reading, Script, Shares, expect_registration, home_minutes, reading_body
+from local.feed.homes import (
+    EXPECT_FILTERED,
+    HomeScript,
+    HomeShares,
+    Reading,
+    expect_registration,
+    home_minutes,
+    reading_body,
+)
 from local.feed.planned_events import ZONES, Minute, PlannedEvent
 
 NOON = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
-FAULTY = Shares(malformed=0.1, unknown_kind=0.05, duplicate=0.1, late=0.2, rearmed=0.2)
+FAULTY = HomeShares(malformed=0.1, unknown_kind=0.05, duplicate=0.1, late=0.2, rearmed=0.2)
 FAULTY_FLIGHTS = FlightShares(malformed=0.1, unusable=0.1, duplicate=0.1)
 
 
 @cache
-def story(homes: int = 40, events: int = 2_000, seed: int = 1, shares: Shares = FAULTY) -> list[Minute]:
+def story(homes: int = 40, events: int = 2_000, seed: int = 1, shares: HomeShares = FAULTY) -> list[Minute]:
     """Return a whole story, with many faults."""
-    return list(home_minutes(Script(homes, events, seed, shares=shares)))
+    return list(home_minutes(HomeScript(homes, events, seed, shares=shares)))
 
 
 @cache

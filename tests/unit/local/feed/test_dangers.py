@@ -8,11 +8,11 @@ from itertools import pairwise
 from core.model.rows import References
 from examples.home_security.transform import Home, SensorReading
 from local.feed.dangers import DEADLY, KILLING, REFUSED, REFUSED_EVENTS, dangers_of, references, transform, with_dangers
-from local.feed.homes import Script, Shares, home_minutes
+from local.feed.homes import HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import CRASH, REFUSAL, Minute
 from tests.fakes.builders import event
 
-SCRIPT = Script(homes=200, events=6_000, seed=3, shares=Shares(late=0.0))
+SCRIPT = HomeScript(homes=200, events=6_000, seed=3, shares=HomeShares(late=0.0))
 
 
 def made(killing: int) -> list[Minute]:

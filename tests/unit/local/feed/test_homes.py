@@ -8,7 +8,7 @@ from core.model.events import Event, SequenceNumber
 from core.model.rows import References
 from core.settle.settle import settle
 from core.transforms.loading import load_transform
-from local.feed.homes import Shares
+from local.feed.homes import HomeShares
 from local.feed.planned_events import FILTERED, POISON, REFERENCE, WRITTEN, Minute
 from tests.unit.local.feed.builders import story
 
@@ -48,7 +48,7 @@ def test_readings_of_a_late_home_are_letters_until_it_registers_and_it_registers
 
 
 def test_a_duplicate_follows_the_event_that_it_repeats() -> None:
-    minutes = story(shares=Shares(malformed=0, unknown_kind=0, duplicate=1, late=0, rearmed=0))
+    minutes = story(shares=HomeShares(malformed=0, unknown_kind=0, duplicate=1, late=0, rearmed=0))
     assert all(minute.events[::2] == minute.events[1::2] for minute in minutes[:-1])
 
 

@@ -17,7 +17,7 @@ from local.feed.dangers import (
     text,
     with_dangers,
 )
-from local.feed.homes import Expected, Script, Shares, home_minutes
+from local.feed.homes import Expected, HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import POISON, WRITTEN, Minute, PlannedEvent
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
 from local.functions_host.sdk_messages import Delivery, delivery_of
@@ -25,7 +25,7 @@ from tests.fakes import trigger_events
 from tests.unit.local.feed.builders import send
 from tests.unit.local.feed.test_publisher import Hub, go_on
 
-SCRIPT = Script(homes=50, events=2_000, seed=3, shares=Shares(late=0.0))
+SCRIPT = HomeScript(homes=50, events=2_000, seed=3, shares=HomeShares(late=0.0))
 ENDS = {
     text: Delivery.BINDING_FAILS,
     sequence: Delivery.BINDING_FAILS,

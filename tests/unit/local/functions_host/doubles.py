@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local.functions_host.event_source import END, START, HubEvent, StartAt
 from local.functions_host.function import FunctionDescription
-from local.functions_host.invoker import Invocation, Outcome
+from local.functions_host.invoker import Invocation, InvocationResult
 from tests.patience import Patience
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -74,14 +74,14 @@ class ManualClock:
 class ScriptedWorker:
     """Answers each invocation by `answer`; `invocations` holds all of them."""
 
-    def __init__(self, answer: Callable[[Invocation], Awaitable[Outcome]]) -> None:
+    def __init__(self, answer: Callable[[Invocation], Awaitable[InvocationResult]]) -> None:
         self._answer = answer
         self.invocations: list[Invocation] = []
 
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
         return ()
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
+    async def invoke(self, invocation: Invocation) -> InvocationResult:
         self.invocations.append(invocation)
         return await self._answer(invocation)
 

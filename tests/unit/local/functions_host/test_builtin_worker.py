@@ -8,7 +8,7 @@ from azure.functions.meta import Datum
 
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.errors import IndexingFailed
-from local.functions_host.invoker import Invocation, Outcome
+from local.functions_host.invoker import Invocation, InvocationResult
 from local.functions_host.logs import current_invocation_id
 from tests.patience import allowed
 
@@ -71,7 +71,10 @@ async def test_a_value_that_the_binding_cannot_hold_is_a_failure_that_names_its_
 
 async def test_blocking_functions_run_side_by_side_up_to_the_thread_count(empty_app: Path) -> None:
     async with indexed(empty_app, f"{TIMER}def f(t): both.wait({allowed(10)})", threads=2) as worker:
-        assert await asyncio.gather(*(worker.invoke(call()) for _ in range(2))) == [Outcome(), Outcome()]
+        assert await asyncio.gather(*(worker.invoke(call()) for _ in range(2))) == [
+            InvocationResult(),
+            InvocationResult(),
+        ]
 
 
 async def test_a_process_indexes_one_app_again_but_no_second_one(empty_app: Path, tmp_path: Path) -> None:

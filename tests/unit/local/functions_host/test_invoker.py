@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from local.functions_host.function import Binding, FunctionDescription, RetryPolicy
-from local.functions_host.invoker import Ending, Invocation, Invoker, Outcome, TriggerInputs
+from local.functions_host.invoker import Ending, Invocation, InvocationResult, Invoker, TriggerInputs
 from tests.unit.local.functions_host.doubles import ManualClock, ScriptedWorker, eventually
 
 pytestmark = pytest.mark.asyncio
@@ -17,8 +17,8 @@ FOR_EVER = FunctionDescription("f", TRIGGER, (TRIGGER,), RetryPolicy(-1, timedel
 NOTHING = TriggerInputs({})
 
 
-async def failing(_: Invocation) -> Outcome:
-    return Outcome(error="ValueError: no", stack="the stack")
+async def failing(_: Invocation) -> InvocationResult:
+    return InvocationResult(error="ValueError: no", stack="the stack")
 
 
 def invoker(worker: ScriptedWorker, clock: ManualClock) -> Invoker:
@@ -38,8 +38,8 @@ async def test_a_failure_without_policy_is_final_and_logged_once_with_its_stack(
 
 
 async def test_retries_are_counted_and_delayed_and_keep_their_invocation_id(clock: ManualClock) -> None:
-    async def failing_thrice(call: Invocation) -> Outcome:
-        return Outcome() if call.retry_count == 3 else await failing(call)
+    async def failing_thrice(call: Invocation) -> InvocationResult:
+        return InvocationResult() if call.retry_count == 3 else await failing(call)
 
     worker = ScriptedWorker(failing_thrice)
     running = asyncio.create_task(invoker(worker, clock).run(FOR_EVER, NOTHING))
@@ -79,9 +79,9 @@ async def test_a_retry_that_is_due_is_abandoned_when_the_host_stops(clock: Manua
 async def test_the_invoker_waits_for_running_functions(clock: ManualClock) -> None:
     gate = asyncio.Event()
 
-    async def waiting(_: Invocation) -> Outcome:
+    async def waiting(_: Invocation) -> InvocationResult:
         await gate.wait()
-        return Outcome()
+        return InvocationResult()
 
     host = invoker(ScriptedWorker(waiting), clock)
     running = asyncio.create_task(host.run(ONCE, NOTHING))
@@ -97,9 +97,9 @@ async def test_the_invoker_waits_for_running_functions(clock: ManualClock) -> No
 async def test_a_function_that_outruns_the_timeout_is_reported(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def slow(_: Invocation) -> Outcome:
+    async def slow(_: Invocation) -> InvocationResult:
         clock.pass_time(timedelta(seconds=101))
-        return Outcome()
+        return InvocationResult()
 
     await invoker(ScriptedWorker(slow), clock).run(ONCE, NOTHING)
     assert [vars(record)["action"] for record in caplog.records] == ["function_timeout"]

@@ -11,7 +11,14 @@ from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.event_source import END, START, HubAddress, ReaderStopped, StartAt
 from local.functions_host.sdk_messages import Delivery
-from local.functions_host.sdk_stream import FIRST_PAUSE, LOST_TOGETHER, WATCH_INTERVAL, Link, SdkStream, sdk_position
+from local.functions_host.sdk_stream import (
+    FIRST_PAUSE,
+    LOST_TOGETHER,
+    WATCH_INTERVAL,
+    PartitionLink,
+    SdkStream,
+    sdk_position,
+)
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
@@ -62,7 +69,7 @@ class HubClient:
 
 @asynccontextmanager
 async def streaming(client: HubClient, clock: ManualClock, batch_size: int = 2) -> AsyncIterator[SdkStream]:
-    link = Link(client, HubAddress("localhost", "telemetry", "cg"), "0", 300, batch_size)
+    link = PartitionLink(client, HubAddress("localhost", "telemetry", "cg"), "0", 300, batch_size)
     stream = SdkStream(link, START, clock)
     await eventually(lambda: client.positions)
     try:

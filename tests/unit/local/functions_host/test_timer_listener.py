@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.functions_host.function import Binding, FunctionDescription
-from local.functions_host.invoker import Invocation, Invoker, Outcome
+from local.functions_host.invoker import Invocation, InvocationResult, Invoker
 from local.functions_host.state_file import StateFile, TimerStatus
 from local.functions_host.timers import TimerListener, parse_schedule
 from tests.afterwards import after_the_test
@@ -27,9 +27,9 @@ class Bench:
         self.state = StateFile(None)
         after_the_test(self.state.close)
         self.runs: list[dict[str, Any]] = []
-        self.outcome = Outcome()
+        self.outcome = InvocationResult()
 
-    async def invoked(self, invocation: Invocation) -> Outcome:
+    async def invoked(self, invocation: Invocation) -> InvocationResult:
         self.runs.append(json.loads(invocation.inputs["timer"].value))
         return self.outcome
 
@@ -108,7 +108,7 @@ async def test_run_on_startup_runs_at_start(bench: Bench) -> None:
 
 
 async def test_a_failing_timer_runs_again_when_it_is_next_due(bench: Bench) -> None:
-    bench.outcome = Outcome(error="ValueError: no")
+    bench.outcome = InvocationResult(error="ValueError: no")
     async with bench.timer("00:10:00"):
         for count in (1, 2):
             await bench.clock.advance(timedelta(minutes=10))

@@ -7,7 +7,7 @@ from azure.functions.meta import Datum
 
 from local.functions_host.durable.episodes import FAILURE_MARK, Answer, Unreadable, read_answer, request_text
 from local.functions_host.durable.instances import Event
-from local.functions_host.invoker import Outcome
+from local.functions_host.invoker import InvocationResult
 from tests.unit.local.functions_host.durable.doubles import instance
 
 EPISODES = json.loads((Path(__file__).parents[4] / "fixtures" / "durable_shapes.json").read_text())[
@@ -17,7 +17,7 @@ STATE = {"isDone": True, "schemaVersion": 2, "actions": [[]], "output": {"a": 1}
 
 
 def answered(**changes: object) -> Answer:
-    return read_answer(Outcome(Datum(json.dumps({**STATE, **changes}), "json")))
+    return read_answer(InvocationResult(Datum(json.dumps({**STATE, **changes}), "json")))
 
 
 def test_a_request_has_the_shape_of_the_extension_and_its_answer_is_read_whole() -> None:
@@ -28,22 +28,22 @@ def test_a_request_has_the_shape_of_the_extension_and_its_answer_is_read_whole()
         past = [json.dumps(each) for each in history[:played]]
         requested = replace(instance(), instance_id="demo", input=json.dumps(golden["input"]))
         assert json.loads(request_text(requested, past, history[played:])) == golden
-        found = read_answer(Outcome(Datum(answer, "json")))
+        found = read_answer(InvocationResult(Datum(answer, "json")))
         assert (found.actions, found.is_done) == (answer["actions"][0], answer["isDone"])
         assert json.loads(found.output or "null") == answer.get("output")
 
 
 def test_a_failure_carries_the_state_after_its_mark() -> None:
     text = f"Exception: no{FAILURE_MARK}{json.dumps({**STATE, 'isDone': False, 'error': 'no'})}"
-    assert read_answer(Outcome(error=text)) == Answer([], False, '{"a": 1}', "no", None)
+    assert read_answer(InvocationResult(error=text)) == Answer([], False, '{"a": 1}', "no", None)
 
 
 def test_an_outcome_that_is_no_answer_is_unreadable() -> None:
     for value in (None, Datum("no json", "json"), Datum("[]", "json"), Datum("{}", "json")):
         with pytest.raises(Unreadable):
-            read_answer(Outcome(value))
+            read_answer(InvocationResult(value))
     with pytest.raises(Unreadable):
-        read_answer(Outcome(error="TypeError: the worker failed"))
+        read_answer(InvocationResult(error="TypeError: the worker failed"))
 
 
 def test_a_different_schema_is_unreadable() -> None:

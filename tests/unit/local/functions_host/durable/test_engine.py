@@ -13,7 +13,7 @@ from azure.functions.meta import Datum
 from local.functions_host.durable.engine import PAUSE_AFTER_FAULT, Engine, Surroundings
 from local.functions_host.durable.instances import ActivityDue, NewInstance, Outgoing, Status
 from local.functions_host.durable.store import DurableStore
-from local.functions_host.invoker import Invocation, Invoker, Outcome
+from local.functions_host.invoker import Invocation, InvocationResult, Invoker
 from local.functions_host.settings import DurableOptions
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
@@ -37,7 +37,7 @@ class World:
         self.free = asyncio.Event()
         self.free.set()
 
-    async def answer(self, invocation: Invocation) -> Outcome:
+    async def answer(self, invocation: Invocation) -> InvocationResult:
         name = invocation.function_name
         self.called.append(name)
         self.running[name] = self.running.get(name, 0) + 1
@@ -47,7 +47,7 @@ class World:
             await self.free.wait()
         self.running[name] -= 1
         text = invocation.inputs["context"].value
-        return Outcome(Datum({"caller": self.orchestrated}.get(name, doubled)(text), "json"))
+        return InvocationResult(Datum({"caller": self.orchestrated}.get(name, doubled)(text), "json"))
 
     def orchestrated(self, text: str) -> str:
         ends = sum(each["EventType"] in (5, 6, 11) for each in json.loads(text)["history"])

@@ -1,12 +1,12 @@
 import os
 
-from local.functions_host.json_sections import Section
+from local.functions_host.json_sections import JsonSection
 from local.functions_host.settings import DurableOptions, parse_durable_options
 
 
 def read(**content: object) -> tuple[DurableOptions, list[str]]:
     faults: list[str] = []
-    return parse_durable_options(Section(content, "host.json", faults)), faults
+    return parse_durable_options(JsonSection(content, "host.json", faults)), faults
 
 
 def test_the_defaults_are_those_of_the_extension() -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from local.functions_host.durable.episodes import Turn, begin, conclude, read_answer
 from local.functions_host.durable.instances import EventType, NewInstance, Outgoing, Status, event, event_raised
 from local.functions_host.durable.store import DurableStore
-from local.functions_host.invoker import Outcome
+from local.functions_host.invoker import InvocationResult
 from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS
@@ -159,7 +159,7 @@ class World:
             return
         begun = begin(episode.instance, episode, self.now)
         assert isinstance(begun, Turn)
-        answer = read_answer(Outcome(Datum(self.orchestrator(begun.request), "json")))
+        answer = read_answer(InvocationResult(Datum(self.orchestrator(begun.request), "json")))
         assert self.store.commit_episode(conclude(begun, answer, FUNCTIONS, lambda: "never"))
 
 
