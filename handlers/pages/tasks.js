@@ -2,7 +2,7 @@
 
 import { confirm, get, open, post, Problem, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, inOrder,
-  numbersOf, pager, plural, renew, table, taskAt } from "./dom.js";
+  pager, plural, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
 
 const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
@@ -27,6 +27,7 @@ function outcomeOf({ outcome, moved }) {
 }
 
 const redrive = {
+  more: () => [],
   status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
   result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
   goesOn: isTrying,
@@ -58,18 +59,6 @@ const purge = {
   stays: "the rows that it deleted stay deleted",
   title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge"),
   done: (found) => `${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"}`,
-  facts: (found) => [[["Parts done", counted(found)],
-    ["Older than, in days", Object.entries(found.older_than_days).map(([name, days]) => `${name} ${days}`).join(", ")]]],
-  more: (found) => {
-    const tables = found.tables.filter((one) => one.rows || one.notes.length);
-    return [tables.length ? card("By table", table("Tables of the purge", [
-      ["Table", (one) => el("span", { class: "mono" }, one.table)],
-      ["Rows", (one) => count(one.rows), "amount"],
-      ["Bytes", (one) => count(one.bytes), "amount"],
-      ["Oldest", (one) => dated(one.oldest)],
-      ["What stays", (one) => one.notes.join("; "), "wide"],
-    ], tables)) : null];
-  },
 };
 
 const NONE = { task: null, names: "", reason: "" };
@@ -108,19 +97,8 @@ const erasure = {
   stays: "what it has erased stays erased",
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
-  facts: (found) => [[["Subjects", count(found.subjects)], ["Parts done", counted(found)]],
-  [["Staged events", count(found.staged)], ["Rows that replays had removed", count(found.retracted)],
-    ["Events in dry runs", count(found.diffs)]]],
   notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
   actions: (found) => (found.status === "done" && found.task_id === lastCount.task ? el("a", { href: "#/tasks" }, "Erase what was counted") : null),
-  more: (found) => {
-    const tables = Object.entries(found.tables);
-    return [tables.length ? card("By table", table("Tables of the erasure", [
-      ["Table", ([name]) => el("span", { class: "mono" }, name)],
-      ["Rows", ([, rows]) => count(rows), "amount"]], tables)) : null,
-    card("Partitions", table("Partitions of the erasure", [["Partition", (one) => one.partition_id],
-      ["Next number", (one) => grouped(one.next), "amount"], ["Up to", (one) => grouped(one.last), "amount"]], inOrder(found.partitions)))];
-  },
 };
 
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : "no fault so far");
@@ -130,26 +108,9 @@ const audit = {
   title: () => "Audit of the ledger",
   status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
   result: (found) => (found.ended_at ? verdict(found).replace(" so far", "") : null),
-  done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}`,
-  facts: (found) => [[["Found", verdict(found)], ["Numbers accounted for", count(found.accounted)],
-    ["Complete", found.complete ? "yes" : "not yet"]]],
+  done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}, ${verdict(found)}`,
   notes: (found) => (found.partitions.some((one) => one.rows?.complete === false)
     ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null),
-  more: (found) => [
-    found.faults.length ? card("Faults", table("Faults", [
-      ["Partition", (one) => one.partition_id],
-      ["Kind", (one) => badge(one.kind)],
-      ["Numbers", numbersOf],
-      ["What is wrong", (one) => one.detail, "wide"],
-    ], found.faults)) : null,
-    found.partitions.length ? card("By partition", table("Partitions", [
-      ["Partition", (one) => one.partition_id],
-      ["Numbers", numbersOf],
-      ["Commits", (one) => count(one.commits), "amount"],
-      ["Letters", (one) => count(one.letters), "amount"],
-      ["State", (one) => badge(one.balanced ? "balanced" : "not balanced")],
-    ], inOrder(found.partitions))) : el("p", { class: "quiet" }, "No partition has been audited yet."),
-  ],
 };
 
 const EVERY_MS = 1000;
@@ -158,20 +119,36 @@ const GONE = [400, 404];
 const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
 // A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, what
-// follows it beside them; in a list, a word for its status and its result; and whether something goes on after its end. A kind without words of its own shows its plain fields.
-const KINDS = { replay, redrive, purge, audit, erasure };
+// follows it beside them; in a list, a word for its status and its result; and whether something goes on after its end. What
+// a kind does not say is shown as it is: plain fields as facts, and lists as tables.
 const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
-  stays: "what it has done stays done" };
+  more: (task) => lists(task), stays: "what it has done stays done" };
+const KINDS = { replay, redrive, purge, audit, erasure };
 const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can be resumed there.`,
   resume: (kind) => `The ${kind} continues where it was paused.`,
   cancel: (kind) => `The ${kind} ends for good; ${kindOf(kind).stays}.` };
 
-const kindOf = (name) => KINDS[name] ?? OTHER;
+const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 
 /** The fields that only this kind has: they follow `history`, the last one of every kind. */
-const plainFacts = (task) => Object.entries(task).slice(Object.keys(task).indexOf("history") + 1)
-  .filter(([, value]) => !Array.isArray(value)).map(([name, value]) => [capital(name.replaceAll("_", " ")), plain(value)]);
+const ownFields = (task) => Object.entries(task).slice(Object.keys(task).indexOf("history") + 1);
+const labelOf = (name) => capital(name.replaceAll("_", " "));
+
+const plainFacts = (task) => ownFields(task).filter(([, value]) => !Array.isArray(value))
+  .map(([name, value]) => [labelOf(name), plain(value)]);
+
+const lists = (task) => ownFields(task).filter(([, value]) => Array.isArray(value) && typeof value[0] === "object")
+  .map(([name, entries]) => card(labelOf(name), table(labelOf(name), Object.entries(entries[0]).map(([key, value]) =>
+    [labelOf(key), (one) => cell(key, one[key]), typeof value === "number" ? "amount" : null]),
+  "partition_id" in entries[0] ? inOrder(entries) : entries)));
+
+function cell(name, value) {
+  if (typeof value === "boolean") return badge(value ? name : `not ${name}`);
+  if (Array.isArray(value)) return value.join("; ");
+  if (/^\d{4}-\d\d-\d\dT/.test(value)) return dated(value);
+  return /^\d+$/.test(value) && name !== "partition_id" ? grouped(value) : plain(value);
+}
 
 function plain(value) {
   if (typeof value === "number") return count(value);
@@ -233,7 +210,7 @@ export async function task(place, left, id) {
       title.textContent = capital(found.kind);
       trouble.replaceChildren();
       renew(head, progress(found, kind, isOver));
-      renew(more, ...(kind.more?.(found) ?? []), history(found));
+      renew(more, ...kind.more(found), history(found));
       await kind.follow?.(follows, found, shown, isOver);
       if (isOver && !kind.goesOn?.(found)) return;
     } catch (problem) {
