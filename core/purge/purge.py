@@ -169,13 +169,11 @@ class PurgeReach:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPiece:
-    """The next ledger rows of a partition, and the last number of all purged batches after them. `retracted` counts
-    the rows that each replay commit among them retracted."""
+    """The next ledger rows of a partition, and the last number of all purged batches after them."""
 
     partition_id: PartitionId
     rows: tuple[LedgerRange, ...]
     last: SequenceNumber
-    retracted: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,27 +29,14 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
     place = {"stream_id": stream_id, "partition_id": piece.partition_id}
     last = {"last_commit": piece.rows[-1].commit_number}
     commits = {"after_commit": piece.rows[0].commit_number - 1, **last}
-    replayed: dict[str, list[int]] = {}
-    for row in piece.rows:
-        if row.kind == "replay":
-            counted = (row.written, row.rows_written, piece.retracted.get(row.commit_number, 0))
-            before = replayed.get(row.invocation_id, [0, 0, 0])
-            replayed[row.invocation_id] = [one + more for one, more in zip(before, counted, strict=True)]
-    noted = [
-        {"replay_id": id, "written": written, "rows_written": rows, "rows_retracted": retracted}
-        for id, (written, rows, retracted) in replayed.items()
-    ]
     mark = {**place, **last, "purged_to": piece.last, "purged_at": instant_text(ending.at)}
-    hold, *advance = advance_steps(ending, ahead)
     return Script(
         f"purge {ending.task_id}",
         (
             lock_step(stream_id, ending.conflict),
             Step("mark_purged", mark, expect=1, otherwise=ending.conflict),
             Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=ending.conflict),
-            hold,
-            *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
-            *advance,
+            *advance_steps(ending, ahead),
         ),
         gives_way=True,
     )
@@ -148,12 +135,6 @@ class Purges:
         found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
         return decoded(LedgerRange, found)
 
-    def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
-        """Count the rows that each replay commit in a range retracted."""
-        place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
-        found = self._stream.ask("count_retracted_by_commit", **place)
-        return {row[0]: row[1] for row in found}
-
     def read_settled_letters(
         self, partition_id: PartitionId, purged: Purged, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
@@ -162,7 +143,7 @@ class Purges:
         return decoded(SettledLetter, found)
 
     def purge_ledger(self, piece: LedgerPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete ledger rows, note how far they went, and take them out of the counts of their replays."""
+        """Delete ledger rows, and note how far they went."""
         self._stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
 
     def purge_letters(

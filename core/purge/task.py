@@ -186,10 +186,9 @@ class _PieceOfPurge:
         if not rows:
             return self.note(NOTHING_FOUND)
         numbers = [row.last for row in rows if row.kind == "batch"]
-        retracted = store.count_retracted(id, after, rows[-1].commit_number)
         times = [row.committed_at for row in rows]
         found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
-        piece = LedgerPiece(id, rows, max(numbers, default=reach.purged.last), retracted)
+        piece = LedgerPiece(id, rows, max(numbers, default=reach.purged.last))
         store.purge_ledger(piece, *self._end(found, is_last=len(rows) < self.kind.rows_of_piece))
         return Done(1, len(rows))
 

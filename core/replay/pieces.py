@@ -85,14 +85,10 @@ MOST_GONE_RANGES = 1_000  # ranges that a partition lists; `gone` counts the num
 class ReplayReport(ReplayCounts):
     """The stored report of a partition: its counts, and the first ranges that are gone.
 
-    The `purged` counts are from commits that a purge has removed since. The versions of the transform that did the
-    pieces are in order.
+    The versions of the transform that did the pieces are in order.
     """
 
     gone_ranges: tuple[Span, ...] = ()
-    purged_written: int = 0
-    purged_rows_written: int = 0
-    purged_rows_retracted: int = 0
     transform_versions: tuple[str, ...] = ()
 
 

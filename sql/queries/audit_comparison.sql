@@ -135,7 +135,8 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.tried
  LIMIT :most;
 
 -- name: find_replay_faults
--- Find replays of a partition whose progress differs from their commits or from their retracted rows.
+-- Find replays of a partition whose progress differs from their commits or from their retracted rows. Of a purged
+-- partition, only those that were requested after the oldest ledger row have all their commits.
 -- params: stream_id int, partition_id varchar(8000), most int
 WITH done AS (
     SELECT CONVERT(varchar(8000), l.invocation_id) AS invocation_id, SUM(CONVERT(bigint, l.written)) AS written,
@@ -147,13 +148,17 @@ WITH done AS (
     SELECT t.task_id, p.first_sequence_number, p.last_sequence_number,
            CONVERT(bigint, JSON_VALUE(p.report, '$.written')) AS written,
            CONVERT(bigint, JSON_VALUE(p.report, '$.rows_written')) AS rows_written,
-           CONVERT(bigint, JSON_VALUE(p.report, '$.rows_retracted')) AS rows_retracted,
-           CONVERT(bigint, JSON_VALUE(p.report, '$.purged_written')) AS purged_written,
-           CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_written')) AS purged_rows_written,
-           CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_retracted')) AS purged_rows_retracted
+           CONVERT(bigint, JSON_VALUE(p.report, '$.rows_retracted')) AS rows_retracted
       FROM task AS t
      INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id
      WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 0
+       AND t.requested_at > COALESCE((
+           SELECT l.committed_at
+             FROM batch_ledger AS l
+            INNER JOIN event_hub_checkpoint AS c ON c.stream_id = l.stream_id AND c.partition_id = l.partition_id
+            WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND c.purged_commit > 0
+            ORDER BY l.commit_number
+            LIMIT 1), '0001-01-01T00:00:00')
 ), taken AS (
     SELECT CONVERT(varchar(8000), l.invocation_id) AS invocation_id, COUNT(*) AS rows_retracted
       FROM retracted_row AS r
@@ -163,14 +168,12 @@ WITH done AS (
      GROUP BY l.invocation_id
 )
 SELECT p.task_id, p.first_sequence_number, p.last_sequence_number, p.written,
-       COALESCE(d.written, 0) + p.purged_written AS written_of_commits, p.rows_written,
-       COALESCE(d.rows_written, 0) + p.purged_rows_written AS rows_of_commits,
-       p.rows_retracted, COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted AS retracted_rows
+       COALESCE(d.written, 0) AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) AS rows_of_commits,
+       p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
   FROM reported AS p
   LEFT JOIN done AS d ON d.invocation_id COLLATE Latin1_General_100_BIN2 = p.task_id
   LEFT JOIN taken AS t ON t.invocation_id COLLATE Latin1_General_100_BIN2 = p.task_id
- WHERE (p.rows_written <> COALESCE(d.rows_written, 0) + p.purged_rows_written
-    OR p.rows_retracted <> COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted
-    OR p.written <> COALESCE(d.written, 0) + p.purged_written)
+ WHERE (p.rows_written <> COALESCE(d.rows_written, 0) OR p.rows_retracted <> COALESCE(t.rows_retracted, 0)
+    OR p.written <> COALESCE(d.written, 0))
  ORDER BY p.task_id
  LIMIT :most;

@@ -44,15 +44,6 @@ SELECT COUNT(*) AS row_count, CONVERT(varchar(33), MIN(l.committed_at), 126) AS 
  WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
    AND l.commit_number <= :last_commit;
 
--- name: count_retracted_by_commit
--- Count the rows that each replay commit of a range retracted.
--- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
-SELECT r.commit_number, COUNT(*) AS row_count
-  FROM retracted_row AS r
- WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number > :after_commit
-   AND r.commit_number <= :last_commit
- GROUP BY r.commit_number;
-
 -- name: mark_purged
 -- Note how far the ledger of a partition is purged.
 -- params: stream_id int, partition_id varchar(8000), last_commit bigint, purged_to bigint, purged_at datetime2(7)

@@ -218,24 +218,3 @@ UPDATE hubledger.task_part
        @report, '$.moved', CONVERT(bigint, JSON_VALUE(@report, '$.moved')) + @moved),
        '$.unmoved', CONVERT(bigint, JSON_VALUE(@report, '$.unmoved')) + @looked_at - @moved)
  WHERE task_id = @task_id AND part = @part AND step = @expected AND closed_at IS NULL;
-
--- name: note_purged_replay
--- Add the counts of purged commits to the reports of their replays.
--- params: partition_id varchar(8000), purged_replays rows (replay_id, written, rows_written, rows_retracted)
-UPDATE task_part
-   SET report = json_set(
-       report, '$.purged_written', (report ->> 'purged_written') + :written,
-       '$.purged_rows_written', (report ->> 'purged_rows_written') + :rows_written,
-       '$.purged_rows_retracted', (report ->> 'purged_rows_retracted') + :rows_retracted)
- WHERE task_id = :replay_id AND part = :partition_id;
--- sqlserver:
-UPDATE p
-   SET report = JSON_MODIFY(JSON_MODIFY(JSON_MODIFY(
-       p.report, '$.purged_written', CONVERT(bigint, JSON_VALUE(p.report, '$.purged_written')) + r.written),
-       '$.purged_rows_written', CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_written')) + r.rows_written),
-       '$.purged_rows_retracted', CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_retracted')) + r.rows_retracted)
-  FROM OPENJSON(@purged_replays) WITH (
-       replay_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
- INNER JOIN hubledger.task_part AS p ON p.task_id = r.replay_id COLLATE Latin1_General_100_BIN2
- WHERE p.part = @partition_id
-OPTION (LOOP JOIN, FORCE ORDER);

@@ -134,7 +134,7 @@ def purges() -> Mapping[str, Script]:
     ending = Ending(UUID(int=7), "purge", EPOCH)
     ahead = Advance("a part", 3, 0, "{}")
     row = LedgerRange(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, "test/1", str(UUID(int=8)), EPOCH)
-    rows = LedgerPiece(partition.partition_id, (row,), GAP[1], {1: 2})
+    rows = LedgerPiece(partition.partition_id, (row,), GAP[1])
     letters = (SettledLetter(GAP[0], EPOCH, None, 1, 0),)
     pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
     steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}

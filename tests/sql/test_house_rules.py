@@ -250,7 +250,6 @@ def test_a_piece_of_a_purge_locks_its_rows_before_its_task(name: str) -> None:
     written = re.findall(changing, every_run()[name][0], re.S)
     assert len(written) > 1
     below = [one for one in ("replay_diff", "task_part") if name == f"purge {one}"]
-    below = ["task_part"] if name == "purge ledger" else below  # that of the replay whose rows are purged
     assert written[-2 - len(below) :] == ["task", "task_part", *below]
 
 

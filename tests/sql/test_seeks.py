@@ -41,7 +41,6 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("forget_states", "s"): ("replay_state", "pk_replay_state", ("task_id",)),
     ("delete_parts", ""): ("task_part", "pk_task_part", ("task_id",)),
     ("read_parts", "p"): ("task_part", "pk_task_part", ("task_id",)),
-    ("note_purged_replay", "p"): ("task_part", "pk_task_part", ("task_id", "part")),
     ("delete_failures", ""): ("aggregation_failure", "ix_aggregation_failure_at", ("failed_at",)),
     ("delete_tasks", ""): ("task", "ix_task_requested", ("stream_id", "requested_at")),
     ("find_changes", "l"): ("batch_ledger", "ix_batch_ledger_change", (*PARTITION, "first_sequence_number")),
@@ -138,7 +137,7 @@ def test_no_page_is_sorted_by_an_expression_of_its_rows() -> None:
 
 def test_a_list_of_keys_leads_the_join_so_that_each_of_them_is_one_seek() -> None:
     """A list is taken for 50 rows, whatever its length: the server would read a large table whole, and hash it."""
-    for name in ("begin_chunk", "read_parts", "note_purged_replay", "settle_letters", "reword_tasks"):
+    for name in ("begin_chunk", "read_parts", "settle_letters", "reword_tasks"):
         text = load_queries("sqlserver")[name].text
         assert text.partition("\n  FROM ")[2].startswith("OPENJSON("), name
         assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);"), name

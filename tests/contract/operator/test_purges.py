@@ -389,7 +389,7 @@ class TestProof:
         purged, counted = office.desk.purges.read_reach(P).purged, letters_purged(office)
         task_id = begun(keeper)
         with pytest.raises(TaskConflict):
-            piece = LedgerPiece(P, rows, rows[-1].last, {})
+            piece = LedgerPiece(P, rows, rows[-1].last)
             office.desk.purges.purge_ledger(piece, *keeper.piece(task_id, PurgeTarget("batch_ledger", P)))
         with pytest.raises(TaskConflict):
             target = PurgeTarget("event_hub_dead_letter", P)
