@@ -333,14 +333,12 @@ def row_reader(row_class: type) -> Callable[[Sequence[Any]], Row]:
 def row_of_json(row_class: type, columns: str) -> Row:
     """Return a row from its columns as JSON."""
     given = json.loads(columns, parse_float=str)
-    values = tuple(_value_of(given[name], types_of(hint)) for name, hint in fields_of(row_class))
+    values = []
+    for name, hint in fields_of(row_class):
+        value = given[name]
+        numbers = [kind for kind in (Decimal, float) if kind in types_of(hint)]
+        values.append(value if value is None or not numbers else numbers[0](value))
     return row_reader(row_class)(values)
-
-
-def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
-    if value is None or not {float, Decimal} & set(types):
-        return value
-    return Decimal(value) if Decimal in types else float(value)
 
 
 @cache
@@ -349,7 +347,12 @@ def _reader(hint: Any) -> tuple[int, _Read]:
     types = types_of(hint)
     whole = next((one for one in types if is_dataclass(one) or _is_struct(one)), None)
     if whole is None:
-        return 1, _leaf_reader(hint)
+        make = next((make for kind, make in _LEAVES.items() if kind in types), None)
+        if get_origin(hint) is Mapping:  # the properties of an event
+            make = decode_properties
+        if make is None:
+            return 1, lambda row, at: row[at]
+        return 1, lambda row, at: None if row[at] is None else make(row[at])
     width, parts = 0, []
     hints = get_type_hints(whole)
     for name in whole.__struct_fields__ if _is_struct(whole) else [one.name for one in fields(whole) if one.init]:
@@ -362,15 +365,6 @@ def _reader(hint: Any) -> tuple[int, _Read]:
         return None if may_be_none and row[at] is None else whole(*[read(row, at + place) for place, read in parts])
 
     return width, read_whole
-
-
-def _leaf_reader(hint: Any) -> _Read:
-    if get_origin(hint) is Mapping:  # the properties of an event
-        return lambda row, at: decode_properties(row[at])
-    make = next((make for kind, make in _LEAVES.items() if kind in types_of(hint)), None)
-    if make is None:
-        return lambda row, at: row[at]
-    return lambda row, at: None if row[at] is None else make(row[at])
 
 
 def _is_struct(one: Any) -> bool:

@@ -325,11 +325,10 @@ def _parsed(statement: str, engine: Engine) -> Query:
 
 
 def _params(text: str) -> tuple[Param, ...]:
-    return tuple(_param(one) for one in _COMMA.split(text.strip()) if one)
-
-
-def _param(text: str) -> Param:
-    found = _PARAM.fullmatch(text)
-    if found is None or (found["type"] == ROWS) != bool(found["columns"]):
-        raise ValueError(f"{text} is not a parameter: a name, a type, and columns in brackets for {ROWS}")
-    return Param(found["name"], found["type"], tuple(re.findall(r"\w+", found["columns"] or "")))
+    params = []
+    for one in filter(None, _COMMA.split(text.strip())):
+        found = _PARAM.fullmatch(one)
+        if found is None or (found["type"] == ROWS) != bool(found["columns"]):
+            raise ValueError(f"{one} is not a parameter: a name, a type, and columns in brackets for {ROWS}")
+        params.append(Param(found["name"], found["type"], tuple(re.findall(r"\w+", found["columns"] or ""))))
+    return tuple(params)

@@ -141,11 +141,6 @@ def _retract(row_class: type, document: str) -> str:
     )
 
 
-def _delete(row_class: type) -> str:
-    """Delete the rows of some events."""
-    return f"DELETE FROM {row_table(row_class).name} AS t\n{_OF_EVENTS};"
-
-
 def _columns(row_class: type) -> str:
     return "".join(f", t.{quoted(name)}" for name in row_table(row_class).columns)
 
@@ -158,12 +153,6 @@ def _placed(row_class: type) -> str:
     order = ", ".join(f"t.{quoted(name)}" for name in table.key or ("ordinal",))
     selected = f"SELECT {ordinal}, t.commit_number{_columns(row_class)}"
     return f"{selected}\n  FROM {table.name} AS t\n WHERE {where}\n ORDER BY {order};"
-
-
-def _count_states(row_class: type) -> str:
-    """Count the states of a range that were written before a commit."""
-    where = f"{in_range('t')} AND t.commit_number < :commit_number"
-    return f"SELECT COUNT(*) AS states FROM {row_table(row_class).name} AS t\n WHERE {where};"
 
 
 def _count_rows(row_class: type) -> str:
@@ -186,18 +175,6 @@ def _count_rows(row_class: type) -> str:
     )
 
 
-def _next_partition(row_class: type) -> str:
-    """Find the next partition by its text that has rows."""
-    where = "t.stream_id = :stream_id AND t.partition_id > :partition_id"
-    return f"SELECT MIN(t.partition_id) FROM {row_table(row_class).name} AS t\n WHERE {where};"
-
-
-def _next_number(row_class: type) -> str:
-    """Find the next number of a partition that has rows."""
-    where = f"{of_partition('t')} AND t.sequence_number >= :first_sequence_number"
-    return f"SELECT MIN(t.sequence_number) FROM {row_table(row_class).name} AS t\n WHERE {where};"
-
-
 def _select_subject(row_class: type) -> str:
     """Select the rows of some subjects in a range: commit number, sequence number, ordinal (0 for a state), columns."""
     table = row_table(row_class)
@@ -216,11 +193,6 @@ def _stub_subject(row_class: type) -> str:
         f"SELECT t.stream_id, t.partition_id, {ERASED_AT}, '{table.name}', t.sequence_number, t.ordinal,"
         f" t.commit_number, '{ERASED}'\n  FROM {table.name} AS t\n WHERE {_of_subjects(row_class)}"
     )
-
-
-def _delete_subject(row_class: type) -> str:
-    """Delete the rows of some subjects in a range."""
-    return f"DELETE FROM {row_table(row_class).name} AS t\n WHERE {_of_subjects(row_class)}"
 
 
 def _lettered(row_class: type) -> str:
@@ -271,15 +243,26 @@ def ordinal_text(row_class: type) -> str:
     return f"ROW_NUMBER() OVER (PARTITION BY t.sequence_number ORDER BY {order}) - 1"
 
 
+def _rows(row_class: type) -> str:
+    return f"FROM {row_table(row_class).name} AS t\n"
+
+
 _BODIES: Mapping[RowVerb, Callable[[type], str]] = {
-    "delete": _delete,
+    "delete": lambda of: f"DELETE {_rows(of)}{_OF_EVENTS};",
     "select_placed": _placed,
-    "count_states": _count_states,
+    "count_states": lambda of: (
+        f"SELECT COUNT(*) AS states {_rows(of)} WHERE {in_range('t')} AND t.commit_number < :commit_number;"
+    ),
     "count_rows": _count_rows,
-    "next_partition": _next_partition,
-    "next_number": _next_number,
+    "next_partition": lambda of: (
+        f"SELECT MIN(t.partition_id) {_rows(of)} WHERE t.stream_id = :stream_id AND t.partition_id > :partition_id;"
+    ),
+    "next_number": lambda of: (
+        f"SELECT MIN(t.sequence_number) {_rows(of)}"
+        f" WHERE {of_partition('t')} AND t.sequence_number >= :first_sequence_number;"
+    ),
     "find_lettered": _lettered,
     "select_subject": _select_subject,
     "stub_subject": _stub_subject,
-    "delete_subject": _delete_subject,
+    "delete_subject": lambda of: f"DELETE {_rows(of)} WHERE {_of_subjects(of)}",
 }

@@ -97,16 +97,6 @@ def _find_staging(one: Aggregate) -> str:
     )
 
 
-def _remove_staged(one: Aggregate) -> str:
-    key = ", ".join(map(quoted, ("staging_id", "slice", *one.key)))
-    return f"DELETE FROM {one.staged}\n WHERE staging_id = :staging_id LIMIT :most BY {key};"
-
-
-def _remove_windows(one: Aggregate) -> str:
-    key = ", ".join(map(quoted, one.key))
-    return f"DELETE FROM {one.name}\n WHERE window_start < :until_at LIMIT :most BY {key};"
-
-
 def _of_value(one: Aggregate) -> str:
     """Return the condition that a window is of a value of the first column of the key."""
     column = f"a.{quoted(one.keys[0].name)}"
@@ -126,17 +116,18 @@ def _read_windows(one: Aggregate) -> str:
     )
 
 
-def _read_last_window(one: Aggregate) -> str:
-    return (
-        f"SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start\n  FROM {one.name} AS a\n"
-        f" WHERE {_of_value(one)} AND a.window_start < :until_at;"
-    )
-
-
 WINDOW_BODIES: Mapping[RowVerb, Callable[[Aggregate], str]] = {
     "find_staging": _find_staging,
-    "remove_staged": _remove_staged,
-    "remove_windows": _remove_windows,
+    "remove_staged": lambda one: (
+        f"DELETE FROM {one.staged}\n WHERE staging_id = :staging_id"
+        f" LIMIT :most BY {', '.join(map(quoted, ('staging_id', 'slice', *one.key)))};"
+    ),
+    "remove_windows": lambda one: (
+        f"DELETE FROM {one.name}\n WHERE window_start < :until_at LIMIT :most BY {', '.join(map(quoted, one.key))};"
+    ),
     "read_windows": _read_windows,
-    "read_last_window": _read_last_window,
+    "read_last_window": lambda one: (
+        f"SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start\n  FROM {one.name} AS a\n"
+        f" WHERE {_of_value(one)} AND a.window_start < :until_at;"
+    ),
 }

@@ -24,20 +24,18 @@ _TYPES: Mapping[type, str] = {str: "TEXT", Decimal: "TEXT", int: "INTEGER", bool
 
 def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
     """Return the fault of a column, or None for one that stores every value of its type. Each stores an instant."""
-    affinity, wanted = _affinity(column.type.upper()), _TYPES.get(kind)
+    declared, wanted = column.type.upper(), _TYPES.get(kind)
+    if "INT" in declared:
+        affinity = "INTEGER"
+    elif any(word in declared for word in _TEXT):
+        affinity = "TEXT"
+    elif not declared or any(word in declared for word in _NONE):
+        affinity = "NONE"
+    else:
+        affinity = "REAL" if any(word in declared for word in _ROUNDED) else "NUMERIC"
     if wanted in (None, affinity) or affinity == "NONE" or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):
         return None
     return f"is {column.type}: {wanted} holds every value"
-
-
-def _affinity(declared: str) -> str:
-    if "INT" in declared:
-        return "INTEGER"
-    if any(word in declared for word in _TEXT):
-        return "TEXT"
-    if not declared or any(word in declared for word in _NONE):
-        return "NONE"
-    return "REAL" if any(word in declared for word in _ROUNDED) else "NUMERIC"
 
 
 BUSY_POLL = 0.01  # seconds
@@ -124,7 +122,8 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
 
 def _run(connection: sqlite3.Connection, text: str) -> None:
     """Run the statements of a migration. It may not begin or end a transaction, because the whole run is one."""
-    connection.set_authorizer(_refuse_transaction)
+    allowed = {sqlite3.SQLITE_TRANSACTION: sqlite3.SQLITE_DENY}
+    connection.set_authorizer(lambda action, *_: allowed.get(action, sqlite3.SQLITE_OK))
     try:
         for statement in _statements(text):
             connection.execute(statement)
@@ -134,10 +133,6 @@ def _run(connection: sqlite3.Connection, text: str) -> None:
         raise
     finally:
         connection.set_authorizer(None)
-
-
-def _refuse_transaction(action: int, *_: object) -> int:
-    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
 def _recorded(connection: sqlite3.Connection) -> list[Migration]:

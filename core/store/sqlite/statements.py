@@ -127,14 +127,6 @@ def many_values(step: Step, values: Mapping[str, Any]) -> Sequence[Any]:
     return _values_of(row_class, step.statement.verb)(many, *place)
 
 
-def _append(row_class: type) -> str:
-    return _insert(row_class, LINEAGE)
-
-
-def _set(row_class: type) -> str:
-    return _upsert(row_class, is_older(row_class, row_table(row_class).name, "excluded.", "excluded"))
-
-
 def _replace(row_class: type) -> str:
     table = row_table(row_class)
     if not table.newest_by:
@@ -223,10 +215,10 @@ def _keys_of(row_class: type) -> ValuesOf:
 
 
 _TEXTS: Mapping[str, Callable[[type], str]] = {
-    "append": _append,
-    "set": _set,
+    "append": lambda of: _insert(of, LINEAGE),
+    "set": lambda of: _upsert(of, is_older(of, row_table(of).name, "excluded.", "excluded")),
     "retract_states": _retract_states,
     "replace_states": _replace,
     "select_states": _select_states,
-    "select_standing": lambda row_class: _select_states(row_class, STANDING),
+    "select_standing": lambda of: _select_states(of, STANDING),
 }

@@ -258,11 +258,6 @@ def _append(row_class: type) -> str:
     )
 
 
-def _set(row_class: type) -> str:
-    """Update the states that exist and are older, and insert the others: MERGE has known races."""
-    return _upsert(row_class, _LINEAGE, is_older(row_class, "t", "@", "r"))
-
-
 def _replace_states(row_class: type) -> str:
     if not row_table(row_class).newest_by:
         return _upsert(row_class, "", f"{_OF_PARTITION} AND t.sequence_number <= r.sequence_number")
@@ -290,6 +285,7 @@ _LINEAGE = "stream_id = @stream_id, partition_id = @partition_id, "
 
 
 def _upsert(row_class: type, lineage: str, when: str) -> str:
+    """Update the states that exist, and insert the others: MERGE has known races."""
     table = row_table(row_class)
     columns = "".join(f"{quoted(name)} = r.{quoted(name)}, " for name in table.columns if name not in table.key)
     given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
@@ -376,9 +372,9 @@ def _json_value(column: str, hint: Any) -> str:
 
 _TEXTS: Mapping[str, Callable[[type], str]] = {
     "append": _append,
-    "set": _set,
+    "set": lambda of: _upsert(of, _LINEAGE, is_older(of, "t", "@", "r")),
     "retract_states": _retract_states,
     "replace_states": _replace_states,
     "select_states": _select_states,
-    "select_standing": lambda row_class: _select_states(row_class, STANDING),
+    "select_standing": lambda of: _select_states(of, STANDING),
 }

@@ -157,8 +157,8 @@ MUTANTS = (
         f"{HOUSE} {PARITY} {UNIT}/test_batch.py",
         (
             "an older state takes the place of a newer one on the server",
-            'is_older(row_class, "t", "@", "r"))',
-            'is_older(row_class, "r", "@", "t"))',
+            'is_older(of, "t", "@", "r")),',
+            'is_older(of, "r", "@", "t")),',
         ),
     ),
     *in_file(
