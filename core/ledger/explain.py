@@ -245,7 +245,7 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if number < found.purged.first:
         return "before_first", "It is before the first number of the ledger: the stream was anchored later."
     if number <= found.purged.last:
-        outcome, sentence = _outcome_of_purged(found)
+        outcome, sentence = _evident(found) or _outcome_of_purged(found)
         gone = f"Its ledger row was purged: those up to number {found.purged.last} are gone"
         return outcome, f"{sentence} {gone}, the last on {found.purged.at:%Y-%m-%d %H:%M} UTC."
     if found.range is None or number > found.range.last:
@@ -254,7 +254,7 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if evident is not None:
         return evident
     deciding = _deciding(found.changes)
-    if found.gap is not None and found.gap.status == "absent" and not _is_decided(deciding):
+    if found.gap is not None and found.gap.status == "absent" and not (deciding and deciding[-1].absent == 0):
         lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent"
         able = [one for one in deciding if {*_possible(one, found.states_declared)} & {"written", "filtered"}]
         if able:  # the newest replay that may have included this event: it replayed only the staged events of its range
@@ -288,10 +288,7 @@ def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
 
 
 def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
-    """Explain a number whose range was purged by the letter, the rows or the gap that still exist."""
-    evident = _evident(found)
-    if evident is not None:
-        return evident
+    """Explain a number whose range was purged, and that has neither a letter nor rows, by the gap that still exists."""
     if found.gap is not None and found.gap.status == "absent":
         return "absent", f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent."
     text = "It has neither a row nor a letter: it was filtered, it wrote a state that a newer event has replaced, or"
@@ -310,14 +307,10 @@ def _deciding(changes: Sequence[LedgerRange]) -> list[LedgerRange]:
     return deciding
 
 
-def _is_decided(changes: Sequence[LedgerRange]) -> bool:
-    return bool(changes) and changes[-1].absent == 0
-
-
 def _without_trace(found: Whereabouts) -> tuple[Outcome, str]:
     """Explain a number without an open letter or a row: filtered, absent, held, or written as a replaced state."""
     asked = _deciding(found.changes)
-    if found.range is not None and found.letter is None and not _is_decided(asked):
+    if found.range is not None and found.letter is None and not (asked and asked[-1].absent == 0):
         asked.append(found.range)
     by_outcome = {outcome: one for one in reversed(asked) for outcome in _possible(one, found.states_declared)}
     if len(by_outcome) == 1:

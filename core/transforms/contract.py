@@ -10,7 +10,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -212,8 +212,7 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
             (_field(part, row_class, name), f"{who}.{name}: {fault}") for fault in _faults_of_texts(texts, kind)
         )
     yield from _faults_of_key(part, row_class, hints)
-    yield from _faults_of_subject(part, row_class, hints)
-    yield from _faults_of_newest(part, row_class, hints)
+    yield from _faults_of_named(part, row_class, hints)
 
 
 def _faults_of_columns(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
@@ -264,22 +263,17 @@ def _faults_of_key(part: ModulePart, row_class: type, hints: dict[str, Any]) -> 
             yield at, f"{who}.{name} is {kind.__name__} and is in the key: a key holds {_one_of(KEY_TYPES)}"
 
 
-def _faults_of_subject(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+def _faults_of_named(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+    """Yield the faults of the columns that a table names as its subject and as its newest_by."""
     who, table = row_class.__name__, row_table(row_class)
-    if not table.subject:
-        return
-    if table.subject not in table.columns:
-        yield part, f"{who}: the subject of {table.name} is {table.subject!r}, which is not a field of the class"
-    elif (kind := _kind_of(hints[table.subject])) is not None and kind not in SUBJECT_TYPES:
+    subject, name = table.subject, table.newest_by
+    if subject and subject not in table.columns:
+        yield part, f"{who}: the subject of {table.name} is {subject!r}, which is not a field of the class"
+    elif subject and (kind := _kind_of(hints[subject])) is not None and kind not in SUBJECT_TYPES:
         yield (
-            _field(part, row_class, table.subject),
-            f"{who}.{table.subject} is {kind.__name__} and is the subject: a subject is {_one_of(SUBJECT_TYPES)}",
+            _field(part, row_class, subject),
+            f"{who}.{subject} is {kind.__name__} and is the subject: a subject is {_one_of(SUBJECT_TYPES)}",
         )
-
-
-def _faults_of_newest(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
-    who, table = row_class.__name__, row_table(row_class)
-    name = table.newest_by
     if not name:
         return
     if name not in table.columns:
@@ -341,23 +335,19 @@ def row_classes_of(module: ModuleType) -> tuple[type, ...]:
 
 def faults_of_form(module: ModuleType) -> Iterator[Fault]:
     """Yield every fault of a module that shows without its source."""
-    yield from _faults_of_version(module)
+    part, version = ModulePart(module, ("VERSION",)), getattr(module, "VERSION", None)
+    if not isinstance(version, str) or not version:
+        yield part, "the module needs VERSION, a text that the ledger and letters name"
+    else:
+        if len(version.encode("utf-16-le", "surrogatepass")) > 2 * VERSION_LENGTH:
+            yield part, f"VERSION is longer than {VERSION_LENGTH} characters"
+        if any("\ud800" <= letter <= "\udfff" for letter in version):
+            yield part, "VERSION has half of a surrogate pair, which no column can hold"
     yield from _faults_of_function(module, "transform", "transform(event, references)", 2)
     if getattr(module, "references", None) is not None:
         yield from _faults_of_function(module, "references", "references(event)", 1)
     own = (each for each in declared() if each.__module__ == module.__name__)
     yield from faults_of_rows(module, tuple(dict.fromkeys((*row_classes_of(module), *own))))
-
-
-def _faults_of_version(module: ModuleType) -> Iterator[Fault]:
-    part, version = ModulePart(module, ("VERSION",)), getattr(module, "VERSION", None)
-    if not isinstance(version, str) or not version:
-        yield part, "the module needs VERSION, a text that the ledger and letters name"
-        return
-    if len(version.encode("utf-16-le", "surrogatepass")) > 2 * VERSION_LENGTH:
-        yield part, f"VERSION is longer than {VERSION_LENGTH} characters"
-    if any("\ud800" <= letter <= "\udfff" for letter in version):
-        yield part, "VERSION has half of a surrogate pair, which no column can hold"
 
 
 def _faults_of_function(module: ModuleType, name: str, form: str, arguments: int) -> Iterator[Fault]:
@@ -366,15 +356,9 @@ def _faults_of_function(module: ModuleType, name: str, form: str, arguments: int
         yield part, f"the module needs a function {form}"
     elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         yield part, f"{name}() is async: write it with def, because it may not wait for anything"
-    elif not _takes(function, arguments):
-        yield part, f"{name}() is called as {form}, but has a different signature"
-
-
-def _takes(function: Callable[..., Any], arguments: int) -> bool:
-    try:
-        inspect.signature(function).bind(*[None] * arguments)
-    except TypeError:
-        return False
-    except ValueError:  # a function of C may have no signature
-        return True
-    return True
+    else:
+        try:
+            with suppress(ValueError):  # a function of C may have no signature
+                inspect.signature(function).bind(*[None] * arguments)
+        except TypeError:
+            yield part, f"{name}() is called as {form}, but has a different signature"

@@ -97,14 +97,10 @@ def room_of(module_name: str) -> Room | None:
     while package := package.rpartition(".")[0]:
         for place in getattr(import_module(package), "__path__", ()):
             folder = Path(place)
-            if (folder / MIGRATIONS).is_dir() or _has_modules(folder / AGGREGATES):
+            modules = pkgutil.iter_modules([str(folder / AGGREGATES)])  # in the archive of a job, no path is a folder
+            if (folder / MIGRATIONS).is_dir() or any(True for _ in modules):
                 return Room(package, folder)
     return None
-
-
-def _has_modules(folder: Path) -> bool:
-    """Return True for a folder with modules, also in the archive of a Spark job, where no path is a folder."""
-    return any(True for _ in pkgutil.iter_modules([str(folder)]))
 
 
 def load_aggregates(row_classes: Sequence[type] | None = None) -> tuple[Aggregate, ...]:

@@ -203,10 +203,6 @@ def _string(raw: bytes) -> str | bytes:
         return BrokenText(raw)
 
 
-def _symbol(raw: bytes) -> str | bytes:
-    return Symbol(raw.decode()) if raw.isascii() else BrokenSymbol(raw)
-
-
 _WIDTHS = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
 _FIXED: dict[int, Callable[[bytes], Any]] = {
     0x40: lambda _: None,
@@ -237,7 +233,11 @@ _FIXED: dict[int, Callable[[bytes], Any]] = {
     0x94: _decimal,
     0x98: lambda raw: UUID(bytes=raw),
 }
-_TEXTS: dict[int, Callable[[bytes], Any]] = {0xA0: bytes, 0xA1: _string, 0xA3: _symbol}
+_TEXTS: dict[int, Callable[[bytes], Any]] = {
+    0xA0: bytes,
+    0xA1: _string,
+    0xA3: lambda raw: Symbol(raw.decode()) if raw.isascii() else BrokenSymbol(raw),
+}
 _COMPOUNDS: dict[int, Callable[[bytes, int, int, int], Any]] = {0xC0: _list, 0xC1: _map, 0xE0: _array}
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     Single: float,

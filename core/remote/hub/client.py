@@ -14,7 +14,7 @@ from operator import lt
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
-from core.model.events import BATCH_EVENTS, Event, EventBatch, PartitionId, number_of, stream_of
+from core.model.events import BATCH_EVENTS, EventBatch, PartitionId, number_of, stream_of
 from core.model.ports import BEFORE_FIRST
 from core.remote.hub.events import to_event
 from core.remote.hub.sdk_patches import keep_values_encoded, take_shortcuts
@@ -183,14 +183,9 @@ def batches_of(context: Any, events: Sequence[Any]) -> Iterator[EventBatch]:
     """
     stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
     partition = stream.partition(PartitionId(context.partition_id))
-    for part in _rising(tuple(map(to_event, events))):
-        yield EventBatch(partition, part, f"{context.partition_id}@{part[0].sequence_number}")
-
-
-def _rising(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
-    """Yield the parts in which the sequence numbers rise."""
-    numbers = list(map(number_of, events))
+    ours = tuple(map(to_event, events))
+    numbers = list(map(number_of, ours))
     falls = [place for place, rises in enumerate(map(lt, numbers, numbers[1:]), 1) if not rises]
-    for begin, end in pairwise((0, *falls, len(events))):
+    for begin, end in pairwise((0, *falls, len(ours))):
         if begin < end:
-            yield events[begin:end]
+            yield EventBatch(partition, ours[begin:end], f"{context.partition_id}@{numbers[begin]}")

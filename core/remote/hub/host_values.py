@@ -49,12 +49,13 @@ def to_host_event(found: Any) -> Event:
 
 
 def _host_values(properties: Mapping[str, Any]) -> dict[str, object]:
-    return {name: host_value(value) for name, value in properties.items() if not _is_left_out(value)}
-
-
-def _is_left_out(value: object) -> bool:
-    """Return True for a property whose descriptor is a symbol that .NET does not know."""
-    return isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in _KNOWN
+    """Return the properties of the host's JSON, without those whose descriptor is a symbol that .NET does not know."""
+    unknown = [
+        name
+        for name, value in properties.items()
+        if isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in _KNOWN
+    ]
+    return {name: host_value(value) for name, value in properties.items() if name not in unknown}
 
 
 def host_value(value: Any) -> Any:
@@ -166,24 +167,16 @@ def why_unreadable(raw: bytes) -> str | None:
     if raw[0] in MAPS:
         return "a map"
     if raw[0] == CHAR:
-        return None if _is_char(int.from_bytes(raw[1:5], "big")) else "a char that .NET does not have"
-    return _why_described(read_value(raw)[0]) if raw[0] == DESCRIBED else None
-
-
-def _is_char(number: int) -> bool:
-    """Return True when .NET has a char of this number: it has two bytes and is no half of a pair."""
-    return number <= LAST_CHAR and number not in HALVES
-
-
-def _why_described(value: Described) -> str | None:
-    if not isinstance(value.descriptor, Symbol | BrokenSymbol):
+        number = int.from_bytes(raw[1:5], "big")  # a char of .NET has two bytes and is no half of a pair
+        return "a char that .NET does not have" if number > LAST_CHAR or number in HALVES else None
+    if raw[0] != DESCRIBED:
+        return None
+    described: Described = read_value(raw)[0]
+    kind, value = described.descriptor, described.value
+    if not isinstance(kind, Symbol | BrokenSymbol):
         return "described by no symbol"
-    if value.descriptor == URI and not _is_uri(value.value):
+    if kind == URI and not (isinstance(value, str) and value and not any(one in value for one in ("://:", "http://["))):
         return "a URI that .NET cannot read"
-    if value.descriptor == OFFSET and not (isinstance(value.value, int) and 0 <= value.value <= LAST_TICK):
+    if kind == OFFSET and not (isinstance(value, int) and 0 <= value <= LAST_TICK):
         return "a time that .NET cannot read"
     return None
-
-
-def _is_uri(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and not any(one in value for one in ("://:", "http://["))

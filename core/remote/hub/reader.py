@@ -87,7 +87,8 @@ class SdkHubReader:
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
         extent = self.extent(partition)
-        if extent.beginning > extent.last or _is_after(place, extent):
+        is_after = place > extent.last_enqueued_at if isinstance(place, datetime) else False
+        if extent.beginning > extent.last or is_after or (isinstance(place, int) and place > extent.last):
             return None
         deadline = time.monotonic() + LINK_TIMEOUT
         with _refusing_offsets(partition, place), self._link(partition, place, 1) as link:
@@ -207,12 +208,6 @@ def _refusing_offsets(partition: Partition, place: Place) -> Iterator[None]:
         if isinstance(place, str) and any(word in str(fault.__cause__).lower() for word in _WRONG_OFFSET):
             raise OffsetRefused(partition, place) from fault
         raise
-
-
-def _is_after(place: Place, extent: Extent) -> bool:
-    if isinstance(place, datetime):
-        return place > extent.last_enqueued_at
-    return isinstance(place, int) and place > extent.last
 
 
 def _events(link: ReceivingLink, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
