@@ -110,15 +110,13 @@ def _committed(store: Aggregations, lake: Lake, table: str, run: AggregationRun,
         last = _last_run(store, standing, run.job)
         if last is not None and last.number >= run.number:
             return True
-        if change is None or not _follows(standing, last, run, change) or lake.lacks(table, change.added):
+        if change is None or lake.lacks(table, change.added):
+            return False
+        if not (change.is_whole or (_state(standing, last).cut == run.cut_from and fits(standing, change))):
             return False
         if lake.commit(table, standing, change, mark):
             return True
     return False
-
-
-def _follows(standing: StandingTable, last: AggregationRun | None, run: AggregationRun, change: TableChange) -> bool:
-    return change.is_whole or (_state(standing, last).cut == run.cut_from and fits(standing, change))
 
 
 def _last_run(store: Aggregations, standing: StandingTable, job: str) -> AggregationRun | None:

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from uuid import UUID
 
 from core.aggregation.lake_publication import tables_of
-from core.aggregation.lake_tables import LakeRows, is_rows_job, lake_rows
+from core.aggregation.lake_tables import is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import Days, Order, fitting
 from core.aggregation.tick import Aggregation
@@ -50,28 +50,32 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
     runs = [own.store.read_standing(job).open_run for job in own.jobs]
     if any(run is not None and run.planned_at <= erased.since for run in runs):
         return None  # its job may have read rows that are erased since
-    notes = [note for rows in _kept(own) if (note := _delete(rows, erased, own))]
+    notes = _delete_rows(erased, own)
     missing = [job for job in erased.days if job in own.jobs and not _is_repaired(job, erased, own)]
     for job in missing:
-        _order_repair(job, erased, own, pipelines)
+        standing, why = own.store.read_standing(job), f"erasure {erased.task_id}"
+        if standing.order is None and standing.open_run is None:  # else the next call looks again
+            order = Order(job, "repair", erased.by, why, erased.at, days=Days(*erased.days[job]))
+            with suppress(AggregationConflict):  # another order was first, or the state has moved on
+                pipelines.place(order, standing)
     if missing:
         return None
     repaired = [f"{job}: the windows from {one[0]} to {one[1]} were computed again" for job, one in erased.days.items()]
     return (*notes, *(repaired if own.jobs else ()))
 
 
-def _kept(own: Aggregation) -> list[LakeRows]:
-    """Return the rows with a subject that the lake keeps."""
+def _delete_rows(erased: ErasedRows, own: Aggregation) -> list[str]:
+    """Delete the rows of subjects from the tables of the lake, and return what was deleted, in words."""
+    notes: list[str] = []
     if own.lake is None:
-        return []
-    aggregates = [find_aggregate(job) for job in own.jobs if not is_rows_job(job)]
-    return [rows for rows in lake_rows(aggregates) if rows.job in own.jobs and row_table(rows.source).subject]
-
-
-def _delete(rows: LakeRows, erased: ErasedRows, own: Aggregation) -> str:
-    assert own.lake is not None  # only a lake keeps rows
-    counts = {table: own.lake.delete(table, condition_of(rows.source, erased)) for table in (rows.table, rows.removed)}
-    return "; ".join(f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count)
+        return notes
+    for rows in lake_rows(find_aggregate(job) for job in own.jobs if not is_rows_job(job)):
+        if rows.job in own.jobs and row_table(rows.source).subject:
+            tables, condition = (rows.table, rows.removed), condition_of(rows.source, erased)
+            counts = {table: own.lake.delete(table, condition) for table in tables}
+            found = (f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count)
+            notes.append("; ".join(found))
+    return [note for note in notes if note]
 
 
 def condition_of(row_class: type, erased: ErasedRows) -> str:
@@ -101,15 +105,6 @@ def _is_repaired(job: str, erased: ErasedRows, own: Aggregation) -> bool:
         and (run.days.since is None or run.days.since <= since) and (run.days.until is None or run.days.until >= until)
         for run in own.store.read_runs(job, standing.number + 1, RUNS)
     )  # fmt: skip
-
-
-def _order_repair(job: str, erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> None:
-    """Order a repair, unless an order waits or a run is open: the next call looks again."""
-    standing, why = own.store.read_standing(job), f"erasure {erased.task_id}"
-    if standing.order is not None or standing.open_run is not None:
-        return
-    with suppress(AggregationConflict):  # another order was first, or the state has moved on
-        pipelines.place(Order(job, "repair", erased.by, why, erased.at, days=Days(*erased.days[job])), standing)
 
 
 def maintain_job(own: Aggregation, job: str) -> str:

@@ -402,7 +402,8 @@ def removal_steps(staged: Staged, failure: Failure) -> tuple[Step, ...]:
 
 
 def failure_step(failure: Failure) -> Step:
-    """Return the step that writes why a submit gave no result."""
+    """Return the step that writes why a submit gave no result. SQL Server counts the UTF-16 units of its log."""
+    log = storable(failure.log or "").encode("utf-16-le")[-2 * LOG_LENGTH :]
     values = {
         "run_id": failure.run_id,
         "submit_number": failure.submit,
@@ -411,12 +412,7 @@ def failure_step(failure: Failure) -> Step:
         "engine_job_id": failure.engine_job_id or "",
         "why": cut(failure.why, FAILURE_LENGTH),
         "reason": cut(failure.reason or "", FAILURE_LENGTH),
-        "log_tail": _tail(failure.log or ""),
+        "log_tail": log.decode("utf-16-le", "ignore"),
         "link": cut(failure.link or "", LINK_LENGTH),
     }
     return Step("record_failure", values, otherwise=MovedOn, races=("pk_aggregation_failure",))
-
-
-def _tail(log: str) -> str:
-    """Return the end of a log. SQL Server counts UTF-16 units."""
-    return storable(log).encode("utf-16-le")[-2 * LOG_LENGTH :].decode("utf-16-le", "ignore")

@@ -59,19 +59,13 @@ class JsonHttp:
             raise EngineUnreachable(f"{where}: {_text(body)}")
         if answer.status_code >= 300:
             raise EngineRefused(f"{where}: {_text(body)}")
-        return _json(answer, where)
-
-
-def _json(answer: Any, where: str) -> Mapping[str, Any]:
-    if not answer.content:
-        return {}
-    try:
-        found = answer.json()
-    except ValueError as error:
-        raise EngineUnreachable(f"{where} with a body that is not JSON") from error
-    if not isinstance(found, dict):
-        raise EngineUnreachable(f"{where} with a JSON {type(found).__name__}, not an object")
-    return found
+        try:
+            found = answer.json() if body else {}
+        except ValueError as error:
+            raise EngineUnreachable(f"{where} with a body that is not JSON") from error
+        if not isinstance(found, dict):
+            raise EngineUnreachable(f"{where} with a JSON {type(found).__name__}, not an object")
+        return found
 
 
 def _text(body: bytes) -> str:

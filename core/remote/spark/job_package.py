@@ -34,16 +34,12 @@ def jdbc_address(connection_string: str) -> JdbcAddress:
     options = {
         "databaseName": parts["database"],
         "encrypt": "false" if parts.get("encrypt", "yes").lower() in ("no", "false", "optional") else "true",
-        "trustServerCertificate": _yes(parts.get("trustservercertificate")),
+        "trustServerCertificate": str(parts.get("trustservercertificate", "no").lower() in ("yes", "true")).lower(),
     }
     url = f"jdbc:sqlserver://{server[1]}:{server[2] or 1433}"
     return JdbcAddress(
         ";".join([url, *(f"{name}={value}" for name, value in options.items())]), parts.get("uid"), parts.get("pwd")
     )
-
-
-def _yes(value: str | None) -> str:
-    return "true" if (value or "no").lower() in ("yes", "true") else "false"
 
 
 APP = Path(__file__).resolve().parents[3]
