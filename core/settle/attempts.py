@@ -8,7 +8,7 @@ mark. A mark that stays tells of a death. It is a row in SQL, because a containe
 An attempt runs in a child process when a death may be near:
 
 * a process died with one of its numbers in hand, as a mark or the caller says,
-* a different process has left a mark in the stream within half an hour,
+* a different process has left a mark in the stream within half an hour, and before this process began,
 * it comes again, and its process has written nothing of the partition for this caller yet,
 * its process has found an event that kills, or has run out of memory, within half an hour.
 
@@ -106,6 +106,7 @@ class StoredJournal(Journal):
         self._unproven: dict[tuple[Partition, str], int] = {}  # numbers left to write until it is not suspicious
         self._in_hand: list[tuple[Partition, Span]] = []  # suspects that attempts of this process try
         self._in_child_until = datetime.min.replace(tzinfo=UTC)
+        self._began: datetime | None = None  # its first look: later marks are of processes that live beside it
 
     @contextmanager
     def attempt(self, asked: AttemptRequest, transform: Transform) -> Iterator[Attempt]:
@@ -150,9 +151,10 @@ class StoredJournal(Journal):
         Raises RunChanged when a mark names an event that kills, and when the events are to be tried one at a time.
         """
         tried, isolation = asked.tried, asked.isolation
-        deaths, is_near, since = int(asked.is_suspect), False, self._clock.now() - WINDOW
+        now, deaths, is_near = self._clock.now(), int(asked.is_suspect), False
+        self._began = self._began or now
         for mark in self._store.read_marks(asked.state):
-            is_near = is_near or self._is_foreign(mark, since)
+            is_near = is_near or (mark.begun_at <= self._began and self._is_foreign(mark, now - WINDOW))
             if mark.partition_id != asked.state.partition.partition_id or mark.tried.overlap(tried) is None:
                 continue
             if mark.verdict is None:

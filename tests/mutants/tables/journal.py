@@ -38,8 +38,13 @@ MUTANTS = (
         ),
         (
             "a death elsewhere in the stream is not near",
-            "is_near = is_near or self._is_foreign(mark, since)",
-            "is_near = is_near or self._is_foreign(mark, self._clock.now())",
+            "is_near = is_near or (mark.begun_at <= self._began and self._is_foreign(mark, now - WINDOW))",
+            "is_near = is_near or (mark.begun_at <= self._began and self._is_foreign(mark, now))",
+        ),
+        (
+            "processes that begin together stay in children",
+            "is_near = is_near or (mark.begun_at <= self._began and self._is_foreign(mark, now - WINDOW))",
+            "is_near = is_near or self._is_foreign(mark, now - WINDOW)",
         ),
         (
             "a gap that a new process meets is tried in it",

@@ -194,6 +194,14 @@ class TestABatchRunsInAChild:
         world.ingest(510, 519)
         assert ([run[0] for run in world.alone], world.marks) == ([0, 500], (mark,))
 
+    def test_but_not_for_a_mark_that_a_process_beside_it_has_set_since_it_began(self) -> None:
+        world = World()
+        world.ingest(0, 4)
+        world.clock.advance(1)
+        world.die(0, 9, place=partition("1"))
+        world.ingest(5, 9)
+        assert world.alone == []
+
     def test_when_it_comes_again_to_a_process_that_has_written_nothing_of_the_partition(self) -> None:
         world = World()
         world.ingest(0, 4, is_retry=True)
