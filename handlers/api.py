@@ -77,16 +77,6 @@ _ANYBODY, _KEY = func.AuthLevel.ANONYMOUS, func.AuthLevel.FUNCTION
 bp = df.Blueprint()
 
 
-def _register(route: Route) -> None:
-    function = _function_of(route)
-    served = bp.route(
-        route=f"api/{route.template}", methods=[*route.methods], auth_level=_KEY if route.level.needs_key else _ANYBODY
-    )(function)
-    served = bp.function_name(route.name)(served)
-    if route.drives:
-        bp.durable_client_input(client_name="client")(served)
-
-
 class Operations(Mapping[Route, "Operation"]):
     """The operation of each route, loaded at its first request: a module that cannot be loaded ends no other route."""
 
@@ -105,8 +95,8 @@ class Operations(Mapping[Route, "Operation"]):
 OPERATIONS = Operations()
 
 
-def _function_of(route: Route) -> Callable[..., Any]:
-    """Make the function of a route; the modules that answer are imported at the first request."""
+def _register(route: Route) -> None:
+    """Register the function of a route; the modules that answer are imported at the first request."""
 
     def respond(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
         from handlers.web.answering import answer
@@ -128,7 +118,11 @@ def _function_of(route: Route) -> Callable[..., Any]:
 
     function: Callable[..., Any] = respond_and_drive if route.drives else respond
     function.__name__ = function.__qualname__ = route.name
-    return function
+    level = _KEY if route.level.needs_key else _ANYBODY
+    served = bp.route(route=f"api/{route.template}", methods=[*route.methods], auth_level=level)(function)
+    served = bp.function_name(route.name)(served)
+    if route.drives:
+        bp.durable_client_input(client_name="client")(served)
 
 
 for _route in ROUTES:

@@ -46,23 +46,22 @@ def main(arguments: list[str] | None = None) -> int:
     rebuilding.add_argument("--job", help="an aggregate; default: the first of the transform by name")
     given = parser.parse_args(arguments)
     try:
-        print(_opened(given.request) if given.command == "next-incarnation" else _handed_over(given.job))  # noqa: T201
+        if given.command == "next-incarnation":
+            body = msgspec.json.decode(given.request, type=IncarnationShape)
+            said = msgspec.json.encode(open_incarnation(body, f"command:{getpass.getuser()}")).decode()
+        else:
+            said = hand_over(given.job)
+        print(said)  # noqa: T201
     except msgspec.DecodeError as fault:
         opening.error(str(fault))
     except (Problem, HubledgerError) as refusal:
-        said = refusal.detail if isinstance(refusal, Problem) else refusal
-        print(f"{parser.prog} {given.command}: {said}", file=sys.stderr)  # noqa: T201
+        why = refusal.detail if isinstance(refusal, Problem) else refusal
+        print(f"{parser.prog} {given.command}: {why}", file=sys.stderr)  # noqa: T201
         return REFUSED
     return 0
 
 
-def _opened(request: str) -> str:
-    """Carry a request out, and return its answer as JSON."""
-    body = msgspec.json.decode(request, type=IncarnationShape)
-    return msgspec.json.encode(open_incarnation(body, f"command:{getpass.getuser()}")).decode()
-
-
-def _handed_over(job: str | None) -> str:
+def hand_over(job: str | None) -> str:
     """Hand the rows of a job over to a reader, and return the arguments that name them."""
     own, names = aggregation(), app().jobs
     if not names or (job or names[0]) not in names:

@@ -46,21 +46,17 @@ def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
         context.set_custom_status((context.current_utc_datetime + wait).isoformat())
         yield from sleep(context, wait)
     else:
-        yield from _retry(context, (yield from outlive(context.call_activity("claim_letters", None), [])))
+        chunks: list[dict[str, Any]] = yield from outlive(context.call_activity("claim_letters", None), [])
+        if not chunks:
+            yield from sleep(context, BRIEF)
+        together = [context.call_activity("retry_letters", chunk) for chunk in chunks if not chunk["alone"]]
+        if together:
+            yield from outlive(context.task_all(together), [])
+        for chunk in chunks:
+            if chunk["alone"]:  # its letters may kill the process
+                yield from outlive(context.call_activity("retry_letters", chunk), {})
     context.continue_as_new(None)
     return None
-
-
-def _retry(context: df.DurableOrchestrationContext, chunks: list[dict[str, Any]]) -> Round:
-    """Retry chunks side by side; then, one after the other, those whose letters may kill the process."""
-    if not chunks:
-        yield from sleep(context, BRIEF)
-    together = [context.call_activity("retry_letters", chunk) for chunk in chunks if not chunk["alone"]]
-    if together:
-        yield from outlive(context.task_all(together), [])
-    for chunk in chunks:
-        if chunk["alone"]:
-            yield from outlive(context.call_activity("retry_letters", chunk), {})
 
 
 bp.orchestration_trigger(context_name="context")(keep_dead_letters)

@@ -57,22 +57,15 @@ def routes_of(transform: str) -> RoomRoutes:
             return RoomRoutes()  # there is no such package: loading the transform says so
         raise InvalidTransform(f"{package}.{ROUTES}: the routes of the room cannot be read: {error!r}") from error
     room = RoomRoutes(routes, pages, Path(spec.origin).with_name("pages"))
-    if faults := _faults_of(room):
+    files, ours = room.files(), {path.name for path in OUR_PAGES.iterdir()}
+    faults = [
+        *(f"the page {one.name} has no file pages/{one.file}" for one in room.pages if one.file not in files),
+        *(f"the page {one.name} has the name of a page of ours" for one in room.pages if f"{one.name}.js" in ours),
+        *(f"pages/{name} has the name of a file of ours" for name in files if name in ours),
+    ]
+    if faults:
         raise InvalidTransform(*(f"{package}: {fault}" for fault in faults))
     return room
-
-
-def _faults_of(room: RoomRoutes) -> list[str]:
-    files = room.files()
-    return [
-        *(f"the page {one.name} has no file pages/{one.file}" for one in room.pages if one.file not in files),
-        *(f"the page {one.name} has the name of a page of ours" for one in room.pages if _is_ours(f"{one.name}.js")),
-        *(f"pages/{name} has the name of a file of ours" for name in files if _is_ours(name)),
-    ]
-
-
-def _is_ours(name: str) -> bool:
-    return (OUR_PAGES / name).exists()
 
 
 def with_room(own: tuple[Route, ...], room: RoomRoutes) -> tuple[Route, ...]:
