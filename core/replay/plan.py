@@ -106,24 +106,20 @@ def plan_replay(
     letters = trial.known_letters
     order = None if letters is None else KeyOrder(letters.open, letters.discarded)
     settled, now = settle(piece.events, references, _over(references, trial), order, trial.state.partition), clock.now()
+    carried = {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
     opened = {} if order is None else order.last  # the events after the piece have to wait for its letters
     return ReplayCommit(
         job_id=trial.job_id,
         state=trial.state,
         piece=piece,
         settled=scheduled(settled, trial.letters, clock, now),
-        carried=_written_by(piece, references) if transform.references_of else {},
+        carried=carried if transform.references_of else {},
         row_classes=tuple(dict.fromkeys((*transform.row_classes, *settled.rows))),
         progress=progress,
         transform_version=transform.version,
         committed_at=now,
         opened={key: one for key, one in opened.items() if one.sequence_number >= piece.span.first},
     )
-
-
-def _written_by(piece: Piece, references: ReplayReferences) -> dict[ReferenceKey, CarriedState]:
-    """Return the states that this piece wrote: the events after it see them."""
-    return {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:

@@ -92,6 +92,10 @@ class ReplayOrder:
 
 def order_of(body: ReplayShape) -> ReplayOrder:
     """Read the request of a person. Raises RequestRefused."""
+    keys = body.keys or []
+    if len(set(keys)) < len(keys):
+        twice = next(at for at, key in enumerate(keys) if key in keys[:at])
+        raise RequestRefused(f"keys[{twice}]", "this partition key is given twice: name each once")
     partitions = None if body.partitions is None else tuple(map(PartitionId, body.partitions))
     asked = {"partitions": body.partitions, "from": body.from_, "to": body.to}
     return ReplayOrder(
@@ -100,17 +104,8 @@ def order_of(body: ReplayShape) -> ReplayOrder:
         end=_place(body.to, "to"),
         asked=msgspec.json.encode(asked).decode(),
         is_dry_run=body.dry_run,
-        keys=_keys(body.keys or []),
+        keys=tuple(keys),
     )
-
-
-def _keys(given: list[str]) -> tuple[str, ...]:
-    """Return the partition keys of a request, as the store has them; a key that is given twice is a problem."""
-    keys = dict.fromkeys(given)
-    if len(keys) < len(given):
-        twice = next(at for at, key in enumerate(given) if key in given[:at])
-        raise RequestRefused(f"keys[{twice}]", "this partition key is given twice: name each once")
-    return tuple(keys)
 
 
 def _place(given: PlaceShape | None, field: str) -> Place | None:
@@ -124,64 +119,51 @@ def _place(given: PlaceShape | None, field: str) -> Place | None:
     return given.offset if given.offset is not None else utc(given.enqueued_at, f"{field}.enqueued_at")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayReach:
-    """The limits of a request: the stream, the numbers that can be replayed, and the most events of a range."""
-
-    stream: Stream
-    replayable: Sequence[Replayable]
-    hub: HubReader
-    most_events: int
-
-
 Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
 
 
-def ranges_of(order: ReplayOrder, reach: ReplayReach) -> Ranges:
+def ranges_of(
+    order: ReplayOrder, stream: Stream, replayable: Sequence[Replayable], hub: HubReader, most_events: int
+) -> Ranges:
     """Return the numbers to replay of each partition, and the partitions that have none.
 
     Raises RequestRefused. Raises HubUnreachable or HubRefused when the hub is needed and does not answer.
     """
-    _refuse_backwards(order, reach.most_events)
-    found = []
-    known = {one.partition_id: one for one in reach.replayable}
-    for id in known if order.partitions is None else dict.fromkeys(order.partitions):
-        if id not in known:
-            raise RequestRefused("partitions", f"no event of partition {id} is committed, so it has no range to replay")
-        found.append(_range_of(order, known[id], reach))
-    ranges = tuple(one for one in found if isinstance(one, PartitionRange))
-    left_out = tuple(one for one in found if isinstance(one, LeftOut))
-    if not ranges:
-        raise RequestRefused("from", left_out[0].why if left_out else "no event is committed yet")
-    _refuse_too_many("to", sum(one.span.length for one in ranges), reach.most_events)
-    return ranges, left_out
-
-
-def _refuse_backwards(order: ReplayOrder, most: int) -> None:
     start, end = order.start, order.end
     if isinstance(start, int) and isinstance(end, int):
         if end < start:
             raise RequestRefused("to", f"the range is backwards: it ends at {end}, before {start}")
-        _refuse_too_many("to", end - start + 1, most)
+        _refuse_too_many(end - start + 1, most_events)
     if isinstance(start, datetime) and isinstance(end, datetime) and end <= start:
         raise RequestRefused("to", f"the range is backwards: it ends at {end.isoformat()}, not after its beginning")
     for field, place in (("from", start), ("to", end)):
         if isinstance(place, str) and (order.partitions is None or len(order.partitions) != 1):
             raise RequestRefused(field, "an offset belongs to one partition: name that partition")
+    found = []
+    known = {one.partition_id: one for one in replayable}
+    for id in known if order.partitions is None else dict.fromkeys(order.partitions):
+        if id not in known:
+            raise RequestRefused("partitions", f"no event of partition {id} is committed, so it has no range to replay")
+        found.append(_range_of(order, known[id], stream.partition(id), hub))
+    ranges = tuple(one for one in found if isinstance(one, PartitionRange))
+    left_out = tuple(one for one in found if isinstance(one, LeftOut))
+    if not ranges:
+        raise RequestRefused("from", left_out[0].why if left_out else "no event is committed yet")
+    _refuse_too_many(sum(one.span.length for one in ranges), most_events)
+    return ranges, left_out
 
 
-def _refuse_too_many(field: str, events: int, most: int) -> None:
+def _refuse_too_many(events: int, most: int) -> None:
     if events > most:
-        raise RequestRefused(field, f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
+        raise RequestRefused("to", f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
 
 
-def _range_of(order: ReplayOrder, one: Replayable, reach: ReplayReach) -> PartitionRange | LeftOut:
-    partition = reach.stream.partition(one.partition_id)
-    first, before = _first(order.start, one, partition, reach.hub)
+def _range_of(order: ReplayOrder, one: Replayable, partition: Partition, hub: HubReader) -> PartitionRange | LeftOut:
+    first, before = _first(order.start, one, partition, hub)
     if first > one.checkpoint:
         ends = f"partition {one.partition_id} is committed up to {one.checkpoint}"
         return LeftOut(one.partition_id, f"{ends}, and later events cannot be replayed yet")
-    last, after = _last(order.end, one, partition, reach.hub)
+    last, after = _last(order.end, one, partition, hub)
     if first > last:
         return LeftOut(one.partition_id, f"partition {one.partition_id} has no event in the range")
     note = "; ".join(filter(None, (before, after)))

@@ -28,7 +28,7 @@ from core.replay.pieces import (
     StandingState,
     replay_of,
 )
-from core.settle.partition_store import Partitions, Values, counts_of, freed_by, keys_json, letter_values, order_steps
+from core.settle.partition_store import Partitions, counts_of, freed_by, keys_json, letter_values, order_steps
 from core.settle.settle import OpenLetter
 from core.store.columns import (
     decoded,
@@ -133,7 +133,11 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
     added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
     made = Step("count_made_letters", place)
     letter_steps = [Step("reopen_letters", touched, many=letters), added, made] if letters else []
-    order, freed = _order_steps(commit, place, at)
+    order, freed = [], []
+    if commit.state.open_keys is not None and commit.keys:
+        by = {**place, "freed_by": freed_by(commit.job_id), "freed_at": at}
+        order = [Step("order_letters", {**by, "partition_keys": texts_json(commit.keys)})]
+        freed = [Step("record_freed", {**by, "done_by": commit.touched_by})]
     recorded = {
         **counts_of(commit.settled, commit.piece.left_alone),
         "transform_version": commit.transform_version,
@@ -152,15 +156,6 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         *freed,
         Step("record_change", {**place, **span, **recorded, "kind": "replay"}),
     ]
-
-
-def _order_steps(commit: ReplayCommit, place: Values, at: str) -> tuple[list[Step], list[Step]]:
-    """Return the steps that keep the open letters of the keys in order, and those that record the freed ones."""
-    if commit.state.open_keys is None or not commit.keys:
-        return [], []
-    by = {**place, "freed_by": freed_by(commit.job_id), "freed_at": at}
-    ordered = Step("order_letters", {**by, "partition_keys": texts_json(commit.keys)})
-    return [ordered], [Step("record_freed", {**by, "done_by": commit.touched_by})]
 
 
 def _retract_steps(commit: ReplayCommit) -> list[Step]:

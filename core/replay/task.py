@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +35,7 @@ from core.replay.pieces import (
     standing_after,
 )
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
-from core.replay.request import ReplayOrder, ReplayReach, ReplayShape, order_of, ranges_of, replay_request
+from core.replay.request import ReplayOrder, ReplayShape, order_of, ranges_of, replay_request
 from core.replay.store import Replays, rehearsed_key
 from core.settle.erased_subjects import Erased
 from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
@@ -171,8 +172,8 @@ def replay_task(order: TaskOrder, wanted: ReplayOrder, kind: ReplayKind, most_ev
 
     Raises RequestRefused for a range that cannot be replayed.
     """
-    reach = ReplayReach(kind.stream, kind.store.read_replayable(kind.stream), kind.hub, most_events)
-    ranges, left_out = ranges_of(wanted, reach)
+    replayable = kind.store.read_replayable(kind.stream)
+    ranges, left_out = ranges_of(wanted, kind.stream, replayable, kind.hub, most_events)
     asked = ReplayAsked(wanted.asked, left_out, wanted.keys)
     return replay_request(order, asked, ranges, kind.transform.version, is_dry_run=wanted.is_dry_run)
 
@@ -204,20 +205,19 @@ class _WorkSlice:
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
         if keys:
             self.until -= READ_MARGIN
+
+        def is_past(moment: datetime) -> bool:
+            return means.clock.now() >= moment
+
         with closing(PieceReader(means.store, state, events, means.piece, keys)) as reader:
             while not progress.is_through:
-                if self.pieces and means.clock.now() >= self.until:
+                if self.pieces and is_past(self.until):
                     self.is_late = True
                     return
-                piece = reader.next_piece(Span(progress.next_number, last), self._must_end())
+                must_end = partial(is_past, min(means.clock.now() + LONGEST_READ, self.until))
+                piece = reader.next_piece(Span(progress.next_number, last), must_end)
                 progress = self._settle(piece, progress, state, settle)
         means.store.close_replay(job, progress, means.transform.row_classes, means.clock.now())
-
-    def _must_end(self) -> Callable[[], bool]:
-        """Return the question whether a piece that begins to be read now must end."""
-        now = self.means.clock.now
-        ends = min(now() + LONGEST_READ, self.until)
-        return lambda: now() >= ends
 
     def _settle(
         self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle

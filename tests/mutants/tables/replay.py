@@ -61,8 +61,8 @@ MUTANTS = (
         ),
         (
             "states are not carried from piece to piece",
-            "_written_by(piece, references) if transform.references_of else {}",
-            "{}",
+            "carried=carried if transform.references_of else {},",
+            "carried={},",
         ),
         (
             "rows of a table that the transform no longer writes stay",

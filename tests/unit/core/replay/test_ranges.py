@@ -7,7 +7,7 @@ import pytest
 from core.errors import RequestRefused
 from core.model.ports import Place
 from core.replay.pieces import PartitionRange, Replayable
-from core.replay.request import ReplayOrder, ReplayReach, ranges_of
+from core.replay.request import ReplayOrder, ranges_of
 from tests.fakes.builders import EPOCH, STREAM, events
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order
@@ -20,11 +20,11 @@ def replayable(id: str, first: int, checkpoint: int) -> Replayable:
     return Replayable(id, first, checkpoint)  # type: ignore[arg-type]
 
 
-REACH = ReplayReach(STREAM, [replayable("0", 10, 90), replayable("1", 0, 49)], HUB, 1_000)
+REACH = (STREAM, [replayable("0", 10, 90), replayable("1", 0, 49)], HUB, 1_000)
 
 
 def spans(asked: ReplayOrder) -> dict[str, tuple[int, int]]:
-    return {one.partition_id: (one.span.first, one.span.last) for one in ranges_of(asked, REACH)[0]}
+    return {one.partition_id: (one.span.first, one.span.last) for one in ranges_of(asked, *REACH)[0]}
 
 
 def at(second: int) -> Place:
@@ -37,7 +37,7 @@ def test_without_a_range_it_is_all_that_is_committed_of_every_partition() -> Non
 
 def test_without_a_range_nothing_is_asked_of_the_hub() -> None:
     HUB.asked.clear()
-    ranges_of(order(None, 5, 60), REACH)
+    ranges_of(order(None, 5, 60), *REACH)
     assert HUB.asked == []
 
 
@@ -61,7 +61,7 @@ def test_a_range_is_read_by_number_by_offset_and_by_time(start: Place, end: Plac
 
 
 def note_of(asked: ReplayOrder) -> str | None:
-    ((one,), _) = ranges_of(asked, REACH)
+    ((one,), _) = ranges_of(asked, *REACH)
     assert isinstance(one, PartitionRange)
     return one.note
 
@@ -81,7 +81,7 @@ def test_a_time_before_the_hub_begins_is_said_for_what_was_there_is_gone() -> No
 
 
 def test_a_partition_without_an_event_in_the_range_is_left_out_and_said() -> None:
-    ranges, left_out = ranges_of(order(None, 60), REACH)
+    ranges, left_out = ranges_of(order(None, 60), *REACH)
     assert [one.partition_id for one in ranges] == ["0"]
     assert [(one.partition_id, one.why) for one in left_out] == [
         ("1", "partition 1 is committed up to 49, and later events cannot be replayed yet")
@@ -110,14 +110,14 @@ REFUSED = {
 def test_what_cannot_be_replayed_is_refused_by_the_field_that_says_it(case: str) -> None:
     asked, field, said = REFUSED[case]
     with pytest.raises(RequestRefused) as refusal:
-        ranges_of(asked, REACH)
+        ranges_of(asked, *REACH)
     assert refusal.value.field == field
     assert said in refusal.value.why
 
 
 def test_more_events_over_all_partitions_than_are_allowed_are_refused() -> None:
     with pytest.raises(RequestRefused, match="131 events, but REPLAY_MOST_EVENTS allows 130"):
-        ranges_of(order(), ReplayReach(STREAM, REACH.replayable, HUB, 130))
+        ranges_of(order(), *REACH[:3], 130)
 
 
 def test_a_partition_named_twice_is_replayed_once() -> None:
@@ -126,4 +126,4 @@ def test_a_partition_named_twice_is_replayed_once() -> None:
 
 def test_a_stream_without_a_commit_has_nothing_to_replay() -> None:
     with pytest.raises(RequestRefused, match="no event is committed yet"):
-        ranges_of(order(), ReplayReach(STREAM, (), HUB, 1_000))
+        ranges_of(order(), STREAM, (), HUB, 1_000)
