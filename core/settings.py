@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from core.errors import SettingsRefused
 from core.model.events import Stream, stream_of
@@ -116,7 +116,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
         store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
         reader_group=reader.text("HUB_READER_CONSUMER_GROUP", "hubledger-reader"),
-        anchoring=reader.anchoring("ANCHOR"),
+        anchoring=reader.anchoring(),
         heal_deadline=reader.seconds("HEAL_DEADLINE_SECONDS", 120, most=540),
         gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
         fuse=reader.fuse(),
@@ -137,7 +137,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         )
     if settings.hub_connection is None and settings.hub_namespace is None:
         reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
-    reader.refuse()
+    if reader.faults:
+        raise SettingsRefused(reader.faults)
     return settings
 
 
@@ -145,10 +146,6 @@ class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self.faults: list[str] = []
-
-    def refuse(self) -> None:
-        if self.faults:
-            raise SettingsRefused(self.faults)
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self._environment.get(name) or default
@@ -163,12 +160,12 @@ class _Reader:
             self.faults += refused.faults
             return ""
 
-    def anchoring(self, name: str) -> Anchoring:
-        value = self.text(name, "first")
+    def anchoring(self) -> Anchoring:
+        value = self.text("ANCHOR", "first")
         try:
             return anchoring_of(value)
         except ValueError:
-            self.faults.append(f"{name} must be first, latest or a time with its offset (RFC 3339), not {value!r}")
+            self.faults.append(f"ANCHOR must be first, latest or a time with its offset (RFC 3339), not {value!r}")
             return "first"
 
     def seconds(self, name: str, default: float, most: float, least: float = 0) -> timedelta:
@@ -196,7 +193,7 @@ class _Reader:
             chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
             fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
             lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
-            order=self.order("ORDER_POLICY"),
+            order=cast(OrderPolicy, self.choice("ORDER_POLICY", ("none", "hold_key"), "none")),
             held_limit=self.count("HELD_LIMIT", 10_000, most=1_000_000),
         )
 
@@ -224,9 +221,6 @@ class _Reader:
         secret = self._environment.get("ERASURE_KEY") or ""
         self.faults += secret_faults({"ERASURE_KEY": secret})
         return SubjectKey(secret)
-
-    def order(self, name: str) -> OrderPolicy:
-        return "hold_key" if self.choice(name, ("none", "hold_key"), "none") == "hold_key" else "none"
 
     def count(self, name: str, default: int, most: int, least: int = 1) -> int:
         value = self._environment.get(name) or str(default)

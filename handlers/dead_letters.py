@@ -87,12 +87,14 @@ def find_wait(keeper: str) -> float | None:
 @bp.activity_trigger(input_name="nothing")
 def claim_letters(nothing: None) -> list[dict[str, Any]]:
     """Claim the due letters, in chunks of ids; none when the store cannot be reached."""
+    from msgspec import to_builtins
+
     from core.letters.retry import claim_due
     from handlers.app import app, in_time
 
     try:
         with in_time(SLICE):
-            return [chunk.to_json() for chunk in claim_due(app().core.retrying)]
+            return [to_builtins(chunk) for chunk in claim_due(app().core.retrying)]
     except InfrastructureFault as fault:
         _log_fault("claim_letters", fault)
         return []
@@ -101,6 +103,8 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
 @bp.activity_trigger(input_name="chunk")
 def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the worker reads no dict[...]
     """Retry a chunk and report it. A fault is a report too: the letters of the chunk fall due again by themselves."""
+    from msgspec import convert
+
     from core.letters.retry import retry_chunk
     from core.model.letters import LetterChunk
     from handlers.app import app, in_time
@@ -108,7 +112,7 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
     try:
         own = app()
         with in_time(SLICE):
-            report = retry_chunk(LetterChunk.from_json(chunk), own.core.retrying, context.invocation_id)
+            report = retry_chunk(convert(chunk, LetterChunk), own.core.retrying, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
         return {"fault": str(fault)}

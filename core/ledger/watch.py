@@ -227,7 +227,7 @@ def _lags(
 ) -> Mapping[PartitionId, int]:
     """Count the numbers that wait in each partition."""
     known = {one.partition_id: one for one in partitions}
-    return {id: max(0, end + 1 - _following(own, id, known.get(id))) for id, end in ends.items()}
+    return {id: max(0, end + 1 - _first_unaccounted(own, id, known.get(id))) for id, end in ends.items()}
 
 
 def _lagging(
@@ -246,7 +246,7 @@ def _lagging(
     )
 
 
-def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:
+def _first_unaccounted(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:
     """Return the first number that has to be accounted for next. Numbers before the anchor never have to be."""
     if books is not None:
         return SequenceNumber(books.checkpoint + 1)
@@ -258,7 +258,7 @@ def _since(own: Watching, books: PartitionBooks | None, partition: Partition, no
     longest = lag_time(books, 1, now)
     if books is not None and longest is not None and longest < READ_FROM:
         return books.enqueued_at
-    event = own.hub.first_at(partition, _following(own, partition.partition_id, books))
+    event = own.hub.first_at(partition, _first_unaccounted(own, partition.partition_id, books))
     return None if event is None else event.enqueued_at
 
 

@@ -54,9 +54,9 @@ def plan_retry(
     def outcome_of(letter: ClaimedLetter) -> LetterOutcome:
         number = letter.sequence_number
         if not is_to_run(letter):
-            return _given_up(letter, rules)
+            return _of_given_up(letter, rules)
         if number in failures:
-            return _failed(letter, failures[number], rules)
+            return _of_failure(letter, failures[number], rules)
         why = "its rows were written" if number in written else "it was filtered"
         return LetterOutcome(number, MOVES["resolve"].target, why=why)
 
@@ -71,7 +71,7 @@ def plan_retry(
     )
 
 
-def _failed(letter: ClaimedLetter, failure: DeadLetter, rules: RetryRules) -> LetterOutcome:
+def _of_failure(letter: ClaimedLetter, failure: DeadLetter, rules: RetryRules) -> LetterOutcome:
     attempts, backoff = letter.attempts + 1, rules.letters.backoff
     status = AFTER_FAILURE[failure.error_class]
     if status == "exhausted":
@@ -83,7 +83,7 @@ def _failed(letter: ClaimedLetter, failure: DeadLetter, rules: RetryRules) -> Le
     return LetterOutcome(letter.sequence_number, status, failure, due_at)
 
 
-def _given_up(letter: ClaimedLetter, rules: RetryRules) -> LetterOutcome:
+def _of_given_up(letter: ClaimedLetter, rules: RetryRules) -> LetterOutcome:
     number, exhausted = letter.sequence_number, MOVES["exhaust"].target
     if letter.lost_claims < LOST_CLAIMS:
         return LetterOutcome(number, exhausted, why=GONE, attempted=False)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-import msgspec
-
 from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId, SequenceNumber, Stream
 
@@ -145,15 +143,6 @@ class LetterChunk:
     sequence_numbers: tuple[SequenceNumber, ...]
     claimed_by: str
     alone: bool = False
-
-    def to_json(self) -> dict[str, object]:
-        found: dict[str, object] = msgspec.to_builtins(self)
-        return found
-
-    @staticmethod
-    def from_json(given: Mapping[str, object]) -> "LetterChunk":
-        """Parse a chunk. Raises ValueError for any other object."""
-        return msgspec.convert(given, LetterChunk)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def shape_of(value_class: type, hidden: tuple[str, ...] = (), **types: Any) -> A
     """Return the base of an answer with the fields of a dataclass but for hidden ones, some with types of their own."""
     hints = get_type_hints(value_class)
     names = [one.name for one in fields(value_class) if one.name not in hidden]
-    shown = [(name, types.get(name, _shown(hints[name]))) for name in names]
+    shown = [(name, types.get(name, _shown_type(hints[name]))) for name in names]
     return msgspec.defstruct(f"{value_class.__name__}Shape", shown, bases=(Answered,), kw_only=True)
 
 
@@ -98,17 +98,17 @@ def _sequence_numbers(value_class: Any) -> frozenset[str]:
     return frozenset(name for name, hint in hints.items() if SequenceNumber in _members(hint))
 
 
-def _shown(hint: Any) -> Any:
+def _shown_type(hint: Any) -> Any:
     """Return the type under which an answer shows a type."""
-    shown = [_plain(one) for one in _members(hint)]
+    shown = [_shown_member(one) for one in _members(hint)]
     return Union[tuple(shown)]  # noqa: UP007 - it is computed
 
 
-def _plain(hint: Any) -> Any:
+def _shown_member(hint: Any) -> Any:
     if hint is SequenceNumber or get_origin(hint) is Literal:
         return str
     if get_origin(hint) is not None:
-        return hint if get_origin(hint) is not tuple else list[_shown(get_args(hint)[0])]  # type: ignore[misc]
+        return hint if get_origin(hint) is not tuple else list[_shown_type(get_args(hint)[0])]  # type: ignore[misc]
     return getattr(hint, "__supertype__", hint)
 
 

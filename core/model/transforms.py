@@ -48,7 +48,7 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
     class with `forbid_unknown_fields` refuses it. A time is cut to microseconds. A text stays whole. Raises as
     `msgspec.json.Decoder.decode` does, with the text of `fault_of_body`.
     """
-    own: dict[Any, type[Body]] = {_strict(one): one for one in body_classes}
+    own: dict[Any, type[Body]] = {_refusing_unknown(one): one for one in body_classes}
     strict = cutting_times(_decoder(own))
     lenient = cutting_times(_decoder(body_classes))
 
@@ -111,7 +111,7 @@ def _decoder(classes: Iterable[Any]) -> Callable[[bytes], Any]:
     return msgspec.json.Decoder(Union[tuple(classes)]).decode  # noqa: UP007 - it is computed
 
 
-def _strict(body_class: Any) -> Any:
+def _refusing_unknown(body_class: Any) -> Any:
     """Return a class of the same fields that refuses unknown ones."""
     return type(body_class)(body_class.__name__, (body_class,), {}, forbid_unknown_fields=True)
 

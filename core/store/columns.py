@@ -18,7 +18,7 @@ from core.model.events import SequenceNumber, Span, Stream
 from core.model.ports import in_utc
 from core.model.property_values import decode_properties
 from core.model.rows import COLUMN_TYPES, PlacedRow, Row, row_table, texts_of
-from core.transforms.contract import part_of_field, placed
+from core.transforms.contract import kind_of, part_of_field, placed
 
 WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
 FARTHEST = 400  # power of ten of a decimal's first digit, in both directions: the text of 1E-999999999 fills the memory
@@ -188,7 +188,7 @@ def compiled_values(
     if not columns:
         source = source.replace("zip(rows)", "rows")
 
-    kinds = {name: kind for name, hint in fields if (kind := _kind_of(hint)) is not None}
+    kinds = {name: kind for name, hint in fields if (kind := kind_of(hint)) is not None}
 
     def fit(name: str, value: Any) -> Any:
         try:
@@ -233,18 +233,12 @@ def _value_code(name: str, hint: Any) -> str:
     """Return the code that writes a field: a value of exactly its type at once, any other by `fit`."""
     if hint is datetime:
         return f"at_{name}"
-    kind = _kind_of(hint)
+    kind = kind_of(hint)
     if kind is None:
         return f"sound(row.{name})"
     plain = " and ".join([f"(v := row.{name}).__class__ is a_{kind.__name__}", *filter(None, [_GUARDED.get(kind)])])
     none = "None if v is None else " if type(None) in types_of(hint) else ""
     return f"({_WRITTEN.get(kind, 'v')} if {plain} else {none}fit('{name}', v))"
-
-
-def _kind_of(hint: Any) -> type | None:
-    """Return the type of the values of a column beside None. None for a type that no column holds."""
-    kinds = [kind for kind in types_of(hint) if kind is not type(None)]
-    return kinds[0] if len(kinds) == 1 and kinds[0] in COLUMN_TYPES else None
 
 
 def _fitted(kind: type, value: Any, texts: Callable[..., list[str]]) -> Any:

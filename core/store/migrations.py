@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, declared, row_table, texts_of
-from core.store.columns import fields_of, texts_json, types_of
+from core.model.rows import declared, row_table, texts_of
+from core.store.columns import fields_of, texts_json
 from core.store.queries import SQL, schema_text
+from core.transforms.contract import kind_of
 from core.transforms.loading import MIGRATIONS, Room
 
 OURS = "hubledger"
@@ -226,7 +227,7 @@ def _misfits(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:
     table, texts = row_table(row_class), texts_of(row_class)
     for name, hint in fields_of(row_class):
         column = columns.get((table.name.lower(), name.lower()))
-        kind = next((one for one in types_of(hint) if one in COLUMN_TYPES), None)
+        kind = kind_of(hint)
         if column and name in texts and texts[name].ascii and column.type == "varchar":
             column = replace(column, type="nvarchar")  # it holds every text that the store lets through
         fault = judge(column, kind, name in table.key) if column and kind else None

@@ -207,7 +207,7 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
         return
     yield from _faults_of_columns(part, row_class, hints)
     for name in table.columns:
-        texts, kind = texts_in(annotated[name]), _kind_of(hints[name])
+        texts, kind = texts_in(annotated[name]), kind_of(hints[name])
         yield from (
             (_field(part, row_class, name), f"{who}.{name}: {fault}") for fault in _faults_of_texts(texts, kind)
         )
@@ -226,10 +226,10 @@ def _faults_of_columns(part: ModulePart, row_class: type, hints: dict[str, Any])
             yield at, f"{who}.{name}: the store adds a column of this name to the table {table.name}"
         elif taken[name.lower()] > 1:
             yield at, f"{who}.{name}: a second field differs only in case, and SQL has one column for both"
-        if _kind_of(hints[name]) is None:
+        if kind_of(hints[name]) is None:
             yield (
                 at,
-                f"{who}.{name} is {_written(hints[name])}: a column holds {_one_of(COLUMN_TYPES)}, or None beside it",
+                f"{who}.{name} is {_type_text(hints[name])}: a column holds {_one_of(COLUMN_TYPES)}, or None beside it",
             )
 
 
@@ -256,7 +256,7 @@ def _faults_of_key(part: ModulePart, row_class: type, hints: dict[str, Any]) -> 
         if name not in table.columns:
             yield part, f"{who}: the key of {table.name} names {name}, which is not a field of the class"
             continue
-        kind, at = _kind_of(hints[name]), _field(part, row_class, name)
+        kind, at = kind_of(hints[name]), _field(part, row_class, name)
         if _NONE in get_args(hints[name]):
             yield at, f"{who}.{name} may be None and is in the key: no two rows without a value have the same key"
         if kind is not None and kind not in KEY_TYPES:
@@ -269,7 +269,7 @@ def _faults_of_named(part: ModulePart, row_class: type, hints: dict[str, Any]) -
     subject, name = table.subject, table.newest_by
     if subject and subject not in table.columns:
         yield part, f"{who}: the subject of {table.name} is {subject!r}, which is not a field of the class"
-    elif subject and (kind := _kind_of(hints[subject])) is not None and kind not in SUBJECT_TYPES:
+    elif subject and (kind := kind_of(hints[subject])) is not None and kind not in SUBJECT_TYPES:
         yield (
             _field(part, row_class, subject),
             f"{who}.{subject} is {kind.__name__} and is the subject: a subject is {_one_of(SUBJECT_TYPES)}",
@@ -286,7 +286,7 @@ def _faults_of_named(part: ModulePart, row_class: type, hints: dict[str, Any]) -
     elif hints[name] not in NEWEST_TYPES:
         yield (
             _field(part, row_class, name),
-            f"{who}.{name} is {_written(hints[name])} and is newest_by: the newest row is found by"
+            f"{who}.{name} is {_type_text(hints[name])} and is newest_by: the newest row is found by"
             f" {_one_of(NEWEST_TYPES)}, and each row has it",
         )
 
@@ -310,13 +310,13 @@ def _field(part: ModulePart, row_class: type, name: str) -> ModulePart:
     return part
 
 
-def _kind_of(hint: Any) -> type | None:
+def kind_of(hint: Any) -> type | None:
     """Return the type of the values of a column beside None. None for a type that no column holds."""
     kinds = [each for each in get_args(hint) or (hint,) if each is not _NONE]
     return kinds[0] if len(kinds) == 1 and kinds[0] in COLUMN_TYPES and get_origin(hint) in _UNIONS else None
 
 
-def _written(hint: Any) -> str:
+def _type_text(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
+from msgspec import convert, to_builtins
+
 from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, RequestRefused, TaskOverlap
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, ingest_batch
@@ -154,7 +156,7 @@ class OrderWorld:
         if self.chance.random() < 0.7:
             process.chunks = [*process.chunks, *claim_due(keeper)][-LATE:]
         if process.chunks:
-            chunk = LetterChunk.from_json(self.chance.choice(process.chunks).to_json())
+            chunk = convert(to_builtins(self.chance.choice(process.chunks)), LetterChunk)
             self.seen["resolved"] += retry_chunk(chunk, keeper, f"activity-{self.chance.getrandbits(32)}").resolved
 
     def _person(self, process: Process) -> None:

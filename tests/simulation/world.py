@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from msgspec import convert, to_builtins
+
 from core.errors import (
     HeldLettersFull,
     InfrastructureFault,
@@ -251,7 +253,7 @@ class World:
             raise
 
     def _retry_chunk(self, chunk: LetterChunk, instance: Instance) -> None:
-        travelled = LetterChunk.from_json(chunk.to_json())
+        travelled = convert(to_builtins(chunk), LetterChunk)
         self._retrying += 1
         try:
             report = retry_chunk(travelled, instance.keeper, f"activity-{self.chance.getrandbits(32)}")

@@ -100,10 +100,10 @@ def _value(buffer: bytes, at: int, depth: int) -> tuple[Any, int]:
 def _of_constructor(code: int, buffer: bytes, at: int, depth: int) -> tuple[Any, int]:
     if code < 0xA0:
         end = at + _width(code)
-        return _FIXED[code](_cut(buffer, at, end)), end
+        return _FIXED[code](_taken(buffer, at, end)), end
     size, start = _length(code, buffer, at)
     end = start + size
-    content = _cut(buffer, start, end)
+    content = _taken(buffer, start, end)
     if code < 0xC0:
         return _TEXTS[code & 0xEF](content), end
     count, inside = _length(code, content, 0)
@@ -130,7 +130,7 @@ def _map(content: bytes, at: int, count: int, depth: int) -> dict[Any, Any]:
     return found
 
 
-def _array(content: bytes, at: int, count: int, depth: int) -> list[Any]:
+def _elements(content: bytes, at: int, count: int, depth: int) -> list[Any]:
     """Return the elements, which share one constructor: perhaps with a descriptor."""
     if not count:
         return []
@@ -153,7 +153,7 @@ def _length(code: int, buffer: bytes | memoryview, at: int) -> tuple[int, int]:
     return (_UINT.unpack_from(buffer, at)[0], at + 4) if code & 0x10 else (buffer[at], at + 1)
 
 
-def _cut(buffer: bytes, at: int, end: int) -> bytes:
+def _taken(buffer: bytes, at: int, end: int) -> bytes:
     if end > len(buffer):
         raise NotReadable("a value runs past the end")
     return buffer[at:end]
@@ -165,7 +165,7 @@ def _width(code: int) -> int:
     return _WIDTHS[code >> 4]
 
 
-def _number(form: str) -> Callable[[bytes], Any]:
+def _unpacked(form: str) -> Callable[[bytes], Any]:
     packing = struct.Struct(">" + form)
     return lambda raw: packing.unpack(raw)[0]
 
@@ -211,23 +211,23 @@ _FIXED: dict[int, Callable[[bytes], Any]] = {
     0x43: lambda _: 0,
     0x44: lambda _: 0,
     0x45: lambda _: [],
-    0x50: _number("B"),
-    0x51: _number("b"),
-    0x52: _number("B"),
-    0x53: _number("B"),
-    0x54: _number("b"),
-    0x55: _number("b"),
-    0x56: _number("?"),
-    0x60: _number("H"),
-    0x61: _number("h"),
-    0x70: _number("I"),
-    0x71: _number("i"),
+    0x50: _unpacked("B"),
+    0x51: _unpacked("b"),
+    0x52: _unpacked("B"),
+    0x53: _unpacked("B"),
+    0x54: _unpacked("b"),
+    0x55: _unpacked("b"),
+    0x56: _unpacked("?"),
+    0x60: _unpacked("H"),
+    0x61: _unpacked("h"),
+    0x70: _unpacked("I"),
+    0x71: _unpacked("i"),
     0x72: lambda raw: Single(struct.unpack(">f", raw)[0]),
     0x73: lambda raw: chr(int.from_bytes(raw)),
     0x74: _decimal,
-    0x80: _number("Q"),
-    0x81: _number("q"),
-    0x82: _number("d"),
+    0x80: _unpacked("Q"),
+    0x81: _unpacked("q"),
+    0x82: _unpacked("d"),
     0x83: _timestamp,
     0x84: _decimal,
     0x94: _decimal,
@@ -238,7 +238,7 @@ _TEXTS: dict[int, Callable[[bytes], Any]] = {
     0xA1: _string,
     0xA3: lambda raw: Symbol(raw.decode()) if raw.isascii() else BrokenSymbol(raw),
 }
-_COMPOUNDS: dict[int, Callable[[bytes, int, int, int], Any]] = {0xC0: _list, 0xC1: _map, 0xE0: _array}
+_COMPOUNDS: dict[int, Callable[[bytes, int, int, int], Any]] = {0xC0: _list, 0xC1: _map, 0xE0: _elements}
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     Single: float,
     Symbol: str,

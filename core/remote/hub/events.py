@@ -50,13 +50,13 @@ def _properties(found: Any, converted: Callable[[Mapping[str, Any]], Mapping[str
     if not found:
         return {}
     try:
-        read = _read(found)
-        return {} if read is None else converted(_named(read))
+        read = _our_value(found)
+        return {} if read is None else converted(_by_names(read))
     except NotReadable:
         return _unread(found)
 
 
-def _named(read: Any) -> Mapping[str, Any]:
+def _by_names(read: Any) -> Mapping[str, Any]:
     """Return properties by their names. A key that is no text has the name that .NET gives it."""
     if not isinstance(read, dict):
         raise NotReadable("the properties are no map")
@@ -82,13 +82,13 @@ def body_of(message: Any) -> bytes:
         return b""  # the message has no body
     sections = [body] if kind == "value" else list(body)
     try:
-        read = list(map(_read, sections))
+        read = list(map(_our_value, sections))
         return encode_body(read[0] if kind == "value" else list(chain.from_iterable(read)))
     except (NotReadable, TypeError):
         return encode_properties(_unread(*sections)).encode()
 
 
-def _read(found: Any) -> Any:
+def _our_value(found: Any) -> Any:
     """Return a value of our own types. A value that the SDK decoded already is converted as well as possible."""
     return read_value(found.raw)[0] if isinstance(found, Encoded) else plain_value(found)
 

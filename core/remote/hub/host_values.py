@@ -73,10 +73,10 @@ def host_value(value: Any) -> Any:
     if isinstance(value, Milliseconds):
         return LAST_TIME if value > 0 else _time_text(UNIX) + "Z"
     if isinstance(value, float | Decimal):
-        return _number(value)
+        return _host_number(value)
     if isinstance(value, UUID):
         return str(value)
-    return _described(value) if isinstance(value, Described) else value
+    return _described_value(value) if isinstance(value, Described) else value
 
 
 def _inside(value: Any) -> Any:
@@ -92,7 +92,7 @@ def _inside(value: Any) -> Any:
     return host_value(value)
 
 
-def _number(value: float | Decimal) -> float | str:
+def _host_number(value: float | Decimal) -> float | str:
     if not math.isfinite(value):
         return _NON_FINITE[str(float(value))]
     return _shortest(value) if isinstance(value, Single) else float(value)
@@ -109,7 +109,7 @@ def _time_text(moment: datetime) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-def _described(value: Described) -> Any:
+def _described_value(value: Described) -> Any:
     kind, content = value.descriptor, value.value
     if kind == URI and isinstance(content, str):
         return content

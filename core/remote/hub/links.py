@@ -32,7 +32,7 @@ class ReceivingLink:
             prefetch=count,
         )
         self._consumer._keep_alive = 0  # otherwise its thread sleeps for a second before it ends
-        self._watchdog = threading.Timer(OPENING, lambda: cut(self._consumer._handler))
+        self._watchdog = threading.Timer(OPENING, lambda: cut_off(self._consumer._handler))
         self._watchdog.daemon = True
         self._watchdog.start()
 
@@ -57,7 +57,7 @@ class ReceivingLink:
         self._consumer.close()
 
 
-def cut(handler: Any) -> None:
+def cut_off(handler: Any) -> None:
     """Shut the socket under an AMQP client, so that the thread that waits on it ends."""
     with suppress(AttributeError, OSError):
         handler._connection._transport.sock.shutdown(2)
@@ -108,7 +108,7 @@ class ManagementLink:
         self._handler = client._amqp_transport.create_mgmt_client(
             client._address, mgmt_auth=self._auth, config=client._config
         )
-        watchdog = threading.Timer(OPENING, cut, [self._handler])
+        watchdog = threading.Timer(OPENING, cut_off, [self._handler])
         watchdog.daemon = True
         watchdog.start()
         deadline = time.monotonic() + OPENING

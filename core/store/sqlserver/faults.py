@@ -96,7 +96,7 @@ def read_trouble(error: BaseException) -> Trouble:
 
     The number of a THROW does not show its meaning: 51000 is the example of Microsoft's own page.
     """
-    state, message = _parts(error)
+    state, message = _state_and_text(error)
     numbers = _numbers(message)
     for number in numbers:
         meaning = _MEANING.get(number)
@@ -119,7 +119,7 @@ def read_trouble(error: BaseException) -> Trouble:
 
 def misses_object(error: BaseException) -> bool:
     """Return True when the requested table does not exist, and False when access to it is denied."""
-    return _parts(error)[0] == _MISSING_OBJECT
+    return _state_and_text(error)[0] == _MISSING_OBJECT
 
 
 def _numbers(message: str) -> list[int]:
@@ -132,6 +132,6 @@ def _numbers(message: str) -> list[int]:
     return [int(number) for number in first or _AT_END.findall(message)]
 
 
-def _parts(error: BaseException) -> tuple[str, str]:
+def _state_and_text(error: BaseException) -> tuple[str, str]:
     arguments = [str(argument) for argument in error.args]
     return (arguments[0], arguments[-1]) if arguments else ("", str(error))

@@ -4,6 +4,7 @@ import json
 from typing import get_args
 
 import pytest
+from msgspec import convert, to_builtins
 
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId, SequenceNumber
@@ -105,7 +106,7 @@ def test_letters_that_lost_a_claim_are_apart_and_last() -> None:
 def test_a_chunk_goes_through_json_and_comes_back(alone: bool) -> None:
     numbers = (SequenceNumber(0), SequenceNumber(2**63 - 1))
     chunk = LetterChunk(PartitionId("31"), numbers, "claim-1", alone)
-    assert LetterChunk.from_json(json.loads(json.dumps(chunk.to_json()))) == chunk
+    assert convert(json.loads(json.dumps(to_builtins(chunk))), LetterChunk) == chunk
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_a_chunk_goes_through_json_and_comes_back(alone: bool) -> None:
 )
 def test_what_is_no_chunk_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(ValueError):
-        LetterChunk.from_json(given)
+        convert(given, LetterChunk)
 
 
 def test_a_report_is_small_json_of_counts() -> None:
