@@ -189,7 +189,6 @@ class OutageSuspected(PartitionStopped):
             f" the batch is held and tried again (attempt {attempt[0]} of {attempt[1]}); then its letters are accepted."
             f" Repair the cause, or deploy a transform that works. One of the errors: {sample}"
         )
-        self.partition, self.failed, self.attempt = partition, failed, attempt
 
 
 class StreamIncarnationChanged(PartitionStopped):
@@ -218,7 +217,6 @@ class HeldLettersFull(PartitionStopped):
             f" {limit} letters are held already (HELD_LIMIT); nothing was dropped. Requeue, discard or replay the"
             " letters that the held letters wait for: the partition then continues"
         )
-        self.partition, self.sequence_number, self.limit = partition, sequence_number, limit
 
 
 class VersionChanged(InfrastructureFault):
@@ -255,7 +253,6 @@ class CheckpointConflict(StoreFault):
         super().__init__(
             f"checkpoint of {partition} is no longer {where}: another owner committed first; nothing was written"
         )
-        self.partition = partition
         self.expected = expected
 
 
@@ -264,7 +261,6 @@ class IncarnationConflict(StoreFault):
 
     def __init__(self, stream: object, expected: int) -> None:
         super().__init__(f"{stream} left incarnation {expected}: another one was opened first; nothing was written")
-        self.expected = expected
 
 
 class TaskConflict(StoreFault):
@@ -275,7 +271,6 @@ class TaskConflict(StoreFault):
             f"{kind} {task_id} has progressed in another worker, was paused or cancelled, its stream was closed, or the"
             " rows that it was about to change have changed; nothing was written"
         )
-        self.task_id = task_id
 
 
 class LetterConflict(StoreFault):
@@ -286,8 +281,6 @@ class LetterConflict(StoreFault):
             f"letters of {partition} are no longer held by claim {claimed_by}: they were discarded, or claimed again"
             " after the lease; nothing was written"
         )
-        self.partition = partition
-        self.claimed_by = claimed_by
 
 
 class CommitOutcomeUnknown(StoreFault):
