@@ -54,7 +54,12 @@ def plan_retry(
     def outcome_of(letter: ClaimedLetter) -> LetterOutcome:
         number = letter.sequence_number
         if not is_to_run(letter):
-            return _of_given_up(letter, rules)
+            if letter.lost_claims < LOST_CLAIMS:
+                return LetterOutcome(number, MOVES["exhaust"].target, why=GONE, attempted=False)
+            crashed = CRASHED.format(lease=rules.letters.lease.total_seconds(), times=LOST_CLAIMS)
+            exhausted = MOVES["exhaust"].target
+            crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), crashed, "crash", exhausted)
+            return LetterOutcome(number, exhausted, crash, why=crashed)
         if number in failures:
             return _of_failure(letter, failures[number], rules)
         why = "its rows were written" if number in written else "it was filtered"
@@ -81,12 +86,3 @@ def _of_failure(letter: ClaimedLetter, failure: DeadLetter, rules: RetryRules) -
         return LetterOutcome(letter.sequence_number, exhausted, failure, why=f"it failed {attempts} times")
     due_at = rules.clock.now() + backoff.pause(attempts, rules.clock.chance())
     return LetterOutcome(letter.sequence_number, status, failure, due_at)
-
-
-def _of_given_up(letter: ClaimedLetter, rules: RetryRules) -> LetterOutcome:
-    number, exhausted = letter.sequence_number, MOVES["exhaust"].target
-    if letter.lost_claims < LOST_CLAIMS:
-        return LetterOutcome(number, exhausted, why=GONE, attempted=False)
-    crashed = CRASHED.format(lease=rules.letters.lease.total_seconds(), times=LOST_CLAIMS)
-    crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), crashed, "crash", exhausted)
-    return LetterOutcome(number, exhausted, crash, why=crashed)

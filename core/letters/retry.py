@@ -210,7 +210,9 @@ class _ChunkRetry:
         self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
     def _settle_all(self, letters: Claimed) -> None:
-        for part in _parts(self._made_whole(letters)):
+        whole = self._made_whole(letters)
+        ordinary = tuple(letter for letter in whole if not letter.lost_claims)
+        for part in (ordinary, *((letter,) for letter in whole if letter.lost_claims)):  # one that lost a claim alone
             while part:
                 run = self.isolation.next_run(part)
                 part = (*self._settle(run), *part[len(run) :])
@@ -319,12 +321,6 @@ class _ChunkRetry:
 
     def _held(self, run: Claimed) -> LetterHold:
         return replace(self.hold, sequence_numbers=tuple(letter.sequence_number for letter in run))
-
-
-def _parts(letters: Sequence[ClaimedLetter]) -> list[Claimed]:
-    """Return the letters that never lost a claim as one part, followed by each other letter as a separate part."""
-    ordinary = tuple(letter for letter in letters if not letter.lost_claims)
-    return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]
 
 
 def _with_event(letter: ClaimedLetter, event: Event, partition: Partition) -> ClaimedLetter:

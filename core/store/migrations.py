@@ -65,7 +65,11 @@ def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
         return ()
     if len(room.name) > APP_LIMIT:
         raise SchemaMismatch(f"{folder}: the name of the package has more than {APP_LIMIT} characters")
-    names = {each: _names_in(folder, each) for each in ENGINES}
+    names = {}
+    for each in ENGINES:
+        if not (folder / each).is_dir():
+            raise SchemaMismatch(f"{folder} has no folder {each}: write each migration for {' and '.join(ENGINES)}")
+        names[each] = {path.name for path in _files_in(folder / each)}
     if differing := sorted(set.symmetric_difference(*names.values())):
         raise SchemaMismatch(
             f"{folder} has {', '.join(differing)} for one engine only: write each migration for {' and '.join(ENGINES)}"
@@ -98,12 +102,6 @@ def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Seq
         raise SchemaMismatch(f"{place} is at schema {lacking[0].version - 1} of {newest}: {MIGRATE}")
     for one in missing:
         raise SchemaMismatch(f"{place} lacks migration {one.title}: {MIGRATE}")
-
-
-def _names_in(folder: Path, engine: str) -> set[str]:
-    if not (folder / engine).is_dir():
-        raise SchemaMismatch(f"{folder} has no folder {engine}: write each migration for {' and '.join(ENGINES)}")
-    return {path.name for path in _files_in(folder / engine)}
 
 
 def _files_in(folder: Path) -> list[Path]:

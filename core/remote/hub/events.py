@@ -64,13 +64,8 @@ def _by_names(read: Any) -> Mapping[str, Any]:
         return read
     if not all(isinstance(name, _NAMES) for name in read):
         raise NotReadable("a key is not a name")
-    return {_name_of(key): each for key, each in read.items()}
-
-
-def _name_of(key: Any) -> str:
-    if key is None:
-        return "<null>"
-    return BINARY_NAME if type(key) is bytes else text_of(key)
+    unnamed = {type(None): "<null>", bytes: BINARY_NAME}
+    return {unnamed.get(type(key)) or text_of(key): each for key, each in read.items()}
 
 
 def body_of(message: Any) -> bytes:

@@ -73,7 +73,9 @@ def host_value(value: Any) -> Any:
     if isinstance(value, Milliseconds):
         return LAST_TIME if value > 0 else _time_text(UNIX) + "Z"
     if isinstance(value, float | Decimal):
-        return _host_number(value)
+        if not math.isfinite(value):
+            return _NON_FINITE[str(float(value))]
+        return _shortest(value) if isinstance(value, Single) else float(value)
     if isinstance(value, UUID):
         return str(value)
     return _described_value(value) if isinstance(value, Described) else value
@@ -90,12 +92,6 @@ def _inside(value: Any) -> Any:
     if isinstance(value, Symbol | BrokenSymbol):
         return {"Value": text_of(value), "ValueSize": len(value)}
     return host_value(value)
-
-
-def _host_number(value: float | Decimal) -> float | str:
-    if not math.isfinite(value):
-        return _NON_FINITE[str(float(value))]
-    return _shortest(value) if isinstance(value, Single) else float(value)
 
 
 def _shortest(value: float) -> float:

@@ -95,7 +95,8 @@ class ManagementLink:
                 return self._answer(message, op_type)
             except self._faults as error:
                 self._drop()
-                raise self._named(error) from error
+                named: Exception = self._client._amqp_transport._handle_exception(error, self._client, is_consumer=True)
+                raise named from error
 
     def close(self) -> None:
         """Close the link. The next request opens a new one."""
@@ -144,7 +145,3 @@ class ManagementLink:
         if handler is not None:
             with suppress(*self._faults):
                 handler.close()
-
-    def _named(self, error: Exception) -> Exception:
-        named: Exception = self._client._amqp_transport._handle_exception(error, self._client, is_consumer=True)
-        return named

@@ -32,8 +32,7 @@ class _StepShape:
 
 def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
     """Return the batch of a statement that reads."""
-    declared, missing = _query_of(statement).declared, _left_out(values)
-    return _ask_text(statement, missing), _given(declared, values)
+    return _ask_text(statement, _left_out(values)), _given(_query_of(statement).declared, values)
 
 
 def run_batch(script: Script, rehearse: bool) -> Batch:

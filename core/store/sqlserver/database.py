@@ -75,18 +75,16 @@ class SqlServerDatabase:
         refused: set[str] = set()
         while True:
             try:
-                return self._try(script, rehearse)
+                results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script), script.subject)
             except _StateTaken as taken:
                 if taken.key in refused:
                     why = "the database refuses a key twice, so no other transaction wrote it"
                     raise DataRefused(f"{why}: {taken}") from taken.__cause__
                 refused.add(taken.key)
-
-    def _try(self, script: Script, rehearse: bool) -> Outcome:
-        results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script), script.subject)
-        names = dict.fromkeys(name for step in script.steps for name in (step.keeps, step.counts) if name)
-        kept = dict(zip(names, results.pop()[0], strict=True)) if names else {}
-        return Outcome(kept, results[-1] if results else [])
+                continue
+            names = dict.fromkeys(name for step in script.steps for name in (step.keeps, step.counts) if name)
+            kept = dict(zip(names, results.pop()[0], strict=True)) if names else {}
+            return Outcome(kept, results[-1] if results else [])
 
     def close(self) -> None:
         self._connections.close()

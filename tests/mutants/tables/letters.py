@@ -32,8 +32,8 @@ MUTANTS = (
         ),
         (
             "letters that lost a claim are tried together",
-            "return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]",
-            "return [ordinary, tuple(letter for letter in letters if letter.lost_claims)]",
+            "(ordinary, *((letter,) for letter in whole if letter.lost_claims))",
+            "(ordinary, tuple(letter for letter in whole if letter.lost_claims))",
         ),
         (
             "a letter takes the body of an event of a different hub",
