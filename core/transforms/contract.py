@@ -1,7 +1,7 @@
 """The contract of a transform: its form, its names, and its row classes.
 
 The form is checked whenever a transform is loaded. Every aggregate of its rows is checked too on request and before a
-run: `python -m core.store.check`, the local run, and the trial start before a deployment.
+run: `python -m core.store.migrate --check`, the local run, and the trial start before a deployment.
 """
 
 import ast

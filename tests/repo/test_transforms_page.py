@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.store.check import main
+from core.store.migrate import main
 from tests.fakes.written_modules import written_modules
 from tests.repo.product import ROOT
 
@@ -25,5 +25,5 @@ def test_the_check_prints_the_faults_that_the_page_shows(
     ((module,), (output,)) = (blocks("Checked at start", kind) for kind in ("python", "text"))
     with written_modules(tmp_path) as modules:
         modules.write(module, "faulty")
-        assert main(["--transform", "faulty"]) == 1
+        assert main(["--check", "--transform", "faulty"]) == 1
     assert capsys.readouterr().err == output

@@ -1,15 +1,20 @@
-"""core/store/check.py: one command says whether a transform and its tables are sound."""
+"""core/store/migrate.py: one command says whether a transform and its tables are sound."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from core.store.check import main
+from core.store import migrate
 from core.store.sqlserver.database import WAITING_READERS
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.tds_server import TdsServer
 from tests.fakes.written_modules import ROOM, WrittenModules, written_modules
+
+
+def main(arguments: list[str]) -> int:
+    """Check instead of migrating."""
+    return migrate.main(["--check", *arguments])
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def assert_sound(project: Project, room: str, events: int) -> str:
     for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
         project.done(*command)
     assert "6 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
-    project.python("-c", f"from core.store.check import main; main(['--transform', 'apps.{room}'])")
+    project.python("-c", f"from core.store.migrate import main; main(['--check', '--transform', 'apps.{room}'])")
     tried = project.tried("--transform", f"apps.{room}")
     assert (tried["events"], tried["written"]) == (events, events)
     return (project.folder / "apps" / room / "transform.py").read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ def test_a_new_field_becomes_the_next_migration_of_both_engines(project: Project
     assert "nothing to do" in project.done("hubledger", "migrate-diff", *OF)
     store = ("core.store.migrate", "--store", "sqlite:store.db")
     assert project.python("-m", *store, TRANSFORM="apps.parcels").returncode == 0
-    checked = project.done("core.store.check", *OF, "--store", "sqlite:store.db")
+    checked = project.done("core.store.migrate", "--check", *OF, "--store", "sqlite:store.db")
     assert "the store has their tables" in checked
 
 

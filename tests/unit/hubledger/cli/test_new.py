@@ -25,10 +25,10 @@ sys.exit(main(["new", "x", "--from", "long.jsonl"]))
 ANY_BODY = "check_any_body(transform, transform.Body"
 TRIED = """
 import sys
-from core.store.check import main as check
+from core.store.migrate import main as migrate
 from hubledger.cli.main import main
 for room in sys.argv[1:]:
-    assert not check(["--transform", f"apps.{room}"]), room
+    assert not migrate(["--check", "--transform", f"apps.{room}"]), room
     for command in (("migrate-diff", "--check"), ("try", "--json")):
         assert main([*command, "--transform", f"apps.{room}"]) == 0, (command, room)
 """
