@@ -104,7 +104,7 @@ class BatchLines:
         return max(self._minute + MINUTE - now, timedelta()) if self._sums else None
 
     def _sum(self, report: IngestReport, counts: dict[str, int], seconds: float) -> None:
-        first, last = _first_and_last(report)
+        first, last = report.batch.events[0].sequence_number, report.batch.events[-1].sequence_number
         sums = self._sums.setdefault(str(report.batch.partition), Sums(self._minute, first, last, Counter(), Counter()))
         sums.first, sums.last = min(sums.first, first), max(sums.last, last)
         sums.counts.update(counts)
@@ -114,12 +114,11 @@ class BatchLines:
 
 
 def _own_line(report: IngestReport, counts: dict[str, int], seconds: float) -> BatchLine:
-    first, last = _first_and_last(report)
     facts = {
         "action": "ingest",
         "partition": str(report.batch.partition),
-        "first": first,
-        "last": last,
+        "first": report.batch.events[0].sequence_number,
+        "last": report.batch.events[-1].sequence_number,
         **counts,
         **_raised_at(_raised(report)),
         "gaps": [[gap.first, gap.last] for gap in report.gaps],
@@ -137,11 +136,6 @@ def _raised(report: IngestReport) -> Counter[str]:
 
 def _raised_at(raised: Counter[str]) -> dict[str, object]:
     return {"raised_at": dict(raised.most_common(PLACES))} if raised else {}
-
-
-def _first_and_last(report: IngestReport) -> tuple[int, int]:
-    events = report.batch.events
-    return events[0].sequence_number, events[-1].sequence_number
 
 
 def ring_later(seconds: float, ring: Callable[[], None]) -> Callable[[], None]:

@@ -191,6 +191,15 @@ class StalledPartition:
     trigger: TriggerPosition | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HubEnd:
+    """The position of a commit that ends where the hub ends. Reading can continue from its offset."""
+
+    sequence_number: SequenceNumber
+    offset: str
+    enqueued_at: datetime
+
+
 @dataclass(slots=True)
 class SilenceCheck:
     """Checks every partition from time to time. `means.store` must have no memory, because other processes commit too.
@@ -353,33 +362,19 @@ class SilenceCheck:
         if state.next_number > gap.last or self.means.clock.now() - extent.last_enqueued_at < self.grace:
             return []
         self.means.incarnations.verify_now(state, self.means.store)
-        commit = absent_commit(state, extent, self.means, invocation_id)
+        first, checkpoint = state.next_number, state.checkpoint
+        offset = checkpoint.offset if checkpoint else BEFORE_FIRST
+        commit = BatchCommit(
+            state=state,
+            commit_id=self.means.clock.new_id(),
+            first=first,
+            last=HubEnd(extent.last, offset, extent.last_enqueued_at),
+            settled=Settled({}, (), 0, 0),
+            transform_version=self.means.transform.version,
+            invocation_id=invocation_id,
+            committed_at=self.means.clock.now(),
+            absent=extent.last - first + 1,
+            gaps=(SequenceGap(first, extent.last, "absent"),),
+        )
         self.means.store.commit_batch(commit)
         return [commit]
-
-
-@dataclass(frozen=True, slots=True)
-class HubEnd:
-    """The position of a commit that ends where the hub ends. Reading can continue from its offset."""
-
-    sequence_number: SequenceNumber
-    offset: str
-    enqueued_at: datetime
-
-
-def absent_commit(state: PartitionState, extent: Extent, means: Ingestion, invocation_id: str) -> BatchCommit:
-    """Return a commit that records all numbers up to the hub's end as absent."""
-    first, checkpoint = state.next_number, state.checkpoint
-    offset = checkpoint.offset if checkpoint else BEFORE_FIRST
-    return BatchCommit(
-        state=state,
-        commit_id=means.clock.new_id(),
-        first=first,
-        last=HubEnd(extent.last, offset, extent.last_enqueued_at),
-        settled=Settled({}, (), 0, 0),
-        transform_version=means.transform.version,
-        invocation_id=invocation_id,
-        committed_at=means.clock.now(),
-        absent=extent.last - first + 1,
-        gaps=(SequenceGap(first, extent.last, "absent"),),
-    )
