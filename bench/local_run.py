@@ -12,8 +12,9 @@ from bench.figures import Figure
 from bench.usage import READABLE, cpu_of, resident_of
 from bench.waits import percentile, waits
 from local.feed.businesses import HOMES
+from local.programs import APP
 from local.stack.app_totals import count_accounted
-from local.stack.processes import APP, Child, Children
+from local.stack.processes import Child, Children
 from local.stack.sql_server import Server
 from local.stack.stack import HUB, FeedOrder, Place, Stack
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.programs import Interrupted, Interruption
-from local.stack.processes import APP, GRACE, Pause
+from local.programs import APP, Interrupted, Interruption
+from local.stack.processes import GRACE, Pause
 from local.stack.sql_server import MISSING, microsoft_driver
 
 _NAME = "MSSQL_SA_PASSWORD"

@@ -7,9 +7,11 @@ import re
 import signal
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+APP = Path(__file__).resolve().parents[1]  # the folder of function_app.py
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

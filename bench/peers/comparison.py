@@ -19,8 +19,9 @@ from bench.peers.run import HOST, NAMES, OURS, SPARK, WORKER, Bench, groups
 from bench.peers.spark_run import read_files
 from bench.peers.watching import Measured, measured, peak_of_family, stored_by, watch
 from bench.usage import READABLE
+from local.programs import APP
 from local.stack import azurite
-from local.stack.processes import APP, Children
+from local.stack.processes import Children
 from local.stack.sql_server import Server
 from local.stack.stack import HUB, PARTITIONS, Place, Stack
 

@@ -10,8 +10,9 @@ from bench.peers.latency import Fed, percentiles
 from bench.peers.run import WORKER, Consumer
 from bench.peers.watching import watch_commits
 from bench.size.run import PATIENCE, Started, Story, start
+from local.programs import APP
 from local.stack.app_totals import count_accounted
-from local.stack.processes import APP, Children
+from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
 
 PACE = 7_000  # events a second

@@ -16,7 +16,8 @@ from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
 from bench.usage import READABLE
 from local.demo.chaos import counted
-from local.stack.processes import APP, Children
+from local.programs import APP
+from local.stack.processes import Children
 from local.stack.stack import Place, Stack
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "300000"))  # an hour of the story has 20,000,000

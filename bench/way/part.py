@@ -15,7 +15,8 @@ from bench.way.recorded import record
 from bench.way.stages import OF_BOTH, OF_HOST, OF_WORKER, replayed
 from bench.way.whole import Hub, of_host, of_sdk, of_worker
 from local.feed.businesses import HOMES
-from local.stack.processes import APP, Children
+from local.programs import APP
+from local.stack.processes import Children
 from local.stack.stack import HUB, READER_GROUP, FeedOrder, Place, Stack
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "100000"))

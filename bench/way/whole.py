@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bench.usage import cpu_of
 from local.feed.businesses import HOMES
+from local.programs import APP
 from local.stack.app_totals import count_accounted
-from local.stack.processes import APP, Child
+from local.stack.processes import Child
 from local.stack.stack import HUB, READER_GROUP, Stack
 
 LOOK_EVERY = 0.1  # seconds

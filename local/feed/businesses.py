@@ -16,7 +16,7 @@ from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minut
 from local.feed.homes import HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import Minute
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
-from local.stack.processes import APP
+from local.programs import APP
 
 PACKAGE = "examples."
 

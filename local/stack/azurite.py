@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local.stack.processes import APP
+from local.programs import APP
 
 # The default name and key of Azurite, as Microsoft documents them. They open nothing else.
 ACCOUNT = "devstoreaccount1"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local.stack.processes import APP
+from local.programs import APP
 
 LOCAL_RUN = APP / ".local-run"
 _LOCK = "lock"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-APP = Path(__file__).resolve().parents[2]  # the folder of function_app.py
+from local.programs import APP
+
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL
 READY = 180.0  # seconds until a child must be ready, on a busy machine too: one that dies is reported at once
 TAIL = 15  # lines

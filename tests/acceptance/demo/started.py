@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from local.stack.processes import APP
+from local.programs import APP
 from tests import patience
 
 DEADLINE = 300.0  # seconds of an idle machine, where a demo with chaos takes 30 to 60

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from local.demo.aggregation import SUBMIT
-from local.stack.processes import APP
+from local.programs import APP
 from tests.acceptance.demo.started import KEYS, Ended, Start, free_port, wait_until
 from tests.patience import allowed
 from tests.spark.here import environment, lacking

@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from local.stack.processes import APP
+from local.programs import APP
 from tests.acceptance.demo.started import KEYS, Start, Started, free_port
 from tests.patience import allowed
 from tests.unit.hubledger.cli.project import Project

@@ -15,7 +15,7 @@ from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
 from local.event_hubs import Emulator, HubSettings, partition_index
 from local.feed.record import Copies, published_copies
-from local.stack.processes import APP
+from local.programs import APP
 from tests.acceptance.demo.started import DEADLINE, wait_until
 from tests.patience import allowed, ended
 

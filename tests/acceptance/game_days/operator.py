@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from local.stack.processes import APP
+from local.programs import APP
 from tests.acceptance.game_days.page import PLACEHOLDER
 from tests.patience import Patience
 

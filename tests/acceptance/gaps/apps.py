@@ -19,7 +19,7 @@ from core.model.events import Stream
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator, HubSettings
-from local.stack.processes import APP
+from local.programs import APP
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 from tests.patience import Patience, allowed

@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 import pytest
 
 from examples.home_security.transform import SensorReading
-from local.stack.processes import APP
+from local.programs import APP
 from tests.acceptance.gaps.apps import BATCH, OFTEN, App
 from tests.patience import allowed
 

@@ -15,8 +15,9 @@ from local.acceptance.hosts import Func, Somewhere
 from local.acceptance.steps import Acceptance, StepFailed, Target
 from local.feed.dangers import DEADLY
 from local.functions_host.supervisor import free_port
+from local.programs import APP
 from local.stack.consumers import Host
-from local.stack.processes import APP, Children
+from local.stack.processes import Children
 from local.stack.stack import Place, Stack
 from tests.patience import allowed, until
 

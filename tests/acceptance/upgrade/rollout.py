@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local.programs import APP
 from local.recount.stored import read_log
 from local.stack.app_totals import count_accounted
-from local.stack.processes import APP, Child, Children, Command
+from local.stack.processes import Child, Children, Command
 from local.stack.stack import CONSUMER_GROUP, HUB, READER_GROUP, Place, app_settings
 from tests.acceptance.upgrade.next_release import next_release
 from tests.patience import until

@@ -15,7 +15,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator
-from local.stack.processes import APP
+from local.programs import APP
 from tests.fakes.builders import partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store

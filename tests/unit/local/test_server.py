@@ -15,10 +15,10 @@ from bench.__main__ import PARTS, parts_on
 from local import run
 from local.demo import __main__ as demo
 from local.feed.record import ONCE
-from local.programs import Interrupted
+from local.programs import APP, Interrupted
 from local.recount.recount import recount
 from local.stack.app_totals import count_accounted, count_open_letters, select
-from local.stack.processes import APP, Children, Command
+from local.stack.processes import Children, Command
 from local.stack.sql_server import DEMOS, RUNS, Server, ServerRefused, prepared
 from local.stack.stack import LETTERS, Place, Stack, app_settings
 from tests.fakes.rooms import migrate_examples
