@@ -63,6 +63,6 @@ def test_eight_killers_cost_two_workers_at_most_and_the_host_stays(
         app.until(lambda: accounted(app.engine, STREAM) == app.published)
         app.start_host("--like-azure", **OFTEN, **SETTINGS)
         order(app)
-        assert 1 <= len(app.lines("worker_died")) <= MOST_DEATHS
+        assert len(app.lines("worker_died")) <= MOST_DEATHS
         assert app.host is not None and app.host.poll() is None and app.lines("host_recycled") == []
         assert app.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(0,)]

@@ -22,10 +22,9 @@ def test_eight_partitions_with_a_killer_each_cost_two_workers_at_most(place: Wor
     for id, way in enumerate(WAYS):
         send(place, str(id), [*[b"fine"] * 20, way, b"leave", *[b"fine"] * 20])
     supervisor = Supervisor(lambda: place.start_worker(**SETTINGS), most_deaths=2)
-    statuses = supervisor.until(
+    supervisor.until(  # without a death, when the event that fills the memory comes first: it warns its process
         lambda: accounted(place.engine, STREAM.stream) == dict.fromkeys(map(str, range(PARTITIONS)), 42)
     )
-    assert len(statuses) >= 1
     crashed = dict.fromkeys([way.decode() for way in WAYS], CRASHED)
     assert letters(place.engine) == {**crashed, "leave": ("unknown", "SystemExit", "waiting")}
     assert place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(0,)]
