@@ -23,7 +23,7 @@ from core.store.columns import compiled_values, instant_texts
 from core.store.memory import Memory
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.schema import migrate_sqlite, open_database
+from core.store.sqlite.schema import migrate_sqlite, open_file
 from core.store.sqlite.statements import rows_text
 from examples.home_security.transform import SensorReading
 from handlers.event_batches import to_batch
@@ -65,7 +65,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
 
 
 def _bare(path: Path) -> Callable[[int], object]:
-    connection = open_database(path, busy_timeout=5.0)
+    connection = open_file(path, busy_timeout=5.0)
     text = rows_text(of_rows("append", SensorReading))
     values_of = compiled_values(SensorReading, LINEAGE, instant_texts)
     placed = [[(number * SIZE + n, 0, reading(n)) for n in range(SIZE)] for number in range(ROUNDS)]

@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
             body = msgspec.json.decode(given.request, type=IncarnationShape)
             said = msgspec.json.encode(open_incarnation(body, f"command:{getpass.getuser()}")).decode()
         else:
-            said = hand_over(given.job)
+            said = hand_over_rows(given.job)
         print(said)  # noqa: T201
     except msgspec.DecodeError as fault:
         opening.error(str(fault))
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def hand_over(job: str | None) -> str:
+def hand_over_rows(job: str | None) -> str:
     """Hand the rows of a job over to a reader, and return the arguments that name them."""
     own, names = aggregation(), app().jobs
     if not names or (job or names[0]) not in names:

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Portion, Staged, StagedSlice
-from core.aggregation.store import close_script, portion_script
+from core.aggregation.store import close_run_script, portion_script
 from core.errors import HubledgerError
 from core.letters.store import claim_script, retry_script
 from core.model.aggregates import SLICES
@@ -212,7 +212,7 @@ TRANSACTIONS: Mapping[str, Callable[[RowClasses], Script]] = {
     "retry": _retry,
     "replay": _replay,
     "slices": _slices,
-    "run": lambda row_classes: close_script(_run_of(row_classes), Staged("", "", 1, _AT), _AT),
+    "run": lambda row_classes: close_run_script(_run_of(row_classes), Staged("", "", 1, _AT), _AT),
     "claim": lambda _: claim_script(LetterClaim(_STATE.partition.stream, "", _AT, _AT, _AT, 1), stream_id=1),
 }
 _NAMES = f"one or more of {', '.join(TRANSACTIONS)}, {RIGHTS}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.peers.readings import COLUMNS
 from core.model.policies import embedded_path
-from core.store.sqlite.schema import open_database
+from core.store.sqlite.schema import open_file
 
 BUSY_TIMEOUT = 5.0  # seconds, as of SqliteDatabase
 _KEY = {"sqlite": "INTEGER PRIMARY KEY AUTOINCREMENT", "server": "bigint IDENTITY PRIMARY KEY"}
@@ -90,7 +90,7 @@ def open_table(store: str) -> Table:
     """Open the database of a peer, as `create_tables` has named it."""
     path = embedded_path(store)
     if path is not None:
-        return Table(open_database(path, BUSY_TIMEOUT))
+        return Table(open_file(path, BUSY_TIMEOUT))
     connection, schema = store.rsplit("#", 1)
     return Table(open_server(connection), f"{schema}.")
 
@@ -99,7 +99,7 @@ def create_tables(store: str) -> str:
     """Create the tables of a peer. Return the name of the store for `open_table`: on a server, with a new schema."""
     path = embedded_path(store)
     schema = "" if path is not None else f"peer_{secrets.token_hex(4)}"
-    connection = open_server(store) if path is None else open_database(Path(path), BUSY_TIMEOUT)
+    connection = open_server(store) if path is None else open_file(Path(path), BUSY_TIMEOUT)
     if schema:
         connection.execute(f"CREATE SCHEMA {schema}")
     engine, prefix = ("server", f"{schema}.") if schema else ("sqlite", "")

@@ -82,7 +82,7 @@ def commit_rows(
     if not run.committed_slices and not store.mark_lake(run):
         return HELD
     tables = tables_of(run.job)
-    changes = _changes(lake, f"{tables[0]}/{staged.staging_id}") or {}
+    changes = _table_changes(lake, f"{tables[0]}/{staged.staging_id}") or {}
     for table in tables:
         if not _committed(store, lake, table, run, changes.get(table)):
             raise staged.refusal(f"its files no longer fit {table}")
@@ -96,7 +96,7 @@ def _publish_table(store: Aggregations, lake: Lake, job: str, table: str) -> boo
     whole = max((at for at, run in enumerate(committed) if run.is_snapshot), default=0)
     for run in committed[whole:]:  # a run that writes a whole table needs none of those before it
         place, here = run.lake_path or "", f"{lake.location}/"
-        changes = _changes(lake, place.removeprefix(here)) if place.startswith(here) else None
+        changes = _table_changes(lake, place.removeprefix(here)) if place.startswith(here) else None
         if changes is None or not _committed(store, lake, table, run, changes.get(table)):
             return False
     return True
@@ -132,7 +132,7 @@ def _state(standing: StandingTable, last: AggregationRun | None) -> TableState:
     return TableState(None if last is None else last.cut_to, standing.columns, standing.files)
 
 
-def _changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
+def _table_changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
     """Return the changes of an execution, or None when its manifest is not in the lake."""
     text = lake.read_text(f"{folder}/{MANIFEST}")
     return None if text is None else msgspec.json.decode(text, type=dict[str, TableChange])

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from core.aggregation.lake_tables import is_rows_job
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Order, Staged, Standing, fitting, misfit
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Order, Staged, Standing, fitting, order_misfit
 from core.aggregation.spark_engine import SparkEngine
 from core.aggregation.store import (
     MovedOn,
@@ -92,7 +92,7 @@ class Pipelines:
         if order.days is None or not order.days.is_sound:
             raise AggregationConflict(f"the days are in the wrong order: {order.days}")
         if (kind := fitting(standing.cut)) != order.move:
-            raise AggregationConflict(misfit(order.job, "repair" if kind == "backfill" else "backfill"))
+            raise AggregationConflict(order_misfit(order.job, "repair" if kind == "backfill" else "backfill"))
         open_cut(self._database, order.job)
         waits = f"a different order about {order.job} waits already: let it begin, or withdraw it"
         self._write("place_order", order, waits, **order_values(order, order.days))

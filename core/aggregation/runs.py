@@ -394,7 +394,7 @@ def ordered_run(
     if order is None:
         return None
     if order.kind != fitting(standing.cut):
-        return NotYet(f"the {order.kind} was dropped", misfit(job, order.kind), ends=True)
+        return NotYet(f"the {order.kind} was dropped", order_misfit(job, order.kind), ends=True)
     if order.kind == "repair" and not covers(source.cut, standing.cut):
         return NotYet(f"the repair waits until the rows in {source} reach the cut", holds=now - order.at < HOLD)
     cut_to = standing.cut if order.kind == "repair" else source.cut
@@ -404,7 +404,7 @@ def ordered_run(
     return replace(run, kind=order.kind, days=order.days, rows_from=source.name)
 
 
-def misfit(job: str, kind: OrderedKind) -> str:
+def order_misfit(job: str, kind: OrderedKind) -> str:
     """Return the reason why a job does not take an order of a kind."""
     if kind == "backfill":
         return f"{job} already has commits: order a repair, which replaces the windows of its days"

@@ -257,7 +257,7 @@ class Aggregations:
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         """Move the cut and close the run, whose slices are all committed, in one transaction."""
-        return is_first(self._database, close_script(run, staged, closed_at))
+        return is_first(self._database, close_run_script(run, staged, closed_at))
 
     def discard_staged(self, staged: Staged) -> bool:
         """Take a staged result away, so that it is never committed."""
@@ -347,7 +347,7 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     return Script(subject, (*steps, *adding), durable=False, gives_way=True)
 
 
-def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
+def close_run_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
     """Return the transaction after the last slice: move the cut, and close the run."""
     values = {
         "run_id": run.run_id,

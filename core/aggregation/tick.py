@@ -251,12 +251,12 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
     elif standing.open_run is None:
         if not is_rows_job(job):
             removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
-        did += _begin(own, job, standing)
+        did += _begin_run(own, job, standing)
         standing = own.store.read_standing(job)
     return AggregationReport(tuple(did), standing.last_run, published, fault, removed, closed)
 
 
-def _begin(own: Aggregation, job: str, standing: Standing) -> list[TickStep]:
+def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]:
     """Begin the run that a person ordered, or an increment. While an order waits, increments may go on."""
     own.store.clear_staging()  # no run is open; a fault leaves it to the next tick
     last, now = standing.last_run, own.now()

@@ -110,16 +110,16 @@ POLICY = (
 @cache
 def page(path: Path) -> Answer:
     """Return a page, or a file of it. The files of a page, also those of the room, have addresses below `ops/`."""
-    return _answer(path.read_bytes(), MEDIA[path.suffix])
+    return _static_answer(path.read_bytes(), MEDIA[path.suffix])
 
 
 @cache
 def guide_page(path: Path, names: tuple[str, ...]) -> Answer:
     """Return a guide. `names` has the names of all guides."""
-    return _answer(guide(path, names).encode(), MEDIA[".html"])
+    return _static_answer(guide(path, names).encode(), MEDIA[".html"])
 
 
-def _answer(body: bytes, media: str) -> Answer:
+def _static_answer(body: bytes, media: str) -> Answer:
     headers = {
         **revalidated(body),
         "Content-Security-Policy": POLICY,

@@ -36,7 +36,7 @@ class Reading:
 WHOLE = Reading()
 
 
-def pieces(
+def commit_pieces(
     store: AuditStore, id: PartitionId, commits: Commits, most: int = PIECE, stops: tuple[int, ...] = ()
 ) -> Iterator[tuple[int, int]]:
     """Yield commits in pieces of up to `most`, each of which ends at the next stop at the latest.
@@ -106,13 +106,13 @@ def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], readin
     """Audit a partition, and once more if a purge has deleted ledger rows meanwhile."""
     for _ in range(READS):
         purged = store.read_purged(id)
-        found = _read(store, id, tables, reading)
+        found = _read_partition(store, id, tables, reading)
         if not found.faults or store.read_purged(id) == purged:
             break
     return found
 
 
-def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+def _read_partition(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
     totals = store.read_totals(id) or NO_TOTALS
     ends = store.read_ledger_ends(id)
     summed, found = _read_ranges(store, id, totals, ends.last_commit, reading)
@@ -126,7 +126,7 @@ def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: 
         if CHECKPOINTS not in tables:
             text = f"the ledger ends at {ledger.last}, but the partition has no checkpoint"
             faults.append(LedgerFault(id, "checkpoint", ledger.first, ledger.last, text))
-        faults += _faults(store, ledger, found, reading)
+        faults += _faults_of_ledger(store, ledger, found, reading)
     return AuditedPartition(ledger, tuple(faults), until, complete)
 
 
@@ -143,7 +143,7 @@ def _read_ranges(
     faults: list[LedgerFault] = []
     by_kind: Counter[str] = Counter()
     stops = (counted.commit_number,) if counted else ()
-    for after, end in pieces(store, id, Commits(summed.commit_number, last), reading.piece, stops):
+    for after, end in commit_pieces(store, id, Commits(summed.commit_number, last), reading.piece, stops):
         if counted and counted.commit_number <= after:
             faults += _compare(id, counted, summed)
             counted = None
@@ -211,7 +211,7 @@ def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
         yield LedgerFault(NO_PARTITION, "stream", SequenceNumber(0), SequenceNumber(0), text)
 
 
-def _faults(
+def _faults_of_ledger(
     store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
 ) -> Iterator[LedgerFault]:
     """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
@@ -256,7 +256,7 @@ def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Readin
     id = ledger.partition.partition_id
     faulty: list[LedgerFault] = []
     why = "some letters have numbers that no range covers"
-    for after, last in pieces(store, id, Commits(0, max(ledger.counted_commits, ledger.newest_commit))):
+    for after, last in commit_pieces(store, id, Commits(0, max(ledger.counted_commits, ledger.newest_commit))):
         if reading.is_over():
             why = "the time was over before the range of these letters was found"
             break

@@ -48,12 +48,12 @@ class Erase:
     is_first: bool
 
 
-def piece_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -> Script:
+def erasure_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -> Script:
     """Return the transaction of a piece: partition, rows, retracted rows, letters, and its task."""
     place = {"stream_id": stream_id, "partition_id": erase.partition.partition_id}
     piece, conflict = erase.piece, ending.conflict
     numbers = {**place, "sequence_numbers": numbers_json(piece.letters)}
-    steps = [Step("lock_partition", place), *_row_steps(place, erase, conflict)]
+    steps = [Step("lock_partition", place), *_erase_steps(place, erase, conflict)]
     if piece.letters:
         steps.append(Step("blank_letters", numbers, expect=len(piece.letters), otherwise=conflict))
         at, by = ending.at, str(ending.task_id)
@@ -89,7 +89,7 @@ def closing_script(reworded: Sequence[tuple[Any, ...]], ending: Ending | None, a
     return Script(f"erasure {ending.task_id}", (hold, *steps, *advance))
 
 
-def _row_steps(place: dict[str, Any], erase: Erase, conflict: Callable[[], Exception]) -> list[Step]:
+def _erase_steps(place: dict[str, Any], erase: Erase, conflict: Callable[[], Exception]) -> list[Step]:
     """Return the steps that leave a stub of each appended row, blank the rows that replays took away, and delete."""
     stubs, deleted, reach = [], [], {**place, **span_values(erase.piece.span)}
     of = {**reach, "subjects": subjects_json(erase.subjects)}
@@ -167,7 +167,7 @@ class Erasures:
         """Erase a piece and advance its part, in one transaction. Raises TaskConflict, with nothing written, when
         anything of the piece has changed since it was found."""
         stream_id = self.stream.find()
-        self.stream.database.run(piece_script(-1 if stream_id is None else stream_id, erase, ending, ahead))
+        self.stream.database.run(erasure_script(-1 if stream_id is None else stream_id, erase, ending, ahead))
 
     def close(self, reworded: Sequence[tuple[Any, ...]], ending: Ending, ahead: Advance) -> None:
         """Advance the last part, and replace the texts of tasks that name a subject."""

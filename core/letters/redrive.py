@@ -304,7 +304,7 @@ class Redrives:
 
     def close_partition(self, job: Redrive, at: datetime) -> None:
         """Close the open partition. The last one ends the task. Raises as commit_piece does."""
-        self._database.run(close_script(job, at))
+        self._database.run(close_redrive_script(job, at))
 
 
 def piece_script(job: Redrive, walked: NextLetters, at: datetime) -> Script:
@@ -335,7 +335,7 @@ def piece_script(job: Redrive, walked: NextLetters, at: datetime) -> Script:
     return Script(f"{move.partition}: redrive {task.task_id}", steps, durable=False)
 
 
-def close_script(job: Redrive, at: datetime) -> Script:
+def close_redrive_script(job: Redrive, at: datetime) -> Script:
     """Return the transaction that closes the open partition. A requested letter that was not moved counts as `unmoved`:
     it had changed before the task came to it."""
     progress = job.open_progress

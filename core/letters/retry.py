@@ -144,7 +144,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))
     taken: list[SequenceNumber] = []
     try:
-        hold, letters = _begin(chunk, begun.claimed_by, keeper)
+        hold, letters = _begin_chunk(chunk, begun.claimed_by, keeper)
         retry = _ChunkRetry(keeper, keeper.read_erased(hold.state), hold, invocation_id, taken)
         retry.run(letters)
         if retry.left:
@@ -159,7 +159,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     return retry.report
 
 
-def _begin(chunk: LetterChunk, run: str, keeper: Keeper) -> tuple[LetterHold, Claimed]:
+def _begin_chunk(chunk: LetterChunk, run: str, keeper: Keeper) -> tuple[LetterHold, Claimed]:
     """Begin a chunk, and return its letters and the run's hold on them.
 
     A remembered state may be of an incarnation that is closed. The claim then holds no letter of its stream, so the

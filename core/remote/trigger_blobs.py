@@ -34,7 +34,7 @@ class BlobCheckpoints:
     def read(self, partition: Partition) -> HostCheckpoint:
         from azure.core.exceptions import ResourceNotFoundError
 
-        with _faults():
+        with _blob_faults():
             try:
                 found = self._blob(partition).get_blob_properties()
             except ResourceNotFoundError:
@@ -47,7 +47,7 @@ class BlobCheckpoints:
         from azure.core.exceptions import HttpResponseError
 
         metadata = {**found.others, OFFSET: position.offset, NUMBER: str(position.sequence_number)}
-        with _faults():
+        with _blob_faults():
             blob = self._blob(partition)
             try:
                 if found.tag is None:
@@ -92,7 +92,7 @@ def _open_container(environment: Mapping[str, str], seconds: Mapping[str, float]
 
 
 @contextmanager
-def _faults() -> Iterator[None]:
+def _blob_faults() -> Iterator[None]:
     from azure.core.exceptions import AzureError
 
     try:

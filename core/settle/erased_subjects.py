@@ -93,21 +93,21 @@ def words_of(body: bytes, *texts: str | None) -> set[str]:
     if body:
         given.append(body.decode("utf-8", "replace"))
         with suppress(ValueError, msgspec.DecodeError, RecursionError):
-            found.update(_values_of(msgspec.json.decode(body)))
+            found.update(_json_values(msgspec.json.decode(body)))
     for text in given:
         found.update(word.strip(".!?") for word in _WORD.findall(text))
         found.update(one or other for one, other in _QUOTED.findall(text))
     return found
 
 
-def _values_of(value: object) -> Iterator[str]:
+def _json_values(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
             yield str(name)
-            yield from _values_of(inner)
+            yield from _json_values(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _values_of(inner)
+            yield from _json_values(inner)
     elif isinstance(value, str):
         yield value
     elif isinstance(value, int) and not isinstance(value, bool):

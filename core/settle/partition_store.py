@@ -306,7 +306,7 @@ class Partitions(HeldLetters):
 
 def batch_script(commit: BatchCommit) -> Script:
     """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps, attempt, stop."""
-    steps = [*_checkpoint_steps(commit), *row_steps(commit.settled, place_of(commit.state))]
+    steps = [*_checkpoint_steps(commit), *settled_row_steps(commit.settled, place_of(commit.state))]
     letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
     if letters:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
@@ -334,7 +334,7 @@ def batch_script(commit: BatchCommit) -> Script:
     return Script(str(commit.partition), tuple(steps))
 
 
-def row_steps(settled: Settled, place: Values) -> list[Step]:
+def settled_row_steps(settled: Settled, place: Values) -> list[Step]:
     """Return the steps that write rows. Two transactions may insert the same state at once, so that step may race."""
     steps = []
     for row_class in in_table_order(settled.rows):

@@ -128,12 +128,12 @@ async def check_and_work(sources: Sources[SdkHubReader], terms: Terms) -> None:
         await asyncio.to_thread(Partitions(sources.database).open_stream, settings.stream)
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
-        await work_on(sources, terms, Timing())
+        await work_stream(sources, terms, Timing())
     finally:  # the thread of a cancelled call continues
         await asyncio.get_running_loop().shutdown_default_executor()
 
 
-async def work_on(sources: Sources[SdkHubReader], terms: Terms, timing: Timing) -> None:
+async def work_stream(sources: Sources[SdkHubReader], terms: Terms, timing: Timing) -> None:
     """Receive from the hub into the database until cancelled, and release every partition at the end."""
     from core.worker.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 

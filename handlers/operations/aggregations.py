@@ -265,13 +265,13 @@ def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
 @operation("Replace the windows of some days", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
 def repair_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
     """Order a repair: the next step without an open run plans it."""
-    return _place("repair", call)
+    return _place_order("repair", call)
 
 
 @operation("Begin an aggregate at a later cut", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
 def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
     """Order a backfill of an aggregate that has no commit yet."""
-    return _place("backfill", call)
+    return _place_order("backfill", call)
 
 
 @operation("Withdraw a repair or a backfill that waits", "aggregations", problems=(CONFLICT,))
@@ -317,7 +317,7 @@ def _order(move: Move, call: Call[Any, Nothing, Any], run: AggregationRun | None
     return Order(job, move, call.who, call.body.reason, call.at, run_id, call.body.order_id)
 
 
-def _place(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+def _place_order(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer:
     order = replace(_order(kind, call), days=Days(call.body.since_day, call.body.until_day))
     standing = Aggregations(app().brief).read_standing(order.job)
     _carry_out(order, lambda: Pipelines(app().brief).place(order, standing))

@@ -218,7 +218,7 @@ def explain_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswe
         first=str(gone.first),
         range=written(RangeAnswer, found.range) if found.range and given.sequence_number <= found.range.last else None,
         rows=[
-            written(WrittenRowAnswer, row, columns={name: _shown(value) for name, value in row.columns.items()})
+            written(WrittenRowAnswer, row, columns={name: _shown_column(value) for name, value in row.columns.items()})
             for row in found.rows
         ],
         letter=None if found.letter is None else letter_answer(found.letter.letter),
@@ -229,6 +229,6 @@ def explain_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswe
     )
 
 
-def _shown(value: object) -> object:
+def _shown_column(value: object) -> object:
     """Write whole numbers as strings where JavaScript would round them, and cut long texts."""
     return value[:MOST_TEXT] if isinstance(value, str) else readable(value)

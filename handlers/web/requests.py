@@ -29,7 +29,7 @@ _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<na
 
 def read_path(req: func.HttpRequest, operation: Operation) -> Shape:
     """Read the values in the path."""
-    return _converted(dict(req.route_params), operation.path)
+    return _typed(dict(req.route_params), operation.path)
 
 
 def read_query(req: func.HttpRequest, operation: Operation, level: Level) -> Shape:
@@ -40,7 +40,7 @@ def read_query(req: func.HttpRequest, operation: Operation, level: Level) -> Sha
             raise invalid(name, "only a revealing address takes this")
     if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
         raise invalid("query", f"all parameters together may have {LARGEST_QUERY} characters")
-    read = _converted(given, operation.query)
+    read = _typed(given, operation.query)
     # msgspec reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970 too.
     for name, text in given.items():
         value = getattr(read, name)
@@ -84,7 +84,7 @@ def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
             raise invalid(name, "this name occurs twice in one object")
 
 
-def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
+def _typed(given: Mapping[str, Any], shape: type[Read]) -> Read:
     try:
         octets = {name: cut_times(text.encode("utf-8", "surrogatepass")) for name, text in given.items()}
         cut = {name: text.decode("utf-8", "surrogatepass") for name, text in octets.items()}

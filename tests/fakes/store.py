@@ -9,7 +9,7 @@ from uuid import UUID
 
 from core.aggregation.store import Aggregations
 from core.api.room_operations import RoomStore
-from core.audit.audit import pieces
+from core.audit.audit import commit_pieces
 from core.audit.faults import NOTHING, Commits, PartitionLedger
 from core.audit.store import AuditStore
 from core.ledger.store import Ledger
@@ -46,7 +46,7 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
         ledgers = []
         for id in own.find_traces():
             ends, summed = own.read_ledger_ends(id), NOTHING
-            for after, last in pieces(own, id, Commits(0, ends.last_commit)):
+            for after, last in commit_pieces(own, id, Commits(0, ends.last_commit)):
                 summed = summed.plus(own.sum_ranges(id, Commits(after, last, summed.last)))
             ledgers.append(ends.ledger(summed))
         return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)

@@ -23,17 +23,22 @@ from core.aggregation.runs import (
     Staged,
     StagedSlice,
 )
-from core.aggregation.store import close_script, fail_steps, plan_script, portion_script, stop_script
+from core.aggregation.store import close_run_script, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import FoundPiece
-from core.erasure.store import Erase, closing_script
-from core.erasure.store import piece_script as erasure_script
+from core.erasure.store import Erase, closing_script, erasure_script
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
 from core.ledger.totals import LedgerRange, Minute
 from core.letters.listing import RedriveRange
-from core.letters.redrive import NextLetters, RedriveAsked, piece_script, redrive_of, redrive_request
-from core.letters.redrive import close_script as close_redrive_script
+from core.letters.redrive import (
+    NextLetters,
+    RedriveAsked,
+    close_redrive_script,
+    piece_script,
+    redrive_of,
+    redrive_request,
+)
 from core.letters.store import claim_script, move_script, retry_script, taking_script
 from core.model.aggregates import SLICES
 from core.model.commits import (
@@ -304,7 +309,7 @@ def aggregations() -> Mapping[str, Script]:
         "run slices": portion_script(RUN, STAGED, portion_of(RUN.job, has_whole=False)),
         "run plan": plan_script(RUN),
         "run plan ordered": plan_script(RUN, RunOrder("repair", ALL_DAYS, EPOCH, "somebody", "because")),
-        "run result": close_script(RUN, STAGED, EPOCH),
+        "run result": close_run_script(RUN, STAGED, EPOCH),
         "run ended": Script("end", fail_steps(RUN, "why", EPOCH, failure)),
         "run stopped": stop_script(RUN, STAGED, "why", failure),
         "run discarded": discard_run_script(order, RUN),

@@ -31,7 +31,7 @@ class DeltaLake:
         return self._storage.location
 
     def read_table(self, table: str, job: str) -> StandingTable:
-        with _faults(table):
+        with _lake_faults(table):
             found = self._open(table)
             if found is None:
                 return NO_TABLE
@@ -42,7 +42,7 @@ class DeltaLake:
                 )
             kinds = {field.name: str(getattr(field.type, "type", field.type)) for field in found.schema().fields}
             columns = {name: _NAMES.get(kind, kind) for name, kind in kinds.items()}
-            return StandingTable(found.version(), run, columns, tuple(_files(found)))
+            return StandingTable(found.version(), run, columns, tuple(_lake_files(found)))
 
     def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
         from deltalake import Field, Schema
@@ -53,7 +53,7 @@ class DeltaLake:
         kinds = ((name, PrimitiveType(_KINDS[kind])) for name, kind in change.columns.items())
         schema, transaction = Schema([Field(*one) for one in kinds]), Transaction(mark.job, mark.number)
         properties = CommitProperties(dict(mark.facts), max_commit_retries=0, app_transactions=[transaction])
-        with _faults(table):
+        with _lake_faults(table):
             try:
                 if standing.version < 0:
                     create_table_with_add_actions(
@@ -82,23 +82,23 @@ class DeltaLake:
         return True
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
-        with _faults(table):
+        with _lake_faults(table):
             folders = {one.path.partition("/")[0] for one in files}
             there = {f"{folder}/{name}" for folder in folders for name in self._storage.names(f"{table}/{folder}")}
         return not there.issuperset(one.path for one in files)
 
     def write_text(self, path: str, text: str) -> None:
-        with _faults(path):
+        with _lake_faults(path):
             self._storage.write(path, text.encode())
 
     def read_text(self, folder: str) -> str | None:
-        with _faults(folder):
+        with _lake_faults(folder):
             names = [name for name in self._storage.names(folder) if name.endswith(".txt")]
             return self._storage.read(f"{folder}/{names[0]}").decode() if names else None
 
     def maintain(self, table: str) -> Mapping[str, int]:
         """Compact, remove unused files, write a checkpoint and remove old log entries. Return the counts."""
-        with _faults(table):
+        with _lake_faults(table):
             found = self._open(table)
             if found is None:
                 return {}
@@ -109,7 +109,7 @@ class DeltaLake:
             return {"compacted": int(compacted["numFilesRemoved"]), "removed": len(removed)}
 
     def delete(self, table: str, condition: str) -> int:
-        with _faults(table):
+        with _lake_faults(table):
             found = self._open(table)
             if found is None:
                 return 0
@@ -127,7 +127,7 @@ class DeltaLake:
 
 
 @contextmanager
-def _faults(place: str) -> Iterator[None]:
+def _lake_faults(place: str) -> Iterator[None]:
     """Raise LakeUnreachable for a fault of the storage or of delta-rs."""
     from azure.core.exceptions import AzureError
     from deltalake.exceptions import DeltaError
@@ -170,7 +170,7 @@ def _removed(standing: StandingTable, change: TableChange) -> list[Any]:
     ]
 
 
-def _files(found: Any) -> Iterator[LakeFile]:
+def _lake_files(found: Any) -> Iterator[LakeFile]:
     table = found.get_add_actions(flatten=True)
     columns = {name: table.column(name).to_pylist() for name in table.schema.names}
     for at in range(table.num_rows):

@@ -45,7 +45,7 @@ def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) ->
     """Open a connection to a database. Raises SchemaMismatch when this code or a room cannot run on its schema."""
     if not path.exists():
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
-    connection = open_database(path, busy_timeout)
+    connection = open_file(path, busy_timeout)
     try:
         demand_current(str(path), "sqlite", rooms, _recorded(connection))
     except BaseException:
@@ -54,7 +54,7 @@ def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) ->
     return connection
 
 
-def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def open_file(path: Path, busy_timeout: float) -> sqlite3.Connection:
     """Open a connection in autocommit mode, durable at each commit. Raises StoreUnavailable when it is no database."""
     connection: sqlite3.Connection | None = None
     try:
@@ -91,7 +91,7 @@ def migrate_sqlite(
     It is one transaction, and reports its steps when it is committed. Safe to run twice, and in two processes at once.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = open_database(path, busy_timeout=30.0)
+    connection = open_file(path, busy_timeout=30.0)
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(load_queries("sqlite")["create_schema_migration"].text)

@@ -158,7 +158,7 @@ _credential: list[Any] = []
 _credential_lock = threading.Lock()
 
 
-def entra_token() -> str:
+def database_token() -> str:
     """Return a token for Azure SQL. The package azure-identity caches it and renews it before it expires."""
     from azure.core.exceptions import AzureError, ClientAuthenticationError
     from azure.identity import DefaultAzureCredential
@@ -183,7 +183,7 @@ class Access:
     """The driver and the token of a connection. Neither is loaded before it is needed."""
 
     driver: Callable[[], Driver] = load_driver
-    token: Callable[[], str] = entra_token
+    token: Callable[[], str] = database_token
 
 
 class Connections:

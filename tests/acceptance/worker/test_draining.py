@@ -21,7 +21,7 @@ from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from core.worker.work import Terms, Timing, check_and_work, work_on
+from core.worker.work import Terms, Timing, check_and_work, work_stream
 from tests.acceptance.worker.started import (
     DEADLINE,
     PARTITIONS,
@@ -93,7 +93,7 @@ def test_a_claim_that_wins_after_the_signal_is_released(place: Workplace) -> Non
 
     async def ended() -> None:
         with closing(database), closing(SdkHubReader(settings)) as hub:
-            working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), TERMS, Timing()))
+            working = asyncio.ensure_future(work_stream(Sources(settings, database, hub, PLAIN), TERMS, Timing()))
             assert await asyncio.to_thread(database.running.wait, allowed(DEADLINE))
             working.cancel()
             database.go_on.set()

@@ -21,7 +21,7 @@ from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.settings import read_settings
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.health import main as ask
-from core.worker.work import CLOCK, LONGEST_WORK, Terms, Timing, work_on
+from core.worker.work import CLOCK, LONGEST_WORK, Terms, Timing, work_stream
 from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, Workplace, settings_of
 from tests.fakes.builders import FakeClock
 from tests.fakes.plain_transform import PLAIN
@@ -78,7 +78,7 @@ class World:
         timing = Timing(Clock(self.clock.now, CLOCK.new_id), self.clock.monotonic, sleep)
         reader = SdkHubReader(read, monotonic=lambda: next(seconds))
         with closing(SqliteDatabase(path)) as database, closing(reader) as hub:
-            working = asyncio.ensure_future(work_on(Sources(read, database, hub, transform), terms, timing))
+            working = asyncio.ensure_future(work_stream(Sources(read, database, hub, transform), terms, timing))
             try:
                 await asyncio.to_thread(check)
             finally:

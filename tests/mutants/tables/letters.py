@@ -121,7 +121,7 @@ MUTANTS = (
             '            Step("record_change", {**shared, **change, "kind": "retry"}),\n',
             "",
         ),
-        ("a retry writes no rows", "            *row_steps(commit.settled, place),\n", ""),
+        ("a retry writes no rows", "            *settled_row_steps(commit.settled, place),\n", ""),
     ),
     *in_file(
         "core/store/database.py",

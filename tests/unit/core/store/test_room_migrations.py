@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrations import load_migrations, migrations_of
-from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
+from core.store.sqlite.schema import migrate_sqlite, open_checked, open_file
 from core.transforms.loading import Room
 from tests.fakes.own_room import TEXTS, own_room
 
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def sql(path: Path, statement: str) -> list[tuple[object, ...]]:
-    with closing(open_database(path, 5.0)) as connection:
+    with closing(open_file(path, 5.0)) as connection:
         return list(connection.execute(statement))
 
 

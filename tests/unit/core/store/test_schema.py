@@ -15,7 +15,7 @@ from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrate import main
 from core.store.migrations import load_migrations
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
+from core.store.sqlite.schema import migrate_sqlite, open_checked, open_file
 from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.store import Store
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def sql(path: Path, statement: str) -> list[tuple[object, ...]]:
-    with closing(open_database(path, 5.0)) as connection:
+    with closing(open_file(path, 5.0)) as connection:
         return list(connection.execute(statement))
 
 
@@ -61,7 +61,7 @@ def test_a_database_that_another_process_keeps_is_refused_after_the_wait(path: P
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="cannot be opened: database is locked"):
-            open_database(path, busy_timeout=0.05)
+            open_file(path, busy_timeout=0.05)
 
 
 def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
