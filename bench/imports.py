@@ -1,4 +1,4 @@
-"""Measure the import of `function_app` beyond that of azure.functions and azure.durable_functions, as a share of it."""
+"""Measure the import of `function_app`, as a share of the import of azure.functions and azure.durable_functions."""
 
 import subprocess
 import sys

@@ -68,7 +68,7 @@ class Core:
 def open_core(
     sources: Sources[HubReader], own: Clock, closing: ExitStack, monotonic: Callable[[], float] = time.monotonic
 ) -> Core:
-    """Put the parts together; nothing connects yet. `closing` ends their children.
+    """Put the parts together. Nothing connects yet. `closing` ends their children.
 
     `own` is the process's clock, and `monotonic` gives the seconds of one that never goes back.
     """

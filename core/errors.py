@@ -1,8 +1,8 @@
 """Every error of Hubledger, named for what happened.
 
     HubledgerError
-    ├── SettingsRefused            a setting is missing or wrong; every fault is listed
-    ├── InvalidTransform           the transform's module breaks its contract; every fault is listed
+    ├── SettingsRefused            a setting is missing or wrong (every fault is listed)
+    ├── InvalidTransform           the transform's module breaks its contract (every fault is listed)
     ├── PoisonEvent                raised by a transform: this event can never succeed              (data)
     ├── MissingReference           raised by a transform: a row that it needs does not exist (yet)  (data)
     ├── ProcessDied                the process died, or was too slow, each time with it alone       (data)
@@ -18,7 +18,7 @@
     ├── StateDiffers               the stream or hub changed since the dry run  (in core/incarnations)
     ├── HubFits                    the hub is still the one that was read  (in core/incarnations)
     └── InfrastructureFault        always leaves the handler, so that the host retries
-        ├── BatchRefused           the host's batch is incomplete, or of a different hub; nothing is guessed
+        ├── BatchRefused           the host's batch is incomplete, or of a different hub (nothing is guessed)
         ├── HubUnreachable         the hub did not answer, or not in time
         ├── HubRefused             the hub does not accept our names or our token: a setting has to change
         ├── GapNotHealed           the time was up before all missing events were read back from the hub
@@ -36,16 +36,16 @@
         ├── HostStorageUnreachable  the host's storage is not set, or refuses us  (in core/ingest/stalled_partitions.py)
         ├── LakeUnreachable        the lake did not answer, or holds a table that this app did not make
         └── StoreFault
-            ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
-            ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
-            ├── LetterConflict         the claim of this retry lost letters; nothing was written
-            ├── TaskConflict           the task has progressed elsewhere, or does not run; nothing was written
-            ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
-            ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
-            ├── DataRefused            the database refuses a row of this commit; nothing was written
+            ├── CheckpointConflict     another owner committed first, or the stream is closed (nothing was written)
+            ├── IncarnationConflict    the stream is not in the expected incarnation (nothing was written)
+            ├── LetterConflict         the claim of this retry lost letters (nothing was written)
+            ├── TaskConflict           the task has progressed elsewhere, or does not run (nothing was written)
+            ├── CommitOutcomeUnknown   the answer to a commit was lost: read the checkpoint or the letters again
+            ├── StagingRefused         a staged result is not what its job staged (its slice was not committed)
+            ├── DataRefused            the database refuses a row of this commit (nothing was written)
             ├── StoreMisconfigured     the login, database, driver or token is wrong: a setting has to change
             ├── SchemaMismatch         the database's schema is older or newer than this code, or a migration differs
-            └── StoreUnavailable       the database did not answer, or not in time; nothing was written
+            └── StoreUnavailable       the database did not answer, or not in time (nothing was written)
                 └── StoreUnreachable   there is no connection: the next one is opened after a pause
 
 A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastructure** fault always reaches the host.
@@ -192,7 +192,7 @@ class OutageSuspected(PartitionStopped):
 
 
 class StreamIncarnationChanged(PartitionStopped):
-    """The hub is not the one that the stream was read from; `evidence` is a clause that says how it differs."""
+    """The hub is not the one that the stream was read from. `evidence` is a clause that says how it differs."""
 
     reason: StopReason = "incarnation"
 
@@ -308,7 +308,7 @@ class StoreUnavailable(StoreFault):
 
 
 class StoreUnreachable(StoreUnavailable):
-    """The connection to the database failed, or none was opened; `pause` is the time until the next one, in seconds."""
+    """The connection to the database failed, or none was opened. `pause` is the time until the next one, in seconds."""
 
     def __init__(self, text: str, pause: float) -> None:
         super().__init__(text)

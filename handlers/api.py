@@ -96,7 +96,7 @@ OPERATIONS = Operations()
 
 
 def _register(route: Route) -> None:
-    """Register the function of a route; the modules that answer are imported at the first request."""
+    """Register the function of a route. The modules that answer are imported at the first request."""
 
     def respond(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
         from handlers.web.answering import answer

@@ -159,7 +159,7 @@ def read_losses(now: datetime) -> BurnDown:
 
 
 def _open_aggregation() -> Aggregation | None:
-    """Open the engine that SPARK_ENGINE names; None for `none`."""
+    """Open the engine that SPARK_ENGINE names, or return None for `none`."""
     own = app()
     spark = own.settings.spark
     if spark.engine == "none":

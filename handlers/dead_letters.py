@@ -86,7 +86,7 @@ def find_wait(keeper: str) -> float | None:
 
 @bp.activity_trigger(input_name="nothing")
 def claim_letters(nothing: None) -> list[dict[str, Any]]:
-    """Claim the due letters, in chunks of ids; none when the store cannot be reached."""
+    """Claim the due letters, in chunks of ids. Claim none when the store cannot be reached."""
     from msgspec import to_builtins
 
     from core.letters.retry import claim_due

@@ -63,7 +63,7 @@ _READ = (dict, Unread)  # `dict | Unread` in the call would be made again for ea
 
 
 def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0) -> EventBatch:
-    """Convert the events of an invocation, in the order of the hub; BatchRefused names the missing part.
+    """Convert the events of an invocation, in the order of the hub. BatchRefused names the missing part.
 
     All events share the metadata, and each access parses it again, so it is read from the first event only.
     """

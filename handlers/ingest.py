@@ -1,6 +1,6 @@
 """The Event Hubs trigger: translate, ingest, log. An infrastructure fault escapes, and the host retries.
 
-After eight retries, 99 seconds of pauses, the host passes the batch; its numbers are then a gap, which is refetched.
+After eight retries, 99 seconds of pauses, the host passes the batch. Its numbers are then a gap, which is refetched.
 """
 
 import time

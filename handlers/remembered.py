@@ -36,7 +36,7 @@ class _Look(Generic[Found]):
 
 
 class Remembered(Generic[Found]):
-    """A value that `look` reads; any thread may get it."""
+    """A value that `look` reads. Any thread may get it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Remembered(Generic[Found]):
         self._last: _Look[Found] | None = None
 
     def get(self) -> Found:
-        """Return the value; raise the fault of the look that this request waits for."""
+        """Return the value, or raise the fault of the look that this request waits for."""
         return self._current().found
 
     def get_aged(self) -> tuple[Found, float]:

@@ -39,7 +39,7 @@ def own_room() -> RoomRoutes:
 
 
 def routes_of(transform: str) -> RoomRoutes:
-    """Return the routes and pages of a transform's room; none without a module `routes`.
+    """Return the routes and pages of a transform's room. A room without a module `routes` has none.
 
     InvalidTransform for a module that cannot be read, and for files of its pages that are missing or have our names.
     """

@@ -35,7 +35,7 @@ SILENT = "no sign of life for too long: an activity or a timer was lost"
 
 
 def outlive(task: Any, otherwise: Result) -> Generator[Any, Any, Result]:
-    """Wait for a task, and return its result; or `otherwise` when it failed, as it does when its worker dies.
+    """Wait for a task, and return its result. Return `otherwise` when it failed, or its worker died.
 
     A task of several must hold plain calls only: with calls that are retried, the SDK and the host number their tasks
     differently (azure-functions-durable-python#603).
@@ -155,7 +155,7 @@ bp.orchestration_trigger(context_name="context")(drive_task)
 
 @bp.activity_trigger(input_name="task")
 def open_task(task: str) -> dict:
-    """Begin a planned task; return {parts} to work on at once, or {error}."""
+    """Begin a planned task, and return {parts} to work on at once, or {error}."""
     from core.tasks.run import open_parts
     from handlers.app import app, in_time
 
@@ -169,7 +169,7 @@ def open_task(task: str) -> dict:
 
 @bp.activity_trigger(input_name="work")
 def task_slice(work: dict) -> dict:
-    """Do a slice of work on a part, or on all parts in order; return {ok: its report}, or {error}. The pieces before a
+    """Do a slice of work on a part, or on all parts in order. Return {ok: its report}, or {error}. The pieces before a
     fault remain."""
     from core.tasks.run import note_fault, work_on
     from handlers.app import app, in_time

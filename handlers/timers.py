@@ -33,7 +33,7 @@ def aggregate_on_time(timer: func.TimerRequest) -> None:
 
 
 def take_steps(own: "Aggregation") -> None:
-    """Take one step of each job; a fault of one leaves the others to take theirs, and fails the tick at the end."""
+    """Take one step of each job. A fault of one job stops no other job, and fails the tick at the end."""
     faults: list[Exception] = []
     for job in own.jobs:
         try:
@@ -111,7 +111,7 @@ def maintain(own: "Aggregation") -> None:
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def watch(timer: func.TimerRequest) -> None:
     """Log the facts, and store the lag of this minute. A fault has its own log line, which no alert mistakes for a
-    watch; it fails this tick."""
+    watch, and fails this tick."""
     from core.ledger.store import Ledger
     from core.ledger.watch import observe
     from handlers.app import app

@@ -40,7 +40,7 @@ class Execution:
 
 
 def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Result | None:
-    """Stage the result of a run; do nothing and return None when the run is closed or at a different attempt."""
+    """Stage the result of a run. Do nothing and return None when the run is closed or at a different attempt."""
     run = tables.read_run(execution.run_id)
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
@@ -65,7 +65,7 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
 def _staged(
     tables: Tables, lake: OpenLake | None, of_run: tuple[Run, str], windows: DataFrame, quality: str | None
 ) -> Result:
-    """Stage the windows of all levels; all are computed before the first one is written."""
+    """Stage the windows of all levels. All are computed before the first one is written."""
     run, staging_id = of_run
     of = find_aggregate(run.job)
     computed = [(level, sliced(level, at_level(windows, level)).persist()) for level in of.levels]
@@ -86,7 +86,7 @@ def _staged(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 when the result is staged or no work was left; the engine sees any error as a failed job."""
+    """Return 0 when the result is staged or no work was left. The engine sees any error as a failed job."""
     parser = parser_of("aggregate", __doc__)
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--attempt", required=True, type=int)

@@ -1,4 +1,4 @@
-"""Event Hubs Capture: Avro files, read on the executors; each event goes through a transform of the app.
+"""Event Hubs Capture: Avro files, read on the executors. Each event goes through a transform of the app.
 
 Source of the format: "Capture events through Azure Event Hubs", its Avro schema, and its default names of files,
 NAMESPACE/HUB/PARTITION/YEAR/MONTH/DAY/HOUR/MINUTE/SECOND.
@@ -69,7 +69,7 @@ class Settling:
 
 
 def partition_of(path: str) -> str:
-    """Return the partition of a file; raise ValueError when its name is not one that Capture gives."""
+    """Return the partition of a file. Raises ValueError for a name that Capture does not give."""
     found = _PLACE.search(path)
     if found is None:
         raise ValueError(f"{path} is not named as Event Hubs Capture names files: .../PARTITION/YEAR/.../SECOND.avro")

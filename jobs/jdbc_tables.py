@@ -32,10 +32,10 @@ _MEMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class ServerWords(Words):
-    """The SQL of SQL Server; tests name that of their stand-in.
+    """The SQL of SQL Server. Tests name the SQL of their stand-in.
 
-    An instant never travels as a JDBC timestamp, because Java reads that in the time zone of its machine. `members`:
-    columns of a removed row by their type in Spark; `instant`: a literal from its text or its microseconds.
+    An instant never travels as a JDBC timestamp, because Java reads that in the time zone of its machine. `members`
+    have the columns of a removed row by their type in Spark. `instant` is a literal from its text or its microseconds.
     """
 
     prefix: str = "hubledger."

@@ -21,7 +21,7 @@ WINDOW_DATE = "window_date"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The place of a manifest; `is_whole`: the files of a table replace all others."""
+    """The place of a manifest. `is_whole` is true if the files of a table replace all others."""
 
     path: str
     is_whole: bool

@@ -81,7 +81,7 @@ def change_of(layout: Layout, added: Sequence[LakeFile], removed: Sequence[str],
 
 
 def write_files(rows: DataFrame, to: OpenLake, layout: Layout) -> list[LakeFile]:
-    """Write rows into a new folder of a table; return its files. A repeated task leaves one set of files."""
+    """Write rows into a new folder of a table, and return its files. A repeated task leaves one set of files."""
     by = [*layout.partition, *layout.order]
     ordered = rows.select(*layout.columns).repartitionByRange(*by).sortWithinPartitions(*by)
     if _is_blob(to.place):
@@ -122,7 +122,7 @@ def read_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[L
 def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], touched: DataFrame) -> list[LakeFile]:
     """Return the files that may hold touched rows: of their partition, and with their values in the file's range.
 
-    `touched` has columns of the partition, and of the order; a file without a range may hold any row of its partition.
+    `touched` has columns of the partition, and of the order. A file without a range may hold any row of its partition.
     """
     if not files:
         return []

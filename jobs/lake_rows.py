@@ -39,7 +39,7 @@ POSITION = list(LINEAGE)
 
 
 def finish_rows(tables: Tables, run: Run, lake: OpenLake | None) -> Result | None:
-    """Write the rows of a run, and finish it; None without a lake, because the whole result is there."""
+    """Write the rows of a run, and finish it. Return None without a lake, because the whole result is there."""
     if lake is None:
         return None
     rows, states = rows_of_job(run.job, load_aggregates()), lake.tables
@@ -59,9 +59,9 @@ def finish_rows(tables: Tables, run: Run, lake: OpenLake | None) -> Result | Non
 
 
 def rows_as_of(of: Aggregate, lake: OpenLake, cut: str, days: tuple[date, date] | None = None) -> DataFrame:
-    """Return the rows of an aggregate's source that count at a cut, with their lineage; of these days, both included.
+    """Return the rows of an aggregate's source that count at a cut, with their lineage. Both days are included.
 
-    ValueError for a cut that the lake has not reached.
+    Raises ValueError for a cut that the lake has not reached.
     """
     (rows,) = lake_rows([of])
     state = lake.tables[rows.table]
@@ -96,7 +96,7 @@ def removed_layout(rows: LakeRows) -> Layout:
 
 
 def _begin(layout: Layout, state: TableState | None, run: Run) -> str:
-    """Return the cut after which a run has to write: that of the table, if the run begins there, or none."""
+    """Return the cut after which a run has to write: the table's cut, if the run begins there, or none."""
     if state is not None and state.cut == run.cut_to:
         return run.cut_to  # the app committed this table, and died before the other one
     return run.cut_from if is_current(layout, state, run.cut_from) else "{}"

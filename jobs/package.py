@@ -1,7 +1,7 @@
 """`python -m jobs.package FOLDER`: write the files that a remote Spark engine needs, in a folder of their version.
 
 They are the programs, our modules, and the packages that the modules import and no engine has. `hubledger.zip` and
-`packages.zip` are for `pyFiles` and `archives` of Livy; two wheels have the same for Databricks. Equal sources give
+`packages.zip` are for `pyFiles` and `archives` of Livy. Two wheels have the same for Databricks. Equal sources give
 equal bytes.
 """
 
@@ -39,11 +39,11 @@ _METADATA = {
 
 
 class PackageRefused(Exception):
-    """The package could not be written; the message says what to do."""
+    """The package could not be written. The message says what to do."""
 
 
 def write_package(folder: Path, wheels: Iterable[Path]) -> list[Path]:
-    """Write the programs and the archives into a folder of the package's version; return their paths."""
+    """Write the programs and the archives into a folder of the package's version, and return their paths."""
     version = package_version()
     place = folder / version
     place.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def merged(wheels: Iterable[Path]) -> Mapping[str, bytes]:
 
 
 def download(folder: Path) -> list[Path]:
-    """Download the wheels of the required packages for every Python of an engine; return their paths."""
+    """Download the wheels of the required packages for every Python of an engine, and return their paths."""
     for python in PYTHONS:
         options = ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", python]
         places = [word for one in PLATFORMS for word in ("--platform", one)]
@@ -91,7 +91,7 @@ def download(folder: Path) -> list[Path]:
 
 
 def write_downloaded(folder: Path, wheels: Path | None = None) -> list[Path]:
-    """Write the package with the wheels of a folder, or with downloaded ones; return the paths of its files."""
+    """Write the package with the wheels of a folder, or with downloaded ones. Return the paths of its files."""
     if wheels is not None:
         return write_package(folder, wheels.glob("*.whl"))
     with tempfile.TemporaryDirectory() as downloads:
@@ -114,7 +114,7 @@ def _write_archive(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the package and print the paths of its files; return 1 with a line on standard error when it cannot."""
+    """Write the package and print the paths of its files, or a line on standard error. Return 1 after an error."""
     parser = argparse.ArgumentParser(prog="python -m jobs.package", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--wheels", type=Path, help="a folder of the wheels of msgspec and fastavro; default: download")

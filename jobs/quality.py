@@ -40,7 +40,7 @@ class CountedCommits:
 
     @property
     def first_at(self) -> datetime | None:
-        """The time of the first commit; None without a commit."""
+        """The time of the first commit, or None without a commit."""
         return min((one.first_at for one in self.written), default=None)
 
     def appended(self) -> Counter[Place]:
@@ -72,7 +72,7 @@ def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: Count
 
 
 def fault_of(rows: Mapping[str, Any]) -> str | None:
-    """Return a sentence if the rows differ from the ledger's; None if they do not, or the ledger's are unknown."""
+    """Return a sentence if the rows differ from the ledger's, or None if they agree or the ledger's are unknown."""
     if not rows["rows_difference"]:
         return None
     places = [

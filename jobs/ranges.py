@@ -25,7 +25,7 @@ class CommitSpan:
 
 @dataclass(frozen=True, slots=True)
 class MergedRange:
-    """One row of the batch ledger, or adjacent rows of kind `batch` that SQL has merged, under their last commit; only
+    """One row of the batch ledger, or adjacent rows of kind `batch` that SQL has merged, under their last commit. Only
     ranges of kind `batch` have no holes and cover the log in order."""
 
     stream_id: int
@@ -61,7 +61,7 @@ class WrittenCount:
 class Slice:
     """The rows of a partition at sequence numbers `first` to `last` whose commit is after `after` and up to `up_to`.
 
-    They count at the commit `cut`: a row that only a later replay removed is one of them; None: they stand now.
+    They count at the commit `cut`, as does a row that only a later replay removed. Without a `cut` they stand now.
     `letters_only` limits them to the sequence numbers of dead letters, the only ones where a retry writes.
     """
 
@@ -94,7 +94,7 @@ def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
 def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[MergedRange], rows_each: int | None = None) -> list[Slice]:
     """Return slices that hold every row of the spans' commits once.
 
-    The batches of a span cover an unbroken range of sequence numbers; rows that later commits of the span wrote into it
+    The batches of a span cover an unbroken range of sequence numbers. Rows that later commits of the span wrote into it
     are read with it. From a retry or a replay, only the part before that range gets its own slice.
     """
     rows_each = rows_each or max(ROWS_EACH, sum(one.rows_written for one in ledger) // MOST_SLICES)
@@ -141,7 +141,7 @@ def _before(span: CommitSpan, batches: Sequence[MergedRange], others: Iterable[M
 
 
 def _parts_of(one: MergedRange) -> Iterator[MergedRange]:
-    """Yield a range in parts if it is much longer than NUMBERS_EACH, as that of purged commits is."""
+    """Yield a range in parts if it is much longer than NUMBERS_EACH, as the range of purged commits is."""
     numbers = one.last - one.first + 1
     if one.kind != "batch" or numbers <= 2 * NUMBERS_EACH:
         yield one
@@ -194,7 +194,7 @@ def place_where(one: CommitSpan | Slice) -> str:
 
 
 def rows_where(one: Slice, letters: str = "event_hub_dead_letter", written_by: str = "commit_number") -> str:
-    """Return the SQL condition of a slice's rows, for every engine; `written_by` is the column of their commits."""
+    """Return the SQL condition of a slice's rows, for every engine. `written_by` is the column of their commits."""
     place = place_where(one)
     span = f"sequence_number BETWEEN {one.first} AND {one.last}"
     rows = f"{place} AND {span} AND {written_by} > {one.after} AND {written_by} <= {one.up_to}"
@@ -209,7 +209,7 @@ def commits_where(span: CommitSpan) -> str:
 
 
 def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:
-    """Return the SQL of these spans' ledger in merged ranges, for every engine; `table` has the name of the ledger.
+    """Return the SQL of these spans' ledger in merged ranges, for every engine. `table` has the name of the ledger.
 
     What a purge took away is before every cut, so only a span from the first commit on has it.
     """

@@ -63,7 +63,7 @@ class SliceFigures:
 
 
 def targets(committed: Run | None, later: Sequence[Run]) -> list[ComparedTable]:
-    """Return all slices as the newest of these runs left them; `later` runs may have committed a part of the slices."""
+    """Return all slices as the newest of these runs left them. `later` runs may have committed a part of the slices."""
     found, first = list[ComparedTable](), 0
     for run in [*sorted(later, key=lambda one: -one.run_number), *([committed] if committed else [])]:
         if run.slices > first:
@@ -206,7 +206,7 @@ class RebuildComparison:
 
 @dataclass
 class Rebuild:
-    """An aggregate of a job that is looked at. `left` are the keys that the look before could not decide; None: all."""
+    """An aggregate of a job that is looked at. `left` are the keys that the last look left open, or None for all."""
 
     tables: Tables
     job: str
@@ -257,9 +257,9 @@ class Rebuild:
 def rebuild(
     tables: Tables, of: Aggregate, days: Days = ALL_DAYS, history: History | None = None, job: str | None = None
 ) -> RebuildComparison:
-    """Compare the windows of some days with those that their rows have; by default those in SQL.
+    """Compare the windows of some days with those of their rows, by default with the rows in SQL.
 
-    `job` is the job of a level; by default the aggregate is the finest level, which has its name.
+    `job` is the job of a level. By default the aggregate is the finest level, which has its name.
     """
     windows, looks = Rebuild(tables, job or of.name, of, history or History(tables), days), list[WindowLook]()
     while len(looks) < LOOKS and (not looks or looks[-1].moved):

@@ -41,7 +41,7 @@ SEEKS = 100_000  # windows that are sought one by one; more are found by a join 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The finest windows of the rows that a run adds, and of those that it removes; None when no replay is in the run.
+    """The finest windows of the rows that a run adds and removes. `removed` is None when no replay is in the run.
 
     Both follow from the run's cuts, whenever they are read.
     """

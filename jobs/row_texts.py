@@ -22,7 +22,7 @@ LINEAGE_KINDS = {name: "string" if name == "partition_id" else "bigint" for name
 
 
 def row_kinds(row_class: type) -> dict[str, str]:
-    """Return the columns of a row class with their types; whatever is no number, no time and no boolean is a text."""
+    """Return the columns of a row class with their types: number, time, boolean, or else text."""
     hints = get_type_hints(row_class)
     return {name: kind_of(hints[name]) for name in row_table(row_class).columns}
 
@@ -51,7 +51,7 @@ def arrow_schema(pa: Any, schema: str) -> Any:
 
 
 def texts_of(row: Row) -> list[str | None]:
-    """Return a row's values as texts, in the order of its columns; half of a surrogate pair becomes its escape."""
+    """Return a row's values as texts, in the order of its columns. Half of a surrogate pair becomes its escape."""
     return [_text(getattr(row, name)) for name in row_table(type(row)).columns]
 
 

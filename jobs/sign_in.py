@@ -9,7 +9,7 @@ SignIn = Callable[[], Mapping[str, str]]
 
 
 class SignInRefused(Exception):
-    """No way to sign in gives a token; the message names why each failed."""
+    """No way to sign in gives a token. The message names why each failed."""
 
 
 def sign_in_of(address: JdbcAddress | None) -> SignIn:

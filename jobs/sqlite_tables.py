@@ -1,4 +1,4 @@
-"""The embedded store: Python on the executors reads and writes SQLite as Arrow; all executors share one file."""
+"""The embedded store: Python on the executors reads and writes SQLite as Arrow. All executors share one file."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -60,7 +60,7 @@ _RESULT = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A row of aggregation_run; the slices before `committed_slices` are in the aggregate already."""
+    """A row of aggregation_run. The slices before `committed_slices` are in the aggregate already."""
 
     run_id: str
     job: str
@@ -83,7 +83,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The staged result of one execution of a job, under its own id; `lake_path` is its address in the lake.
+    """The staged result of one execution of a job, under its own id. `lake_path` is its address in the lake.
 
     `levels` are the names of all levels that the job knows, the finest first. With an `overflow` no window is staged.
     """
@@ -160,7 +160,7 @@ class Tables(ABC):
         return next(iter(self._runs(newest_where(job, below, f"{self.words.prefix}aggregation_run"))), None)
 
     def read_later(self, job: str, number: int) -> list[Run]:
-        """Return the runs of a job with a higher number that have committed slices, in order; some may be open."""
+        """Return the runs of a job with a higher number that have committed slices, in order. Some may be open."""
         return sorted(self._runs(later_where(job, number)), key=lambda run: run.run_number)
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[MergedRange]:
@@ -249,7 +249,7 @@ class Tables(ABC):
         return found.select(*position, F.array(*texts).alias("texts"))
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        """Write windows with their slices under their own staging id; they are ignored until `finish`.
+        """Write windows with their slices under their own staging id. They are ignored until `finish`.
 
         The windows are computed already, so that every connection has a fresh token.
         """
@@ -279,9 +279,9 @@ class Tables(ABC):
         self.append(rows, "staged_result")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        """Store events in the form of `jobs/capture.py` for a replay; an event that is already there stays as it is.
+        """Store events in the form of `jobs/capture.py` for a replay. An event that is already there stays as it is.
 
-        The table's key refuses those that a different job stages at the same time.
+        The table's key refuses events that a different job stages at the same time.
         """
         query = self._select("staged_event", EVENT_KEY)
         standing = self.where(query, [f"stream_id = {stream_id}"], EVENT_KEY)

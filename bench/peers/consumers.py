@@ -41,7 +41,7 @@ class Place:
 
 
 def client_of(place: Place, **more: Any) -> Any:
-    """Open a client, whose load balancing is as quick as that of our worker in the same run."""
+    """Open a client, whose load balancing is as quick as our worker's in the same run."""
     return EventHubConsumerClient.from_connection_string(
         place.connection,
         consumer_group=place.group,

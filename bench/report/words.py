@@ -57,7 +57,7 @@ def targets(results: Results, pictures: Mapping[str, Picture], images: str) -> s
 
 
 def _largest(results: Results) -> list[PartResult]:
-    """Return the result of each part on the embedded store: that of the large size, where it was measured."""
+    """Return the result of each part on the embedded store: of the large size, where it was measured."""
     found = {part.part: part for size in ("", LARGE) for part in results.get(size, [])}
     return [found[name] for name in sorted(found)]
 

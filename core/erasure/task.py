@@ -48,7 +48,7 @@ Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_S
 
 class ErasureShape(TaskShape, tag="erasure"):
     """A request to forget subjects, without the blanks around them. Only a request with `dry_run` = false erases
-    anything; it fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
+    anything. It fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
 
     subjects: Subjects
     reason: Reason

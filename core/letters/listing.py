@@ -57,7 +57,7 @@ class LetterChoice(Shape):
 
 
 def filter_of(given: LetterChoice, where: str = "") -> LetterFilter:
-    """Read the filter of a request; `where` is its place in the body."""
+    """Read the filter of a request. `where` is its place in the body."""
     return LetterFilter(
         fingerprint=given.fingerprint,
         status=given.status,

@@ -354,8 +354,8 @@ class LetterName(Shape):
 
 
 class RedriveShape(TaskShape, tag="redrive"):
-    """The move; the letters, by exactly one of `letters` and `filter` ({} is all); the number of them that can be
-    moved, as the person saw it; why; and the limit of letters per second, if there is one."""
+    """Exactly one of `letters` and `filter` ({} is all) chooses the letters. `expected_count` is the number of letters
+    that can be moved, as the operator saw it. `per_second` is a limit of letters, or null."""
 
     ONE_OF = ("letters", "filter")
 
@@ -387,10 +387,9 @@ class OutcomeAnswer(_Outcome):
 
 
 class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
-    """A redrive. `filter` holds the given fields, a partition key hidden; of a selection, `letters` are the first
-    hundred. `total` letters could be moved at the request; those that had changed when the task came to them are
-    `unmoved`. `done` counts both. A discard,
-    and a retry that has moved nothing, have no `outcome`."""
+    """A redrive. `filter` holds the given fields, with a partition key hidden. `letters` are the first hundred of a
+    selection. `total` letters could be moved at the request. `unmoved` letters had changed when the task came to
+    them. `done` counts moved and unmoved letters. A discard, and a retry that has moved nothing, have no `outcome`."""
 
     move: RedriveMove
     filter: dict[str, str] | None

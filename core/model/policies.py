@@ -46,8 +46,8 @@ class Fuse:
     """Suspects an outage when `floor` events or more of an invocation fail with one class, and at least this `share`.
 
     While a batch is held, one failure is enough for the floor. `patience` is the number of attempts. 0: no fuse. The
-    share is that of the events that were tried. Letters that are held after a failure count for the floor. A crash
-    never counts: its event is alone to blame.
+    share counts the events that were tried. Letters that are held after a failure count for the floor. A crash never
+    counts: its event is alone to blame.
     """
 
     share: float = 0.5

@@ -60,15 +60,15 @@ _Counts: Any = shape_of(ReplayCounts, hidden=("states_rewritten", "states_lowere
 
 
 class CountsAnswer(_Counts):
-    """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
-    `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition key. `gone` numbers
-    are neither in the hub nor in a letter, nor staged; a replay by key counts those of its range, whatever their keys
-    were. `states_left` are states that their event did not write again, or wrote with an older value of `newest_by`. A
-    replay by key counts only the latter."""
+    """The work so far. A dry run counts the work that a replay would do. Only dry runs count `rows_added`,
+    `rows_removed`, `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition
+    key. `gone` numbers are neither in the hub nor in a letter, nor staged. A replay by key counts all gone numbers of
+    its range, whatever their keys were. `states_left` are states that their event did not write again, or wrote with an
+    older value of `newest_by`. A replay by key counts only the latter."""
 
 
 class PartitionAnswer(Answered):
-    """The progress of a job in a partition: `next` is the first number of its next piece; `note` says which numbers
+    """The progress of a job in a partition. `next` is the first number of its next piece. `note` says which numbers
     of the request are left out. `transform_versions` did its pieces, in order."""
 
     partition_id: str

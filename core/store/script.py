@@ -69,7 +69,7 @@ class Step:
     statement touches a different number of rows than `expect`, the transaction ends with the error that `otherwise`
     makes. `keeps` names the number that the statement returns. `counts` names the kept number to which the touched rows
     are added. The rows of the step that `answers` are the answer of the script. A duplicate in a key or a table of
-    `races` means that another transaction was first: the error is that of `otherwise`, or StoreUnavailable without one.
+    `races` means that another transaction was first: `otherwise` makes the error, or it is StoreUnavailable.
     For a state, the script runs again instead, and a second duplicate of one key is DataRefused.
     """
 

@@ -13,7 +13,7 @@ A release of Hubledger changes nothing in a room of `apps/`.
 
 A transform module offers
 
-    VERSION: str                                         named in the ledger and in letters; at most 100 characters
+    VERSION: str                                         at most 100 characters, named in the ledger and in letters
     def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
 

@@ -45,13 +45,13 @@ OrderText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="An id th
 
 
 class AggregationBody(Shape):
-    """The job to advance by one step; by default the first by name."""
+    """The job to advance by one step, by default the first by name."""
 
     job: JobName | msgspec.UnsetType = msgspec.UNSET
 
 
 class AggregationsQuery(Shape):
-    """A page of the runs of a job, by default the first by name; the newest first."""
+    """A page of the runs of a job, the newest first. The default is the first job by name."""
 
     job: JobName | None = None
     cursor: Cursor | None = None
@@ -115,9 +115,9 @@ _Run: Any = shape_of(
 
 
 class RunAnswer(_Run, kw_only=True):  # type: ignore[call-arg]  # its base is made by `shape_of`
-    """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
-    counts between them, and `rows_limit` is the number after which the run was ended. A repair or a backfill has the
-    windows from `since_day` to `until_day`, of the rows at `rows_from`. New statuses and kinds may be added."""
+    """A run. A cut holds the commit number of each stream and partition. `rows_planned` are the rows that the ledger
+    counts between the cuts. The run was ended after `rows_limit` rows. A repair or a backfill has the windows from
+    `since_day` to `until_day`, of the rows at `rows_from`. New statuses and kinds may be added."""
 
     since_day: date | None
     until_day: date | None
@@ -125,7 +125,7 @@ class RunAnswer(_Run, kw_only=True):  # type: ignore[call-arg]  # its base is ma
 
 
 class StepAnswer(Answered):
-    """The actions of the step, and the newest run; `published` is true if the lake's tables are up to date."""
+    """The actions of the step, and the newest run. `published` is true if the lake's tables are up to date."""
 
     did: list[str]
     published: bool
@@ -163,7 +163,7 @@ class OrderAnswer(Answered):
 
 class AggregationsAnswer(Answered):
     """The committed cut, the checkpoints that are `reached`, and a page of runs. `lag_seconds` is the age of the oldest
-    commit that is not in the aggregate; `waiting` is the order that has no run yet; `history` has the newest first.
+    commit that is not in the aggregate. `waiting` is the order that has no run yet. `history` has the newest run first.
     With the `engine` "none" no step is taken, and nothing is summed."""
 
     job: str
@@ -227,14 +227,14 @@ def job_of(requested: str | msgspec.UnsetType | None) -> str:
 
 
 class PauseAnswer(Answered):
-    """The job, and who paused it; null when it goes on."""
+    """The job, and its pause, or null when the job goes on."""
 
     job: str
     paused: PausedAnswer | None
 
 
 class PlacedAnswer(Answered):
-    """The job, and the order that waits for its run; null after it was withdrawn."""
+    """The job, and the order that waits for its run, or null after a withdrawal."""
 
     job: str
     waiting: WaitingAnswer | None
@@ -248,7 +248,7 @@ def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
 
 @operation("Pause the aggregation", "aggregations", problems=(CONFLICT,))
 def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
-    """Pause the planning, submits and commits of a job until it is resumed; a running Spark job finishes."""
+    """Pause the planning, submits and commits of a job until it is resumed. A running Spark job finishes."""
     order = _order("pause", call)
     _carry_out(order, lambda: Pipelines(app().brief).pause(order))
     return _pause_answer(order.job)
@@ -276,7 +276,7 @@ def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
 
 @operation("Withdraw a repair or a backfill that waits", "aggregations", problems=(CONFLICT,))
 def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnswer:
-    """End the order; a run that is planned already can be discarded."""
+    """End the order. A run that is planned already can be discarded."""
     order = _order("withdraw", call)
     _carry_out(
         order, lambda: Pipelines(app().brief).withdraw(order, Aggregations(app().brief).read_standing(order.job))
@@ -295,7 +295,7 @@ def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAn
 
 @operation("Discard an open run, or its staged result", "aggregations", problems=(NOT_FOUND, CONFLICT))
 def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetailAnswer:
-    """Close the run without a result, or take the result away; nothing is lost, because the cut stays."""
+    """Close the run without a result, or take the result away. Nothing is lost, because the cut stays."""
     run = found_run(call.path.run_id)
     order = _order("discard_run" if call.body.what == "run" else "discard_result", call, run)
     if order.move == "discard_run":
@@ -306,7 +306,7 @@ def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetail
 
 
 def open_spark() -> SparkEngine | None:
-    """Return the engine that SPARK_ENGINE names; None for `none`."""
+    """Return the engine that SPARK_ENGINE names, or None for `none`."""
     own = aggregation()
     return None if own is None else own.engine
 
@@ -343,7 +343,7 @@ def _waiting(job: str) -> PlacedAnswer:
 
 
 def found_run(run_id: str) -> AggregationRun:
-    """Return a run of any job; raise a problem where there is none."""
+    """Return a run of any job, or raise a problem without one."""
     for job in app().jobs:
         run = Pipelines(app().brief).find_run(job, run_id)
         if run is not None:
@@ -380,7 +380,7 @@ def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
 
 @operation("The runs of the aggregation", "aggregations")
 def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> AggregationsAnswer:
-    """List a page of runs; one run more is read, to see if there is a next page."""
+    """List a page of runs. One more run is read, to see if there is a next page."""
     query, bound_to, job = call.query, query_of(call.query), job_of(call.query.job)
     before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[Number])[0]
     own = app()

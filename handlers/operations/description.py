@@ -44,7 +44,7 @@ def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 @operation("A file of the pages", "page", {200: "text/css"}, (NOT_FOUND,))
 def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
-    """Return a file of the pages, or a guide; no other file is served."""
+    """Return a file of the pages, or a guide. No other file is served."""
     if call.path.file in GUIDES:
         return guide_page(GUIDES[call.path.file], NAMES)
     if call.path.file not in _files():

@@ -27,9 +27,9 @@ Anchor = Annotated[str, msgspec.Meta(max_length=40, description="`first`, `lates
 
 
 class IncarnationShape(Shape):
-    """The state that the person saw, and the reason. Nothing is changed unless `dry_run` is false; then
-    `expected_hub_created_at` is required: the dry run returns it as `hub_created_at`. `force` opens an incarnation
-    although the hub still fits."""
+    """The state that the operator saw, and the reason. Nothing is changed unless `dry_run` is false. A change requires
+    `expected_hub_created_at`: the dry run returns it as `hub_created_at`. `force` opens an incarnation although the hub
+    still fits."""
 
     reason: Reason
     expected_incarnation: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
@@ -40,7 +40,7 @@ class IncarnationShape(Shape):
 
 
 class BeginningAnswer(Answered):
-    """A partition of the next incarnation: it begins at `anchor`; the hub holds the numbers from `hub_beginning` to
+    """A partition of the next incarnation, which begins at `anchor`. The hub holds the numbers from `hub_beginning` to
     `hub_end`, of which `numbers` will be read. `evidence` is null where the hub does not contradict the checkpoint."""
 
     partition_id: str
@@ -52,7 +52,7 @@ class BeginningAnswer(Answered):
 
 
 class IncarnationAnswer(Answered):
-    """The next incarnation, opened or only planned. `evidence` says how its hub differs; null when it was forced."""
+    """The next incarnation, opened or only planned. `evidence` says how its hub differs. It is null after `force`."""
 
     outcome: Literal["dry_run", "opened"]
     incarnation: int

@@ -63,7 +63,7 @@ _Range: Any = shape_of(LedgerRange)
 
 
 class RangeAnswer(_Range):
-    """A row of the ledger; in the row of a replay, `invocation_id` is the `job_id`."""
+    """A row of the ledger. In the row of a replay, `invocation_id` is the `job_id`."""
 
 
 _Gap: Any = shape_of(NotedGap)
@@ -120,7 +120,7 @@ class TimeQuery(Shape):
 
 
 class CommitAnswer(Answered):
-    """The first commit of a partition at or after the time; null: there is none."""
+    """The first commit of a partition at or after the time, or null where there is none."""
 
     partition_id: str
     commit: RangeAnswer | None
@@ -149,7 +149,7 @@ class KeyPlaceAnswer(_KeyPlace):
 
 
 class PlacesAnswer(Answered):
-    """A page of places, partition by partition, the newest of each first; `next` is the cursor of the page after it,
+    """A page of places, partition by partition, the newest of each first. `next` is the cursor of the page after it,
     null at the end. A search reads for five seconds, so a page with a `next` may be short or empty. `sentence` says
     where it looked, and what it cannot find."""
 
@@ -160,7 +160,7 @@ class PlacesAnswer(Answered):
 
 @operation("The first commit of each partition since a time", "ledger")
 def find_commits(call: Call[Nothing, TimeQuery, Nothing]) -> CommitsAnswer:
-    """Find where the ledger was at a time; each commit names its sequence numbers."""
+    """Find where the ledger was at a time. Each commit names its sequence numbers."""
     own, at = app(), utc(call.query.at, "at")
     assert at is not None  # it is required
     purges, commits = Purges(own.stream), []

@@ -52,7 +52,7 @@ class BodyAnswer(Answered):
 
 
 def shown(body: bytes, length: int, form: BodyForm) -> BodyAnswer:
-    """Show the first octets of a body of `length` octets in a form; octets that are not UTF-8 become U+FFFD."""
+    """Show the first octets of a body of `length` octets in a form. Octets that are not UTF-8 become U+FFFD."""
     cut = len(body) < length
     text: str | None = body.hex() if form == "hex" else body.decode("utf-8", "replace")
     fault = None
@@ -116,8 +116,8 @@ class LettersQuery(LetterChoice):
 
 
 class GroupsQuery(LetterChoice):
-    """Letters by cause, or with a `fingerprint` those of one cause by the values of their messages; the groups with the
-    most open letters first."""
+    """Letters by cause, the groups with the most open letters first. A `fingerprint` groups the letters of one cause by
+    the values of their messages."""
 
     limit: GroupsLimit = 50
 
@@ -160,7 +160,7 @@ class AttemptAnswer(_Attempt):
 
 
 class LettersAnswer(Answered):
-    """A page; `next` is the cursor of the page after it, null at the end."""
+    """A page. `next` is the cursor of the page after it, null at the end."""
 
     letters: list[LetterAnswer]
     next: str | None
@@ -204,7 +204,7 @@ class WholeLetterAnswer(Answered):
 
 @operation("A page of letters; only the revealing address shows what quotes events", "letters")
 def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
-    """List a page of letters; one letter more is read, to see if there is a next page."""
+    """List a page of letters. One more letter is read, to see if there is a next page."""
     query, bound_to, after = call.query, query_of(call.query), FIRST_PAGE
     if query.cursor is not None:
         failed_at, partition_id, number = key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number])
@@ -244,7 +244,7 @@ def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnsw
 
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    """Read a body; fetch one that was not stored from the hub. Raises StreamIncarnationChanged for another event."""
+    """Read a body from the store, or from the hub. Raises StreamIncarnationChanged for another event."""
     own = app()
     if letter.body_kept:
         body = LetterListing(own.stream).read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)

@@ -36,7 +36,7 @@ class PreviewAnswer(Answered):
 
 @operation("The letters that a redrive would move", "tasks")
 def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer:
-    """Count the letters by cause, with a sample; nothing changes."""
+    """Count the letters by cause, with a sample. Nothing changes."""
     listing, wanted = LetterListing(app().stream), filter_of(call.query)
     statuses = MOVES[MOVED[call.query.move]].sources
     causes = [

@@ -49,7 +49,7 @@ class EventDiffAnswer(Answered):
 
 
 class DiffAnswer(Answered, omit_defaults=True):
-    """A page of events that would change. Each partition shows its first thousand; the job counts all. Only the diff of
+    """A page of events that would change. Each partition shows its first thousand. The job counts all. Only the diff of
     a replay by key has `keys`: the partition keys that were requested."""
 
     events: list[EventDiffAnswer]

@@ -1,6 +1,6 @@
 """The state of the books: the end, checkpoint, lag and outcomes of each partition, and whether the books balance.
 
-A result is remembered for five seconds, that of the write for thirty.
+A result is remembered for five seconds, and the result of the write for thirty.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ QUOTES_NOTHING = frozenset({"incarnation", "held", "trigger"})  # the details of
 
 class StopAnswer(Answered):
     """A stop of a partition, on purpose or by the database: its reason, its time, and the attempts that met it.
-    `detail` is null where it may quote an event; `GET /api/revealed/stops` shows it."""
+    `detail` is null where it may quote an event. `GET /api/revealed/stops` shows it."""
 
     partition_id: str
     reason: StopReason
@@ -168,7 +168,7 @@ MOST_MINUTES = KEPT // timedelta(minutes=1)
 
 
 class HistoryQuery(Shape):
-    """The minutes up to now; those of a day are stored."""
+    """The minutes up to now. The minutes of one day are stored."""
 
     minutes: Annotated[int, msgspec.Meta(ge=1, le=MOST_MINUTES)] = 180
 
@@ -217,7 +217,7 @@ class OutcomesAnswer(Answered, kw_only=True):
 
 
 class PartitionBooksAnswer(OutcomesAnswer):
-    """The books of a partition. `numbers` from its anchor to `checkpoint` must be accounted for; `lag_seconds` is the
+    """The books of a partition. `numbers` from its anchor to `checkpoint` must be accounted for. `lag_seconds` is the
     longest time that an event can have waited to be accounted for."""
 
     partition_id: str
@@ -282,9 +282,9 @@ class RoomPage(Answered):
 
 
 class StatusAnswer(OutcomesAnswer):
-    """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
+    """The books: `accounted` must equal `numbers`. Sequence numbers are strings, and other numbers are numbers. Each
     `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
-    pages that the app's room brings to the operator's page. `version` is that of the app's release."""
+    pages that the app's room brings to the operator's page. `version` is the version of the app's release."""
 
     at: datetime
     version: str
@@ -308,7 +308,7 @@ class StatusAnswer(OutcomesAnswer):
 
 @operation("The books: what is accounted for, lag, letters", "ledger")
 def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
-    """Return the books and the ends of the hub; without an answer from the hub, the books alone."""
+    """Return the books and the ends of the hub. Without an answer from the hub, return the books alone."""
     own, ends, read_at, hub_fault = app(), None, None, None
     ledger, counted = Ledger(own.stream), own.letter_counts.get()
     books = Books(ledger.read_books(), counted.letters)

@@ -155,7 +155,7 @@ class TasksAnswer(Answered):
     (NOT_FOUND, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS),
 )
 def put_task(call: Call[TaskPath, Nothing, ANY_REQUEST]) -> Answer:
-    """Open the task of an id that the client made; its orchestration works on it."""
+    """Open the task of an id that the client made. Its orchestration works on it."""
     own, body, task_id = app(), call.body, UUID(call.path.task_id)
     kind = kind_named(own, body.__struct_config__.tag)
     digest = own.settings.erasure.hash_of(msgspec.json.encode(body, order="deterministic").decode())
@@ -226,7 +226,7 @@ def show_task(call: Call[TaskPath, Nothing, Nothing]) -> TaskAnswer:
 
 @operation("Pause a task between two pieces", "tasks", {200: ANY_TASK}, (NOT_FOUND, CONFLICT))
 def pause_task(call: Call[TaskPath, Nothing, MoveShape]) -> TaskAnswer:
-    """Begin no further piece; the current one is finished or rolled back."""
+    """Begin no further piece. The current piece is finished or rolled back."""
     return _moved(call, "pause")
 
 

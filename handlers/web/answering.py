@@ -44,10 +44,10 @@ _OF_A_QUERY = "!$&'()*+,-./:;=?@_~%"
 
 
 def redirect_of(req: func.HttpRequest, route: Route) -> func.HttpResponse | None:
-    """Return the redirect to the same address without its last slashes; None where the request needs none.
+    """Return the redirect to the same address without its last slashes, or None where the request needs none.
 
     `Location` is relative, because a proxy may change the host or the path. The last segment is encoded again, because
-    the host may have decoded the URL; but the host leaves the %2F of a slash as it is.
+    the host may have decoded the URL. The host leaves the %2F of a slash as it is.
     """
     path, _, query = req.url.partition("?")
     slashes = len(path) - len(path.rstrip("/"))
@@ -76,7 +76,7 @@ _CODING = re.compile(r"(gzip|\*)\s*(?:;\s*q=([0-9.]+)\s*)?")
 def answer(
     req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation], invocation_id: str
 ) -> func.HttpResponse:
-    """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal.
+    """Return the answer of the route's operation, or a problem. Log one line for a change and one for a refusal.
 
     A refusal on a route without a key logs nothing: anybody could fill the log.
     """
@@ -110,7 +110,7 @@ def answer_unexpected(route: Route, invocation_id: str) -> func.HttpResponse:
 def _answered(
     req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation], by: tuple[Caller, AccessPolicy]
 ) -> Answer:
-    """Run the operation for a caller who may use the route; the host has checked the key.
+    """Run the operation for a caller who may use the route. The host has checked the key.
 
     Log the caller who changed something, saw part of an event or of the subject of a link, or made a link.
     """

@@ -64,7 +64,7 @@ def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> 
 
 
 def refuse_without_role(caller: Caller, level: Level, access: AccessPolicy) -> None:
-    """Raise a problem unless the caller has the app role of the level; without sign-in, the key alone decides."""
+    """Raise a problem unless the caller has the app role of the level. Without sign-in, the key alone decides."""
     role = (access.operator_role if level is CHANGING else None) or level.role
     if access.signs_in and role and role not in caller.roles:
         raise Problem(NOT_ALLOWED, f"this route needs the app role {role}: sign in with an account that has it")

@@ -64,7 +64,7 @@ HEADERS = {
 
 
 class ProblemAnswer(msgspec.Struct, omit_defaults=True):
-    """A problem (RFC 9457). `errors` names the fields at fault; `instance` names the invocation of a status 500."""
+    """A problem (RFC 9457). `errors` names the fields at fault. `instance` names the invocation of a status 500."""
 
     type: str
     title: str
@@ -75,7 +75,7 @@ class ProblemAnswer(msgspec.Struct, omit_defaults=True):
 
 
 def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[str, Any]]) -> dict[str, Any]:
-    """Describe all responses by status; `refs` has the schemas of the shapes."""
+    """Describe all responses by status. `refs` has the schemas of the shapes."""
     responses: dict[str, Any] = {}
     for status, answer in sorted(operation.answers.items()):
         if isinstance(answer, str):
@@ -157,7 +157,7 @@ def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
 
 
 class _Shapes:
-    """The JSON schemas of all shapes; those of parameters are split into their fields."""
+    """The JSON schemas of all shapes. A shape of parameters is split into its fields."""
 
     def __init__(self, operations: Collection[Operation]) -> None:
         types: list[type] = [ProblemAnswer]

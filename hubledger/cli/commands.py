@@ -25,7 +25,7 @@ ROOM_COMMANDS = {  # the module and the function of a command, and its help amon
 
 
 class Commands(TyperGroup):
-    """All commands; those for rooms are only names until one is called."""
+    """All commands. Commands for rooms are only names until one is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, imported."""
@@ -65,7 +65,7 @@ _command = get_command(app)  # built once: that takes longer than most calls
 
 
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
-    """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
+    """Run a command. `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
         code = _command(joined(arguments), prog_name="hubledger", standalone_mode=False)
     except UsageFault as fault:

@@ -1,7 +1,7 @@
 """`bin/hubledger COMMAND`: put the commands together, and turn every fault into a line and an exit code.
 
-0: done; 1: refused, or the thing that was asked about is not healthy; 2: a wrong call or setting, or no
-connection; 130: interrupted.
+0: done. 1: refused, or the thing that was asked about is not healthy. 2: a wrong call or setting, or no connection.
+130: interrupted.
 """
 
 import os

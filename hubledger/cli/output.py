@@ -24,7 +24,7 @@ WIDE = 160  # characters of a line of a table in a file
 
 
 class Refused(Exception):
-    """A command cannot do what was asked; the message says why and what to do."""
+    """A command cannot do its work. The message says why and what to do."""
 
 
 class UsageFault(Exception):
@@ -107,7 +107,7 @@ _STEERING = re.compile(
 
 
 def text_of(value: object) -> str:
-    """Return a value as text of one line; numbers have separators, and no value is a dash."""
+    """Return a value as text of one line. Numbers have separators, and no value is a dash."""
     if value is None or value == "":
         return NOTHING
     if isinstance(value, bool):
@@ -168,7 +168,7 @@ def _distance(at: datetime, now: datetime, units: int = 2) -> str:
 
 
 def read_instant(text: object) -> datetime | None:
-    """Read an instant of an answer; None where there is none."""
+    """Read an instant of an answer, if there is one."""
     try:
         at = datetime.fromisoformat(str(text))
         return at.astimezone(UTC) if at.tzinfo else None
@@ -286,7 +286,7 @@ class Output:
         return datetime.now(UTC)
 
     def say(self, *lines: str | Text) -> None:
-        """Print lines; a script sees none of them."""
+        """Print lines, which no script sees."""
         for line in () if self.as_json else lines:
             self.console.print(line if isinstance(line, Text) else Text(lines_of(line)), soft_wrap=True)
 
@@ -296,7 +296,7 @@ class Output:
             self.errors.print(Text(lines_of(line)), soft_wrap=True)
 
     def show(self, *parts: RenderableType) -> None:
-        """Print tables and facts; a script sees none of them."""
+        """Print tables and facts, which no script sees."""
         for part in () if self.as_json else parts:
             self.console.print(part)
 
@@ -364,7 +364,7 @@ class Output:
         return next((shown[mark](value) for mark in word["marks"] if mark in shown), joined)
 
     def facts(self, given: Mapping[str, object]) -> RenderableType:
-        """Make a list of names and values; those without a value are left out."""
+        """Make a list of names and values, without the names that have no value."""
         made = Table.grid(padding=(0, 2))
         made.add_column(style=QUIET, no_wrap=True)
         made.add_column(overflow="fold")
@@ -386,5 +386,5 @@ def _name(word: re.Match[str]) -> str:
 
 
 def cell(value: object) -> Text:
-    """Return a value as a cell; a Text of ours keeps its colour."""
+    """Return a value as a cell. A Text of ours keeps its colour."""
     return value if isinstance(value, Text) else Text(text_of(value))

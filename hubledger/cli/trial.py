@@ -62,7 +62,7 @@ class EventFile:
         return len(self._lines)
 
     def line_of(self, number: int) -> int:
-        """Return the line of an event that was read; 0 for the states that the store had before."""
+        """Return the line of an event that was read, or 0 for the states that the store had before."""
         return self._lines[number] if number >= 0 else 0
 
 

@@ -97,7 +97,7 @@ def try_events(
 
 
 def chosen_transform(given: str | None) -> str:
-    """Return the transform to try: the given one, that of TRANSFORM, or the only room in apps/. With several rooms, a
+    """Return the transform to try: the given one, TRANSFORM's, or the only room in apps/. With several rooms, a
     person is asked in a terminal."""
     if named := given or os.environ.get("TRANSFORM"):
         return named_transform(named)

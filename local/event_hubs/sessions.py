@@ -384,7 +384,7 @@ class Session:
         self.wire.write(b"".join(parts))
 
     def flow(self, link: Link | None = None) -> None:
-        """Send the peer the state of the session, and that of a link."""
+        """Send the peer the state of the session, and the state of a link."""
         self._window = _WINDOW
         window = UInt(_WINDOW)
         state: tuple[object, ...] = (UInt(self._next_incoming), window, UInt(self._next_outgoing), window)

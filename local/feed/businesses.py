@@ -120,7 +120,7 @@ SETTINGS = {"DEAD_LETTER_ATTEMPTS": str(ATTEMPTS), "FUSE_PATIENCE": "3"}
 
 
 def sample_of(options: argparse.Namespace) -> Sample | None:
-    """Return the sample that a run publishes: the file that is named, or that of a room, or None for our businesses.
+    """Return the sample that a run publishes: the named file, or a room's sample, or None for our businesses.
 
     Without a named field, the key is the first key column of a state that most lines have as a field, because the rows
     of a state are in order only within a partition. Raises UnusableFile, UnknownDomain and InvalidTransform.

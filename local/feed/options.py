@@ -120,7 +120,7 @@ ChooseSample = Callable[[argparse.Namespace], Sample | None]
 
 
 def choose_domain(parser: argparse.ArgumentParser, options: argparse.Namespace, sample_of: ChooseSample) -> None:
-    """Replace the name of the `transform` by its domain: that of its sample, or, without one, a business."""
+    """Replace the name of the `transform` by its domain: the domain of its sample, or, without one, a business."""
     try:
         found = sample_of(options)
         options.transform = options.transform or HOMES.name

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 class StartAt:
     """The start of reading: after `offset` (an opaque text, or AMQP's "-1" or "@latest"), or after `enqueued_at`.
 
-    `sequence_number` is that of the event at `offset`, where it is known.
+    `sequence_number` belongs to the event at `offset`, where it is known.
     """
 
     offset: str | None = None

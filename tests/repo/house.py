@@ -29,6 +29,7 @@ Graph = Mapping[str, Set[str]]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 WEIGHED = ("core", "handlers", "sql", "hubledger", "jobs")  # the folders of the features
+SPOKEN = ("core", "handlers", "hubledger", "jobs", "local", "bench")  # the folders whose docstrings are read
 KINDS = {".py", ".js", ".css", ".html", ".sql"}  # of files that are weighed
 SHARED_FIELDS = 6  # of two classes that are one shape
 
@@ -39,6 +40,7 @@ LIMITS = {
     "store modules named by engine": 0,
     "pass-through methods": 0,
     "docstrings that say See X": 0,
+    "docstrings with a semicolon": 0,
     "import cycles": 0,
     "lines of the longest function": 60,
     "lines of the longest module": 600,
@@ -142,6 +144,11 @@ class House:
     def pointing_docstrings(self) -> list[str]:
         """Return the modules with a docstring that only points elsewhere ("See Store."), once for each of them."""
         return [name for name, nodes in self.nodes.items() for node in nodes if _points_elsewhere(node)]
+
+    def semicolons(self) -> list[str]:
+        """Return the files with a docstring that has a semicolon, once for each of them."""
+        files = [path for folder in SPOKEN for path in self._under(folder)]
+        return [path.as_posix() for path in files for node in nodes_of(path) if ";" in _docstring_of(node)]
 
     def longest_function(self) -> int:
         """Return the lines of the longest function."""
@@ -334,9 +341,12 @@ def _strings(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
     return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
+def _docstring_of(node: ast.AST) -> str:
+    return (ast.get_docstring(node) if isinstance(node, Definition | ast.Module) else None) or ""
+
+
 def _points_elsewhere(node: ast.AST) -> bool:
-    docstring = ast.get_docstring(node) if isinstance(node, Function | ast.ClassDef) else None
-    return bool(re.match(r"See [\w. `]+\.?$", docstring or ""))
+    return bool(re.match(r"See [\w. `]+\.?$", _docstring_of(node)))
 
 
 def _forwards(method: Function) -> bool:
@@ -370,6 +380,7 @@ FIGURES: dict[str, Callable[[House], int | None]] = {
     "store modules named by engine": lambda house: len(house.engine_modules()),
     "pass-through methods": lambda house: len(house.pass_throughs()),
     "docstrings that say See X": lambda house: len(house.pointing_docstrings()),
+    "docstrings with a semicolon": lambda house: len(house.semicolons()),
     "import cycles": lambda house: len(cycles(house.imports)),
     "lines of the longest function": House.longest_function,
     "lines of the longest module": House.longest_module,

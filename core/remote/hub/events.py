@@ -46,7 +46,7 @@ def _instant(milliseconds: int) -> datetime:
 
 
 def _properties(found: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]]) -> Mapping[str, object]:
-    """Return the properties; Unread when they are no map of names, or hold a value that cannot be read."""
+    """Return the properties. Unread when they are no map of names, or hold a value that cannot be read."""
     if not found:
         return {}
     try:

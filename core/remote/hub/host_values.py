@@ -3,8 +3,8 @@
 The trigger gets this JSON. An event that is read back from the hub must look the same to its transform, because a lost
 batch or a replay must not change an outcome. Values that the host has no JSON for stay as they are.
 
-Sources: `AmqpAnnotatedMessageConverter` (Azure.Core.Amqp) converts a property, but nothing inside a list; Json.NET
-writes what is there by the classes of the AMQP library (Microsoft.Azure.Amqp).
+Sources: `AmqpAnnotatedMessageConverter` (Azure.Core.Amqp) converts a property, but nothing inside a list. Json.NET
+writes the members of a list by the classes of the AMQP library (Microsoft.Azure.Amqp).
 
 Measured in the Functions host 4.1037 with the Event Hubs extension over the .NET SDK 5.12.2 (docs/adr/0058). An event
 that the host drops in silence stops nothing, and has no name here.

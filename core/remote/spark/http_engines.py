@@ -19,7 +19,7 @@ _ENDED_RUN = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
 
 
 class DatabricksEngine:
-    """A SparkEngine. `jobs` is the place of the programs; `cluster` is `new_cluster` or `existing_cluster_id`."""
+    """A SparkEngine. `jobs` is the place of the programs. `cluster` is `new_cluster` or `existing_cluster_id`."""
 
     name = "databricks"
 

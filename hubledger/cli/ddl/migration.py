@@ -78,7 +78,7 @@ class Schema:
 
 
 def scripts_of(room_folder: Path) -> list[Path]:
-    """Return the migrations of a room for SQLite in their order; none for a room that has none yet."""
+    """Return the migrations of a room for SQLite in their order."""
     return sorted((room_folder / MIGRATIONS / "sqlite").glob("*.sql"))
 
 
@@ -276,7 +276,7 @@ class NextMigration:
     """The text of the next migration for each engine, empty when none is needed, and the beginning of its name.
 
     `cannot` has a line for each difference that a person resolves, and `later` one for each column that a later
-    migration may drop; `permissions` is the new text of permissions.sql, None when the file grants everything already.
+    migration may drop. `permissions` is the new text of permissions.sql, None when the file grants everything already.
     """
 
     texts: Texts
@@ -287,7 +287,7 @@ class NextMigration:
 
 
 def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> NextMigration:
-    """Compare the classes of a room with its migrations on SQLite; classes of other rooms are left out.
+    """Compare the classes of a room with its migrations on SQLite. Classes of other rooms are left out.
 
     Raises InvalidTransform for classes of which no table can be made.
     """

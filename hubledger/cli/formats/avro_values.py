@@ -16,7 +16,7 @@ _LOGICAL: dict[str, Callable[[Any], Any]] = {
 
 
 def value_of(octets: bytes, schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the value of a JSON text; `named` has the types of the schema. Raises ValueError, TypeError."""
+    """Return the value of a JSON text. `named` has the types of the schema. Raises ValueError, TypeError."""
     return _value(json.loads(octets, parse_float=Decimal), schema, named)
 
 

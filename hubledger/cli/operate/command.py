@@ -39,7 +39,7 @@ class At:
     yes: bool = False
 
     def confirm(self, question: str) -> None:
-        """Ask before a change. Refused on no; UsageFault where nobody can answer."""
+        """Ask before a change. Raises Refused on no, and UsageFault where nobody can answer."""
         self.refuse_without_person()
         try:
             if self.yes or typer.confirm(printable(question), err=True):

@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with an app, a line for each part; `open` its page; `logs` of it."""
+"""`doctor` says what is wrong with an app, a line for each part. `open` shows its page, and `logs` its log."""
 
 import json
 import os
@@ -182,7 +182,7 @@ def _print(at: At, line: str) -> None:
 
 
 def _local_log(url: str) -> Path | None:
-    """Return the log of the local run at an address; None for any other app."""
+    """Return the log of the local run at an address, or None for any other app."""
     try:
         from local.stack.folders import running_log
     except ImportError:  # no files of the local run, or no POSIX

@@ -65,7 +65,7 @@ def discard(
     per_second: PerSecond = None,
     no_wait: NoWait = False,
 ) -> int:
-    """Discard letters for good; their events stay accounted for.
+    """Discard letters for good, and keep their events accounted for.
 
     It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
 

@@ -47,7 +47,7 @@ def _only(at: At, given: str, query: Mapping[str, str]) -> str:
 
 
 def messages_of(at: At, query: Mapping[str, str]) -> dict[str, str]:
-    """Return the message of each cause of the letters that a filter chooses; none for who may not see messages."""
+    """Return the message of each cause of the letters that a filter chooses. Who may not see messages gets none."""
     try:
         found = at.app.get("revealed/dead-letters/groups", {**query, "limit": MOST_CAUSES})
     except Refusal as refusal:
@@ -206,7 +206,7 @@ def number_of(text: str) -> str | None:
 def table_of(
     out: Output, letters: list[Mapping[str, Any]], title: str = "", messages: Mapping[str, str] | None = None
 ) -> RenderableType:
-    """Make a table of letters; one without its error shows the message of its cause, where that is known."""
+    """Make a table of letters. A letter without its error shows the message of its cause, where it is known."""
     known = messages or {}
     rows = [
         {
@@ -228,7 +228,7 @@ def causes(
     limit: Annotated[int, typer.Option(min=1, max=100, help="Causes to show.")] = 50,
     revealed: Revealed = False,
 ) -> None:
-    """Group letters by cause, those with the most open letters first; with --cause, those of one cause by value.
+    """Group letters by cause, causes with the most open letters first, or the letters of one --cause by value.
 
     Values are what differs in the messages of a cause. --cause of `letters retry` and `letters discard` takes one, too.
 

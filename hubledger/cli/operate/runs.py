@@ -120,7 +120,7 @@ def step_runs(at: At, job: Aggregate = None) -> None:
 
 
 def pause_runs(at: At, reason: Why, job: Aggregate = None) -> None:
-    """Pause an aggregate: no further run is planned; a running Spark job finishes.
+    """Pause an aggregate: no further run is planned, and a running Spark job finishes.
 
     Example: bin/hubledger runs pause --job home_activity --reason "the database is restored"
     """
@@ -172,7 +172,7 @@ def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
 
 
 def cancel_run(at: At, run_id: RunId, reason: Why) -> None:
-    """Cancel the Spark job of an open run; its next attempt follows.
+    """Cancel the Spark job of an open run, whose next attempt follows.
 
     Example: bin/hubledger runs cancel 4f1e2f2b52c84c5f --reason "the job hangs"
     """
@@ -186,7 +186,7 @@ def discard_run(
     reason: Why,
     what: Annotated[What, typer.Option(help="The run, or only its staged result.")] = What.run,
 ) -> None:
-    """Discard an open run, or its staged result; no row is lost.
+    """Discard an open run, or its staged result, and lose no row.
 
     Example: bin/hubledger runs discard 4f1e2f2b52c84c5f --what result --reason "smaller runs"
     """

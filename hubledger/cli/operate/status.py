@@ -1,4 +1,4 @@
-"""`status`: the books of the app, once or again and again; `health`: whether it can work."""
+"""`status` shows the books of the app, once or again and again. `health` says if the app can work."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def _watch(at: At, every: float) -> None:
 
 
 def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> RenderableType:
-    """Return the books as they are shown; with a limit, the partitions that need a look come first."""
+    """Return the books as they are shown. With a limit, the partitions that need a look come first."""
     partitions: Sequence[Mapping[str, Any]] = value["partitions"]
     shown = partitions
     if most is not None and len(partitions) > most:

@@ -84,7 +84,7 @@ def redrive_facts(out: Output, value: Value) -> dict[str, object]:
 
 
 def outcome_of(value: Value) -> Text | None:
-    """Return what became of the letters that a retry moved, in its colour; None where nothing is known of it."""
+    """Return what became of the letters that a retry moved, in its colour, or None where it is unknown."""
     outcome = value.get("outcome")
     if outcome is None:
         return None
@@ -118,7 +118,7 @@ def plain_facts(out: Output, value: Value) -> dict[str, object]:
 
 
 def tables_of(out: Output, value: Value, tables: Sequence[Listing]) -> Iterator[RenderableType]:
-    """Yield the tables of a task; one with a title only where it has rows."""
+    """Yield the tables of a task. A table with a title has rows."""
     for field, words, title in tables:
         rows = value[field]
         if rows or not title:
@@ -197,7 +197,7 @@ def show_task(at: At, task_id: TaskId) -> int:
 
 
 def shown(at: At, found: AppAnswer) -> int:
-    """Print a task; return 1 when it has failed, or has found a fault."""
+    """Print a task. Return 1 when it has failed, or has found a fault."""
     value, out = found.value, at.out
     own = KINDS.get(value["kind"], Shown(plain_facts))
     if out.as_json:
@@ -268,7 +268,7 @@ def wait_for(job: Job, out: Output, every: float = EVERY) -> AppAnswer:
 
 
 def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
-    """Show the progress of a task until it has ended or is paused; return its last answer."""
+    """Show the progress of a task until it has ended or is paused. Return its last answer."""
     task_id = accepted.value["task_id"]
     at.out.say(f"{name} {task_id}")
     left = f"To pause it: {program()} tasks pause {task_id} --reason WHY"
@@ -276,7 +276,7 @@ def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
 
 
 def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Value]:
-    """Wait for a task, and print its end; return the task, and 0 when it is done without a fault."""
+    """Wait for a task, and print its end. Return the task, and 0 when it is done without a fault."""
     found = wait_for_task(at, accepted, name)
     code = shown(at, found)
     return (code if found.value["status"] == "done" else UNHEALTHY), found.value
@@ -305,7 +305,7 @@ def dry_run_first(
 
 
 def pause_task(at: At, task_id: TaskId, reason: Why) -> int:
-    """Pause a task between two pieces; what it has done stays done.
+    """Pause a task between two pieces, and keep its work so far.
 
     Example: bin/hubledger tasks pause 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the database is slow"
     """
@@ -328,7 +328,7 @@ def resume_task(
 
 
 def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
-    """Cancel a task for good; what it has done stays done.
+    """Cancel a task for good, and keep its work so far.
 
     Example: bin/hubledger tasks cancel 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the wrong range"
     """
@@ -469,7 +469,7 @@ def start_erasure(
 ) -> int:
     """Forget persons or things: a dry run, which counts what there is of them.
 
-    --for-real asks after the dry run, and erases them; no replay brings them back. Ctrl-C ends the wait, and the
+    --for-real asks after the dry run, and erases them. No replay brings them back. Ctrl-C ends the wait, and the
     erasure goes on. The reason is stored, so it must name nobody.
 
     Example: bin/hubledger erase start home-7 --reason "request 4711" --for-real

@@ -33,7 +33,7 @@ class Refusal(Refused):
 
 
 def refusal_of(status: int, members: Mapping[str, Any], level: str) -> Refusal:
-    """Make the refusal of an answer; `members` are those of its problem, empty where it has none."""
+    """Make the refusal of an answer. `members` are the members of its problem, if it has one."""
     kind, detail = str(members.get("type", "")).removeprefix(PREFIX), str(members.get("detail"))
     is_refused = status in (401, 403)
     plain = f"the app refuses the caller ({status})" if is_refused else f"the app answers {status} without a reason"
@@ -89,7 +89,7 @@ class UnknownForm(UsageFault):
 
 
 class Interrupted(Exception):
-    """Ctrl-C; the message says what goes on."""
+    """Ctrl-C. The message says what goes on."""
 
 
 @dataclass(frozen=True, slots=True)

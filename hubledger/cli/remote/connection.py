@@ -43,7 +43,7 @@ def contexts_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_contexts(path: Path) -> Contexts:
-    """Return the contexts of a file; none without the file. Refused when others may read it, or it cannot be read."""
+    """Return the contexts of a file, if it exists. Raises Refused when others may read it, or it cannot be read."""
     if not path.exists():
         return Contexts()
     if sys.platform != "win32" and stat.S_IMODE(path.stat().st_mode) & 0o077:
@@ -57,7 +57,7 @@ def read_contexts(path: Path) -> Contexts:
 
 
 def write_contexts(path: Path, contexts: Contexts) -> None:
-    """Replace the file at once, so that nobody sees half of it; only its user may read it."""
+    """Replace the file at once, so that nobody sees half of it. Only its user may read it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(
         {"known": {name: asdict(one) for name, one in contexts.known.items()}, "current": contexts.current}
@@ -113,7 +113,7 @@ def find_local_run() -> str | None:
 
 
 def checked_url(text: str, named: str) -> str:
-    """Return an address without `/api`; `named` is what the person wrote. UsageFault for anything that is none."""
+    """Return an address without `/api`. `named` is its name in a UsageFault, for a text that is no address."""
     try:
         parts = urlsplit(text)
         port = parts.port

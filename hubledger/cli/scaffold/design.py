@@ -37,7 +37,7 @@ _TYPE = re.compile(r"(\w+)(?:\((\d+)\))?(\?)?")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the body: `name` in JSON, and its column. `length` is the limit of a text; None: it has none."""
+    """A field of the body: `name` in JSON, and its column. `length` is the limit of a text, or None without a limit."""
 
     name: str
     column: str
@@ -161,7 +161,7 @@ _TAKEN = {"tests", "test", "poison", "poisons"}  # folders of tests, and the cla
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The choices of a person; None: the default. `is_strict`: a field that the body does not have is poison."""
+    """The choices of a person. None is the default. With `is_strict`, any other field is poison."""
 
     name: str
     key: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """All that the files of a room say. `by` groups the aggregate; without `by` or `at` there is none."""
+    """All that the files of a room say. `by` groups the aggregate. Without `by` or `at` there is no aggregate."""
 
     name: str
     table: str

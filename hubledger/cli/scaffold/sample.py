@@ -145,7 +145,7 @@ def read_sample(
     loose_but: frozenset[str] | None = None,
     each: Each | None = None,
 ) -> Sample:
-    """Read a whole file; `given` fields keep their types. Lines that are no JSON object are left out.
+    """Read a whole file. `given` fields keep their types. Lines that are no JSON object are left out.
 
     `loose_but` makes all fields loose but those that it names. Raises Refused when no line is left, for a value that no
     column can hold, and for a given field that some line lacks.
@@ -342,7 +342,7 @@ def _kind_of(value: Any) -> Kind:
 
 
 def sample_lines(fields: Sequence[Field]) -> tuple[bytes, ...]:
-    """Return events with fields that a person named; the last one is without its optional fields."""
+    """Return events with fields that a person named. The last event is without its optional fields."""
     lines = []
     for number in range(1, MADE + 1):
         made: dict[Kind, Any] = {

@@ -94,7 +94,7 @@ class Engine:
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start all due work, including that of an earlier process."""
+        """Start all due work, including the work of an earlier process."""
         self._loop = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
