@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
-from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -92,13 +91,6 @@ class ReplayReport(ReplayCounts):
     transform_versions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """The stored request for one partition: a note on the requested numbers that were left out."""
-
-    note: str | None
-
-
 class ReplayAsked(msgspec.Struct, frozen=True, omit_defaults=True):
     """The stored request of a replay. `asked` is the range as JSON, as the person requested it.
 
@@ -125,16 +117,6 @@ class PartitionProgress:
     def others(self) -> int:
         """The events that were read and left alone, because they have none of the job's partition keys."""
         return self.next_number - self.range.span.first - self.report.events - self.report.gone
-
-    def report_after(self, counts: ReplayCounts, gone_ranges: tuple[Span, ...], version: str) -> ReplayReport:
-        """Return the report after a piece of a version with these counts, and with all ranges that are gone by then."""
-        counted = {name: getattr(self.report, name) + getattr(counts, name) for name in COUNTS}
-        versions = tuple(dict.fromkeys((*self.report.transform_versions, version)))
-        return replace(self.report, **counted, gone_ranges=gone_ranges, transform_versions=versions)
-
-    def after(self, next_number: SequenceNumber, report: ReplayReport) -> "PartitionProgress":
-        """Return the progress after a piece."""
-        return replace(self, next_number=next_number, report=report, step=self.step + 1)
 
     @property
     def is_through(self) -> bool:
@@ -171,7 +153,7 @@ def replay_of(task: Task) -> ReplayJob:
 def progress_of(part: TaskPart) -> PartitionProgress:
     """Return the progress of a replay in the partition of a part."""
     assert part.span is not None  # each part of a replay has a range
-    ranged = PartitionRange(PartitionId(part.name), part.span, report_of(part.asked, Note).note)
+    ranged = PartitionRange(PartitionId(part.name), part.span, msgspec.json.decode(part.asked))
     report = report_of(part.report, ReplayReport)
     return PartitionProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)
 
@@ -228,13 +210,10 @@ class Piece:
         return tuple([both for one in self.gone if (both := one.overlap(part)) is not None])
 
 
-class StoredEvents(Protocol):
-    """Finds the events of a range that are stored outside the hub."""
-
-    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
-        """Return the first events of a range that letters have with their body, or that are staged, in order."""
+KeptEvents = Callable[[PartitionState, Span, int], Sequence[Event]]  # the first events of a range outside the hub
 
 
+@dataclass(slots=True)
 class PieceReader:
     """Cuts the rest of a range into pieces. A number without a letter, a staged event or an event in the hub is gone.
 
@@ -242,30 +221,22 @@ class PieceReader:
     event. With `keys`, only the events of these partition keys come into pieces.
     """
 
-    def __init__(
-        self,
-        store: StoredEvents,
-        state: PartitionState,
-        events: Generator[Event, None, None],
-        most: int = BATCH_EVENTS,
-        keys: AbstractSet[str] = frozenset(),
-    ) -> None:
-        self._store = store
-        self._state = state
-        self._events = events
-        self._most = most
-        self._keys = keys
-        self._read: list[Event] = []  # events from the hub that are not in a piece yet
+    kept: KeptEvents
+    state: PartitionState
+    events: Generator[Event, None, None]
+    most: int = BATCH_EVENTS
+    keys: AbstractSet[str] = frozenset()
+    _read: list[Event] = field(default_factory=list)  # events from the hub that are not in a piece yet
 
     def next_piece(self, left: Span, is_late: Callable[[], bool] = lambda: False) -> Piece:
         """Return the first piece of a range, which must not be empty and begins where the piece before it ended.
 
         With keys, the reader goes on until it has a piece's worth of their events, or until it is late.
         """
-        if not self._keys:
-            return self._next(left, self._most)
-        read = [self._next(left, self._most)]
-        room = self._most - len(read[0].events)
+        if not self.keys:
+            return self._next(left, self.most)
+        read = [self._next(left, self.most)]
+        room = self.most - len(read[0].events)
         while room and read[-1].span.last < left.last and not is_late():
             following = SequenceNumber(read[-1].span.last + 1)
             read.append(self._next(Span(following, left.last), room))
@@ -279,40 +250,49 @@ class PieceReader:
 
         Raises StreamIncarnationChanged when an event that a replay by key leaves alone is one of a new hub.
         """
-        self._read += islice(self._events, self._most - len(self._read))
-        last = self._read[-1].sequence_number if len(self._read) == self._most else left.last
-        kept = self._store.read_kept_events(self._state, Span(left.first, last), self._most)
-        if len(kept) == self._most:
+        self._read += islice(self.events, self.most - len(self._read))
+        last = self._read[-1].sequence_number if len(self._read) == self.most else left.last
+        kept = self.kept(self.state, Span(left.first, last), self.most)
+        if len(kept) == self.most:
             last = min(last, kept[-1].sequence_number)
         found = {event.sequence_number: event for event in (*self._read, *kept) if event.sequence_number <= last}
         numbers = sorted(found)
-        wanted = [number for number in numbers if order_key(found[number]) in self._keys] if self._keys else numbers
+        wanted = [number for number in numbers if order_key(found[number]) in self.keys] if self.keys else numbers
         if len(wanted) > room:
             last = wanted[room - 1]
         self._read = [event for event in self._read if event.sequence_number > last]
         span, events = Span(left.first, SequenceNumber(last)), tuple([found[number] for number in wanted[:room]])
-        if not self._keys:
+        if not self.keys:
             return Piece(span, events)
         passed = [number for number in numbers if number <= last]
         for number in passed:  # the plan of a piece sees only the events of the keys
-            self._state.refuse_other_hub(found[number])
+            self.state.refuse_other_hub(found[number])
         return Piece(span, events, tuple(span.holes(passed)))
 
     def close(self) -> None:
-        self._events.close()
+        self.events.close()
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedState:
-    """A state that an event of the range wrote. The events after it see the state."""
+class WrittenState:
+    """A state that an event of the range wrote, and the numbers of all events of its piece that write its key.
+
+    A state that a job carries for later events names no `writers`.
+    """
 
     number: SequenceNumber
     row: Row
+    writers: AbstractSet[SequenceNumber] = frozenset()
 
-    def is_newer(self, other: "CarriedState") -> bool:
+    def is_newer(self, other: "WrittenState") -> bool:
         """Return True when this one stays although a later event wrote a different one."""
         rank_of = row_table(type(self.row)).rank_of
         return rank_of(self.row, self.number) > rank_of(other.row, other.number)
+
+    def takes_back(self, standing: "StandingState | None") -> SequenceNumber:
+        """Return the number of the event whose state is taken back: it writes the key again."""
+        written_by = None if standing is None else standing.written_by
+        return written_by if written_by is not None and written_by in self.writers else self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +309,7 @@ class StandingState:
     comes_first: bool = False
     is_rehearsed: bool = False
 
-    def gives_way_to(self, new: "NewState") -> bool:
+    def gives_way_to(self, new: WrittenState) -> bool:
         """Return True when a replay replaces this state by a new one."""
         table = row_table(type(self.row))
         if self.written_by in new.writers:
@@ -342,24 +322,10 @@ class StandingState:
         return table.rank_of(self.row, number) < table.rank_of(new.row, new.number)
 
 
-@dataclass(frozen=True, slots=True)
-class NewState:
-    """The newest of the rows that the events of a piece write of one key, and the numbers of all these events."""
-
-    number: SequenceNumber
-    row: Row
-    writers: AbstractSet[SequenceNumber] = frozenset()
-
-    def takes_back(self, standing: StandingState | None) -> SequenceNumber:
-        """Return the number of the event whose state is taken back: it writes the key again."""
-        written_by = None if standing is None else standing.written_by
-        return written_by if written_by is not None and written_by in self.writers else self.number
-
-
-def standing_after(carried: CarriedState, standing: StandingState | None) -> StandingState:
+def standing_after(carried: WrittenState, standing: StandingState | None) -> StandingState:
     """Return the state that stands after the earlier pieces of a dry run, which carry one that replaced it."""
     is_earlier = standing is not None and standing.written_by is not None and standing.written_by <= carried.number
-    if standing is None or is_earlier or standing.gives_way_to(NewState(carried.number, carried.row)):
+    if standing is None or is_earlier or standing.gives_way_to(carried):
         return StandingState(carried.row, carried.number, is_rehearsed=True)
     return standing
 
@@ -377,7 +343,7 @@ class ReplayCommit:
     state: PartitionState
     piece: Piece
     settled: Settled
-    carried: Mapping[ReferenceKey, CarriedState]
+    carried: Mapping[ReferenceKey, WrittenState]
     row_classes: tuple[type, ...]
     progress: PartitionProgress  # as it was read: the transaction conflicts if it has moved
     transform_version: str
@@ -385,15 +351,15 @@ class ReplayCommit:
     opened: Mapping[str, OpenLetter] = field(default_factory=dict)
     standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
 
-    def new_states(self, *, ordered: bool = False) -> dict[ReferenceKey, NewState]:
+    def new_states(self, *, ordered: bool = False) -> dict[ReferenceKey, WrittenState]:
         """Return the states that the commit would set. With `ordered`, only those that a column orders."""
-        found: dict[ReferenceKey, NewState] = {}
+        found: dict[ReferenceKey, WrittenState] = {}
         for row_class, placed in self.settled.rows.items():
             table = row_table(row_class)
             for number, _, row in placed if table.newest_by or (table.key and not ordered) else ():
                 key, new = (
                     ReferenceKey.of(row),
-                    NewState(SequenceNumber(number), row, frozenset([SequenceNumber(number)])),
+                    WrittenState(SequenceNumber(number), row, frozenset([SequenceNumber(number)])),
                 )
                 if (known := found.get(key)) is not None:
                     newest = max(known, new, key=lambda one: table.rank_of(one.row, one.number))
@@ -439,15 +405,6 @@ class ReplayCommit:
         return frozenset([key for event in self.piece.events if (key := order_key(event)) is not None])
 
     @property
-    def next_number(self) -> SequenceNumber:
-        return SequenceNumber(self.piece.span.last + 1)
-
-    @property
-    def gone_ranges(self) -> tuple[Span, ...]:
-        """All ranges that are gone so far, in the form in which the progress lists them."""
-        return joined(self.progress.report.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES)
-
-    @property
     def counts(self) -> ReplayCounts:
         """The counts that are known before the write. The database counts letters and retracted rows."""
         settled, lowered = self.settled, 0
@@ -465,6 +422,17 @@ class ReplayCommit:
             rows_written=settled.rows_written,
             states_lowered=lowered,
         )
+
+    def progress_after(self, counts: ReplayCounts) -> PartitionProgress:
+        """Return the progress after this piece, which had these counts."""
+        before = self.progress.report
+        report = ReplayReport(
+            **{name: getattr(before, name) + getattr(counts, name) for name in COUNTS},
+            gone_ranges=joined(before.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES),
+            transform_versions=tuple(dict.fromkeys((*before.transform_versions, self.transform_version))),
+        )
+        following = SequenceNumber(self.piece.span.last + 1)
+        return replace(self.progress, next_number=following, report=report, step=self.progress.step + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,4 +470,4 @@ class RehearsedPiece:
     commit: ReplayCommit
     counts: ReplayCounts
     diffs: tuple[EventDiff, ...]
-    states: Mapping[ReferenceKey, NewState] = field(default_factory=dict)
+    states: Mapping[ReferenceKey, WrittenState] = field(default_factory=dict)

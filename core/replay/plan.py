@@ -22,7 +22,7 @@ from core.model.letters import LetterPolicy
 from core.model.ports import Clock
 from core.model.rows import ReferenceKey, References, Row, RowType, row_table
 from core.model.transforms import Transform
-from core.replay.pieces import CarriedState, PartitionProgress, Piece, ReplayCommit, StandingState
+from core.replay.pieces import PartitionProgress, Piece, ReplayCommit, StandingState, WrittenState
 from core.settle.settle import KeyOrder, OpenLetter, scheduled, settle
 
 
@@ -31,7 +31,7 @@ class KnownStates:
     """The states that a piece refers to: the current ones, and those that the replay carries from piece to piece."""
 
     standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
-    carried: Mapping[ReferenceKey, CarriedState] = field(default_factory=dict)
+    carried: Mapping[ReferenceKey, WrittenState] = field(default_factory=dict)
 
 
 class ReplayReferences(References):
@@ -62,7 +62,7 @@ class ReplayReferences(References):
         if stands is not None and stands.written_by == self.at:
             del self._standing[key]  # the event writes it again
         if carried is None or rank_of(carried.row, carried.number) <= rank_of(row, self.at):
-            self.carried[key] = CarriedState(self.at, row)
+            self.carried[key] = WrittenState(self.at, row)
 
 
 @dataclass(frozen=True, slots=True)

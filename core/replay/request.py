@@ -15,7 +15,6 @@ from core.replay.pieces import (
     MOST_KEYS,
     MOST_OPEN,
     LeftOut,
-    Note,
     PartitionRange,
     Replayable,
     ReplayAsked,
@@ -34,9 +33,7 @@ def replay_request(
         key=str(order.task_id),
         asked=report_text(asked),
         parts=tuple(
-            PartRequest(
-                one.partition_id, one.span.first, one.span, report_text(Note(one.note)), report_text(ReplayReport())
-            )
+            PartRequest(one.partition_id, one.span.first, one.span, report_text(one.note), report_text(ReplayReport()))
             for one in ranges
         ),
         total=sum(one.span.length for one in ranges),

@@ -15,7 +15,6 @@ from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.replay.diff import document
 from core.replay.pieces import (
     COUNTED,
-    CarriedState,
     EventDiff,
     PartitionProgress,
     Rehearsal,
@@ -26,6 +25,7 @@ from core.replay.pieces import (
     ReplayJob,
     RetractedRow,
     StandingState,
+    WrittenState,
     replay_of,
 )
 from core.settle.partition_store import Partitions, counts_of, freed_by, keys_json, letter_values, order_steps
@@ -189,9 +189,9 @@ def _progress_steps(
     own = {"task_id": str(commit.job_id), "partition_id": commit.partition.partition_id}
     ending = Ending(commit.job_id, "replay", commit.committed_at, transform_version=commit.transform_version)
     counted = {name: getattr(counts, name) for name in COUNTED}
-    known = replace(counts, **dict.fromkeys(COUNTED, 0))
-    report = report_text(commit.progress.report_after(known, commit.gone_ranges, commit.transform_version))
-    ahead = Advance(own["partition_id"], commit.progress.step, commit.next_number, report, counts=counted)
+    after = commit.progress_after(replace(counts, **dict.fromkeys(COUNTED, 0)))
+    position, report = after.next_number, report_text(after.report)
+    ahead = Advance(own["partition_id"], commit.progress.step, position, report, counts=counted)
     carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
     carried += rehearsed
     return [
@@ -249,13 +249,13 @@ class Replays:
         partition_id: PartitionId,
         keys: Iterable[ReferenceKey],
         named: Callable[[ReferenceKey], str] = state_key,
-    ) -> Mapping[ReferenceKey, CarriedState]:
+    ) -> Mapping[ReferenceKey, WrittenState]:
         """Return the states of these keys that the pieces of a job have written so far."""
         wanted = {named(key): key for key in keys}
         given = keys_json((key,) for key in wanted)
         found = self._database.ask("read_carried", task_id=str(job_id), partition_id=partition_id, keys=given)
         return {
-            wanted[key]: CarriedState(SequenceNumber(number), row_of_json(wanted[key].row_class, row))
+            wanted[key]: WrittenState(SequenceNumber(number), row_of_json(wanted[key].row_class, row))
             for key, number, row in found
         }
 
@@ -318,21 +318,17 @@ class Replays:
 
         The last partition ends the job. A replay by key counts only the states that it lowered.
         """
-        left = self._states_left(job, progress, row_classes)
-        self._database.run(close_script(job.task, progress, left, at))
+        task, report, left = job.task, progress.report, progress.report.states_lowered
+        if not job.asked.keys:  # a count of the range would count the states of other keys too
+            stream_id = self.partitions.open_stream(task.stream)
+            place = {"stream_id": stream_id, "partition_id": progress.range.partition_id}
+            ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(task.task_id))
+            place |= {**span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
+            states = [row_class for row_class in row_classes if row_table(row_class).key]
+            standing = sum(self._database.ask(of_rows("count_states", each), **place)[0][0] for each in states)
+            left += max(0, int(standing) - report.states_rewritten)
+        self._database.run(close_script(task, progress, left, at))
         forget_states(self._database)
-
-    def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:
-        lowered = progress.report.states_lowered
-        if job.asked.keys:
-            return lowered  # a count of the range would count the states of other keys too
-        partition_id = progress.range.partition_id
-        place = {"stream_id": self.partitions.open_stream(job.task.stream), "partition_id": partition_id}
-        ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.task.task_id))
-        values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
-        states = [row_class for row_class in row_classes if row_table(row_class).key]
-        standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)
-        return max(0, int(standing) - progress.report.states_rewritten) + lowered
 
     @property
     def tasks(self) -> Tasks:

@@ -1,6 +1,6 @@
 """A replay as a task: a part for each partition, whose pieces are one transaction each, or a rehearsal."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ import msgspec
 
 from core.errors import CommitOutcomeUnknown, DataRefused, TaskConflict
 from core.model.commits import OpenKeys, PartitionState
-from core.model.events import BATCH_EVENTS, SequenceNumber, Span, Stream, order_key
+from core.model.events import BATCH_EVENTS, PartitionId, SequenceNumber, Span, Stream, order_key
 from core.model.letters import LetterPolicy
 from core.model.policies import SubjectKey
 from core.model.ports import Clock, HubReader
@@ -44,7 +44,6 @@ from core.tasks.run import Done, TaskKind
 from core.tasks.store import Tasks
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskPart, TaskRequest
 
-Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
 LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
 READ_MARGIN = timedelta(seconds=2)  # before the end of a slice, for a piece by key: a read that lasts longer is a fault
 
@@ -138,11 +137,15 @@ class ReplayKind(TaskKind):
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Replay piece after piece until a time, and close the partition at its end."""
-        work = _WorkSlice(task.task_id, self, until, task.is_dry_run)
+        partitions = self.store.partitions
+        state = partitions.read_partition(self.stream.partition(PartitionId(part.name)))
+        if self.letters.order == "hold_key":
+            state = replace(state, open_keys=OpenKeys(None))
+        work = _WorkSlice(self, replay_of(task), state, partitions.read_erased(state, self.erasure), until)
         try:
-            work.go_on(replay_of(task), progress_of(part))
+            work.go_on(progress_of(part))
         except (TaskConflict, CommitOutcomeUnknown):
-            if not work.has_settled:
+            if not work.pieces:
                 raise
         return Done(work.pieces, work.events, work.is_late)
 
@@ -182,56 +185,48 @@ def replay_task(order: TaskOrder, wanted: ReplayOrder, kind: ReplayKind, most_ev
 class _WorkSlice:
     """The work on one partition. `refused` maps each refused event to the database's error."""
 
-    job_id: UUID
-    means: ReplayKind
+    kind: ReplayKind
+    job: ReplayJob
+    state: PartitionState
+    erased: Erased
     until: datetime
-    is_dry_run: bool
     pieces: int = 0
     events: int = 0
-    has_settled: bool = False
     is_late: bool = False
-    erased: Erased = field(init=False)
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
 
-    def go_on(self, job: ReplayJob, progress: PartitionProgress) -> None:
+    def go_on(self, progress: PartitionProgress) -> None:
         """Replay piece after piece until the time is up, and close the partition at its end."""
-        means = self.means
-        state = means.store.partitions.read_partition(means.stream.partition(progress.range.partition_id))
-        if means.letters.order == "hold_key":
-            state = replace(state, open_keys=OpenKeys(None))
-        self.erased = means.store.partitions.read_erased(state, means.erasure)
-        settle = self._rehearse if self.is_dry_run else means.store.commit_replay
-        last, keys = progress.range.span.last, frozenset(job.asked.keys)
-        events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
+        kind, state = self.kind, self.state
+        last, keys = progress.range.span.last, frozenset(self.job.asked.keys)
+        events = kind.hub.read_range(state.partition, progress.next_number, last, self.until)
         if keys:
             self.until -= READ_MARGIN
 
         def is_past(moment: datetime) -> bool:
-            return means.clock.now() >= moment
+            return kind.clock.now() >= moment
 
-        with closing(PieceReader(means.store, state, events, means.piece, keys)) as reader:
+        with closing(PieceReader(kind.store.read_kept_events, state, events, kind.piece, keys)) as reader:
             while not progress.is_through:
                 if self.pieces and is_past(self.until):
                     self.is_late = True
                     return
-                must_end = partial(is_past, min(means.clock.now() + LONGEST_READ, self.until))
-                piece = reader.next_piece(Span(progress.next_number, last), must_end)
-                progress = self._settle(piece, progress, state, settle)
-        means.store.close_replay(job, progress, means.transform.row_classes, means.clock.now())
+                must_end = partial(is_past, min(kind.clock.now() + LONGEST_READ, self.until))
+                progress = self._settle(reader.next_piece(Span(progress.next_number, last), must_end), progress)
+        kind.store.close_replay(self.job, progress, kind.transform.row_classes, kind.clock.now())
 
-    def _settle(
-        self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle
-    ) -> PartitionProgress:
+    def _settle(self, piece: Piece, progress: PartitionProgress) -> PartitionProgress:
         """Settle a piece, in parts if the database refuses it, and return the progress after the piece."""
-        isolation, left = Isolation(refused=self.refused), piece
-        while True:
+        kind, task_id, isolation = self.kind, self.job.task.task_id, Isolation(refused=self.refused)
+        settle = self._rehearse if self.job.task.is_dry_run else kind.store.commit_replay
+        left: Piece | None = piece
+        while left is not None:
             part, rest = left.cut(len(isolation.next_run(left.events)))
+            look_again = partial(self._look_again, progress)
+            asked = AttemptRequest("replay", self.state, part.span, isolation, str(task_id), look_again=look_again)
             try:
-                with self.means.journal.attempt(
-                    self._request(part, progress, state, isolation), self.means.transform
-                ) as attempt:
-                    transform = isolation.around(self.erased.around(attempt.transform))
-                    commit = self._plan(part, progress, state, transform)
+                with kind.journal.attempt(asked, kind.transform) as attempt:
+                    commit = self._plan(part, progress, isolation.around(self.erased.around(attempt.transform)))
                     counts = settle(commit)
                     attempt.done_to = part.span.last
             except RunChanged:
@@ -240,74 +235,61 @@ class _WorkSlice:
                 isolation.note_refusal(part.events, fault)
                 continue
             isolation.note_commit(part.events)
-            self.has_settled = True
+            self.pieces += 1
             self.events += len(part.events)
-            report = progress.report_after(counts, commit.gone_ranges, commit.transform_version)
-            progress = progress.after(commit.next_number, report)
-            if rest is None:
-                self.pieces += 1
-                return progress
-            left = rest
+            progress, left = commit.progress_after(counts), rest
+        return progress
 
-    def _request(
-        self, part: Piece, progress: PartitionProgress, state: PartitionState, isolation: Isolation
-    ) -> AttemptRequest:
-        tasks, job_id = self.means.tasks, self.job_id
+    def _look_again(self, progress: PartitionProgress) -> None:
+        """Raise TaskConflict when another driver was first, or when the task does not run any more."""
+        task = self.kind.tasks.find(self.job.task.task_id)
+        own = None if task is None else task.part(progress.range.partition_id)
+        if task is None or task.status != "running" or own is None or own.step != progress.step:
+            raise TaskConflict("replay", self.job.task.task_id)
 
-        def look_again() -> None:
-            task = tasks.find(job_id)
-            own = None if task is None else task.part(progress.range.partition_id)
-            if task is None or task.status != "running" or own is None or own.step != progress.step:
-                raise TaskConflict("replay", job_id)
-
-        return AttemptRequest("replay", state, part.span, isolation, str(job_id), look_again=look_again)
-
-    def _plan(
-        self, part: Piece, progress: PartitionProgress, state: PartitionState, transform: Transform
-    ) -> ReplayCommit:
+    def _plan(self, part: Piece, progress: PartitionProgress, transform: Transform) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
-        means = self.means
-        crashed = means.store.find_crashed(state, part.span, transform.version)
+        store, state, job_id = self.kind.store, self.state, self.job.task.task_id
+        crashed = store.find_crashed(state, part.span, transform.version)
         tried = [event for event in part.events if event.sequence_number not in crashed]
         keys = reference_keys(tried, transform, state.partition)
-        place = (self.job_id, state.partition.partition_id)
-        known = KnownStates()
-        if keys:
-            known = KnownStates(self._standing(state, keys), means.store.read_carried(*place, keys))
-        letters = self._known_letters(part, progress, state) if state.open_keys else None
-        trial = ReplayTrial(self.job_id, state, transform, means.letters, letters, crashed)
-        commit = plan_replay(part, progress, known, trial, means.clock)
+        place = (job_id, state.partition.partition_id)
+        known = KnownStates(self._standing(keys), store.read_carried(*place, keys)) if keys else KnownStates()
+        letters = self._known_letters(part, progress) if state.open_keys else None
+        trial = ReplayTrial(job_id, state, transform, self.kind.letters, letters, crashed)
+        commit = plan_replay(part, progress, known, trial, self.kind.clock)
         ordered = commit.new_states(ordered=True)
         if not ordered:
             return commit
-        earlier = means.store.read_carried(*place, commit.carried) if commit.carried else {}
+        earlier = store.read_carried(*place, commit.carried) if commit.carried else {}
         carried = {
             key: one for key, one in commit.carried.items() if key not in earlier or not earlier[key].is_newer(one)
         }
-        return replace(commit, standing=self._standing(state, ordered), carried=carried)
+        return replace(commit, standing=self._standing(ordered), carried=carried)
 
-    def _standing(self, state: PartitionState, keys: Collection[ReferenceKey]) -> Mapping[ReferenceKey, StandingState]:
+    def _standing(self, keys: Collection[ReferenceKey]) -> Mapping[ReferenceKey, StandingState]:
         """Read the current states. A dry run sees those that a column orders as its earlier pieces would leave them."""
-        store = self.means.store
+        store, task, state = self.kind.store, self.job.task, self.state
         standing = dict(store.read_standing_states(state, keys))
-        ordered = [key for key in keys if row_table(key.row_class).newest_by] if self.is_dry_run else []
+        ordered = [key for key in keys if row_table(key.row_class).newest_by] if task.is_dry_run else []
         if ordered:
-            left = store.read_carried(self.job_id, state.partition.partition_id, ordered, rehearsed_key)
+            left = store.read_carried(task.task_id, state.partition.partition_id, ordered, rehearsed_key)
             standing.update({key: standing_after(one, standing.get(key)) for key, one in left.items()})
         return standing
 
-    def _known_letters(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> KnownLetters:
+    def _known_letters(self, part: Piece, progress: PartitionProgress) -> KnownLetters:
         """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
-        store, keys = self.means.store, frozenset([key for key in map(order_key, part.events) if key is not None])
-        before = progress.range.span.first if self.is_dry_run else part.span.first
+        store, state, task = self.kind.store, self.state, self.job.task
+        keys = frozenset([key for key in map(order_key, part.events) if key is not None])
+        before = progress.range.span.first if task.is_dry_run else part.span.first
         found = dict(store.partitions.find_open_letters(state, keys, before)) if keys else {}
-        if keys and self.is_dry_run:
-            found.update(store.find_opened(self.job_id, state.partition.partition_id, keys))
+        if keys and task.is_dry_run:
+            found.update(store.find_opened(task.task_id, state.partition.partition_id, keys))
         return KnownLetters(found, store.find_discarded(state, part.span) if keys else frozenset())
 
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
         """Run a commit, roll it back, and store the changes that it would make."""
-        store = self.means.store
+        store = self.kind.store
         keys = [key for key in commit.new_states() if not row_table(key.row_class).newest_by]
         standing = store.read_standing_states(commit.state, keys) if keys else {}
         rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), {**standing, **commit.standing})

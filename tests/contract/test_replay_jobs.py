@@ -13,7 +13,6 @@ from core.model.commits import PartitionState
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import ReferenceKey
 from core.replay.pieces import (
-    CarriedState,
     EventDiff,
     LeftOut,
     PartitionProgress,
@@ -24,6 +23,7 @@ from core.replay.pieces import (
     ReplayCommit,
     ReplayJob,
     StandingState,
+    WrittenState,
 )
 from core.tasks.statuses import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.tasks.task import TaskRequest
@@ -352,7 +352,7 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     assert ([one.closed_at for one in job.partitions], job.task.status) == ([EPOCH, None], "running")
     assert job.partitions[0].report.states_left == 1
     last = replace(piece_of(ingested, 0, 9, progress=job.partitions[1]), state=ingested.read_partition(partition("1")))
-    key, carried = ReferenceKey(Home, ("a",)), CarriedState(SequenceNumber(1), home("a"))
+    key, carried = ReferenceKey(Home, ("a",)), WrittenState(SequenceNumber(1), home("a"))
     ingested.commit_replay(replace(last, carried={key: carried}))
     assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {key: carried}
     job = found(ingested)
@@ -365,16 +365,16 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
 def test_states_that_are_carried_along_are_found_again_until_the_job_ends(running: Store) -> None:
     keys = [ReferenceKey(Home, (name,)) for name in ("a", "b'; --", "c")]
     assert running.read_carried(JOB, P.partition_id, keys) == {}
-    first = CarriedState(SequenceNumber(1), home("a"))
+    first = WrittenState(SequenceNumber(1), home("a"))
     piece = replace(
-        piece_of(running, 0, 3), carried={keys[0]: first, keys[1]: CarriedState(SequenceNumber(2), home("b'; --"))}
+        piece_of(running, 0, 3), carried={keys[0]: first, keys[1]: WrittenState(SequenceNumber(2), home("b'; --"))}
     )
     running.commit_replay(piece)
-    later = CarriedState(SequenceNumber(5), home("a", armed=True))
+    later = WrittenState(SequenceNumber(5), home("a", armed=True))
     running.commit_replay(replace(piece_of(running, 4, 5), carried={keys[0]: later}))
     assert running.read_carried(JOB, P.partition_id, keys) == {
         keys[0]: later,
-        keys[1]: CarriedState(SequenceNumber(2), home("b'; --")),
+        keys[1]: WrittenState(SequenceNumber(2), home("b'; --")),
     }
     assert running.read_carried(OTHER, P.partition_id, keys) == {}
     assert running.read_carried(JOB, PartitionId("1"), keys) == {}

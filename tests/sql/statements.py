@@ -58,13 +58,13 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.purge.purge import BY_STREAM, LedgerPiece, PurgeTarget, RowPiece, SettledLetter, purge_request
 from core.purge.store import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.replay.pieces import (
-    CarriedState,
     PartitionProgress,
     PartitionRange,
     Piece,
     RehearsedPiece,
     ReplayAsked,
     ReplayCommit,
+    WrittenState,
 )
 from core.replay.request import replay_request
 from core.replay.store import close_script as close_replay_script
@@ -234,7 +234,7 @@ def replays() -> Mapping[str, Script]:
         commit, shape = replay_of(classes, letters=letters), f"{_tables(classes)}{' letters' if letters else ''}"
         named[f"replay {shape}"] = commit_script(commit)
         named[f"rehearsal {shape}"] = rehearsal_script(commit)
-    carried = {ReferenceKey.of(row_of(each)): CarriedState(SequenceNumber(7), row_of(each)) for each in STATES}
+    carried = {ReferenceKey.of(row_of(each)): WrittenState(SequenceNumber(7), row_of(each)) for each in STATES}
     ordered = replay_in_order(replay_of(ROW_CLASSES, letters=True))
     named["replay ordered"], named["rehearsal ordered"] = commit_script(ordered), rehearsal_script(ordered)
     named["replay carrying"] = commit_script(replace(replay_of(ROW_CLASSES, letters=True), carried=carried))

@@ -13,8 +13,8 @@ MUTANTS = (
         f"{UNIT}/test_pieces.py {KEYED}",
         (
             "a replay by key takes the events of all keys",
-            "if order_key(found[number]) in self._keys] if self._keys",
-            "if order_key(found[number]) != ''] if self._keys",
+            "if order_key(found[number]) in self.keys] if self.keys",
+            "if order_key(found[number]) != ''] if self.keys",
         ),
     ),
     *in_file(
@@ -44,7 +44,7 @@ MUTANTS = (
             "self._read = [event for event in self._read if event.sequence_number > last]",
             "self._read = []",
         ),
-        ("a piece ends after the events that were read", "if len(kept) == self._most:", "if len(kept) > self._most:"),
+        ("a piece ends after the events that were read", "if len(kept) == self.most:", "if len(kept) > self.most:"),
     ),
     *in_file(
         "core/replay/plan.py",

@@ -40,7 +40,11 @@ def pieces_of(
     keys: frozenset[str] = frozenset(),
 ) -> list[Piece]:
     reading = MemoryHub({"0": hub}).read_range(STATE.partition, whole.first, whole.last, EPOCH + timedelta(days=1))
-    reader, pieces, following = PieceReader(Letters(letters), STATE, reading, most, keys), [], whole.first
+    reader, pieces, following = (
+        PieceReader(Letters(letters).read_kept_events, STATE, reading, most, keys),
+        [],
+        whole.first,
+    )
     while following <= whole.last:
         pieces.append(reader.next_piece(Span(following, whole.last)))
         following = SequenceNumber(pieces[-1].span.last + 1)
@@ -109,7 +113,7 @@ def test_a_piece_by_key_goes_on_until_it_has_its_events_and_leaves_the_others_al
 
 def test_a_piece_by_key_ends_when_it_is_late_even_with_no_event() -> None:
     hub = MemoryHub({"0": events(0, 99)}).read_range(STATE.partition, SequenceNumber(0), SequenceNumber(99), EPOCH)
-    reader, late = PieceReader(Letters([]), STATE, hub, 5, {"nobody"}), iter([False, False, True])
+    reader, late = PieceReader(Letters([]).read_kept_events, STATE, hub, 5, {"nobody"}), iter([False, False, True])
     piece = reader.next_piece(span(0, 99), lambda: next(late))
     assert (piece.span, piece.events, piece.gone_ranges, piece.left_alone) == (span(0, 14), (), (), 15)
     assert reader.next_piece(span(15, 99), lambda: True).span == span(15, 19)

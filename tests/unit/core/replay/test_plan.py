@@ -10,7 +10,7 @@ from core.model.commits import Checkpoint, PartitionState
 from core.model.events import Event, SequenceNumber, Span
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transforms import Transform
-from core.replay.pieces import CarriedState, PartitionProgress, PartitionRange, Piece, ReplayCommit, StandingState
+from core.replay.pieces import PartitionProgress, PartitionRange, Piece, ReplayCommit, StandingState, WrittenState
 from core.replay.plan import KnownStates, ReplayTrial, plan_replay
 from core.settle.isolate import Isolation
 from examples.home_security.transform import Home
@@ -57,12 +57,12 @@ def test_an_event_sees_what_an_earlier_event_of_its_piece_wrote_although_a_newer
 
 
 def test_an_event_sees_what_an_earlier_piece_carried_along() -> None:
-    known = KnownStates({KEY: StandingState(NEW, SequenceNumber(50))}, {KEY: CarriedState(SequenceNumber(5), OLD)})
+    known = KnownStates({KEY: StandingState(NEW, SequenceNumber(50))}, {KEY: WrittenState(SequenceNumber(5), OLD)})
     assert seen(plan(event(7, "look h"), known=known)) == ["sensorFalse"]
 
 
 def test_a_state_written_between_what_was_carried_and_the_event_is_seen() -> None:
-    known = KnownStates({KEY: StandingState(NEW, SequenceNumber(6))}, {KEY: CarriedState(SequenceNumber(5), OLD)})
+    known = KnownStates({KEY: StandingState(NEW, SequenceNumber(6))}, {KEY: WrittenState(SequenceNumber(5), OLD)})
     assert seen(plan(event(7, "look h"), known=known)) == ["sensorTrue"]
 
 
@@ -79,8 +79,8 @@ def test_without_any_state_at_all_the_reference_is_missing() -> None:
 def test_the_states_that_a_piece_wrote_last_are_carried_along() -> None:
     done = plan(event(5, "home h 0"), event(6, "home h 1"), event(7, "home g 1"))
     assert done.carried == {
-        KEY: CarriedState(SequenceNumber(6), NEW),
-        ReferenceKey(Home, ("g",)): CarriedState(SequenceNumber(7), home("g", armed=True)),
+        KEY: WrittenState(SequenceNumber(6), NEW),
+        ReferenceKey(Home, ("g",)): WrittenState(SequenceNumber(7), home("g", armed=True)),
     }
 
 
