@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import Literal, cast
 
 from core.ledger.totals import LedgerRange, Purged
@@ -30,13 +31,6 @@ BY_STREAM: tuple[PurgedTable, ...] = (
 MOST_NOTES = 100
 
 GOVERNED = {"retracted_row": "batch_ledger", "task_part": "task"}  # rows that go with those of another table
-
-
-@dataclass(frozen=True, slots=True)
-class PurgeAsked:
-    """The stored request of a purge: the days that each table keeps."""
-
-    days: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +95,10 @@ class Purge:
         """Return the time before which the rows of a table are old."""
         return self.task.requested_at - timedelta(days=self.days[GOVERNED.get(table, table)])
 
-    def has_left(self, id: PartitionId) -> bool:
-        """Return True if an earlier piece decided not to purge a partition."""
-        return any(one.is_left for one in self._found_in(id))
-
-    def audited_to(self, id: PartitionId) -> int:
-        """Return the last commit of a partition that its audit has read."""
-        return max(one.audited_to for one in self._found_in(id))
-
-    def _found_in(self, id: PartitionId) -> list[Found]:
-        return [report_of(one.report, Found) for one in self.task.parts if target_of(one.name).partition_id == id]
+    def found_in(self, id: PartitionId) -> Found:
+        """Return the figures of all tables of a partition together."""
+        of_it = [one.report for one in self.task.parts if target_of(one.name).partition_id == id]
+        return reduce(Found.plus, [report_of(one, Found) for one in of_it])
 
     @property
     def found(self) -> Mapping[str, Found]:
@@ -125,7 +113,7 @@ class Purge:
 
 def purge_of(task: Task) -> Purge:
     """Return the purge of a task."""
-    return Purge(task, report_of(task.asked, PurgeAsked).days)
+    return Purge(task, report_of(task.asked, dict[str, int]))
 
 
 def purge_request(
@@ -138,7 +126,7 @@ def purge_request(
     targets = [PurgeTarget(table, id) for id in partitions for table in BY_PARTITION]
     targets += [PurgeTarget(table) for table in BY_STREAM]
     parts = tuple(PartRequest(one.name, report=report_text(NOTHING_FOUND)) for one in targets)
-    return TaskRequest(order, "purge", "", report_text(PurgeAsked(days)), parts, is_dry_run=is_dry_run)
+    return TaskRequest(order, "purge", "", report_text(days), parts, is_dry_run=is_dry_run)
 
 
 @dataclass(frozen=True, slots=True)

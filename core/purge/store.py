@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.ledger.store import read_purged
 from core.ledger.totals import LedgerRange, Purged
@@ -17,11 +17,25 @@ from core.tasks.store import Ending, advance_steps
 from core.tasks.task import Advance
 
 Values = dict[str, Any]
-PARTS = {  # of tasks: the statements that find an old task, and delete its parts
-    "replay_diff": ("find_old_dry_run", "delete_diffs"),
-    "task_part": ("find_old_task", "delete_parts"),
+
+
+class RowStatements(NamedTuple):
+    """The statements of a table that no total counts: for a dry run, to find a piece, and to delete it."""
+
+    count_all: str
+    find: str
+    delete: str
+
+
+STATEMENTS = {
+    "retracted_row": RowStatements("count_old_retracted", "count_old_retracted", "delete_retracted"),
+    "staged_event": RowStatements("count_old_staged", "count_staged", "delete_staged"),
+    "replay_diff": RowStatements("count_old_diffs", "find_old_dry_run", "delete_diffs"),
+    "task_part": RowStatements("count_old_parts", "find_old_task", "delete_parts"),
+    "task": RowStatements("count_old_tasks", "count_old_tasks", "delete_tasks"),
+    "aggregation_failure": RowStatements("count_old_failures", "count_old_failures", "delete_failures"),
 }
-BELOW_A_TASK = tuple(delete for _, delete in PARTS.values())  # their tables follow `task` in the order of locks
+BELOW_A_TASK = ("replay_diff", "task_part")  # a piece is of one task, and locks its rows after the task's own
 
 
 def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Advance) -> Script:
@@ -30,15 +44,12 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
     last = {"last_commit": piece.rows[-1].commit_number}
     commits = {"after_commit": piece.rows[0].commit_number - 1, **last}
     mark = {**place, **last, "purged_to": piece.last, "purged_at": instant_text(ending.at)}
-    return Script(
-        f"purge {ending.task_id}",
-        (
-            lock_step(stream_id, ending.conflict),
-            Step("mark_purged", mark, expect=1, otherwise=ending.conflict),
-            Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=ending.conflict),
-            *advance_steps(ending, ahead),
-        ),
-        gives_way=True,
+    return _script(
+        stream_id,
+        ending,
+        Step("mark_purged", mark, expect=1, otherwise=ending.conflict),
+        Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=ending.conflict),
+        *advance_steps(ending, ahead),
     )
 
 
@@ -48,49 +59,34 @@ def letter_script(place: Values, letters: Sequence[SettledLetter], ending: Endin
     attempts = sum(one.attempts for one in letters)
     replayed = sum(one.replay_commit_number is not None for one in letters)
     counted = {**place, "letters": len(letters) - replayed, "replay_letters": replayed}
-    return Script(
-        f"purge {ending.task_id}",
-        (
-            lock_step(place["stream_id"], ending.conflict),
-            Step("count_purged_letters", counted, expect=1, otherwise=ending.conflict),
-            Step("delete_settled_letters", named, expect=len(letters), otherwise=ending.conflict),
-            Step("delete_attempts", named, expect=attempts, otherwise=ending.conflict),
-            *advance_steps(ending, ahead),
-        ),
-        gives_way=True,
+    return _script(
+        place["stream_id"],
+        ending,
+        Step("count_purged_letters", counted, expect=1, otherwise=ending.conflict),
+        Step("delete_settled_letters", named, expect=len(letters), otherwise=ending.conflict),
+        Step("delete_attempts", named, expect=attempts, otherwise=ending.conflict),
+        *advance_steps(ending, ahead),
     )
 
 
-def row_script(stream_id: int, steps: Sequence[Step], ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction that deletes the rows of a piece, and advances the part."""
-    demanded = [one if one.expect is None else replace(one, otherwise=ending.conflict) for one in steps]
-    advance = advance_steps(ending, ahead)
-    is_below = any(one.statement in BELOW_A_TASK for one in demanded)
-    own = (*advance, *demanded) if is_below else (*demanded, *advance)
-    return Script(f"purge {ending.task_id}", (lock_step(stream_id, ending.conflict), *own), gives_way=True)
+def row_script(values: Values, piece: RowPiece, ending: Ending, ahead: Advance) -> Script:
+    """Return the transaction that deletes as many rows of a piece as were counted, and advances the part.
 
-
-def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
-    """Return the steps that delete the rows of a piece, as many as were counted.
-
-    A step before them marks staged events that no purge has seen before.
+    A step before marks staged events that no purge has seen before.
     """
-    table, most = piece.target.table, {"most": piece.most}
-    old, of_stream = {"before_at": instant_text(piece.before), **most}, {"stream_id": stream_id}
-    if table in PARTS:
-        delete = PARTS[table][1]
-        return (Step(delete, {"of_task": piece.part_of, **most}, expect=piece.rows),) if piece.part_of else ()
-    if table == "staged_event":
-        marked = Step("mark_staged", {**of_stream, "seen_at": instant_text(now), **most})
-        return marked, Step("delete_staged", {**of_stream, **old}, expect=piece.rows)
-    if table == "aggregation_failure":
-        return (Step("delete_failures", old, expect=piece.rows),)
-    return (Step("delete_tasks", {**of_stream, **old}, expect=piece.rows),)
+    table, advance = piece.target.table, advance_steps(ending, ahead)
+    given = {**values, "of_task": piece.part_of, "seen_at": instant_text(ending.at)}
+    deleted = Step(STATEMENTS[table].delete, given, expect=piece.rows, otherwise=ending.conflict)
+    if table in BELOW_A_TASK:
+        steps = [*advance, deleted] if piece.part_of else advance
+    else:
+        marked = [Step("mark_staged", given)] if table == "staged_event" else []
+        steps = [*marked, deleted, *advance]
+    return _script(values["stream_id"], ending, *steps)
 
 
-def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
-    """Return the step that deletes retracted rows of a partition, as many as were counted."""
-    return (Step("delete_retracted", {**place, "most": piece.most}, expect=piece.rows),)
+def _script(stream_id: int, ending: Ending, *steps: Step) -> Script:
+    return Script(f"purge {ending.task_id}", (lock_step(stream_id, ending.conflict), *steps), gives_way=True)
 
 
 ALL = 2**31 - 1  # rows: the largest number that TOP takes
@@ -104,16 +100,16 @@ class Purges:
     """
 
     def __init__(self, stream: OneStream) -> None:
-        self.stream = self._stream = stream
+        self.stream = stream
 
     def read_purge_partitions(self) -> tuple[PartitionId, ...]:
         """Return the partitions that have a checkpoint."""
-        return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
+        return tuple(PartitionId(id) for id, _ in self.stream.ask("read_last_batches"))
 
     def read_reach(self, partition_id: PartitionId) -> PurgeReach:
         """Return the limits of a purge of a partition's ledger."""
-        purged = read_purged(self._stream, partition_id)
-        found = self._stream.ask("read_purge_reach", partition_id=partition_id)
+        purged = read_purged(self.stream, partition_id)
+        found = self.stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
             return PurgeReach(purged, 0, None, None, audit_is_open=False)
         checkpoint, replay_first, replay_at, open_audits = found[0]
@@ -127,93 +123,81 @@ class Purges:
 
     def read_cuts(self, partition_id: PartitionId) -> Mapping[str, int]:
         """Return the commit that each aggregation job has passed in a partition."""
-        place = f"{self._stream.find()}/{partition_id}"
-        return {job: json.loads(text).get(place, 0) for job, text in self._stream.database.ask("read_all_cuts")}
+        place = f"{self.stream.find()}/{partition_id}"
+        return {job: json.loads(text).get(place, 0) for job, text in self.stream.database.ask("read_all_cuts")}
 
     def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRange, ...]:
         """Return the next ledger rows after a commit, in order."""
-        found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
+        found = self.stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
         return decoded(LedgerRange, found)
 
     def read_settled_letters(
         self, partition_id: PartitionId, purged: Purged, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
         """Return the first letters that were settled before a time, of purged numbers and commits."""
-        found = self._stream.ask("read_settled_letters", **_covered(partition_id, purged, before), most=most)
+        found = self.stream.ask("read_settled_letters", **_covered(partition_id, purged, before), most=most)
         return decoded(SettledLetter, found)
 
     def purge_ledger(self, piece: LedgerPiece, ending: Ending, ahead: Advance) -> None:
         """Delete ledger rows, and note how far they went."""
-        self._stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
+        self.stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
 
     def purge_letters(
         self, partition_id: PartitionId, letters: Sequence[SettledLetter], ending: Ending, ahead: Advance
     ) -> None:
         """Delete letters of a partition with their attempts, and count them."""
         place = {"stream_id": self._stream_id(), "partition_id": partition_id}
-        self._stream.database.run(letter_script(place, letters, ending, ahead))
+        self.stream.database.run(letter_script(place, letters, ending, ahead))
 
     def find_rows(self, target: PurgeTarget, before: datetime, most: int) -> RowPiece:
         """Return the next piece of a table that no total counts."""
-        piece, old = RowPiece(target, before, most), {"before_at": instant_text(before), "most": most}
-        if target.table in PARTS:
-            found = self._stream.ask(PARTS[target.table][0], **old)
+        piece, find = RowPiece(target, before, most), STATEMENTS[target.table].find
+        found = self.stream.database.ask(find, **self._values(target, before, most))
+        if target.table in BELOW_A_TASK:
             return replace(piece, part_of=found[0][0], rows=found[0][1], is_last=False) if found else piece
-        if target.table == "staged_event":
-            ((rows, unseen),) = self._stream.ask("count_staged", **old)
-        else:
-            rows, unseen = self._count(target, before, most).rows, 0
+        rows, unseen, *_ = found[0]  # only of staged events, some are not marked yet
         return replace(piece, rows=rows, is_last=max(rows, unseen) < most)
 
     def purge_rows(self, piece: RowPiece, ending: Ending, ahead: Advance) -> None:
         """Delete the rows of a piece, and note when staged events were first seen."""
-        id = piece.target.partition_id
-        if piece.target.table == "retracted_row" and id is not None:
-            steps = retracted_steps(self._retracted(id), piece)
-        else:
-            steps = row_steps(self._stream_id(), piece, ending.at)
-        self._stream.database.run(row_script(self._stream_id(), steps, ending, ahead))
+        values = self._values(piece.target, piece.before, piece.most)
+        self.stream.database.run(row_script(values, piece, ending, ahead))
 
     def count_rows(self, target: PurgeTarget, before: datetime) -> Found:
         """Count the old rows of a table that no total counts."""
-        return self._count(target, before, ALL)
-
-    def _count(self, target: PurgeTarget, before: datetime, most: int) -> Found:
-        old, database = {"before_at": instant_text(before)}, self._stream.database
-        if target.table in _COUNTED_WHOLE:
-            return _found_of(self._stream.ask(_COUNTED_WHOLE[target.table], **old)[0])
-        if target.table == "retracted_row" and target.partition_id is not None:
-            return _found_of(database.ask("count_old_retracted", **self._retracted(target.partition_id), most=most)[0])
-        if target.table == "aggregation_failure":
-            return _found_of(database.ask("count_old_failures", **old, most=most)[0])
-        return _found_of(self._stream.ask("count_old_tasks", **old, most=most)[0])
+        count = STATEMENTS[target.table].count_all
+        return _found_of(self.stream.database.ask(count, **self._values(target, before, ALL))[0])
 
     def count_ledger(self, partition_id: PartitionId, after: int, last: int, before: datetime) -> tuple[Found, Purged]:
         """Count the old ledger rows of a range of commits, and return how far a purge of them would reach."""
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
-        ((rows, oldest, newest, commit, number),) = self._stream.ask(
+        ((rows, oldest, newest, commit, number),) = self.stream.ask(
             "count_old_ledger_rows", **place, before_at=instant_text(before)
         )
-        purged = read_purged(self._stream, partition_id)
+        purged = read_purged(self.stream, partition_id)
         reached = replace(purged, commit_number=commit or after, last=purged.last if number is None else number)
         return _found_of((rows, 0, oldest, newest)), reached
 
     def count_letters(self, partition_id: PartitionId, purged: Purged, before: datetime) -> Found:
         """Count the letters that `read_settled_letters` would return."""
-        return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, purged, before))[0])
+        return _found_of(self.stream.ask("count_settled_letters", **_covered(partition_id, purged, before))[0])
 
     def _stream_id(self) -> int:
-        stream_id = self._stream.find()
+        stream_id = self.stream.find()
         assert stream_id is not None  # a job names its stream
         return stream_id
 
-    def _retracted(self, partition_id: PartitionId) -> dict[str, Any]:
-        last = read_purged(self._stream, partition_id).commit_number
-        return {"stream_id": self._stream_id(), "partition_id": partition_id, "last_commit": last}
+    def _values(self, target: PurgeTarget, before: datetime, most: int) -> Values:
+        values: Values = {"before_at": instant_text(before), "most": most}
+        if target.table == "retracted_row":
+            assert target.partition_id is not None  # each of its parts is of a partition
+            purged = read_purged(self.stream, target.partition_id)
+            values |= {"partition_id": target.partition_id, "last_commit": purged.commit_number}
+        return {**values, "stream_id": self._stream_id()}
 
     def _commit_of(self, partition_id: PartitionId, number: SequenceNumber) -> int | None:
         """Return the commit of the last batch that begins at or before a number."""
-        found = self._stream.ask("find_range", partition_id=partition_id, sequence_number=number)
+        found = self.stream.ask("find_range", partition_id=partition_id, sequence_number=number)
         return found[0][0] if found else None
 
 
@@ -229,10 +213,3 @@ def _covered(partition_id: PartitionId, purged: Purged, before: datetime) -> dic
         "last_commit": purged.commit_number,
         "before_at": instant_text(before),
     }
-
-
-_COUNTED_WHOLE = {  # by a dry run
-    "staged_event": "count_old_staged",
-    "replay_diff": "count_old_diffs",
-    "task_part": "count_old_parts",
-}

@@ -146,7 +146,7 @@ class PurgeKind(TaskKind):
             "batch_ledger": piece.purge_ledger,
             "event_hub_dead_letter": piece.purge_letters,
         }
-        if id is not None and piece.purge.has_left(id):
+        if id is not None and piece.purge.found_in(id).is_left:
             return piece.note(NOTHING_FOUND)
         return own[target.table](id) if id is not None and target.table in own else piece.purge_rows(target)
 
@@ -239,7 +239,7 @@ class _PieceOfPurge:
         """Return the last ledger row that may go, why none after it may, and the time before which rows are old. Rows
         since an open replay's request may be its own."""
         cuts, old = self.kind.store.read_cuts(id), self.purge.before("batch_ledger")
-        last, why = ledger_limit(reach, self.purge.audited_to(id), cuts, self.kind.jobs)
+        last, why = ledger_limit(reach, self.purge.found_in(id).audited_to, cuts, self.kind.jobs)
         return last, why, old if reach.replay_at is None else min(old, reach.replay_at)
 
 

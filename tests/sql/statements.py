@@ -56,7 +56,7 @@ from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, Ord
 from core.model.policies import DEFAULT_DAYS, SubjectKey
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.purge.purge import BY_STREAM, LedgerPiece, PurgeTarget, RowPiece, SettledLetter, purge_request
-from core.purge.store import ledger_script, letter_script, retracted_steps, row_script, row_steps
+from core.purge.store import ledger_script, letter_script, row_script
 from core.replay.pieces import (
     PartitionProgress,
     PartitionRange,
@@ -70,6 +70,7 @@ from core.replay.request import replay_request
 from core.replay.store import close_script as close_replay_script
 from core.replay.store import commit_script, note_script, rehearsal_script
 from core.settle.partition_store import batch_script, noting_script
+from core.store.columns import instant_text
 from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
@@ -142,17 +143,13 @@ def purges() -> Mapping[str, Script]:
     rows = LedgerPiece(partition.partition_id, (row,), GAP[1])
     letters = (SettledLetter(GAP[0], EPOCH, None, 1, 0),)
     pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
-    steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}
     pieces["retracted_row"] = RowPiece(PurgeTarget("retracted_row", partition.partition_id), EPOCH, 9, rows=7)
-    whole = {"stream_id": 1, "partition_id": partition.partition_id}
-    place = {**whole, "last_commit": 1}
-    steps["retracted_row"] = retracted_steps(place, pieces["retracted_row"])
+    place = {"stream_id": 1, "partition_id": partition.partition_id}
+    values = {**place, "last_commit": 1, "before_at": instant_text(EPOCH), "most": 9}
     return {
         "purge ledger": ledger_script(1, rows, ending, ahead),
-        "purge letters": letter_script(
-            {"stream_id": 1, "partition_id": partition.partition_id}, letters, ending, ahead
-        ),
-        **{f"purge {name}": row_script(1, steps[name], ending, ahead) for name in pieces},
+        "purge letters": letter_script(place, letters, ending, ahead),
+        **{f"purge {name}": row_script(values, piece, ending, ahead) for name, piece in pieces.items()},
     }
 
 

@@ -12,15 +12,13 @@ from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive, piece_script
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import SequenceNumber
-from core.purge.purge import PurgeTarget, RowPiece
-from core.purge.store import retracted_steps
 from core.store.columns import numbers_json, place_of
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.connections import Deadlines, LongText, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import in_schema
-from tests.fakes.builders import NOON, claim, commit, event, keep_letters, letter, partition, settled
+from tests.fakes.builders import claim, commit, event, keep_letters, letter, partition, settled
 from tests.fakes.redriving import Redriving
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
@@ -109,8 +107,8 @@ def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Stor
     text = in_schema(f"SET LOCK_TIMEOUT 2000; {RETRACTED}", shared_schema(CONNECTION))
     places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
     server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(ROWS_AT_ONCE)]))])
-    piece = RowPiece(PurgeTarget("retracted_row", partition().partition_id), NOON, ROWS_AT_ONCE, rows=ROWS_AT_ONCE)
-    with under_way(Script("a purge", retracted_steps({**places[0], "last_commit": 2}, piece))):
+    piece = {**places[0], "last_commit": 2, "most": ROWS_AT_ONCE}
+    with under_way(Script("a purge", (Step("delete_retracted", piece, expect=ROWS_AT_ONCE),))):
         server_session.run(text, [*places[1].values(), LongText("[0]")])
 
 
