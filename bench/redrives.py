@@ -16,7 +16,7 @@ from uuid import uuid4
 from bench.api import LIMIT_MS, app_on
 from bench.figures import Figure
 from bench.large_store import Size, fill
-from core.letters.listing import LetterFilter
+from core.letters.listing import LetterChoice
 from core.letters.redrive import LetterOrder
 from core.model.letters import OrderedMove
 
@@ -39,11 +39,11 @@ def measure() -> Iterator[Figure]:
         ask = app_on(path)
         while ask("status").status_code == 503:
             pass
-        yield from _figures("requeue", ask, LetterFilter())
-        yield from _figures("discard", ask, LetterFilter(status="waiting"))
+        yield from _figures("requeue", ask, LetterChoice())
+        yield from _figures("discard", ask, LetterChoice(status="waiting"))
 
 
-def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -> Iterator[Figure]:
+def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterChoice) -> Iterator[Figure]:
     times: list[float] = []
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(ask, times, over))
@@ -61,7 +61,7 @@ def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -
     yield Figure(f"status during the {move}, median", slow, "ms", f"< {LIMIT_MS:g}", slow < LIMIT_MS, note)
 
 
-def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
+def _redrive(move: OrderedMove, wanted: LetterChoice) -> tuple[int, float]:
     from core.letters.redrive import RedriveKind, redrive_of, redrive_task
     from core.model.letters import MOVES
     from core.tasks.run import open_task, work_on

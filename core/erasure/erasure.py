@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 
 from core.aggregation.lake_tables import FILES_KEPT
@@ -25,18 +25,22 @@ class ErasureAsked:
     most_rows: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Erasing:
-    """How much a part has erased so far, or a dry run has found.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedCounts:
+    """How many letters, staged events, rows that replays took away, and events of dry runs are of the subjects."""
 
-    `rows` counts the rows of each table, `retracted` those that replays took away, and `diffs` the events of dry runs.
-    `days` has the first and the last day of the rows for each aggregate. `notes` are for the operator."""
-
-    rows: Mapping[str, int] = field(default_factory=dict)
     letters: int = 0
     staged: int = 0
     retracted: int = 0
     diffs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasing(ErasedCounts):
+    """How much a part has erased so far, or a dry run has found. `rows` counts the rows of each table. `days` has the
+    first and the last day of the rows for each aggregate. `notes` are for the operator."""
+
+    rows: Mapping[str, int] = field(default_factory=dict)
     days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -56,7 +60,7 @@ class Erasing:
         return sum(self.rows.values())
 
 
-COUNTS = ("letters", "staged", "retracted", "diffs")
+COUNTS = tuple(one.name for one in fields(ErasedCounts))
 NOTHING_ERASED = Erasing()
 
 
@@ -116,12 +120,12 @@ class FoundPiece:
     def figures(self) -> Erasing:
         """The counts of this piece."""
         return Erasing(
-            {row_table(row_class).name: count for row_class, count in self.rows.items()},
-            len(self.letters),
-            len(self.staged),
-            len(self.retracted),
-            len(self.diffs),
-            self.days,
+            rows={row_table(row_class).name: count for row_class, count in self.rows.items()},
+            letters=len(self.letters),
+            staged=len(self.staged),
+            retracted=len(self.retracted),
+            diffs=len(self.diffs),
+            days=self.days,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from core.ledger.store import STATUSES, read_purged
 from core.ledger.totals import NOT_PURGED, LedgerRange, Purged
-from core.letters.listing import LetterFilter, LetterListing, WholeLetter, filter_values
+from core.letters.listing import LetterChoice, LetterListing, WholeLetter, filter_values
 from core.model.commits import GapStatus
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.rows import row_table
@@ -211,7 +211,7 @@ class Explanations:
         It reads what an erasure of this subject reads, by the same index, and not the bodies of letters.
         """
         place, begins = {"partition_id": partition_id}, max(reach.first, reach.last - LOOKED_AT + 1)
-        wanted = filter_values(LetterFilter(partition_id=partition_id, partition_key=key))
+        wanted = filter_values(LetterChoice(partition_id=partition_id, partition_key=key))
         walk = {"walked_to": reach.last + 1, "first_sequence_number": begins, "most": LETTERS_LOOKED_AT}
         walked = self._stream.ask("walk_down", **wanted, **walk, sources=f",{','.join(STATUSES)},")
         if len(walked) == LETTERS_LOOKED_AT:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import structs
 
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span
@@ -21,19 +22,6 @@ from core.store.columns import decoded, decoder, instant_of, instant_text
 from core.store.database import OneStream
 
 BEGINNING, END = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class LetterFilter:
-    """Selects the letters that fit all given fields. `failed_from` is included, `failed_before` is excluded."""
-
-    fingerprint: str | None = None
-    status: LetterStatus | None = None
-    error_class: ErrorClass | None = None
-    partition_id: PartitionId | None = None
-    partition_key: str | None = None
-    failed_from: datetime = BEGINNING
-    failed_before: datetime = END
 
 
 Fingerprint = Annotated[
@@ -52,21 +40,15 @@ class LetterChoice(Shape):
     fingerprint: Fingerprint | None = None
     partition_id: PartitionText | None = None
     failed_from: Instant | None = None
-    failed_before: Instant | None = None
+    failed_before: Instant | None = None  # excluded, while `failed_from` is included
     partition_key: PartitionKeyText | None = None
 
 
-def filter_of(given: LetterChoice, where: str = "") -> LetterFilter:
-    """Read the filter of a request. `where` is its place in the body."""
-    return LetterFilter(
-        fingerprint=given.fingerprint,
-        status=given.status,
-        error_class=given.error_class,
-        partition_id=None if given.partition_id is None else PartitionId(given.partition_id),
-        partition_key=given.partition_key,
-        failed_from=utc(given.failed_from, f"{where}failed_from") or BEGINNING,
-        failed_before=utc(given.failed_before, f"{where}failed_before") or END,
-    )
+def filter_of(given: LetterChoice, where: str = "") -> LetterChoice:
+    """Return the filter of a request with its instants in UTC. `where` is its place in the body."""
+    own = {name: getattr(given, name) for name in LetterChoice.__struct_fields__}
+    instants = {name: utc(own[name], f"{where}{name}") for name in ("failed_from", "failed_before")}
+    return LetterChoice(**own | instants)
 
 
 FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters come after it
@@ -187,14 +169,14 @@ class LetterListing:
         """Return the id of the stream whose letters are found. It may have been closed some seconds ago."""
         return self._stream.find()
 
-    def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
+    def list_letters(self, wanted: LetterChoice, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
         """List letters by the narrowest index that fits the filter."""
         name = "list_letters_of_status" if wanted.status else "list_letters"
         name = "list_letters_of_cause" if wanted.fingerprint else name
         found = self._stream.ask(name, **filter_values(wanted), **_key_values(behind), most=most)
         return decoded(ListedLetter, found)
 
-    def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
+    def group_letters(self, wanted: LetterChoice, most: int) -> tuple[LetterGroup, ...]:
         """Group letters by cause. A group that loses its last letter between the reads is left out."""
         given = filter_values(wanted)
         if wanted.error_class is None and wanted.partition_key is None:
@@ -204,11 +186,11 @@ class LetterListing:
             found = self._stream.ask("group_letters_of_kind", **given, most=most)
         return self._groups(wanted, found)
 
-    def group_values(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
+    def group_values(self, wanted: LetterChoice, most: int) -> tuple[LetterGroup, ...]:
         """Group the letters of one cause by the values of their messages."""
         return self._groups(wanted, self._stream.ask("group_values", **filter_values(wanted), most=most))
 
-    def _groups(self, wanted: LetterFilter, found: Sequence[Sequence[Any]]) -> tuple[LetterGroup, ...]:
+    def _groups(self, wanted: LetterChoice, found: Sequence[Sequence[Any]]) -> tuple[LetterGroup, ...]:
         groups = []
         for fingerprint, letters, variants, settled, retryable, first, last in found:
             if newest := self._newest(wanted, fingerprint):
@@ -234,25 +216,25 @@ class LetterListing:
         found = self._stream.ask("read_letter_body", **position, most=most)
         return bytes(found[0][0] or b"") if found else b""  # SQLite's SUBSTR of no octets is NULL
 
-    def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
+    def count_matching(self, wanted: LetterChoice, statuses: Sequence[LetterStatus]) -> int:
         """Count the letters that fit a filter."""
         found = self._stream.ask("count_matching", **filter_values(wanted), statuses=json.dumps(statuses))
         return int(found[0][0]) if found else 0
 
     def find_matching(
-        self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
+        self, wanted: LetterChoice, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[LetterPosition, ...]:
         """Return the positions of letters that fit a filter. The letters that failed first come first."""
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
         return decoded(LetterPosition, self._stream.ask("find_matching", **given))
 
-    def range_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> tuple[RedriveRange, ...]:
+    def range_matching(self, wanted: LetterChoice, statuses: Sequence[LetterStatus]) -> tuple[RedriveRange, ...]:
         """Return the letters that fit a filter, as ranges of partitions."""
         found = self._stream.ask("span_matching", **filter_values(wanted), statuses=json.dumps(statuses))
         return tuple(RedriveRange(PartitionId(id), Span(first, last), letters) for id, first, last, letters in found)
 
     def cause_matching(
-        self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
+        self, wanted: LetterChoice, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[RedriveCause, ...]:
         """Return the largest causes. A cause that loses its last letter between the reads is left out."""
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
@@ -260,16 +242,16 @@ class LetterListing:
         return tuple(RedriveCause(fingerprint, count, newest[0]) for fingerprint, count, newest in causes if newest)
 
     def sample_matching(
-        self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
+        self, wanted: LetterChoice, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[ListedLetter, ...]:
         """Return the letters that fit a filter and failed first."""
         positions = self.find_matching(wanted, statuses, most)
         read = [self.read_letter(one.partition_id, one.sequence_number) for one in positions]
         return tuple(whole.letter for whole in read if whole is not None)
 
-    def _newest(self, wanted: LetterFilter, fingerprint: str, most: int = SAMPLED) -> tuple[ListedLetter, ...]:
+    def _newest(self, wanted: LetterChoice, fingerprint: str, most: int = SAMPLED) -> tuple[ListedLetter, ...]:
         """Return the letters of a cause that failed last: of the cause itself, or of a value that the filter names."""
-        own = filter_values(replace(wanted, fingerprint=max(fingerprint, wanted.fingerprint or "", key=len)))
+        own = filter_values(structs.replace(wanted, fingerprint=max(fingerprint, wanted.fingerprint or "", key=len)))
         return decoded(
             ListedLetter, self._stream.ask("list_letters_of_cause", **own, **_key_values(FIRST_PAGE), most=most)
         )
@@ -283,7 +265,7 @@ class LetterListing:
         return decoded(LetterPosition, self._stream.ask("find_selected", **given))
 
 
-def filter_values(wanted: LetterFilter) -> dict[str, Any]:
+def filter_values(wanted: LetterChoice) -> dict[str, Any]:
     """Return the parameters of every statement with a filter."""
     return {
         "fingerprint": wanted.fingerprint,
@@ -291,8 +273,8 @@ def filter_values(wanted: LetterFilter) -> dict[str, Any]:
         "error_class": wanted.error_class,
         "partition_id": wanted.partition_id,
         "partition_key": wanted.partition_key,
-        "since_at": instant_text(wanted.failed_from),
-        "until_at": instant_text(wanted.failed_before),
+        "since_at": instant_text(wanted.failed_from or BEGINNING),
+        "until_at": instant_text(wanted.failed_before or END),
     }
 
 

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
+from msgspec import structs
 
 from core.errors import RequestRefused
-from core.letters.listing import LetterChoice, LetterFilter, LetterListing, RedriveRange, filter_of, filter_values
+from core.letters.listing import END, LetterChoice, LetterListing, RedriveRange, filter_of, filter_values
 from core.letters.store import move_steps
 from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
@@ -56,7 +57,7 @@ class LetterOrder:
     """The order of a person: the move, the letters, the number of letters that the person saw, and the rate."""
 
     move: OrderedMove
-    chosen: LetterFilter | Selection
+    chosen: LetterChoice | Selection
     expected_count: int
     per_second: int | None = None
 
@@ -141,7 +142,7 @@ def redrive_of(task: Task) -> Redrive:
 def redrive_task(order: TaskOrder, wanted: LetterOrder, listing: LetterListing) -> TaskRequest:
     """Return the task of a redrive. Raises RequestRefused when the number of letters is not as expected."""
     statuses, given = MOVES[wanted.move].sources, None
-    if isinstance(wanted.chosen, LetterFilter):
+    if isinstance(wanted.chosen, LetterChoice):
         given = given_fields(wanted.chosen)
         ranges = listing.range_matching(until_request(wanted.chosen, order.at), statuses)
     else:
@@ -182,26 +183,21 @@ def redrive_request(
     )
 
 
-def until_request(wanted: LetterFilter, requested_at: datetime) -> LetterFilter:
+def until_request(wanted: LetterChoice, requested_at: datetime) -> LetterChoice:
     """Return the filter without the letters that failed after the request."""
-    return replace(wanted, failed_before=min(wanted.failed_before, requested_at))
+    return structs.replace(wanted, failed_before=min(wanted.failed_before or END, requested_at))
 
 
-def given_fields(wanted: LetterFilter) -> dict[str, str]:
+def given_fields(wanted: LetterChoice) -> dict[str, str]:
     """Return the given fields of a filter as texts: filters that choose the same letters have the same fields."""
-    named = {name: getattr(wanted, name) for name in wanted.__dataclass_fields__}
-    nothing = LetterFilter()
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else str(value)
-        for name, value in named.items()
-        if value != getattr(nothing, name)
-    }
+    given = {name: value for name, value in structs.asdict(wanted).items() if value is not None}
+    return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in given.items()}
 
 
-def filter_of_fields(given: Mapping[str, str]) -> LetterFilter:
+def filter_of_fields(given: Mapping[str, str]) -> LetterChoice:
     """Return the filter of its given fields."""
     times = {name: datetime.fromisoformat(given[name]) for name in ("failed_from", "failed_before") if name in given}
-    return LetterFilter(**{**given, **times})  # type: ignore[arg-type]
+    return LetterChoice(**{**given, **times})  # type: ignore[arg-type]
 
 
 def piece_limit(per_second: int | None) -> int:
@@ -420,7 +416,7 @@ class RedriveKind(TaskKind):
 
     def request(self, order: TaskOrder, asked: RedriveShape) -> TaskRequest:
         """Return the task of a redrive, if the number of letters is as expected."""
-        chosen: LetterFilter | Selection = filter_of(asked.filter or LetterChoice(), "filter.")
+        chosen: LetterChoice | Selection = filter_of(asked.filter or LetterChoice(), "filter.")
         if asked.letters is not None:
             named: dict[LetterPosition, None] = {}
             for at, one in enumerate(asked.letters):

@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.errors import TaskConflict, TaskOverlap, TooManyTasks
-from core.letters.listing import LetterFilter
+from core.letters.listing import LetterChoice
 from core.letters.redrive import LOOKED_AT, MOST_OPEN, LetterOrder, NextLetters, RedriveOutcome
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition, OrderedMove
@@ -20,7 +21,7 @@ from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhauste
 from tests.fakes.store import Store
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")
-ZERO = LetterFilter(partition_id=PartitionId("0"))
+ZERO = LetterChoice(partition_id=PartitionId("0"))
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
     keep_letters(store, {last: "a"}, **exhausted, error_class="poison")
     desk = Redriving(store)
     desk.clock.advance(3_600)
-    job = desk.ask(2, LetterFilter(error_class="poison"), move)
+    job = desk.ask(2, LetterChoice(error_class="poison"), move)
     looked_at = []
     while not desk.slice(job, 0).is_over:
         (progress,) = desk.now(job).progress
@@ -94,7 +95,7 @@ def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: En
 
 def test_a_different_count_opens_nothing(desk: Redriving) -> None:
     assert request_redrive(LetterOrder("requeue", ALL, 11), desk.means) == 12
-    held = LetterOrder("requeue", LetterFilter(status="held"), 0)
+    held = LetterOrder("requeue", LetterChoice(status="held"), 0)
     assert request_redrive(held, desk.means) == 0
     assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
 
@@ -234,8 +235,8 @@ def test_a_cancelled_job_counts_what_it_has_moved(desk: Redriving, engine: Engin
 
 
 def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
-    wanted = LetterFilter(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
-    job = desk.ask(6, replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
+    wanted = LetterChoice(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
+    job = desk.ask(6, structs.replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
     assert desk.now(job) == job
     assert (job.task.requested_by, job.task.reason, job.task.status) == ("somebody", "because", "planned")
     desk.store.tasks.note_fault(job.task.task_id, "the database is away", desk.clock.now())

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.incarnations.next_incarnation import Incarnations
-from core.letters.listing import LetterFilter
+from core.letters.listing import LetterChoice
 from core.letters.redrive import Redrive
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
@@ -40,7 +40,7 @@ def in_turn(desk: Redriving, *jobs: Redrive) -> None:
 
 def test_a_retry_and_a_discard_of_the_same_letters_each_count_what_they_moved(desk: Redriving, engine: Engine) -> None:
     retried = desk.ask(16, rate=SLOW)
-    discarded = desk.ask(8, LetterFilter(partition_id=PartitionId("0")), "discard", rate=SLOW)
+    discarded = desk.ask(8, LetterChoice(partition_id=PartitionId("0")), "discard", rate=SLOW)
     in_turn(desk, retried, discarded)
     own = {job.task.task_id: (desk.now(job).moved, desk.now(job).unmoved) for job in (retried, discarded)}
     assert own == {retried.task.task_id: (12, 4), discarded.task.task_id: (8, 0)}
@@ -58,8 +58,8 @@ def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_lett
 ) -> None:
     filters = [
         ALL,
-        *(LetterFilter(partition_id=PartitionId(place)) for place in "01"),
-        LetterFilter(status="exhausted"),
+        *(LetterChoice(partition_id=PartitionId(place)) for place in "01"),
+        LetterChoice(status="exhausted"),
     ]
     jobs = [
         desk.ask(8 if one.partition_id else 16, one, "requeue" if number % 2 else "discard", rate=2_000_000)
@@ -84,7 +84,7 @@ def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_lett
 
 
 def test_a_retry_leaves_a_letter_to_the_keeper_that_has_claimed_it(desk: Redriving, engine: Engine) -> None:
-    first = desk.ask(8, LetterFilter(partition_id=PartitionId("0")))
+    first = desk.ask(8, LetterChoice(partition_id=PartitionId("0")))
     desk.slice(first)
     claimed = desk.store.claim_letters(claim(at=desk.clock.now(), most=3))
     assert len(claimed) == 3

@@ -6,7 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.errors import RequestRefused
-from core.letters.listing import LetterFilter, LetterListing
+from core.letters.listing import LetterChoice, LetterListing
 from core.letters.redrive import LetterOrder, Redrive, RedriveKind, redrive_of, redrive_task
 from core.model.events import SequenceNumber
 from core.model.letters import OrderedMove, Selection
@@ -19,7 +19,7 @@ from core.tasks.task import TaskOrder
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store
 
-ALL = LetterFilter()
+ALL = LetterChoice()
 
 
 def request_redrive(
@@ -61,7 +61,7 @@ class Redriving:
         self.clock.advance(seconds)
 
     def ask(
-        self, count: int, chosen: LetterFilter | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None
+        self, count: int, chosen: LetterChoice | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None
     ) -> Redrive:
         """Open a job about as many letters as expected."""
         job = request_redrive(LetterOrder(move, chosen, count, rate), self.means)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from core.audit.audit import Reading, audit
 from core.errors import TaskOverlap, TooManyTasks
-from core.letters.listing import LetterFilter, LetterListing
+from core.letters.listing import LetterChoice, LetterListing
 from core.letters.redrive import LetterOrder, RedriveKind
 from core.model.events import PartitionId
 from core.model.letters import OrderedMove
@@ -161,7 +161,7 @@ class PurgeWorld(ReplayWorld):
         status = self.chance.choice(["exhausted", "waiting"])
         move: OrderedMove = self.chance.choice(["requeue", "discard", "discard"])
         ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
-        chosen = LetterFilter(status=cast(Any, status))
+        chosen = LetterChoice(status=cast(Any, status))
         with suppress(TaskOverlap, TooManyTasks):
             request_redrive(LetterOrder(move, chosen, count), means, "bob")
         self._go_on_with_redrives(means)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.letters.listing import LetterFilter
+from core.letters.listing import LetterChoice
 from core.letters.redrive import Redrive, piece_script
 from core.model.commits import ROWS_AT_ONCE
 from core.model.events import SequenceNumber
@@ -73,7 +73,7 @@ def desk(hasty: Store) -> Redriving:
 
 def begun(desk: Redriving) -> Redrive:
     """Return a running retry of the six letters, in pieces of three."""
-    job = desk.ask(6, LetterFilter(status="exhausted"), rate=6)
+    job = desk.ask(6, LetterChoice(status="exhausted"), rate=6)
     desk.move(job, "begin")
     return desk.now(job)
 

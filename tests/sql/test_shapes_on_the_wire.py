@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from core.ingest.ingest import Ingestion, ingest_batch
-from core.letters.listing import FIRST_PAGE, LetterFilter, LetterListing
+from core.letters.listing import FIRST_PAGE, LetterChoice, LetterListing
 from core.model.events import Event, EventBatch, PartitionId, SequenceNumber
 from core.model.transforms import Transform
 from core.store.database import OneStream
@@ -84,10 +84,16 @@ def test_a_thousand_batches_of_the_feed_have_one_declaration_a_text_and_one_text
 
 
 FILTERS = {
-    "none": LetterFilter(),
-    "a status": LetterFilter(status="waiting"),
-    "a cause": LetterFilter(fingerprint="0123456789abcdef"),
-    "all": LetterFilter("0123456789abcdef", "waiting", "poison", PartitionId("0"), "a key"),
+    "none": LetterChoice(),
+    "a status": LetterChoice(status="waiting"),
+    "a cause": LetterChoice(fingerprint="0123456789abcdef"),
+    "all": LetterChoice(
+        fingerprint="0123456789abcdef",
+        status="waiting",
+        error_class="poison",
+        partition_id=PartitionId("0"),
+        partition_key="a key",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.letters.listing import FIRST_PAGE, LetterFilter, ListedLetter
+from core.letters.listing import FIRST_PAGE, LetterChoice, ListedLetter
 from core.letters.retry import Keeper
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId, SequenceNumber
@@ -18,7 +18,7 @@ from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
 from tests.fakes.moving import discard, requeue
 
-ALL = LetterFilter()
+ALL = LetterChoice()
 HOSTILE = ["'; DROP TABLE home; --", "<script>alert(1)</script>", "%", "_", "../..", "{{7*7}}", "a\x00b", "ß👩‍👩‍👧", ""]
 
 
@@ -41,7 +41,7 @@ def fill(office: Office, count: int = 40) -> list[DeadLetter]:
     return made
 
 
-def pages(office: Office, wanted: LetterFilter, most: int) -> list[ListedLetter]:
+def pages(office: Office, wanted: LetterChoice, most: int) -> list[ListedLetter]:
     """All letters of a filter, page by page."""
     found: list[ListedLetter] = []
     behind = FIRST_PAGE
@@ -93,13 +93,13 @@ def test_a_filter_leaves_those_that_fit_and_no_other(office: Office, name: str) 
     everything, given = pages(office, ALL, 500), FILTERS[name]
     wanted = [one for one in everything if fits(one, given)]
     assert 0 < len(wanted) < len(everything)
-    assert pages(office, LetterFilter(**given), 4) == wanted
+    assert pages(office, LetterChoice(**given), 4) == wanted
 
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_groups_sum_to_the_letters_of_the_filter(office: Office, name: str) -> None:
     fill(office, 90)
-    wanted = LetterFilter(**FILTERS[name])
+    wanted = LetterChoice(**FILTERS[name])
     listed, groups = pages(office, wanted, 500), office.desk.letters.group_letters(wanted, 100)
     assert sum(group.letters for group in groups) == len(listed)
     for group in groups:
@@ -115,7 +115,7 @@ def test_groups_sum_to_the_letters_of_the_filter(office: Office, name: str) -> N
 def test_a_cause_with_an_open_letter_comes_before_a_larger_one_that_is_settled(office: Office) -> None:
     closed = [replace(letter(event(at)), fingerprint="settled", status="discarded") for at in range(3)]
     office.letters(*closed, replace(letter(event(3)), fingerprint="open"))
-    listed = [office.desk.letters.group_letters(wanted, 10) for wanted in (ALL, LetterFilter(error_class="unknown"))]
+    listed = [office.desk.letters.group_letters(wanted, 10) for wanted in (ALL, LetterChoice(error_class="unknown"))]
     assert [[group.fingerprint for group in groups] for groups in listed] == [["open", "settled"]] * 2
     assert office.desk.letters.group_letters(ALL, 1)[0].fingerprint == "open"
 
@@ -123,9 +123,9 @@ def test_a_cause_with_an_open_letter_comes_before_a_larger_one_that_is_settled(o
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_hostile_texts_are_texts(office: Office, text: str) -> None:
     office.letters(letter(event(0, key=text), error=text), letter(event(1, key="other")))
-    (found,) = pages(office, LetterFilter(partition_key=text), 10)
+    (found,) = pages(office, LetterChoice(partition_key=text), 10)
     assert (found.partition_key, found.error) == (text, text)
-    assert pages(office, LetterFilter(fingerprint=text.replace("\x00", "") or "x"), 10) == []
+    assert pages(office, LetterChoice(fingerprint=text.replace("\x00", "") or "x"), 10) == []
 
 
 def test_one_letter_is_read_whole_and_its_body_only_when_asked(office: Office) -> None:
@@ -185,12 +185,12 @@ def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Of
 
 class TestMatching:
     def chosen(self, office: Office, **given: Any) -> list[int]:
-        found = office.desk.letters.find_matching(LetterFilter(**given), ("waiting", "exhausted"), 1_000)
+        found = office.desk.letters.find_matching(LetterChoice(**given), ("waiting", "exhausted"), 1_000)
         return [one.sequence_number for one in found]
 
     def test_those_of_a_filter_are_found_and_counted_in_the_statuses_that_are_asked(self, office: Office) -> None:
         fill(office, 60)
-        wanted = LetterFilter(fingerprint="aaaa")
+        wanted = LetterChoice(fingerprint="aaaa")
         listed = [one for one in pages(office, wanted, 500) if one.status in ("waiting", "exhausted")]
         found = office.desk.letters.find_matching(wanted, ("waiting", "exhausted"), 1_000)
         assert [(one.partition_id, one.sequence_number) for one in found] == [

@@ -190,7 +190,7 @@ MUTANTS = (
         "tests/contract/test_redrives.py",
         (
             "a redrive takes letters that failed after its request",
-            "min(wanted.failed_before, requested_at)",
+            "min(wanted.failed_before or END, requested_at)",
             "wanted.failed_before",
         ),
         (

@@ -16,7 +16,7 @@ import pytest
 from bench.large_store import STREAM, Size, fill, start_worker
 from core.audit.audit import audit
 from core.ledger.explain import explain
-from core.letters.listing import FIRST_PAGE, LetterFilter
+from core.letters.listing import FIRST_PAGE, LetterChoice
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import OPEN
 from core.model.release import DEFAULT_TRANSFORM
@@ -84,8 +84,8 @@ def status(of: Measured) -> None:
 ASKED: dict[str, Callable[[Measured], object]] = {
     "start of a worker": lambda of: start_worker(of.database),
     "status, health and watch": status,
-    "a page of letters": lambda of: of.desk.letters.list_letters(LetterFilter(), FIRST_PAGE, 50),
-    "letters by cause": lambda of: of.desk.letters.group_letters(LetterFilter(), 50),
+    "a page of letters": lambda of: of.desk.letters.list_letters(LetterChoice(), FIRST_PAGE, 50),
+    "letters by cause": lambda of: of.desk.letters.group_letters(LetterChoice(), 50),
     "the explanation of a number": lambda of: explain(P, NUMBER, of.desk.explanations),
     "the open tasks": lambda of: of.desk.tasks.read_open(1),
 }
