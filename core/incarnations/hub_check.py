@@ -167,7 +167,11 @@ class HubVerification(Verification):
         self._doubted.discard(place)
 
     def _differs(self, state: PartitionState, store: Partitions, since: float) -> bool:
-        created_at = self._read_since(since)
+        with self._alone:  # threads that wait for the hub's answer share one request
+            if self._reading is None or self._reading.sent <= since:
+                sent = self._monotonic()
+                self._reading = CreationReading(self._hub.created_at(), sent)
+            created_at = self._reading.created_at
         stored = self._created.get(state.stream_id) or self._stored(state, store, created_at)
         return stored != created_at
 
@@ -176,14 +180,6 @@ class HubVerification(Verification):
         if reading is None or reading.sent < since:
             return False
         return reading.created_at == self._created.get(state.stream_id)
-
-    def _read_since(self, since: float) -> datetime:
-        """Return the hub's time of creation, read after a moment. Threads that wait for it share one request."""
-        with self._alone:
-            if self._reading is None or self._reading.sent <= since:
-                sent = self._monotonic()
-                self._reading = CreationReading(self._hub.created_at(), sent)
-            return self._reading.created_at
 
     def _stored(self, state: PartitionState, store: Partitions, created_at: datetime) -> datetime | None:
         """Return the stored time of creation. A stream without one adopts the hub, if its checkpoints fit."""

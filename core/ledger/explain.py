@@ -245,7 +245,12 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if number < found.purged.first:
         return "before_first", "It is before the first number of the ledger: the stream was anchored later."
     if number <= found.purged.last:
-        outcome, sentence = _evident(found) or _outcome_of_purged(found)
+        evident = _evident(found)
+        if evident is None and found.gap is not None and found.gap.status == "absent":
+            lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent."
+            evident = "absent", lost
+        filtered = "it was filtered, it wrote a state that a newer event has replaced, or its letter was purged too"
+        outcome, sentence = evident or ("purged", f"It has neither a row nor a letter: {filtered}.")
         gone = f"Its ledger row was purged: those up to number {found.purged.last} are gone"
         return outcome, f"{sentence} {gone}, the last on {found.purged.at:%Y-%m-%d %H:%M} UTC."
     if found.range is None or number > found.range.last:
@@ -285,14 +290,6 @@ def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
     if found.erased:
         return "erased", f"An erasure took away {_count(found.erased, 'row')} of it, and keeps it forgotten."
     return None
-
-
-def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
-    """Explain a number whose range was purged, and that has neither a letter nor rows, by the gap that still exists."""
-    if found.gap is not None and found.gap.status == "absent":
-        return "absent", f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent."
-    text = "It has neither a row nor a letter: it was filtered, it wrote a state that a newer event has replaced, or"
-    return "purged", f"{text} its letter was purged too."
 
 
 def _deciding(changes: Sequence[LedgerRange]) -> list[LedgerRange]:

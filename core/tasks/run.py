@@ -165,7 +165,9 @@ def work_on(task_id: UUID, part: str | None, kind: TaskKind, until: datetime) ->
             return SliceReport(True, pieces, looked_at, part)
         if (pieces or conflicts) and kind.clock.now() >= until:
             return SliceReport(False, pieces, looked_at, part)
-        if _rested(task, kind):
+        wait = task.next_piece_at - kind.clock.now()
+        if task.per_second is not None and timedelta() < wait <= LONGEST_REST:  # farther: by a clock that was ahead
+            kind.rest(wait)
             continue
         try:
             done = kind.advance(task, own, until)
@@ -220,16 +222,4 @@ def _waits_for_version(task: Task, kind: TaskKind) -> bool:
     if task.fault != str(fault) or kind.clock.now() < task.updated_at + VERSION_PATIENCE:
         raise fault
     move_task(task.task_id, "pause", kind, str(fault))
-    return True
-
-
-def _rested(task: Task, kind: TaskKind) -> bool:
-    """Rest until the time of the next piece, or return False when that time has come.
-
-    A time that is farther away was set by a clock that was ahead, so it does not count.
-    """
-    wait = task.next_piece_at - kind.clock.now()
-    if task.per_second is None or not timedelta() < wait <= LONGEST_REST:
-        return False
-    kind.rest(wait)
     return True

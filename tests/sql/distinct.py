@@ -114,7 +114,8 @@ class Distinct:
             hints = hints_of(hint)
             return hint(**self.arguments({one.name: hints[one.name] for one in fields(hint) if one.init}))
         if isinstance(hint, type) and issubclass(hint, Struct):
-            return hint(**self.arguments({one.name: one.type for one in fields_of_struct(hint)}))
+            hints = hints_of(hint)
+            return hint(**self.arguments({one.name: hints[one.name] for one in fields_of_struct(hint)}))
         raise NotImplementedError(f"{name}: {hint}")
 
     def _either(self, hints: tuple[Any, ...], name: str) -> Any:

@@ -98,11 +98,14 @@ class LocalEngine:
     def _start(self, command: str, folder: Path, request: JobRequest) -> None:
         conf = [word for name, value in {**CONF, **self._spark.conf}.items() for word in ("--conf", f"{name}={value}")]
         program = str(self._spark.jobs.resolve() / request.program)
+        python = Path(command).parent / "python"  # of this spark-submit
+        own = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)} if python.exists() else {}
+        path = os.pathsep.join(filter(None, [str(APP), os.environ.get("PYTHONPATH", "")]))
         words = [command, "--name", request.name, "--master", self._spark.master, *conf, program, *request.arguments]
         try:
             subprocess.run(
                 ["/bin/sh", "-c", _LEAVING, str(folder.resolve()), *words],
-                env=_environment(command),
+                env={"SPARK_LOCAL_IP": "127.0.0.1", **own, **os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -111,14 +114,6 @@ class LocalEngine:
             )
         except (OSError, subprocess.CalledProcessError) as error:
             raise EngineUnreachable(f"{request.name} could not be started: {error}") from error
-
-
-def _environment(command: str) -> dict[str, str]:
-    """Return our environment, with the app on the Python path and the Python of this spark-submit."""
-    python = Path(command).parent / "python"
-    own = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)} if python.exists() else {}
-    path = os.pathsep.join(filter(None, [str(APP), os.environ.get("PYTHONPATH", "")]))
-    return {"SPARK_LOCAL_IP": "127.0.0.1", **own, **os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def _is_alive(group: int) -> bool:

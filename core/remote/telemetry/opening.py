@@ -80,7 +80,12 @@ def _configured_signals(environ: MutableMapping[str, str]) -> "Signals | None":
         return isinstance(tracers, TracerProvider) or isinstance(meters, MeterProvider)
 
     if not is_configured() and is_otlps(environ):
-        _configure(environ)
+        from opentelemetry.distro import OpenTelemetryConfigurator  # here, because only this way needs it
+
+        set_defaults(environ)
+        OpenTelemetryConfigurator().configure()  # type: ignore[no-untyped-call]  # the package has no types
+        providers: list[Any] = [trace.get_tracer_provider(), metrics.get_meter_provider()]
+        atexit.register(close, providers)  # before the SDK's own end, which would wait up to 30 s for each of them
     if not is_configured():
         return None  # no worker of Functions is here, or telemetry is switched off
     return signals_of(trace.get_tracer_provider(), metrics.get_meter_provider())
@@ -94,17 +99,6 @@ def signals_of(
 
     tracer = tracers.get_tracer("hubledger", schema_url=SCHEMA)
     return Signals(tracer, meters.get_meter("hubledger", schema_url=SCHEMA), monotonic)
-
-
-def _configure(environ: MutableMapping[str, str]) -> None:
-    """Configure the SDK by the standard variables, and end it with the process, within a limit."""
-    from opentelemetry import metrics, trace
-    from opentelemetry.distro import OpenTelemetryConfigurator
-
-    set_defaults(environ)
-    OpenTelemetryConfigurator().configure()  # type: ignore[no-untyped-call]  # the package has no types
-    providers: list[Any] = [trace.get_tracer_provider(), metrics.get_meter_provider()]
-    atexit.register(close, providers)  # before the SDK's own end, which would wait up to 30 s for each of them
 
 
 def set_defaults(environ: MutableMapping[str, str]) -> None:

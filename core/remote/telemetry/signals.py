@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
-from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, Tracer, get_current_span
+from opentelemetry.trace import Link, SpanKind, StatusCode, Tracer, get_current_span
 from opentelemetry.trace import Span as OpenSpan
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -138,7 +138,8 @@ def producer_links(events: Iterable[Event]) -> tuple[tuple[Link, ...], int]:
     for seen, text in enumerate(texts):
         if len(links) == LINKS:
             return tuple(links), len(texts) - seen
-        if (context := _context_of(text)) is not None:
+        context = get_current_span(_READER.extract({"traceparent": text}, _NOWHERE)).get_span_context()
+        if context.is_valid:
             links.append(Link(context))
     return tuple(links), 0
 
@@ -151,8 +152,3 @@ def _text_of(properties: object) -> str | None:
         if type(value) is str and len(value) == LENGTH:
             return value
     return None
-
-
-def _context_of(text: str) -> SpanContext | None:
-    found = get_current_span(_READER.extract({"traceparent": text}, _NOWHERE)).get_span_context()
-    return found if found.is_valid else None
