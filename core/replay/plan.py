@@ -10,12 +10,11 @@ are retracted, and it is held until that letter is settled.
 """
 
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import cast
 from uuid import UUID
 
-from core.errors import ProcessDied
 from core.model.commits import PartitionState
 from core.model.events import Event, SequenceNumber
 from core.model.letters import LetterPolicy
@@ -23,26 +22,23 @@ from core.model.ports import Clock
 from core.model.rows import ReferenceKey, References, Row, RowType, row_table
 from core.model.transforms import Transform
 from core.replay.pieces import PartitionProgress, Piece, ReplayCommit, StandingState, WrittenState
-from core.settle.settle import KeyOrder, OpenLetter, scheduled, settle
-
-
-@dataclass(frozen=True, slots=True)
-class KnownStates:
-    """The states that a piece refers to: the current ones, and those that the replay carries from piece to piece."""
-
-    standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
-    carried: Mapping[ReferenceKey, WrittenState] = field(default_factory=dict)
+from core.settle.settle import KeyOrder, scheduled, settle
 
 
 class ReplayReferences(References):
-    """The references of a replay, as they were before event `at`."""
+    """The references of a replay, as they were before event `at`: the current states that a piece refers to, and those
+    that the replay carries from piece to piece."""
 
     __slots__ = ("_standing", "at", "carried")
 
-    def __init__(self, known: KnownStates) -> None:
+    def __init__(
+        self,
+        standing: Mapping[ReferenceKey, StandingState] = MappingProxyType({}),
+        carried: Mapping[ReferenceKey, WrittenState] = MappingProxyType({}),
+    ) -> None:
         super().__init__({})
-        self._standing = dict(known.standing)
-        self.carried = dict(known.carried)
+        self._standing = dict(standing)
+        self.carried = dict(carried)
         self.at = SequenceNumber(0)
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
@@ -66,33 +62,24 @@ class ReplayReferences(References):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownLetters:
-    """The letters that decide the order of a piece: the last open one before it by key, and its discarded ones."""
-
-    open: Mapping[str, OpenLetter]
-    discarded: AbstractSet[SequenceNumber]
-
-
-@dataclass(frozen=True, slots=True)
 class ReplayTrial:
     """The means to replay a piece of one partition.
 
-    Without `known_letters`, the events of a partition key are not kept in order. The `crashed` events have killed their
-    process with this version of the transform, so they are not tried: a new version may cope with them.
+    `order` knows the last open letter before the piece of each partition key. Without it, the events of a partition key
+    are not kept in order.
     """
 
     job_id: UUID
     state: PartitionState
     transform: Transform
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
-    known_letters: KnownLetters | None = None
-    crashed: AbstractSet[SequenceNumber] = frozenset()
+    order: KeyOrder | None = None
 
 
 def plan_replay(
     piece: Piece,
     progress: PartitionProgress,
-    known: KnownStates,
+    references: ReplayReferences,
     trial: ReplayTrial,
     clock: Clock,
 ) -> ReplayCommit:
@@ -102,10 +89,14 @@ def plan_replay(
     """
     for event in piece.events:
         trial.state.refuse_other_hub(event)
-    transform, references = trial.transform, ReplayReferences(known)
-    letters = trial.known_letters
-    order = None if letters is None else KeyOrder(letters.open, letters.discarded)
-    settled, now = settle(piece.events, references, _over(references, trial), order, trial.state.partition), clock.now()
+    transform, order = trial.transform, trial.order
+
+    def rows_of(event: Event, learning: References) -> Iterable[Row]:
+        references.at = event.sequence_number
+        return transform.rows_of(event, learning)
+
+    following = replace(transform, rows_of=rows_of)
+    settled, now = settle(piece.events, references, following, order, trial.state.partition), clock.now()
     carried = {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
     opened = {} if order is None else order.last  # the events after the piece have to wait for its letters
     return ReplayCommit(
@@ -120,15 +111,3 @@ def plan_replay(
         committed_at=now,
         opened={key: one for key, one in opened.items() if one.sequence_number >= piece.span.first},
     )
-
-
-def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """Return the transform over these references. It refuses the events that kill the process."""
-
-    def rows_of(event: Event, learning: References) -> Iterable[Row]:
-        if event.sequence_number in trial.crashed:
-            raise ProcessDied("the process died while this version of the transform tried the event; deploy a new one")
-        references.at = event.sequence_number
-        return trial.transform.rows_of(event, learning)
-
-    return replace(trial.transform, rows_of=rows_of)

@@ -34,17 +34,18 @@ from core.replay.pieces import (
     replay_of,
     standing_after,
 )
-from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
+from core.replay.plan import ReplayReferences, ReplayTrial, plan_replay
 from core.replay.request import ReplayOrder, ReplayShape, order_of, ranges_of, replay_request
 from core.replay.store import Replays, rehearsed_key
 from core.settle.erased_subjects import Erased
 from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
-from core.settle.settle import reference_keys
+from core.settle.settle import KeyOrder, reference_keys
 from core.tasks.run import Done, TaskKind
 from core.tasks.store import Tasks
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskPart, TaskRequest
 
 LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
+CRASHED = "the process died while this version of the transform tried the event; deploy a new one"
 READ_MARGIN = timedelta(seconds=2)  # before the end of a slice, for a piece by key: a read that lasts longer is a fault
 
 
@@ -251,13 +252,13 @@ class _WorkSlice:
         """READ the states that the events refer to, and DECIDE."""
         store, state, job_id = self.kind.store, self.state, self.job.task.task_id
         crashed = store.find_crashed(state, part.span, transform.version)
-        tried = [event for event in part.events if event.sequence_number not in crashed]
-        keys = reference_keys(tried, transform, state.partition)
+        transform = Isolation(killed=dict.fromkeys(crashed, CRASHED)).around(transform)
+        keys = reference_keys(part.events, transform, state.partition)
         place = (job_id, state.partition.partition_id)
-        known = KnownStates(self._standing(keys), store.read_carried(*place, keys)) if keys else KnownStates()
-        letters = self._known_letters(part, progress) if state.open_keys else None
-        trial = ReplayTrial(job_id, state, transform, self.kind.letters, letters, crashed)
-        commit = plan_replay(part, progress, known, trial, self.kind.clock)
+        known = (self._standing(keys), store.read_carried(*place, keys)) if keys else ()
+        order = self._order(part, progress) if state.open_keys else None
+        trial = ReplayTrial(job_id, state, transform, self.kind.letters, order)
+        commit = plan_replay(part, progress, ReplayReferences(*known), trial, self.kind.clock)
         ordered = commit.new_states(ordered=True)
         if not ordered:
             return commit
@@ -277,7 +278,7 @@ class _WorkSlice:
             standing.update({key: standing_after(one, standing.get(key)) for key, one in left.items()})
         return standing
 
-    def _known_letters(self, part: Piece, progress: PartitionProgress) -> KnownLetters:
+    def _order(self, part: Piece, progress: PartitionProgress) -> KeyOrder:
         """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
         store, state, task = self.kind.store, self.state, self.job.task
         keys = frozenset([key for key in map(order_key, part.events) if key is not None])
@@ -285,7 +286,7 @@ class _WorkSlice:
         found = dict(store.partitions.find_open_letters(state, keys, before)) if keys else {}
         if keys and task.is_dry_run:
             found.update(store.find_opened(task.task_id, state.partition.partition_id, keys))
-        return KnownLetters(found, store.find_discarded(state, part.span) if keys else frozenset())
+        return KeyOrder(found, store.find_discarded(state, part.span) if keys else frozenset())
 
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
         """Run a commit, roll it back, and store the changes that it would make."""

@@ -11,7 +11,7 @@ from core.model.events import Event, SequenceNumber, Span
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transforms import Transform
 from core.replay.pieces import PartitionProgress, PartitionRange, Piece, ReplayCommit, StandingState, WrittenState
-from core.replay.plan import KnownStates, ReplayTrial, plan_replay
+from core.replay.plan import ReplayReferences, ReplayTrial, plan_replay
 from core.settle.isolate import Isolation
 from examples.home_security.transform import Home
 from tests.fakes.builders import event, home, ids, partition, stamps
@@ -26,14 +26,14 @@ OLD, NEW = home("h", armed=False), home("h", armed=True)
 
 def plan(
     *given: Event,
-    known: KnownStates | None = None,
+    known: ReplayReferences | None = None,
     refused: dict[SequenceNumber, str] | None = None,
     transform: Transform = PLAIN,
 ) -> ReplayCommit:
     span = Span(given[0].sequence_number, given[-1].sequence_number)
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
     trial = ReplayTrial(JOB, STATE, Isolation(refused=refused or {}).around(transform))
-    return plan_replay(Piece(span, given), progress, known or KnownStates(), trial, stamps())
+    return plan_replay(Piece(span, given), progress, known or ReplayReferences(), trial, stamps())
 
 
 def seen(commit: ReplayCommit) -> list[str]:
@@ -43,8 +43,8 @@ def seen(commit: ReplayCommit) -> list[str]:
     ]
 
 
-def standing(number: int | None) -> KnownStates:
-    return KnownStates({KEY: StandingState(NEW, None if number is None else SequenceNumber(number))})
+def standing(number: int | None) -> ReplayReferences:
+    return ReplayReferences({KEY: StandingState(NEW, None if number is None else SequenceNumber(number))})
 
 
 def test_an_event_sees_the_state_that_stood_before_it() -> None:
@@ -57,12 +57,12 @@ def test_an_event_sees_what_an_earlier_event_of_its_piece_wrote_although_a_newer
 
 
 def test_an_event_sees_what_an_earlier_piece_carried_along() -> None:
-    known = KnownStates({KEY: StandingState(NEW, SequenceNumber(50))}, {KEY: WrittenState(SequenceNumber(5), OLD)})
+    known = ReplayReferences({KEY: StandingState(NEW, SequenceNumber(50))}, {KEY: WrittenState(SequenceNumber(5), OLD)})
     assert seen(plan(event(7, "look h"), known=known)) == ["sensorFalse"]
 
 
 def test_a_state_written_between_what_was_carried_and_the_event_is_seen() -> None:
-    known = KnownStates({KEY: StandingState(NEW, SequenceNumber(6))}, {KEY: WrittenState(SequenceNumber(5), OLD)})
+    known = ReplayReferences({KEY: StandingState(NEW, SequenceNumber(6))}, {KEY: WrittenState(SequenceNumber(5), OLD)})
     assert seen(plan(event(7, "look h"), known=known)) == ["sensorTrue"]
 
 
@@ -88,7 +88,7 @@ def test_nothing_is_carried_for_a_transform_that_looks_nothing_up() -> None:
     trial = ReplayTrial(JOB, STATE, replace(PLAIN, references_of=None))
     span = Span(SequenceNumber(5), SequenceNumber(5))
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    done = plan_replay(Piece(span, (event(5, "home h 0"),)), progress, KnownStates(), trial, stamps())
+    done = plan_replay(Piece(span, (event(5, "home h 0"),)), progress, ReplayReferences(), trial, stamps())
     assert done.carried == {}
 
 
@@ -107,7 +107,7 @@ def test_rows_are_taken_out_of_every_table_of_the_transform_and_of_what_it_wrote
     trial = ReplayTrial(JOB, STATE, replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]))
     span = Span(SequenceNumber(5), SequenceNumber(5))
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    done = plan_replay(Piece(span, (event(5, "x"),)), progress, KnownStates(), trial, stamps())
+    done = plan_replay(Piece(span, (event(5, "x"),)), progress, ReplayReferences(), trial, stamps())
     assert done.row_classes == (*PLAIN.row_classes[1:], Home)
 
 
