@@ -71,9 +71,6 @@ class ReplayCounts:
     states_lowered: int = 0
     states_left: int = 0
 
-    def plus(self, other: "ReplayCounts") -> "ReplayCounts":
-        return ReplayCounts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
-
 
 COUNTS: tuple[str, ...] = tuple(ReplayCounts.__dataclass_fields__)
 COUNTED = ("letters_added", "letters_resolved", "rows_retracted")  # only the transaction of a piece knows them
@@ -114,11 +111,6 @@ class PartitionProgress:
     closed_at: datetime | None = None
 
     @property
-    def others(self) -> int:
-        """The events that were read and left alone, because they have none of the job's partition keys."""
-        return self.next_number - self.range.span.first - self.report.events - self.report.gone
-
-    @property
     def is_through(self) -> bool:
         """True when no piece is left. The partition may still have to be closed."""
         return self.next_number > self.range.span.last
@@ -134,15 +126,13 @@ class ReplayJob:
 
     @property
     def counts(self) -> ReplayCounts:
-        total = ReplayCounts()
-        for one in self.partitions:
-            total = total.plus(one.report)
-        return total
+        return ReplayCounts(*(sum(getattr(one.report, name) for one in self.partitions) for name in COUNTS))
 
     @property
     def others(self) -> int:
         """The events that were read and left alone, because they have none of the job's partition keys."""
-        return sum(one.others for one in self.partitions)
+        read = sum(one.next_number - one.range.span.first for one in self.partitions)
+        return read - self.counts.events - self.counts.gone
 
 
 def replay_of(task: Task) -> ReplayJob:
@@ -169,21 +159,14 @@ class Replayable:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a range that is one transaction: its events that still exist, in order. The other numbers are gone.
+    """A part of a range that is one transaction: its events, in order, and its numbers that are gone.
 
-    In a replay by key, `gone` has the numbers that are gone. The events of the remaining numbers have other keys.
+    In a replay by key, the events of the remaining numbers have other keys.
     """
 
     span: Span
     events: tuple[Event, ...]
-    gone: tuple[Span, ...] | None = None
-
-    @property
-    def gone_ranges(self) -> tuple[Span, ...]:
-        """The numbers of the span of which no source has the event."""
-        if self.gone is not None:
-            return self.gone
-        return tuple(self.span.holes(event.sequence_number for event in self.events))
+    gone: tuple[Span, ...] = ()
 
     @property
     def left_alone(self) -> int:
@@ -198,16 +181,9 @@ class Piece:
         if events >= len(self.events):
             return self, None
         following = self.events[events].sequence_number
-        lower, upper = Span(self.span.first, SequenceNumber(following - 1)), Span(following, self.span.last)
-        return (
-            Piece(lower, self.events[:events], self._gone_in(lower)),
-            Piece(upper, self.events[events:], self._gone_in(upper)),
-        )
-
-    def _gone_in(self, part: Span) -> tuple[Span, ...] | None:
-        if self.gone is None:
-            return None
-        return tuple([both for one in self.gone if (both := one.overlap(part)) is not None])
+        spans = Span(self.span.first, SequenceNumber(following - 1)), Span(following, self.span.last)
+        lower, upper = [tuple([both for one in self.gone if (both := one.overlap(part))]) for part in spans]
+        return Piece(spans[0], self.events[:events], lower), Piece(spans[1], self.events[events:], upper)
 
 
 KeptEvents = Callable[[PartitionState, Span, int], Sequence[Event]]  # the first events of a range outside the hub
@@ -233,8 +209,6 @@ class PieceReader:
 
         With keys, the reader goes on until it has a piece's worth of their events, or until it is late.
         """
-        if not self.keys:
-            return self._next(left, self.most)
         read = [self._next(left, self.most)]
         room = self.most - len(read[0].events)
         while room and read[-1].span.last < left.last and not is_late():
@@ -242,13 +216,14 @@ class PieceReader:
             read.append(self._next(Span(following, left.last), room))
             room -= len(read[-1].events)
         events = chain.from_iterable(one.events for one in read)
-        gone = [one for each in read for one in each.gone_ranges]
+        gone = [one for each in read for one in each.gone]
         return Piece(Span(left.first, read[-1].span.last), tuple(events), joined((), gone, len(gone)))
 
     def _next(self, left: Span, room: int) -> Piece:
         """Return the next events of a range, of which at most `room` are wanted.
 
-        Raises StreamIncarnationChanged when an event that a replay by key leaves alone is one of a new hub.
+        Raises StreamIncarnationChanged for an event before the checkpoint that was enqueued after it: the hub is a new
+        one.
         """
         self._read += islice(self.events, self.most - len(self._read))
         last = self._read[-1].sequence_number if len(self._read) == self.most else left.last
@@ -261,13 +236,10 @@ class PieceReader:
         if len(wanted) > room:
             last = wanted[room - 1]
         self._read = [event for event in self._read if event.sequence_number > last]
-        span, events = Span(left.first, SequenceNumber(last)), tuple([found[number] for number in wanted[:room]])
-        if not self.keys:
-            return Piece(span, events)
-        passed = [number for number in numbers if number <= last]
-        for number in passed:  # the plan of a piece sees only the events of the keys
+        span, passed = Span(left.first, SequenceNumber(last)), [number for number in numbers if number <= last]
+        for number in passed:
             self.state.refuse_other_hub(found[number])
-        return Piece(span, events, tuple(span.holes(passed)))
+        return Piece(span, tuple([found[number] for number in wanted[:room]]), tuple(span.holes(passed)))
 
     def close(self) -> None:
         self.events.close()
@@ -418,7 +390,7 @@ class ReplayCommit:
             filtered=settled.filtered,
             dead_lettered=settled.dead_lettered,
             held=settled.held,
-            gone=sum(one.length for one in self.piece.gone_ranges),
+            gone=sum(one.length for one in self.piece.gone),
             rows_written=settled.rows_written,
             states_lowered=lowered,
         )
@@ -428,7 +400,7 @@ class ReplayCommit:
         before = self.progress.report
         report = ReplayReport(
             **{name: getattr(before, name) + getattr(counts, name) for name in COUNTS},
-            gone_ranges=joined(before.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES),
+            gone_ranges=joined(before.gone_ranges, self.piece.gone, MOST_GONE_RANGES),
             transform_versions=tuple(dict.fromkeys((*before.transform_versions, self.transform_version))),
         )
         following = SequenceNumber(self.piece.span.last + 1)

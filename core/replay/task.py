@@ -255,7 +255,7 @@ class _WorkSlice:
         transform = Isolation(killed=dict.fromkeys(crashed, CRASHED)).around(transform)
         keys = reference_keys(part.events, transform, state.partition)
         place = (job_id, state.partition.partition_id)
-        known = (self._standing(keys), store.read_carried(*place, keys)) if keys else ()
+        known = (self._standing(keys), store.read_carried(*place, keys)) if keys else ({}, {})
         order = self._order(part, progress) if state.open_keys else None
         trial = ReplayTrial(job_id, state, transform, self.kind.letters, order)
         commit = plan_replay(part, progress, ReplayReferences(*known), trial, self.kind.clock)

@@ -326,7 +326,9 @@ def test_a_rehearsal_tells_what_it_would_have_done_and_leaves_nothing(running: S
 def test_gone_numbers_are_listed_and_keep_their_rows(running: Store, engine: Engine) -> None:
     piece = piece_of(running, 0, 9)
     left = replace(
-        piece, piece=Piece(span(0, 9), events(4, 6)), settled=settled({n: [reading("x")] for n in (4, 5, 6)})
+        piece,
+        piece=Piece(span(0, 9), events(4, 6), (span(0, 3), span(7, 9))),
+        settled=settled({n: [reading("x")] for n in (4, 5, 6)}),
     )
     running.commit_replay(left)
     (progress,) = found(running).partitions

@@ -44,6 +44,11 @@ MUTANTS = (
             "self._read = [event for event in self._read if event.sequence_number > last]",
             "self._read = []",
         ),
+        (
+            "an event of a new hub is replayed",
+            "            self.state.refuse_other_hub(found[number])\n",
+            "            pass\n",
+        ),
         ("a piece ends after the events that were read", "if len(kept) == self.most:", "if len(kept) > self.most:"),
     ),
     *in_file(
@@ -53,11 +58,6 @@ MUTANTS = (
             "an event sees a state of its future",
             "stands.written_by is None or stands.written_by >= self.at",
             "stands.written_by is None",
-        ),
-        (
-            "an event of a new hub is replayed",
-            "        trial.state.refuse_other_hub(event)\n",
-            "        pass\n",
         ),
         (
             "states are not carried from piece to piece",

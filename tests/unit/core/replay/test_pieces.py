@@ -1,5 +1,6 @@
 """core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.model.commits import PartitionState
+from core.errors import StreamIncarnationChanged
+from core.model.commits import Checkpoint, PartitionState
 from core.model.events import BATCH_EVENTS, Event, SequenceNumber, Span, joined
 from core.replay.pieces import Piece, PieceReader
-from tests.fakes.builders import EPOCH, event, events, partition
+from tests.fakes.builders import EPOCH, event, events, ids, partition
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 
@@ -66,12 +68,12 @@ def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
 def test_a_letter_stands_in_for_an_event_that_left_the_hub() -> None:
     (piece,) = pieces_of([event(9)], [event(3, "kept")], span(0, 9))
     assert [one.sequence_number for one in piece.events] == [3, 9]
-    assert piece.gone_ranges == (span(0, 2), span(4, 8))
+    assert piece.gone == (span(0, 2), span(4, 8))
 
 
 def test_a_range_of_which_nothing_is_left_is_one_piece_and_all_gone() -> None:
     (piece,) = pieces_of([], [], span(5, 10**9))
-    assert (piece.events, piece.gone_ranges) == ((), (span(5, 10**9),))
+    assert (piece.events, piece.gone) == ((), (span(5, 10**9),))
 
 
 def test_more_letters_than_a_piece_holds_are_cut_as_well() -> None:
@@ -82,12 +84,16 @@ def test_more_letters_than_a_piece_holds_are_cut_as_well() -> None:
 
 @pytest.mark.parametrize(("events", "border"), [(1, 3), (2, 49), (3, 50), (4, 97)])
 def test_a_piece_that_is_cut_is_whole(events: int, border: int) -> None:
-    piece = Piece(span(0, 99), tuple(event(number) for number in (3, 4, 50, 51, 98)))
+    piece = Piece(
+        span(0, 99),
+        tuple(event(number) for number in (3, 4, 50, 51, 98)),
+        (span(0, 2), span(5, 49), span(52, 97), span(99, 99)),
+    )
     lower, upper = piece.cut(events)
     assert upper is not None
     assert (lower.span, upper.span) == (span(0, border), span(border + 1, 99))
     assert (len(lower.events), lower.events + upper.events) == (events, piece.events)
-    assert joined(lower.gone_ranges, upper.gone_ranges, 9) == piece.gone_ranges
+    assert joined(lower.gone, upper.gone, 9) == piece.gone
 
 
 def test_a_piece_that_is_cut_after_all_its_events_has_no_rest() -> None:
@@ -107,7 +113,7 @@ def test_a_piece_by_key_goes_on_until_it_has_its_events_and_leaves_the_others_al
     ends = [14, 29, 44, 61, 76, 91, 99]
     assert [one.span for one in pieces] == [span(a + 1, b) for a, b in pairwise([-1, *ends])]
     assert [one.sequence_number for one in pieces[3].events] == [45, 48, 54, 57, 60]
-    assert [one.gone_ranges for one in pieces if one.gone_ranges] == [(span(50, 51),)]
+    assert [one.gone for one in pieces if one.gone] == [(span(50, 51),)]
     assert pieces[3].left_alone == 12
 
 
@@ -115,7 +121,7 @@ def test_a_piece_by_key_ends_when_it_is_late_even_with_no_event() -> None:
     hub = MemoryHub({"0": events(0, 99)}).read_range(STATE.partition, SequenceNumber(0), SequenceNumber(99), EPOCH)
     reader, late = PieceReader(Letters([]).read_kept_events, STATE, hub, 5, {"nobody"}), iter([False, False, True])
     piece = reader.next_piece(span(0, 99), lambda: next(late))
-    assert (piece.span, piece.events, piece.gone_ranges, piece.left_alone) == (span(0, 14), (), (), 15)
+    assert (piece.span, piece.events, piece.gone, piece.left_alone) == (span(0, 14), (), (), 15)
     assert reader.next_piece(span(15, 99), lambda: True).span == span(15, 19)
 
 
@@ -123,7 +129,7 @@ def test_a_piece_by_key_that_is_cut_divides_what_is_gone() -> None:
     piece = Piece(span(0, 99), tuple(event(number) for number in (3, 50)), (span(0, 1), span(40, 60)))
     lower, upper = piece.cut(1)
     assert upper is not None
-    assert (lower.gone_ranges, upper.gone_ranges) == ((span(0, 1), span(40, 49)), (span(50, 60),))
+    assert (lower.gone, upper.gone) == ((span(0, 1), span(40, 49)), (span(50, 60),))
 
 
 @pytest.mark.parametrize("key", ["übung", "k ", "K", "😀"])
@@ -143,7 +149,7 @@ def test_every_number_of_a_range_is_an_event_or_gone_and_none_is_both(
     hub, letters = ([event(number) for number in sorted(numbers)] for numbers in (in_hub, in_letters))
     pieces = pieces_of(hub, letters, span(first, last), most)
     found = [one.sequence_number for piece in pieces for one in piece.events]
-    gone = [n for piece in pieces for one in piece.gone_ranges for n in range(one.first, one.last + 1)]
+    gone = [n for piece in pieces for one in piece.gone for n in range(one.first, one.last + 1)]
     assert found == [n for n in range(first, last + 1) if n in in_hub | in_letters]
     assert sorted(found + gone) == list(range(first, last + 1))
     assert all(len(piece.events) <= most for piece in pieces)
@@ -163,9 +169,18 @@ def test_pieces_by_key_have_all_events_of_the_keys_and_no_other(
     hub, letters = ([event(n, key="abc"[n % 7 % 3]) for n in sorted(numbers)] for numbers in (in_hub, in_letters))
     pieces = pieces_of(hub, letters, span(first, last), most, frozenset(keys))
     found = [one.sequence_number for piece in pieces for one in piece.events]
-    gone = [n for piece in pieces for one in piece.gone_ranges for n in range(one.first, one.last + 1)]
+    gone = [n for piece in pieces for one in piece.gone for n in range(one.first, one.last + 1)]
     everywhere = range(first, last + 1)
     assert found == [n for n in everywhere if n in in_hub | in_letters and "abc"[n % 7 % 3] in keys]
     assert gone == [n for n in everywhere if n not in in_hub | in_letters]
     assert [n for piece in pieces for n in range(piece.span.first, piece.span.last + 1)] == list(everywhere)
     assert all(len(piece.events) == most for piece in pieces[:-1])
+
+
+def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> None:
+    checkpoint = Checkpoint(SequenceNumber(99), "99", event(99).enqueued_at, 7, next(iter(ids())))
+    hub = MemoryHub({"0": [event(5), event(6, at=event(100).enqueued_at)]})
+    reading = hub.read_range(STATE.partition, SequenceNumber(5), SequenceNumber(6), EPOCH + timedelta(days=1))
+    reader = PieceReader(Letters([]).read_kept_events, replace(STATE, checkpoint=checkpoint), reading)
+    with pytest.raises(StreamIncarnationChanged):
+        reader.next_piece(span(5, 6))

@@ -3,9 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-import pytest
-
-from core.errors import StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState
 from core.model.events import Event, SequenceNumber, Span
 from core.model.rows import ReferenceKey, References, Row
@@ -33,7 +30,7 @@ def plan(
     span = Span(given[0].sequence_number, given[-1].sequence_number)
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
     trial = ReplayTrial(JOB, STATE, Isolation(refused=refused or {}).around(transform))
-    return plan_replay(Piece(span, given), progress, known or ReplayReferences(), trial, stamps())
+    return plan_replay(Piece(span, given), progress, known or ReplayReferences({}, {}), trial, stamps())
 
 
 def seen(commit: ReplayCommit) -> list[str]:
@@ -44,7 +41,7 @@ def seen(commit: ReplayCommit) -> list[str]:
 
 
 def standing(number: int | None) -> ReplayReferences:
-    return ReplayReferences({KEY: StandingState(NEW, None if number is None else SequenceNumber(number))})
+    return ReplayReferences({KEY: StandingState(NEW, None if number is None else SequenceNumber(number))}, {})
 
 
 def test_an_event_sees_the_state_that_stood_before_it() -> None:
@@ -88,7 +85,7 @@ def test_nothing_is_carried_for_a_transform_that_looks_nothing_up() -> None:
     trial = ReplayTrial(JOB, STATE, replace(PLAIN, references_of=None))
     span = Span(SequenceNumber(5), SequenceNumber(5))
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    done = plan_replay(Piece(span, (event(5, "home h 0"),)), progress, ReplayReferences(), trial, stamps())
+    done = plan_replay(Piece(span, (event(5, "home h 0"),)), progress, ReplayReferences({}, {}), trial, stamps())
     assert done.carried == {}
 
 
@@ -107,7 +104,7 @@ def test_rows_are_taken_out_of_every_table_of_the_transform_and_of_what_it_wrote
     trial = ReplayTrial(JOB, STATE, replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]))
     span = Span(SequenceNumber(5), SequenceNumber(5))
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    done = plan_replay(Piece(span, (event(5, "x"),)), progress, ReplayReferences(), trial, stamps())
+    done = plan_replay(Piece(span, (event(5, "x"),)), progress, ReplayReferences({}, {}), trial, stamps())
     assert done.row_classes == (*PLAIN.row_classes[1:], Home)
 
 
@@ -122,8 +119,3 @@ def test_an_event_that_makes_rows_without_end_becomes_a_letter() -> None:
     (letter,) = plan(event(5, "x"), transform=replace(PLAIN, rows_of=rows_of, rows_limit=10)).settled.letters
     assert letter.error_type == "core.errors.TooManyRows"
     assert len(made) == 11
-
-
-def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> None:
-    with pytest.raises(StreamIncarnationChanged):
-        plan(event(5, "quiet"), event(6, "quiet", at=event(100).enqueued_at))
