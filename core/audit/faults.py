@@ -1,6 +1,6 @@
 """The faults that an audit names, and the sums that it compares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from core.ledger.totals import Outcomes
@@ -69,11 +69,6 @@ class RangeSum(Outcomes):
     first: SequenceNumber = FIRST
     last: SequenceNumber = NO_NUMBER
     commits: int = 0
-    written: int = 0
-    filtered: int = 0
-    dead_lettered: int = 0
-    held: int = 0
-    absent: int = 0
     holes: int = 0
     rows: int = 0
 
@@ -81,15 +76,15 @@ class RangeSum(Outcomes):
         """Return the sum of these commits and of the commits after them."""
         added = {name: getattr(self, name) + getattr(piece, name) for name in (*COUNTS, "holes", "rows")}
         first = self.first if self.commits else piece.first
-        return RangeSum(piece.commit_number, first, max(self.last, piece.last), **added)
+        return RangeSum(**added, commit_number=piece.commit_number, first=first, last=max(self.last, piece.last))
 
     def equals(self, other: "RangeSum") -> bool:
         """Return True when both sums are of as many ranges from the same number on, with the same outcomes."""
         return all(getattr(self, name) == getattr(other, name) for name in ("first", *COUNTS))
 
 
-COUNTS = ("commits", "written", "filtered", "dead_lettered", "held", "absent")
-NOTHING = RangeSum()
+COUNTS = ("commits", *(one.name for one in fields(Outcomes)))
+NOTHING = RangeSum(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,12 @@
 """The audit in SQL: each row that a statement returns is a fault, and this module has its words."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from core.audit.faults import (
     FAULT_LIMIT,
+    NOTHING,
     CheckpointTotals,
     CommitRows,
     Commits,
@@ -77,8 +79,9 @@ class AuditStore:
         place = {"partition_id": partition_id, **commits.ends}
         found = self.stream.ask("sum_ranges", **place, previous_last=commits.previous_last)
         if not found:
-            return RangeSum(commits.last)
-        return RangeSum(commits.last, *found[0])
+            return replace(NOTHING, commit_number=commits.last)
+        first, last, count, *outcomes, holes, rows = found[0]
+        return decoder(RangeSum)((*outcomes, commits.last, first, last, count, holes, rows))
 
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
         """Return the totals of a partition, or None without a checkpoint."""

@@ -13,10 +13,9 @@ from core.model.letters import OPEN, LetterKey
 from core.model.transforms import NONE_UNKNOWN, unknown_fields_of
 
 
+@dataclass(frozen=True, slots=True)
 class Outcomes:
     """The outcomes of the numbers of a ledger."""
-
-    __slots__ = ()
 
     written: int
     filtered: int
@@ -49,11 +48,6 @@ class PartitionBooks(Outcomes):
     commit_number: int
     first: SequenceNumber
     commits: int
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    absent: int
     letters: int
     unknown_fields: str = NONE_UNKNOWN
     anchor: SequenceNumber | None = None

@@ -25,8 +25,9 @@
 -- Read the books of a stream: the totals of each checkpoint, and 1 if the ledger's row of its newest commit has the same
 -- totals, else 0.
 -- params: stream_id int
-SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 126) AS enqueued_at, c.commit_number,
-       c.first_sequence_number, c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.letters, c.unknown_fields,
+SELECT c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.partition_id, c.sequence_number,
+       CONVERT(varchar(33), c.enqueued_at, 126) AS enqueued_at, c.commit_number, c.first_sequence_number, c.commits, c.letters,
+       c.unknown_fields,
        a.sequence_number AS anchor,
        (SELECT COUNT(*) FROM sequence_gap AS g
          WHERE g.stream_id = c.stream_id AND g.partition_id = c.partition_id AND g.status = 'open') AS open_gaps,

@@ -113,17 +113,17 @@ UPDATE event_hub_checkpoint
 -- name: read_totals
 -- Read the totals of a partition's batches: those of its checkpoint, and those before the first commit that is not purged.
 -- params: stream_id int, partition_id varchar(8000)
-SELECT c.commit_number, c.first_sequence_number,
+SELECT c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.commit_number, c.first_sequence_number,
        c.first_sequence_number + c.written + c.filtered + c.dead_lettered + c.held + c.absent - 1 AS last_sequence_number,
-       c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, 0 AS holes, 0 AS rows_read,
-       c.purged_commit, c.first_sequence_number AS purged_first, c.purged_to,
-       COALESCE(p.total_commits - CASE WHEN p.kind = 'batch' THEN 1 ELSE 0 END, 0) AS purged_commits,
+       c.commits, 0 AS holes, 0 AS rows_read,
        COALESCE(p.total_written - CASE WHEN p.kind = 'batch' THEN p.written ELSE 0 END, 0) AS purged_written,
        COALESCE(p.total_filtered - CASE WHEN p.kind = 'batch' THEN p.filtered ELSE 0 END, 0) AS purged_filtered,
        COALESCE(p.total_dead_lettered - CASE WHEN p.kind = 'batch' THEN p.dead_lettered ELSE 0 END, 0)
            AS purged_dead_lettered,
        COALESCE(p.total_held - CASE WHEN p.kind = 'batch' THEN p.held ELSE 0 END, 0) AS purged_held,
        COALESCE(p.total_absent - CASE WHEN p.kind = 'batch' THEN p.absent ELSE 0 END, 0) AS purged_absent,
+       c.purged_commit, c.first_sequence_number AS purged_first, c.purged_to,
+       COALESCE(p.total_commits - CASE WHEN p.kind = 'batch' THEN 1 ELSE 0 END, 0) AS purged_commits,
        0 AS purged_holes, 0 AS purged_rows
   FROM event_hub_checkpoint AS c
   LEFT JOIN batch_ledger AS p

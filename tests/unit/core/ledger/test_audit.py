@@ -17,7 +17,7 @@ from tests.fakes.builders import partition
 N = SequenceNumber
 EVEN = PartitionLedger(
     partition=partition(), checkpoint=N(19), first=N(10), last=N(19), commits=2, written=6, filtered=2, dead_lettered=2,
-    letters=2, counted_commits=2, newest_commit=2,
+    held=0, absent=0, letters=2, counted_commits=2, newest_commit=2,
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ class Ledger(AuditStore):
     def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
         counts = {name: getattr(self.held, name) for name in (*COUNTS, "holes")}
         rows = commits.last - commits.after - len(self.found.get("find_missing_commits", ()))
-        return RangeSum(commits.last, self.held.first, self.held.last, **counts, rows=rows)
+        return RangeSum(**counts, commit_number=commits.last, first=self.held.first, last=self.held.last, rows=rows)
 
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
         return None if self.counted is None else CheckpointTotals(self.counted)
@@ -89,7 +89,7 @@ def kinds(ledger: Ledger) -> list[tuple[str, int, int]]:
 def test_a_ledger_in_order_has_no_fault() -> None:
     assert audit(Ledger(), None).balanced
     assert audit(Ledger(replay_letters=(2, 2, None)), None).balanced
-    assert audit(Ledger(counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2)), None).balanced
+    assert audit(Ledger(counted=RangeSum(6, 2, 2, 0, 0, 2, N(10), N(19), 2)), None).balanced
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,10 @@ def test_a_ledger_in_order_has_no_fault() -> None:
         pytest.param(Ledger(found={"find_held_faults": [(13,)]}), ("held", 13, 13), id="held by no commit"),
         pytest.param(Ledger(replay_letters=(2, 1, 2)), ("replay_letters", 10, 19), id="letters of replays"),
         pytest.param(Ledger(replay_letters=(2, 2, 3)), ("totals", 10, 19), id="totals of letters"),
-        pytest.param(Ledger(counted=RangeSum(2, N(10), N(19), 2, 7, 2, 1)), ("totals", 10, 19), id="totals"),
-        pytest.param(Ledger(counted=RangeSum(0, N(10), N(19), 2, 6, 2, 2)), ("totals", 10, 19), id="older totals"),
+        pytest.param(Ledger(counted=RangeSum(7, 2, 1, 0, 0, 2, N(10), N(19), 2)), ("totals", 10, 19), id="totals"),
+        pytest.param(
+            Ledger(counted=RangeSum(6, 2, 2, 0, 0, 0, N(10), N(19), 2)), ("totals", 10, 19), id="older totals"
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_numbers(ledger: Ledger, fault: tuple[str, int, int]) -> None:
@@ -139,7 +141,7 @@ def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
 
 
 def test_a_row_with_totals_that_do_not_follow_from_the_row_before_is_named() -> None:
-    ledger = Ledger(found={"find_total_faults": [(2, 15, 19)]}, counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))
+    ledger = Ledger(found={"find_total_faults": [(2, 15, 19)]}, counted=RangeSum(6, 2, 2, 0, 0, 2, N(10), N(19), 2))
     (fault,) = audit(ledger, None).faults
     assert fault.detail == "the totals of commit 2 are not those of the commit before it and its own counts"
 

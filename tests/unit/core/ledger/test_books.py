@@ -11,7 +11,7 @@ from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import EPOCH, partition
 
 FIRST, LAST = SequenceNumber(10), SequenceNumber(19)
-EVEN = PartitionBooks(PartitionId("0"), LAST, EPOCH, 3, FIRST, 3, 4, 4, 2, 0, 0, 2)
+EVEN = PartitionBooks(4, 4, 2, 0, 0, PartitionId("0"), LAST, EPOCH, 3, FIRST, 3, 2)
 
 
 def test_books_that_are_even_balance() -> None:

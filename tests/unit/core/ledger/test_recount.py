@@ -14,7 +14,7 @@ N = SequenceNumber
 EVEN = AuditedPartition(
     PartitionLedger(
         partition=partition(), checkpoint=N(19), first=N(10), last=N(19), commits=2, written=6, filtered=2,
-        dead_lettered=2, letters=2,
+        dead_lettered=2, held=0, absent=0, letters=2,
     ),
     (),
 )  # fmt: skip

@@ -35,7 +35,7 @@ LONG = STOPPED_AFTER + timedelta(seconds=1)
 def books(checkpoint: int, ago: timedelta) -> PartitionBooks:
     """Balanced books of events 0 up to a checkpoint, whose event was enqueued so long ago."""
     return PartitionBooks(
-        P0, SequenceNumber(checkpoint), NOW - ago, 1, SequenceNumber(0), 1, checkpoint + 1, 0, 0, 0, 0, 0
+        checkpoint + 1, 0, 0, 0, 0, P0, SequenceNumber(checkpoint), NOW - ago, 1, SequenceNumber(0), 1, 0
     )
 
 
