@@ -22,8 +22,12 @@ def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str
     met = f"{count} of {len(judged)} targets are met, measured on {_machines(parts)}."
     peers = next((part for part in results.get("", []) if part.part == "peers"), None)
     tables = peers.tables if peers else ()
-    lost = [markdown(table) for table in tables if "lost" in " ".join(table.columns)]
+    lost = [markdown(table) for table in tables if _counts_losses(table)]
     return "\n\n".join([*lost, " ".join([*_rates(tables), met]), *_circumstances(parts)])
+
+
+def _counts_losses(table: Table) -> bool:
+    return "lost" in " ".join(table.columns)
 
 
 def _rates(tables: Iterable[Table]) -> list[str]:
@@ -46,7 +50,7 @@ def _rates(tables: Iterable[Table]) -> list[str]:
 
 
 def targets(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
-    """Return the tables that readers choose by, and each figure with a target, at the largest size of its part."""
+    """Return the table of rates, and each figure with a target, at the largest size of its part."""
     parts = [part for found in results.values() for part in found]
     if not parts:
         return "Nothing was measured yet: `make bench` does it."
@@ -70,7 +74,8 @@ def _chosen(parts: Iterable[PartResult], pictures: Mapping[str, Picture], images
         for figure in (one for one in part.figures if one.target):
             rows.append((name, figure.name.removeprefix(f"{part.part}, "), *_measured(figure)))
             name = ""
-        blocks += map(markdown, part.tables if part.part == TABLED else ())
+        if part.part == TABLED:  # the losses are on the front page
+            blocks += [markdown(table) for table in part.tables if not _counts_losses(table)]
         blocks += [_shown(pictures[part.part], images)] if part.part in pictures else []
     return [*blocks, *([_lined(("part", "figure", "measured", "target"), rows)] if rows else [])]
 
