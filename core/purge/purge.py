@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import reduce
 from typing import Literal, cast
 
-from core.ledger.totals import LedgerRange, Purged
+from core.ledger.totals import Purged
 from core.model.events import PartitionId, SequenceNumber
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskRequest, report_of, report_text
 
@@ -153,15 +153,6 @@ class PurgeReach:
     replay_from: int | None
     replay_at: datetime | None
     audit_is_open: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerPiece:
-    """The next ledger rows of a partition, and the last number of all purged batches after them."""
-
-    partition_id: PartitionId
-    rows: tuple[LedgerRange, ...]
-    last: SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)

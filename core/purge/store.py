@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from core.ledger.store import read_purged
 from core.ledger.totals import LedgerRange, Purged
 from core.model.events import PartitionId, SequenceNumber
-from core.purge.purge import Found, LedgerPiece, PurgeReach, PurgeTarget, RowPiece, SettledLetter
+from core.purge.purge import Found, PurgeReach, PurgeTarget, RowPiece, SettledLetter
 from core.store.columns import decoded, instant_or_none, instant_text, numbers_json
 from core.store.database import OneStream, lock_step
 from core.store.script import Script, Step
@@ -38,17 +38,17 @@ STATEMENTS = {
 BELOW_A_TASK = ("replay_diff", "task_part")  # a piece is of one task, and locks its rows after the task's own
 
 
-def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Advance) -> Script:
+def ledger_script(
+    place: Values, rows: Sequence[LedgerRange], last: SequenceNumber, ending: Ending, ahead: Advance
+) -> Script:
     """Return the transaction that deletes ledger rows, notes how far they went, and advances the part."""
-    place = {"stream_id": stream_id, "partition_id": piece.partition_id}
-    last = {"last_commit": piece.rows[-1].commit_number}
-    commits = {"after_commit": piece.rows[0].commit_number - 1, **last}
-    mark = {**place, **last, "purged_to": piece.last, "purged_at": instant_text(ending.at)}
+    commits = {**place, "after_commit": rows[0].commit_number - 1, "last_commit": rows[-1].commit_number}
+    mark = {**commits, "purged_to": last, "purged_at": instant_text(ending.at)}
     return _script(
-        stream_id,
+        place["stream_id"],
         ending,
         Step("mark_purged", mark, expect=1, otherwise=ending.conflict),
-        Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=ending.conflict),
+        Step("delete_ledger_rows", commits, expect=len(rows), otherwise=ending.conflict),
         *advance_steps(ending, ahead),
     )
 
@@ -138,9 +138,17 @@ class Purges:
         found = self.stream.ask("read_settled_letters", **_covered(partition_id, purged, before), most=most)
         return decoded(SettledLetter, found)
 
-    def purge_ledger(self, piece: LedgerPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete ledger rows, and note how far they went."""
-        self.stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
+    def purge_ledger(
+        self,
+        partition_id: PartitionId,
+        rows: Sequence[LedgerRange],
+        last: SequenceNumber,
+        ending: Ending,
+        ahead: Advance,
+    ) -> None:
+        """Delete the first ledger rows of a partition. `last` is the last number of all its purged batches then."""
+        place = {"stream_id": self._stream_id(), "partition_id": partition_id}
+        self.stream.database.run(ledger_script(place, rows, last, ending, ahead))
 
     def purge_letters(
         self, partition_id: PartitionId, letters: Sequence[SettledLetter], ending: Ending, ahead: Advance

@@ -19,7 +19,6 @@ from core.purge.purge import (
     BY_STREAM,
     NOTHING_FOUND,
     Found,
-    LedgerPiece,
     Purge,
     PurgeReach,
     PurgeTarget,
@@ -188,8 +187,8 @@ class _PieceOfPurge:
         numbers = [row.last for row in rows if row.kind == "batch"]
         times = [row.committed_at for row in rows]
         found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
-        piece = LedgerPiece(id, rows, max(numbers, default=reach.purged.last))
-        store.purge_ledger(piece, *self._end(found, is_last=len(rows) < self.kind.rows_of_piece))
+        last_number = max(numbers, default=reach.purged.last)
+        store.purge_ledger(id, rows, last_number, *self._end(found, is_last=len(rows) < self.kind.rows_of_piece))
         return Done(1, len(rows))
 
     def purge_letters(self, id: PartitionId) -> Done:

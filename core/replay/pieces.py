@@ -28,7 +28,7 @@ MOST_KEYS = 1_000  # of a replay: they are stored with its request, and each eve
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """The numbers of one partition to replay. `note` says which requested numbers were left out."""
+    """The numbers of one partition to replay, or that can be. `note` says which requested numbers were left out."""
 
     partition_id: PartitionId
     span: Span
@@ -146,15 +146,6 @@ def progress_of(part: TaskPart) -> PartitionProgress:
     ranged = PartitionRange(PartitionId(part.name), part.span, msgspec.json.decode(part.asked))
     report = report_of(part.report, ReplayReport)
     return PartitionProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)
-
-
-@dataclass(frozen=True, slots=True)
-class Replayable:
-    """The numbers of a partition that can be replayed: from the first of its ledger to the checkpoint."""
-
-    partition_id: PartitionId
-    first: SequenceNumber
-    checkpoint: SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from core.replay.pieces import (
     MOST_OPEN,
     LeftOut,
     PartitionRange,
-    Replayable,
     ReplayAsked,
     ReplayReport,
 )
@@ -116,12 +115,9 @@ def _place(given: PlaceShape | None, field: str) -> Place | None:
     return given.offset if given.offset is not None else utc(given.enqueued_at, f"{field}.enqueued_at")
 
 
-Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
-
-
 def ranges_of(
-    order: ReplayOrder, stream: Stream, replayable: Sequence[Replayable], hub: HubReader, most_events: int
-) -> Ranges:
+    order: ReplayOrder, stream: Stream, replayable: Sequence[PartitionRange], hub: HubReader, most_events: int
+) -> tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]:
     """Return the numbers to replay of each partition, and the partitions that have none.
 
     Raises RequestRefused. Raises HubUnreachable or HubRefused when the hub is needed and does not answer.
@@ -155,10 +151,12 @@ def _refuse_too_many(events: int, most: int) -> None:
         raise RequestRefused("to", f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
 
 
-def _range_of(order: ReplayOrder, one: Replayable, partition: Partition, hub: HubReader) -> PartitionRange | LeftOut:
+def _range_of(
+    order: ReplayOrder, one: PartitionRange, partition: Partition, hub: HubReader
+) -> PartitionRange | LeftOut:
     first, before = _first(order.start, one, partition, hub)
-    if first > one.checkpoint:
-        ends = f"partition {one.partition_id} is committed up to {one.checkpoint}"
+    if first > one.span.last:
+        ends = f"partition {one.partition_id} is committed up to {one.span.last}"
         return LeftOut(one.partition_id, f"{ends}, and later events cannot be replayed yet")
     last, after = _last(order.end, one, partition, hub)
     if first > last:
@@ -167,17 +165,17 @@ def _range_of(order: ReplayOrder, one: Replayable, partition: Partition, hub: Hu
     return PartitionRange(one.partition_id, Span(SequenceNumber(first), SequenceNumber(last)), note or None)
 
 
-def _first(start: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
+def _first(start: Place | None, one: PartitionRange, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
     if start is None:
-        return one.first, None
+        return one.span.first, None
     if isinstance(start, int):
-        return max(start, one.first), f"the ledger begins at {one.first}" if start < one.first else None
+        return max(start, one.span.first), f"the ledger begins at {one.span.first}" if start < one.span.first else None
     event = _event_at("from", start, partition, hub)
     if event is None:
-        return one.checkpoint + 1, None
+        return one.span.last + 1, None
     beginning = hub.extent(partition).beginning
-    if event.sequence_number > beginning or beginning <= one.first:
-        return max(event.sequence_number, one.first), None
+    if event.sequence_number > beginning or beginning <= one.span.first:
+        return max(event.sequence_number, one.span.first), None
     gone = f"the hub begins at {beginning}: the time of earlier events is lost, so only a number can select them"
     return event.sequence_number, gone
 
@@ -189,14 +187,14 @@ def _event_at(field: str, place: Place, partition: Partition, hub: HubReader) ->
         raise RequestRefused(f"{field}.offset", str(refusal)) from refusal
 
 
-def _last(end: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
+def _last(end: Place | None, one: PartitionRange, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
     if end is None:
-        return one.checkpoint, None
+        return one.span.last, None
     if isinstance(end, int):
-        beyond = f"events after the checkpoint at {one.checkpoint} are left out" if end > one.checkpoint else None
-        return min(end, one.checkpoint), beyond
+        beyond = f"events after the checkpoint at {one.span.last} are left out" if end > one.span.last else None
+        return min(end, one.span.last), beyond
     event = _event_at("to", end, partition, hub)
     if event is None:
-        return one.checkpoint, None
+        return one.span.last, None
     is_the_end = isinstance(end, str) and event.offset == end
-    return min(event.sequence_number if is_the_end else event.sequence_number - 1, one.checkpoint), None
+    return min(event.sequence_number if is_the_end else event.sequence_number - 1, one.span.last), None

@@ -17,9 +17,9 @@ from core.replay.pieces import (
     COUNTED,
     EventDiff,
     PartitionProgress,
+    PartitionRange,
     Rehearsal,
     RehearsedPiece,
-    Replayable,
     ReplayCommit,
     ReplayCounts,
     ReplayJob,
@@ -210,10 +210,10 @@ class Replays:
         self._database = database
         self.partitions = partitions
 
-    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
-        """Return the numbers of each partition that can be replayed, except partitions without a commit."""
+    def read_replayable(self, stream: Stream) -> tuple[PartitionRange, ...]:
+        """Return the numbers of each partition with a commit: from the first of its ledger to the checkpoint."""
         found = self._database.ask("read_replayable", stream_id=self.partitions.open_stream(stream))
-        return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
+        return tuple(PartitionRange(id, Span(first, checkpoint)) for id, first, checkpoint in found)
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
         """Return a job as it is now, or None."""

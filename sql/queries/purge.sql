@@ -1,3 +1,13 @@
+-- part: covered
+-- Letters that were settled before a time, up to a number, all of whose attempts are of commits up to a second number.
+d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
+   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit);
+
 -- name: read_purge_reach
 -- Read the limits of a purge of a partition's ledger: its checkpoint, the
 -- first number and the first request of its open replays, and the open audits of the stream.
@@ -68,13 +78,7 @@ SELECT d.sequence_number, CONVERT(varchar(33), d.settled_at, 126) AS settled_at,
            AND a.sequence_number = d.sequence_number) AS attempts,
        DATALENGTH(d.body) AS body_bytes
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_settled
- WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
-   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
-   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
-   AND NOT EXISTS (
-       SELECT 1 FROM dead_letter_attempt AS a
-        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
-          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit)
+ WHERE {covered}
  ORDER BY d.sequence_number
  LIMIT :most;
 
@@ -85,13 +89,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
        CONVERT(varchar(33), MIN(d.settled_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(d.settled_at), 126) AS newest
   FROM event_hub_dead_letter AS d
- WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
-   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
-   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
-   AND NOT EXISTS (
-       SELECT 1 FROM dead_letter_attempt AS a
-        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
-          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit);
+ WHERE {covered};
 
 -- name: count_purged_letters
 -- Count letters that go with this transaction.

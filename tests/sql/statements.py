@@ -55,7 +55,7 @@ from core.model.events import Event, Incarnation, Partition, PartitionId, Sequen
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, OrderedMove, RetryCommit
 from core.model.policies import DEFAULT_DAYS, SubjectKey
 from core.model.rows import PlacedRow, ReferenceKey, row_table
-from core.purge.purge import BY_STREAM, LedgerPiece, PurgeTarget, RowPiece, SettledLetter, purge_request
+from core.purge.purge import BY_STREAM, PurgeTarget, RowPiece, SettledLetter, purge_request
 from core.purge.store import ledger_script, letter_script, row_script
 from core.replay.pieces import (
     PartitionProgress,
@@ -140,14 +140,13 @@ def purges() -> Mapping[str, Script]:
     ending = Ending(UUID(int=7), "purge", EPOCH)
     ahead = Advance("a part", 3, 0, "{}")
     row = LedgerRange(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, "test/1", str(UUID(int=8)), EPOCH)
-    rows = LedgerPiece(partition.partition_id, (row,), GAP[1])
     letters = (SettledLetter(GAP[0], EPOCH, None, 1, 0),)
     pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
     pieces["retracted_row"] = RowPiece(PurgeTarget("retracted_row", partition.partition_id), EPOCH, 9, rows=7)
     place = {"stream_id": 1, "partition_id": partition.partition_id}
     values = {**place, "last_commit": 1, "before_at": instant_text(EPOCH), "most": 9}
     return {
-        "purge ledger": ledger_script(1, rows, ending, ahead),
+        "purge ledger": ledger_script(place, (row,), GAP[1], ending, ahead),
         "purge letters": letter_script(place, letters, ending, ahead),
         **{f"purge {name}": row_script(values, piece, ending, ahead) for name, piece in pieces.items()},
     }

@@ -19,7 +19,7 @@ from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import LetterMove, Move
 from core.model.policies import DEFAULT_DAYS
 from core.model.ports import Clock
-from core.purge.purge import LedgerPiece, Purge, PurgedTable, PurgeTarget, purge_of, purge_request
+from core.purge.purge import Purge, PurgedTable, PurgeTarget, purge_of, purge_request
 from core.purge.task import PurgeKind
 from core.tasks.run import SliceReport, move_task, open_task, work_on
 from core.tasks.statuses import TaskMove
@@ -389,8 +389,9 @@ class TestProof:
         purged, counted = office.desk.purges.read_reach(P).purged, letters_purged(office)
         task_id = begun(keeper)
         with pytest.raises(TaskConflict):
-            piece = LedgerPiece(P, rows, rows[-1].last)
-            office.desk.purges.purge_ledger(piece, *keeper.piece(task_id, PurgeTarget("batch_ledger", P)))
+            office.desk.purges.purge_ledger(
+                P, rows, rows[-1].last, *keeper.piece(task_id, PurgeTarget("batch_ledger", P))
+            )
         with pytest.raises(TaskConflict):
             target = PurgeTarget("event_hub_dead_letter", P)
             office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, target))

@@ -29,7 +29,7 @@ MUTANTS = (
     *in_file(
         "core/replay/request.py",
         f"{UNIT}/test_ranges.py",
-        ("a replay reaches beyond the checkpoint", "return min(end, one.checkpoint), beyond", "return end, beyond"),
+        ("a replay reaches beyond the checkpoint", "return min(end, one.span.last), beyond", "return end, beyond"),
     ),
     *in_file(
         "core/replay/pieces.py",

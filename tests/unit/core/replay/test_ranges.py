@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from core.errors import RequestRefused
+from core.model.events import PartitionId, span
 from core.model.ports import Place
-from core.replay.pieces import PartitionRange, Replayable
+from core.replay.pieces import PartitionRange
 from core.replay.request import ReplayOrder, ranges_of
 from tests.fakes.builders import EPOCH, STREAM, events
 from tests.fakes.memory_hub import MemoryHub
@@ -16,8 +17,8 @@ HUB = MemoryHub({"0": events(0, 99), "1": events(0, 49), "2": []})
 HUB.expire_before("1", 20)
 
 
-def replayable(id: str, first: int, checkpoint: int) -> Replayable:
-    return Replayable(id, first, checkpoint)  # type: ignore[arg-type]
+def replayable(id: str, first: int, checkpoint: int) -> PartitionRange:
+    return PartitionRange(PartitionId(id), span(first, checkpoint))
 
 
 REACH = (STREAM, [replayable("0", 10, 90), replayable("1", 0, 49)], HUB, 1_000)
