@@ -303,7 +303,10 @@ def recount_rows(audited: AuditedPartition, span: Span, store: AuditStore) -> Ro
     For states, only the first check is possible: newer states replace them without a trace.
     """
     ledger = audited.ledger
-    id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
+    id = ledger.partition.partition_id
+    # Beyond the ends of the ledger no commit has written rows, so a span that reaches one of them goes on from there.
+    first = SequenceNumber(0) if span.first == ledger.first else span.first
+    reach = Span(first, LAST_NUMBER if span.last == ledger.checkpoint else span.last)
     counts = store.count_rows(id, reach)
     faults: list[LedgerFault] = []
     for table in counts:
@@ -318,12 +321,3 @@ def recount_rows(audited: AuditedPartition, span: Span, store: AuditStore) -> Ro
         text = f"letter {letter.sequence_number} is {letter.status}, but {letter.table} has rows of its event"
         faults.append(LedgerFault(id, "letters", letter.sequence_number, letter.sequence_number, text))
     return RowRecount(span, sum(one.rows for one in counts), tuple(faults))
-
-
-def _to_the_ends(span: Span, ledger: PartitionLedger) -> Span:
-    """Extend a span that begins with the ledger to number 0, and a span that ends with it to the largest number.
-
-    No commit has written rows there.
-    """
-    first = SequenceNumber(0) if span.first == ledger.first else span.first
-    return Span(first, LAST_NUMBER if span.last == ledger.checkpoint else span.last)

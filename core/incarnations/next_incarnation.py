@@ -12,7 +12,7 @@ from functools import partial
 from core.errors import CommitOutcomeUnknown, HubledgerError, HubUnreachable, IncarnationConflict
 from core.incarnations.hub_check import choose_anchor, contradiction, created_differently
 from core.model.commits import PartitionState
-from core.model.events import Incarnation, Partition, PartitionId, SequenceNumber, Stream
+from core.model.events import Incarnation, PartitionId, SequenceNumber, Stream
 from core.model.policies import Anchoring
 from core.model.ports import Clock, HubReader
 from core.settle.partition_store import Partitions
@@ -165,7 +165,13 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
     expected = (order.expected_incarnation, order.expected_created_at or created_at)
     if expected != (found.number, created_at):
         raise StateDiffers(found, created_at)
-    beginnings = tuple(_beginning(one, order.anchoring, means) for one in means.hub.partitions())
+    beginnings: list[Beginning] = []
+    for partition in means.hub.partitions():
+        extent = means.hub.extent(partition)
+        fresh = PartitionState(partition, 0, None, opened_at=means.clock.now())
+        anchor = choose_anchor(fresh, order.anchoring, means.hub)
+        contrary = contradiction(means.store.partitions.read_partition(partition), means.hub)
+        beginnings.append(Beginning(partition.partition_id, anchor, extent.beginning, extent.last, contrary))
     stored = found.hub_created_at
     if stored is None or stored == created_at:
         evidence = next((f"partition {one.partition_id}: {one.evidence}" for one in beginnings if one.evidence), None)
@@ -185,12 +191,4 @@ def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> Incarn
             after = means.store.partitions.read_incarnation(means.stream)
             if (after.number, after.opened_at) != (found.number + 1, now):
                 raise
-    return IncarnationReport(found, created_at, not order.is_dry_run, evidence, beginnings)
-
-
-def _beginning(partition: Partition, anchoring: Anchoring, means: IncarnationMeans) -> Beginning:
-    extent = means.hub.extent(partition)
-    fresh = PartitionState(partition, 0, None, opened_at=means.clock.now())
-    anchor = choose_anchor(fresh, anchoring, means.hub)
-    evidence = contradiction(means.store.partitions.read_partition(partition), means.hub)
-    return Beginning(partition.partition_id, anchor, extent.beginning, extent.last, evidence)
+    return IncarnationReport(found, created_at, not order.is_dry_run, evidence, tuple(beginnings))

@@ -81,7 +81,14 @@ class BatchLines:
             self._logged[unusual] += 1
             lines.append(_own_line(report, counts, seconds))
         else:
-            self._sum(report, counts, seconds)
+            first, last = report.batch.events[0].sequence_number, report.batch.events[-1].sequence_number
+            begun = Sums(self._minute, first, last, Counter(), Counter())
+            sums = self._sums.setdefault(str(report.batch.partition), begun)
+            sums.first, sums.last = min(sums.first, first), max(sums.last, last)
+            sums.counts.update(counts)
+            sums.raised.update(_raised(report))
+            sums.seconds += seconds
+            sums.slowest = max(sums.slowest, seconds)
         return lines
 
     def due(self, now: datetime) -> list[BatchLine]:
@@ -102,15 +109,6 @@ class BatchLines:
     def wait(self, now: datetime) -> timedelta | None:
         """Return the time until sums are due, or None when there are none."""
         return max(self._minute + MINUTE - now, timedelta()) if self._sums else None
-
-    def _sum(self, report: IngestReport, counts: dict[str, int], seconds: float) -> None:
-        first, last = report.batch.events[0].sequence_number, report.batch.events[-1].sequence_number
-        sums = self._sums.setdefault(str(report.batch.partition), Sums(self._minute, first, last, Counter(), Counter()))
-        sums.first, sums.last = min(sums.first, first), max(sums.last, last)
-        sums.counts.update(counts)
-        sums.raised.update(_raised(report))
-        sums.seconds += seconds
-        sums.slowest = max(sums.slowest, seconds)
 
 
 def _own_line(report: IngestReport, counts: dict[str, int], seconds: float) -> BatchLine:

@@ -45,7 +45,10 @@ ReadPlaces = Callable[[PartitionId, Span], tuple[Sequence[KeyPlace], int]]  # th
 def find_places(search: KeySearch, after: Before | None, read: ReadPlaces) -> tuple[list[KeyPlace], Before | None]:
     """Return the places of a page, the newest of each partition first, and where the next page begins, if any."""
     found: list[KeyPlace] = []
-    for id, reach in _left(search, after):
+    for id in sorted(search.spans):
+        reach = search.spans[id]
+        if after is not None and id <= after[0]:  # earlier pages have read these partitions, the last one in part
+            reach = span(reach.first, min(reach.last, after[1] - 1) if id == after[0] else reach.first - 1)
         while reach.length > 0:
             places, begins = read(id, reach)
             found += places
@@ -55,15 +58,6 @@ def find_places(search: KeySearch, after: Before | None, read: ReadPlaces) -> tu
                 return found, (id, begins)
             reach = span(reach.first, begins - 1)
     return found, None
-
-
-def _left(search: KeySearch, after: Before | None) -> Iterator[tuple[PartitionId, Span]]:
-    """Yield the numbers of each partition that no earlier page has read."""
-    for id in sorted(search.spans):
-        if after is None or id > after[0]:
-            yield id, search.spans[id]
-        elif id == after[0]:
-            yield id, span(search.spans[id].first, min(search.spans[id].last, after[1] - 1))
 
 
 def sentence_of(row_classes: Sequence[type]) -> str:

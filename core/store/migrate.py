@@ -46,7 +46,16 @@ def main(arguments: list[str] | None = None) -> int:
             for name in names:
                 _tell(f"{name} has no fault: {_checked(name, store)}")
         else:
-            _migrate(read_store_connection({"STORE_CONNECTION": store or ""}), names)
+            connection = read_store_connection({"STORE_CONNECTION": store or ""})
+            rooms = rooms_of(one for name in names for one in load_transform(name).row_classes)
+            path = embedded_path(connection)
+            if path is not None:
+                migrate_sqlite(path, rooms, _tell)
+            else:
+                from core.store.sqlserver.schema import MigrationRun, migrate_server
+
+                migrate_server(connection, run=MigrationRun(_tell), rooms=rooms)
+            _tell("the store is up to date")
     except (HubledgerError, OSError) as error:
         faults = error.faults if given.check and isinstance(error, InvalidTransform) else ()
         print(f"{action}: {name} has faults" if faults else f"{action}: {error}", *faults, sep="\n", file=sys.stderr)  # noqa: T201
@@ -64,18 +73,6 @@ def _checked(name: str, store: str | None) -> str:
     with closing(open_database(connection, load_transform(name).row_classes)) as database:
         database.ask("read_migrations")
     return f"row classes {rows}, aggregates {aggregates}; the store has their tables"
-
-
-def _migrate(connection: str, names: list[str]) -> None:
-    rooms = rooms_of(one for name in names for one in load_transform(name).row_classes)
-    path = embedded_path(connection)
-    if path is not None:
-        migrate_sqlite(path, rooms, _tell)
-    else:
-        from core.store.sqlserver.schema import MigrationRun, migrate_server
-
-        migrate_server(connection, run=MigrationRun(_tell), rooms=rooms)
-    _tell("the store is up to date")
 
 
 def _tell(line: str) -> None:

@@ -204,22 +204,20 @@ def move_task(task_id: UUID, verb: TaskVerb, kind: TaskKind, fault: str | None =
 
 
 def _running(task_id: UUID, kind: TaskKind) -> Task | None:
-    """Return a task if it runs, otherwise None. A planned one begins. Raises VersionChanged."""
+    """Return a task if it runs, otherwise None. A planned one begins.
+
+    Raises VersionChanged for a driver of a different version. Pauses the task when no other driver came in time.
+    """
     task = kind.tasks.find(task_id)
-    if task is None or end_overdue(task, kind) or task.status == "paused" or _waits_for_version(task, kind):
+    if task is None or end_overdue(task, kind) or task.status == "paused":
+        return None
+    if task.transform_version != kind.transform_version:
+        fault = VersionChanged(task.transform_version, kind.transform_version)
+        if task.fault != str(fault) or kind.clock.now() < task.updated_at + VERSION_PATIENCE:
+            raise fault
+        move_task(task_id, "pause", kind, str(fault))
         return None
     if task.status == "planned":
         move_task(task_id, "begin", kind)
         task = kind.tasks.find(task_id)
     return task if task is not None and task.status == "running" else None
-
-
-def _waits_for_version(task: Task, kind: TaskKind) -> bool:
-    """Raise VersionChanged for a driver of a different version. Pause the task when no other driver came in time."""
-    if task.transform_version == kind.transform_version:
-        return False
-    fault = VersionChanged(task.transform_version, kind.transform_version)
-    if task.fault != str(fault) or kind.clock.now() < task.updated_at + VERSION_PATIENCE:
-        raise fault
-    move_task(task.task_id, "pause", kind, str(fault))
-    return True

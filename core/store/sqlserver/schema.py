@@ -107,7 +107,14 @@ def migrate_server(
     """
     session = connect(connection_string, Deadlines(statement=None), access)
     try:
-        _lock(session, run)
+        if not _locks(session, timedelta(0)):
+            longest = f"{run.wait.total_seconds():g} s"
+            run.tell(f"a different migration of this database is running: waiting for it, {longest} at most")
+            if not _locks(session, run.wait):
+                raise StoreUnavailable(
+                    f"a different migration of this database did not end within {longest}; this one changed"
+                    " nothing: run `python -m core.store.migrate` again when the other has ended"
+                )
         return _apply_missing(session, schema, rooms, run.tell)
     except session.fault as error:
         raise StoreUnavailable(f"the database cannot be migrated: {error.args[-1]}") from error
@@ -118,18 +125,6 @@ def migrate_server(
 def in_schema(text: str, schema: str) -> str:
     """Return the same text for a different schema."""
     return text if schema == SCHEMA else _NAME.sub(schema, text)
-
-
-def _lock(session: Session, run: MigrationRun) -> None:
-    if _locks(session, timedelta(0)):
-        return
-    longest = f"{run.wait.total_seconds():g} s"
-    run.tell(f"a different migration of this database is running: waiting for it, {longest} at most")
-    if not _locks(session, run.wait):
-        raise StoreUnavailable(
-            f"a different migration of this database did not end within {longest}; this one changed"
-            " nothing: run `python -m core.store.migrate` again when the other has ended"
-        )
 
 
 def _locks(session: Session, wait: timedelta) -> bool:
