@@ -1,9 +1,10 @@
 """Record attempts at events in SQL, so that the events of a dead process are tried in a child process.
 
 Every caller of a transform opens an attempt: a batch, a retry, a replay and its dry run. An attempt leaves a mark with
-its numbers while its process has not written as many numbers of the partition for this caller as one batch may hold,
-and when its caller says that it comes again: the attempt before it may have died. The end of the attempt deletes the
-mark. A mark that stays tells of a death. It is a row in SQL, because a container that ends takes its disk along.
+its numbers until its process has written as many numbers in a row, of the partition and for this caller, as one batch
+may hold. A number that a different owner wrote begins a new row. An attempt leaves a mark too when its caller says that
+it comes again: the attempt before it may have died. The end of the attempt deletes the mark. A mark that stays tells of
+a death. It is a row in SQL, because a container that ends takes its disk along.
 
 An attempt runs in a child process when a death may be near:
 
@@ -27,7 +28,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from core.errors import StoreFault
+from core.errors import CheckpointConflict, StoreFault
 from core.model.commits import PartitionState
 from core.model.events import BATCH_EVENTS, Partition, PartitionId, SequenceNumber, Span
 from core.model.ports import Clock
@@ -95,6 +96,14 @@ class Attempts:
         write(self._database, str(state.partition), "clear_attempts", **place_of(state), **span_values(written))
 
 
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """Numbers that a process wrote in a row: the last one, and how many are left until it is not suspicious."""
+
+    last: SequenceNumber
+    left: int
+
+
 class StoredJournal(Journal):
     """The journal of a process, with its marks in the store. `in_child` gives the transform that runs in a child."""
 
@@ -103,7 +112,8 @@ class StoredJournal(Journal):
         self._clock = clock
         self._in_child = in_child
         self._own = clock.new_id()  # in the marks of this process
-        self._unproven: dict[tuple[Partition, str], int] = {}  # numbers left to write until it is not suspicious
+        self._proofs: dict[tuple[Partition, str], _Proof] = {}
+        self._owed: list[tuple[PartitionState, SequenceNumber]] = []  # own marks that could not be taken back
         self._in_hand: list[tuple[Partition, Span]] = []  # suspects that attempts of this process try
         self._in_child_until = datetime.min.replace(tzinfo=UTC)
         self._began: datetime | None = None  # its first look: later marks are of processes that live beside it
@@ -112,13 +122,13 @@ class StoredJournal(Journal):
     def attempt(self, asked: AttemptRequest, transform: Transform) -> Iterator[Attempt]:
         """Begin an attempt. A suspicious one leaves a mark, and runs in a child when a death may be near."""
         if asked.isolation.has_passed(asked.tried):
-            yield from self._tried(asked, Attempt(transform, is_marked=True), 0, is_near=False)
+            yield from self._tried(asked, Attempt(transform, is_marked=True), 0, is_near=True)
             return
-        unproven = self._unproven.get((asked.state.partition, asked.caller), BATCH_EVENTS)
         is_alone = asked.tried.first <= asked.isolation.alone_to
-        is_marked = unproven > 0 or asked.comes_again or asked.is_suspect or is_alone
+        is_marked = self._left(asked) > 0 or asked.comes_again or asked.is_suspect or is_alone
+        self._take_back_owed()
         deaths, is_near = self._look(asked, transform) if is_marked else (0, False)
-        is_new = asked.comes_again and unproven == BATCH_EVENTS
+        is_new = asked.comes_again and (asked.state.partition, asked.caller) not in self._proofs
         with ExitStack() as stack:
             if deaths:
                 stack.enter_context(self._having(asked.state.partition, asked.tried))
@@ -140,6 +150,13 @@ class StoredJournal(Journal):
             and self._is_foreign(mark, since)
             for mark in self._store.read_marks(state)
         )
+
+    def _left(self, asked: AttemptRequest) -> int:
+        """Return how many numbers the process has to write in a row until it is not suspicious."""
+        row, known = self._proofs.get((asked.state.partition, asked.caller)), asked.state.checkpoint
+        if row is None or row.last not in (asked.tried.first - 1, known and known.sequence_number):
+            return BATCH_EVENTS
+        return row.left
 
     def _is_foreign(self, mark: AttemptMark, since: datetime) -> bool:
         """Return True for the mark of a different process that began its attempt after a time."""
@@ -184,14 +201,15 @@ class StoredJournal(Journal):
             has_died = isinstance(fault, MemoryError)
             if has_died:
                 self._in_child_until = self._clock.now() + WINDOW
-            self._put_back(asked, attempt, deaths + has_died)
+            is_written = isinstance(fault, CheckpointConflict)  # by a different owner, so nothing more is to be counted
+            self._put_back(asked, attempt, 0 if is_written else deaths + has_died)
             raise
         if attempt.done_to is None:
             self._put_back(asked, attempt, deaths)
             return
-        written, key = Span(asked.tried.first, attempt.done_to), (asked.state.partition, asked.caller)
-        if not is_near:
-            self._unproven[key] = self._unproven.get(key, BATCH_EVENTS) - written.length
+        written, left = Span(asked.tried.first, attempt.done_to), self._left(asked)
+        row = _Proof(attempt.done_to, left if is_near else left - written.length)
+        self._proofs[asked.state.partition, asked.caller] = row
         if attempt.is_marked and not attempt.is_cleared:
             with suppress(StoreFault):
                 self._store.clear_attempts(asked.state, written)
@@ -211,12 +229,22 @@ class StoredJournal(Journal):
         """
         if not attempt.is_marked or asked.isolation.has_passed(asked.tried):
             return
-        with suppress(StoreFault):
+        try:
             if deaths and (asked.tried.length > 1 or deaths < ALONE):
                 mark = replace(self._mark(asked, attempt.transform, deaths - 1), attempt_id=NOBODY)
                 self._store.begin_attempt(asked.state, mark)
             else:
                 self._store.end_attempt(asked.state, asked.tried.last, self._own)
+        except StoreFault:
+            self._owed.append((asked.state, asked.tried.last))
+
+    def _take_back_owed(self) -> None:
+        """Take back the marks of attempts that ended while the store could not be reached: they tell of no death."""
+        with suppress(StoreFault):
+            while self._owed:
+                state, last = self._owed[-1]
+                self._store.end_attempt(state, last, self._own)
+                self._owed.pop()
 
     def _mark(self, asked: AttemptRequest, transform: Transform, deaths: int) -> AttemptMark:
         id = asked.state.partition.partition_id

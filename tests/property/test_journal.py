@@ -136,6 +136,7 @@ def test_all_killers_of_a_batch_cost_one_death(count: int, killers: set[int]) ->
 @settings(max_examples=30)
 @example(seed=0, killers={250, 590}, least=10, more=30)
 @example(seed=1, killers={599}, least=1, more=200)
+@example(seed=18456, killers={70, 73, 572}, least=57, more=63)
 @given(
     seed=st.integers(0, 10**9),
     killers=st.sets(st.integers(0, 599), max_size=5),

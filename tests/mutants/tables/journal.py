@@ -48,8 +48,18 @@ MUTANTS = (
         ),
         (
             "a gap that a new process meets is tried in it",
-            "is_new = asked.comes_again and unproven == BATCH_EVENTS",
-            "is_new = asked.comes_again and unproven > BATCH_EVENTS",
+            "is_new = asked.comes_again and (asked.state.partition, asked.caller) not in self._proofs",
+            "is_new = asked.comes_again and not self._proofs",
+        ),
+        (
+            "a process stays proven after a different owner has written",
+            "row is None or row.last not in (asked.tried.first - 1, known and known.sequence_number)",
+            "row is None",
+        ),
+        (
+            "a mark that could not be taken back stands for others",
+            "            self._owed.append((asked.state, asked.tried.last))",
+            "            pass",
         ),
         (
             "after an event that kills, the process goes on without children",
@@ -69,6 +79,11 @@ MUTANTS = (
             "deaths are not counted",
             "if deaths >= ALONE and tried.first > isolation.alone_to:",
             "if deaths >= 100 and tried.first > isolation.alone_to:",
+        ),
+        (
+            "what a child tried before an event that kills proves its process",
+            "Attempt(transform, is_marked=True), 0, is_near=True)",
+            "Attempt(transform, is_marked=True), 0, is_near=False)",
         ),
     ),
     *in_file(

@@ -177,6 +177,15 @@ class TestABatchRunsInAChild:
         world.ingest(5, 9)
         assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)], ())
 
+    def test_when_the_owner_died_that_took_the_partition_from_a_proven_process(self) -> None:
+        first = World(process=1)
+        second = World(first.store, process=2)
+        first.prove()
+        second.ingest(500, 509)
+        first.die(510, 512)
+        first.ingest(510, 519)
+        assert (first.alone, first.marks) == ([tuple(range(510, 520))], ())
+
     def test_but_not_for_a_mark_of_numbers_that_were_committed_meanwhile(self) -> None:
         world = World()
         world.store.begin_attempt(world.store.read_partition(P), OTHER)
@@ -393,6 +402,34 @@ class TestAnAttemptThatEndsByAnException:
         world.noted.out = set()
         world.ingest(0, 9)
         assert (world.ranges, world.alone) == ([(0, 9)], [])
+
+    def test_is_no_death_for_others_once_the_store_can_be_reached_again(self) -> None:
+        world = World(process=1)
+        other = World(world.store, process=2)
+        world.noted.out = {"open_checkpoint", "end_attempt"}
+        with pytest.raises(StoreUnavailable):
+            world.ingest(0, 4)
+        world.noted.out = set()
+        ingest_batch(batch(events(0, 4, "reading a"), partition("1")), world.means)
+        other.ingest(0, 4)
+        assert (other.alone, world.marks) == ([], ())
+
+    def test_leaves_no_mark_of_numbers_that_a_different_owner_has_written(self) -> None:
+        world = World(process=1)
+        other = World(world.store, process=2)
+        world.die(0, 9)
+        calls: list[int] = []
+
+        def rows_of(event: Event, references: References) -> Iterable[Row]:
+            if not calls:
+                world.store.commit_batch(commit(world.store.read_partition(P), 0, 9))
+            calls.append(event.sequence_number)
+            return ()
+
+        world.ingest(0, 9, rows_of=rows_of)
+        assert (world.ranges, world.marks) == ([(0, 9)], ())
+        other.ingest(10, 19)
+        assert other.alone == []
 
     @pytest.mark.parametrize("is_proven", [True, False])
     def test_counts_as_a_death_when_memory_ran_out(self, is_proven: bool) -> None:
