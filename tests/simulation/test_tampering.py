@@ -12,7 +12,7 @@ from hubledger.cli.scaffold.room import taken_tables
 from tests.repo.product import ROOT
 from tests.simulation.histories import History, history
 from tests.simulation.tamperings import TAMPERINGS, Tampering
-from tests.simulation.unnamed import ELSEWHERE, PLACE, PURGED, UNNAMED
+from tests.simulation.unnamed import ELSEWHERE, PLACE, PURGED, PURGED_REPLAY, UNNAMED
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (.+?) \| .+ \|$", re.MULTILINE)
@@ -85,7 +85,7 @@ def test_no_audit_reads_the_tables_that_the_page_lists(base: History, tmp_path: 
 def test_every_change_on_the_page_and_every_table_is_tampered_with(base: History) -> None:
     found = {name for (name,) in base.engine.sql("SELECT name FROM sqlite_master WHERE type = 'table'")}
     ours = found - {name for name, owner in taken_tables().items() if owner != "Hubledger"}
-    assert set(LISTED) == {*UNNAMED, PURGED, PLACE}
+    assert set(LISTED) == {*UNNAMED, PURGED, PURGED_REPLAY, PLACE}
     tampered = set(re.findall(r"(?:FROM|INTO|UPDATE) (\w+)", " ".join(STATEMENTS)))
     assert ours - tampered - ELSEWHERE == TABLES
 
