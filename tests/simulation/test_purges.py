@@ -36,6 +36,26 @@ def test_a_purged_world_balances_and_every_purged_number_says_so(seed: int, tmp_
     assert world.windows == {(home, kind): (count, ppm) for home, kind, count, ppm in world.sql(READINGS)}
 
 
+REPLAYED = (
+    "SELECT t.task_id FROM task_part AS p JOIN task AS t ON t.task_id = p.task_id JOIN event_hub_checkpoint AS c"
+    " ON c.stream_id = t.stream_id AND c.partition_id = p.part WHERE t.kind = 'replay' AND t.is_dry_run = 0"
+    " AND c.purged_commit > 0 AND p.part = task_part.part AND t.task_id = task_part.task_id AND t.requested_at {} ("
+    "SELECT l.committed_at FROM batch_ledger AS l WHERE l.stream_id = t.stream_id AND l.partition_id = p.part"
+    " ORDER BY l.commit_number LIMIT 1)"
+)  # the replays of a purged partition before or after its oldest ledger row
+
+
+def test_changed_counts_of_a_replay_are_named_unless_a_purge_may_have_taken_its_commits(tmp_path: Path) -> None:
+    world = purged(9, tmp_path / "store.db")
+    change = "UPDATE task_part SET report = json_set(report, '$.rows_written', 31337) WHERE EXISTS ({})"
+    found = "SELECT COUNT(*) FROM task_part WHERE EXISTS ({})"
+    assert world.sql(found.format(REPLAYED.format("<="))) != [(0,)] != world.sql(found.format(REPLAYED.format(">")))
+    world.sql(change.format(REPLAYED.format("<=")))
+    assert audit(world.desk.audits, None).faults == ()
+    world.sql(change.format(REPLAYED.format(">")))
+    assert audit(world.desk.audits, None).faults != ()
+
+
 def assert_balanced(world: PurgeWorld) -> None:
     done = audit(world.desk.audits, None)
     assert done.faults == ()

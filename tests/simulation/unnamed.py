@@ -183,4 +183,7 @@ PURGED = "a row whose commit was purged is changed, deleted or added"  # of test
 PURGED_REPLAY = (
     "the counts of a replay that was requested before the oldest ledger row of a purged partition are changed"
 )
+PURGED_REPLAY = (  # of test_purges.py
+    "the counts of a replay that was requested before the oldest ledger row of a purged partition are changed"
+)
 PLACE = "a place that an erasure left in `retracted_row` is moved to a different table, number or ordinal"
