@@ -179,11 +179,8 @@ UNNAMED = {  # by their sentences in docs/api.md
 # A table with which tests/unit/core/store/test_schema.py tampers.
 ELSEWHERE = {"schema_migration"}
 PURGED = "a row whose commit was purged is changed, deleted or added"  # of test_purges.py too
-# Of a purged partition, as the row above: the worlds of this folder are not purged.
+# Of a purged partition, as the row above: test_purges.py changes it.
 PURGED_REPLAY = (
-    "the counts of a replay that was requested before the oldest ledger row of a purged partition are changed"
-)
-PURGED_REPLAY = (  # of test_purges.py
     "the counts of a replay that was requested before the oldest ledger row of a purged partition are changed"
 )
 PLACE = "a place that an erasure left in `retracted_row` is moved to a different table, number or ordinal"
