@@ -82,7 +82,7 @@ def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[st
             said, schema, tag = operation.summary, {"type": _TYPES.get(answer, "string")}, ["ETag"]
             responses["304"] = {"description": "The client has this version.", "headers": _headers(304, "ETag")}
         else:
-            said, schema, tag = (answer.__doc__ or "").strip().split("\n")[0], refs[answer], []
+            said, schema, tag = " ".join((answer.__doc__ or "").split()), refs[answer], []
         content = {answer if isinstance(answer, str) else JSON: {"schema": schema}}
         responses[str(status)] = {"description": said, "headers": _headers(status, *tag), "content": content}
     if route.method == "GET":

@@ -30,3 +30,15 @@ def test_a_path_of_a_room_may_have_the_name_of_a_path_of_the_app() -> None:
     assert OurPath.__name__ == FilePath.__name__
     added = described["components"]["schemas"].keys() - describe(own)["components"]["schemas"].keys()
     assert added == {"Answered"}
+
+
+def test_the_description_of_a_response_ends_with_its_sentence() -> None:
+    described = describe({route: OPERATIONS[route] for route in OWN})
+    said = {
+        response["description"]
+        for path in described["paths"].values()
+        for method in path.values()
+        for status, response in method["responses"].items()
+        if status.startswith("20")
+    }
+    assert [text for text in said if "." in text and not text.endswith((".", ".)"))] == []
