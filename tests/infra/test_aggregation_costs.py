@@ -44,7 +44,7 @@ def test_the_page_names_the_figures_that_the_calculator_counts_with() -> None:
         f"{pace.rows_limit:,} x 288 runs = {Aggregating(1e9).ends_at:,.0f} readings a day",
         f"288 runs take {288 * 120 / 3_600 * pace.cluster_cores:.0f} core hours",
         f"24 runs take {24 * 120 / 3_600 * pace.cluster_cores:.0f}.",
-        f"{180 * pace.committed_per_second:,.0f} windows.",
+        f"({180 * pace.committed_per_second:,.0f} windows)",
     )
     page = " ".join(PAGE.split())
     assert [one for one in named if one not in page] == []

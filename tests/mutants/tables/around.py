@@ -85,7 +85,7 @@ MUTANTS = (
         (
             "a batch that ends after a stop moves the host's checkpoint",
             "        if not self._is_stopping:\n",
-            "        if ending is not Ending.ABANDONED:\n",
+            "        if batch:\n",
         ),
     ),
     *in_file(

@@ -49,7 +49,7 @@ MUTANTS = (
         (
             "a gap that a new process meets is tried in it",
             "is_new = asked.comes_again and (asked.state.partition, asked.caller) not in self._proofs",
-            "is_new = asked.comes_again and not self._proofs",
+            "is_new = asked.comes_again and bool(self._proofs)",
         ),
         (
             "a process stays proven after a different owner has written",

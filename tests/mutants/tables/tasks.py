@@ -43,7 +43,6 @@ MUTANTS = (
             "- :moved)\n WHERE task_id = :task_id AND part = :part AND step = :expected",
             "- :moved)\n WHERE task_id = :task_id AND part = :part AND step >= :expected - 100",
         ),
-        ("a request opens its task twice", "WHERE s.task_id = :task_id)", "WHERE s.task_id = '')"),
         ("one key has two open tasks", "AND k.task_key = :task_key\n", "AND k.task_key = ''\n"),
     ),
     *in_file(
