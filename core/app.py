@@ -1,4 +1,4 @@
-"""What the Functions host and the worker both open: the interpreter's settings, ingestion, and the retry of letters."""
+"""Open the parts that the Functions host and the worker share: ingestion, the retry of letters, and their stores."""
 
 import gc
 import sys

@@ -54,7 +54,7 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What lives as long as the process. A store is made where it is used: it costs nothing.
+    """The objects that live as long as the process. Stores are cheap, so each use makes its own.
 
     The databases of `brief` and `stream` outlast a deadlock, but no lost connection: a person sees that at once, and a
     timer retries. `hub` is read unverified only to compare it with the books or to show its ends. All else reads

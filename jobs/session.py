@@ -1,4 +1,4 @@
-"""What every job opens: its options, its Spark session, and the tables of the store that its arguments name."""
+"""Open the options of a job, its Spark session, and the tables of the store that its arguments name."""
 
 import argparse
 import os

@@ -27,7 +27,7 @@ class ErasureAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedCounts:
-    """How many letters, staged events, rows that replays took away, and events of dry runs are of the subjects."""
+    """The number of letters, staged events, retracted rows and events of dry runs that belong to the subjects."""
 
     letters: int = 0
     staged: int = 0
@@ -37,7 +37,7 @@ class ErasedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasing(ErasedCounts):
-    """How much a part has erased so far, or a dry run has found. `rows` counts the rows of each table. `days` has the
+    """The figures of a part: erased so far, or found by a dry run. `rows` counts the rows of each table. `days` has the
     first and the last day of the rows for each aggregate. `notes` are for the operator."""
 
     rows: Mapping[str, int] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from core.model.ports import Extent, HubReader, Place
 
 @dataclass(frozen=True, slots=True)
 class GapReading:
-    """How gaps are read back: the hub, where the stream begins in it, and the time limit of one try."""
+    """The means to read gaps back: the hub, the start of the stream in it, and the time limit of one try."""
 
     hub: HubReader
     anchoring: Anchoring = "first"

@@ -137,8 +137,10 @@ class LedgerRange:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How far a partition is purged: the ledger rows up to a commit are gone, whose numbers begin at `first`, the first
-    of the partition, and end at `last`. `at` is the time of the last purge of them."""
+    """The purged part of a partition's ledger: its rows up to a commit. `at` is the time of the last purge.
+
+    The sequence numbers of these rows go from `first`, the first of the partition, to `last`.
+    """
 
     commit_number: int
     first: SequenceNumber

@@ -42,8 +42,10 @@ _FACTS = tuple(TaskFacts.__dataclass_fields__)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the transaction of a piece ends: its task, its time, the time before which the rate allows no further piece,
-    and the version of the transform that did it."""
+    """The values that the transaction of a piece writes to its task.
+
+    The rate allows no further piece before `next_piece_at`. `transform_version` did the piece.
+    """
 
     task_id: UUID
     kind: str

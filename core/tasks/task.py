@@ -123,8 +123,11 @@ class Task(TaskFacts):
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How a piece leaves a part that had made `step` pieces: where the next one begins, what the part has found so far,
-    and whether it ends there. `counts` are the values of a statement that adds them to the report."""
+    """The progress of a part after a piece. Before the piece, the part had made `step` pieces.
+
+    The next piece begins at `position`. `report` has the figures of the whole part so far. `counts` are the values of
+    a statement that adds them to the report.
+    """
 
     part: str
     step: int

@@ -81,8 +81,8 @@ class WrittenRowAnswer(_WrittenRow):
 
 
 class PurgedAnswer(Answered):
-    """How far the partition is purged: `commits` of its ledger are gone, whose last number is `last`, the last of them
-    at `purged_at`."""
+    """The purged part of the partition's ledger: its first `commits`, up to the sequence number `last`. The last purge
+    was at `purged_at`."""
 
     purged_at: datetime
     commits: int

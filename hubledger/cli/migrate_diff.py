@@ -86,7 +86,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
 
 
 def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
-    """Yield the next commands, for the store of STORE_CONNECTION."""
+    """Yield the commands to run next. They change the store that STORE_CONNECTION names."""
     if any(name != PERMISSIONS for name in texts):
         yield f"  .venv/bin/python -m core.store.migrate --transform {transform}"
         yield "  (make run and make serve migrate their own stores when they start)"

@@ -1,4 +1,4 @@
-"""What the operator's commands share: options, the connection to the app, a question before a change, exit codes."""
+"""The parts that operator commands share: options, the connection to the app, confirmation of a change, exit codes."""
 
 import inspect
 import os

@@ -15,7 +15,7 @@ from hubledger.cli.remote.client import AppAnswer
 
 
 class What(StrEnum):
-    """What a discard takes away."""
+    """A run, or its result: the two things that a discard can take away."""
 
     run = "run"
     result = "result"

@@ -224,8 +224,10 @@ def shown(at: At, found: AppAnswer) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of the app: how it is named and read, which fields count its progress, what a person is told who leaves it,
-    and when the wait is over: when it has ended or is paused, if nothing else is said."""
+    """Work of the app that the command waits for: its name, its answer, and the fields that count its progress.
+
+    `left` is printed when a person leaves the wait. By default the wait is over when the work has ended or is paused.
+    """
 
     name: str
     read: Callable[[], AppAnswer]
