@@ -62,6 +62,7 @@ def written_modules(folder: Path) -> Iterator[WrittenModules]:
 
 
 def _is_below(folder: Path, module: ModuleType) -> bool:
-    """Return True for a module or a package of this folder; a module of the app stays imported."""
-    places = (getattr(module, "__file__", None), *getattr(module, "__path__", ()))
-    return any(place and Path(place).is_relative_to(folder) for place in places)
+    """Return True for a module or a package of this folder. A package of the app stays, also with this folder added."""
+    file = getattr(module, "__file__", None)
+    places = [file] if file else list(getattr(module, "__path__", ()))
+    return bool(places) and all(Path(place).is_relative_to(folder) for place in places)

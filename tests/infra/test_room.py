@@ -1,5 +1,6 @@
 """The rooms of the hooks: their rights in batches, and the event that proves an app of theirs."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def orders(tmp_path: Path) -> Iterator[Path]:
     with written_modules(tmp_path):
         yield folder
     apps.__path__.remove(str(folder.parent))
+    assert sys.modules["apps"] is apps, "the tests that follow would import another package"
 
 
 def test_the_rooms_of_an_environment_are_those_of_its_transform_by_default_an_example(orders: Path) -> None:
