@@ -158,14 +158,14 @@ check-types:
 # examples than in `make test`. Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite
 # all takes as long as to collect all twice.
 check-stores: PART = tests/contract tests/simulation tests/rooms tests/repo
-check-core: PART = tests/unit/core tests/property
-check-app: PART = tests/unit --ignore=tests/unit/core $(wildcard examples/*/tests apps/*/tests)
+check-core: PART = tests/core tests/property
+check-app: PART = $(addprefix tests/,handlers hubledger jobs local bench examples) $(wildcard tests/test_*.py examples/*/tests apps/*/tests)
 check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow and not heavy" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)
 check-stores check-core check-app:
 	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }
 
 test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
-	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/unit/jobs
+	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/jobs
 
 check-bicep: ## Compile and lint the templates where bicep is on the PATH; any diagnostic fails, because bicep returns 0 for warnings
 	@if ! command -v bicep >/dev/null; then \

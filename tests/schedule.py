@@ -21,20 +21,20 @@ HEAVY = (
     "tests/contract/test_clocks.py",
     "tests/simulation/test_key_order.py",
     "tests/simulation/test_sweep.py",
-    "tests/unit/bench/report/test_suite.py",
-    "tests/unit/bench/test_usage.py",
-    "tests/unit/core/remote/spark/test_engines.py",
-    "tests/unit/core/remote/spark/test_local.py",
-    "tests/unit/core/remote/telemetry/test_opening.py",
-    "tests/unit/core/settle/test_children.py",
-    "tests/unit/core/store/test_schema.py::TestTheCommand",
-    "tests/unit/jobs/test_package.py",
-    "tests/unit/local/event_hubs/test_main.py",
-    "tests/unit/local/test_consumers.py",
-    "tests/unit/local/test_func.py",
-    "tests/unit/local/test_job_killer.py",
-    "tests/unit/local/test_processes.py",
-    "tests/unit/local/trials/test_determinism.py",
+    "tests/bench/report/test_suite.py",
+    "tests/bench/test_usage.py",
+    "tests/core/remote/spark/test_engines.py",
+    "tests/core/remote/spark/test_local.py",
+    "tests/core/remote/telemetry/test_opening.py",
+    "tests/core/settle/test_children.py",
+    "tests/core/store/test_schema.py::TestTheCommand",
+    "tests/jobs/test_package.py",
+    "tests/local/event_hubs/test_main.py",
+    "tests/local/test_consumers.py",
+    "tests/local/test_func.py",
+    "tests/local/test_job_killer.py",
+    "tests/local/test_processes.py",
+    "tests/local/trials/test_determinism.py",
 )
 TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser")
 OF_SUBJECTS = "proof"
@@ -59,9 +59,9 @@ def unit_of(nodeid: str) -> str:
 
 
 def room_of(module: str) -> str:
-    """Return the room of a module in the tables of the times: `acceptance/worker`, `spark`, `unit/core`."""
+    """Return the room of a module in the tables of the times: `acceptance/worker`, `spark`, `core`."""
     parts = module.removeprefix("tests/").split("/")[:-1]
-    return "/".join(parts[:2] if parts[:1] in (["acceptance"], ["unit"]) else parts[:1])
+    return "/".join(parts[:2] if parts[:1] == ["acceptance"] else parts[:1])
 
 
 class LongestFirst(LoadScopeScheduling):

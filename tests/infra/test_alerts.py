@@ -19,12 +19,12 @@ from croniter import croniter
 from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation
 from tests.fakes.builders import EPOCH, STREAM
+from tests.handlers.test_function_app import binding
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 from tests.patience import allowed
 from tests.repo.product import ROOT
-from tests.unit.handlers.test_function_app import binding
 
 OF_THE_WORKSPACE = {"log-cap"}  # its query reads the workspace's own table
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")}

@@ -17,13 +17,13 @@ from core.measured import GAUGES
 from core.remote.telemetry.signals import metric_of
 from core.settings import OWN_LINES
 from tests.fakes.builders import EPOCH
+from tests.handlers.test_function_app import index
 from tests.infra.bicep import Files, at, shown
 from tests.infra.evaluate import Evaluator
 from tests.infra.test_alerts import ingestion
 from tests.infra.test_policies import FILES, with_planted
 from tests.patience import allowed
 from tests.repo.product import ROOT
-from tests.unit.handlers.test_function_app import index
 from tools.capacity.limits import DAY
 from tools.capacity.sizing import Load, size
 from tools.capacity.telemetry import (

@@ -22,8 +22,8 @@ from handlers.api import OPERATIONS, OWN, ROUTES
 from handlers.operations.letters import LARGEST_SHOWN
 from handlers.web.openapi import describe
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
+from tests.handlers.test_function_app import index
 from tests.repo.product import ROOT
-from tests.unit.handlers.test_function_app import index
 
 ALL = (*LEVELS, linked(LINK))
 

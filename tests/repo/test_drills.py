@@ -32,7 +32,7 @@ CENSUS = {"poison": 1_320, "unknown": 800, "crash": 4}
 PIECES = 3 + 1  # of 1,000 letters each, by partition
 
 ASKED = """
-from tests.unit.handlers.running import HOME, Running
+from tests.handlers.running import HOME, Running
 
 def test_the_copy(running: Running) -> None:
     running.ingest([0, 1], [HOME, b"{"])
@@ -116,10 +116,10 @@ def test_the_page_says_how_many_files_and_edits_a_drill_takes(drill: Drill, file
 
 @pytest.mark.slow
 def test_a_copy_with_the_new_column_answers_with_it_and_its_other_tests_hold(tmp_path: Path) -> None:
-    copy, asked = COLUMN.made(tmp_path), "tests/unit/handlers/test_copy.py"
+    copy, asked = COLUMN.made(tmp_path), "tests/handlers/test_copy.py"
     (copy / asked).write_text(ASKED, encoding="utf-8")
     others = ("test_api_page.py", "test_sql.py")
-    tests = ("tests/unit/handlers/operations/test_letter_bodies.py", "tests/contract/operator/test_listing.py")
+    tests = ("tests/handlers/operations/test_letter_bodies.py", "tests/contract/operator/test_listing.py")
     run(copy, "pytest", "-q", "-n", "0", asked, *tests, *(f"tests/repo/{name}" for name in others))
 
 

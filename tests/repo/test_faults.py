@@ -53,7 +53,7 @@ def test_every_error_has_a_row() -> None:
     assert errors_of_the_product().keys() - GROUPS - faults == set()
 
 
-@pytest.mark.parametrize("test", ["tests/unit/core/test_gone.py::test_x", "tests/repo/test_faults.py::test_gone"])
+@pytest.mark.parametrize("test", ["tests/core/test_gone.py::test_x", "tests/repo/test_faults.py::test_gone"])
 def test_a_test_that_does_not_exist_is_seen(test: str) -> None:
     assert not is_there(test)
 

@@ -4,7 +4,7 @@ import re
 
 from tests.repo.product import ROOT, name_of, text_of
 
-ELSEWHERE = ("tests/patience.py", "tests/unit/test_patience.py", "tests/repo/test_waits.py", "tests/mutants/tables/")
+ELSEWHERE = ("tests/patience.py", "tests/test_patience.py", "tests/repo/test_waits.py", "tests/mutants/tables/")
 # A few moments in which nothing must come are fixed, because a busy machine makes such a test weaker and never red.
 FIXED = re.compile(
     r"(?<![\"])\btimeout[=(](?=[1-9A-Z]|0\.)(?!None|MOMENT|\d+ \* MOMENT)"  # of a call, of subprocess and of asyncio

@@ -176,7 +176,7 @@ UNNAMED = {  # by their sentences in docs/api.md
     ),
 }
 
-# A table with which tests/unit/core/store/test_schema.py tampers.
+# A table with which tests/core/store/test_schema.py tampers.
 ELSEWHERE = {"schema_migration"}
 PURGED = "a row whose commit was purged is changed, deleted or added"  # of test_purges.py too
 # Of a purged partition, as the row above: test_purges.py changes it.

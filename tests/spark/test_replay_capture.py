@@ -29,7 +29,7 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
-from tests.unit.local.event_hubs.messages import message
+from tests.local.event_hubs.messages import message
 
 TRANSFORM = "examples.home_security"
 START = 1_760_000_000_000  # milliseconds since 1970

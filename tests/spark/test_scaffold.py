@@ -11,8 +11,8 @@ import pytest
 
 from hubledger.cli.scaffold.design import LONGEST_ROOM
 from tests.fakes.lengths import enforce_lengths
+from tests.hubledger.cli.project import Project
 from tests.spark.here import CONF, environment
-from tests.unit.hubledger.cli.project import Project
 
 pytestmark = pytest.mark.slow
 RUN = """

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.unit.handlers.test_function_app import index
+from tests.handlers.test_function_app import index
 
 CATCH_ALL = "zz_no_such_route"
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"  # of a replay that does not exist

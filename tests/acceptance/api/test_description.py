@@ -14,7 +14,7 @@ from handlers.api import ROUTES
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.routes import CATCH_ALL, paths, served_by_the_app
 from tests.acceptance.api.served import Served
-from tests.unit.handlers.test_function_app import index
+from tests.handlers.test_function_app import index
 
 LINKED = linked(LINK)
 

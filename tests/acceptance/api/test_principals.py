@@ -6,7 +6,7 @@ import pytest
 
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Served
-from tests.unit.handlers.web.test_identity import ADA, MALFORMED, principal
+from tests.handlers.web.test_identity import ADA, MALFORMED, principal
 
 LETTER = {"partition_id": "0", "sequence_number": "1"}
 ORDER = {"move": "discard", "expected_count": 1, "reason": "forged", "letters": [LETTER]}

@@ -5,7 +5,7 @@ import pytest
 from tests.acceptance.api.conftest import LETTERS, PARTITIONS
 from tests.acceptance.api.served import Served
 from tests.acceptance.api.test_principals import FORGED
-from tests.unit.handlers.web.test_identity import ADA
+from tests.handlers.web.test_identity import ADA
 
 pytestmark = pytest.mark.proof("API")
 

@@ -10,9 +10,9 @@ import pytest
 
 from local.programs import APP
 from tests.acceptance.demo.started import KEYS, Start, Started, free_port
+from tests.hubledger.cli.project import Project
+from tests.hubledger.cli.test_formats import LINES, SCHEMA
 from tests.patience import allowed
-from tests.unit.hubledger.cli.project import Project
-from tests.unit.hubledger.cli.test_formats import LINES, SCHEMA
 
 pytestmark = pytest.mark.slow
 

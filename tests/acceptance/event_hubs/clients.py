@@ -16,8 +16,8 @@ from local.event_hubs.codec import Described, UInt, ULong, encode
 from local.event_hubs.events import BATCH_FORMAT
 from local.event_hubs.frames import ACCEPTED, AMQP_HEADER, BEGIN, OPEN, composite, frame
 from local.event_hubs.sections import VALUE
+from tests.local.event_hubs.messages import attach_sender, batch, make_token, message, transfer
 from tests.patience import Patience, allowed, until
-from tests.unit.local.event_hubs.messages import attach_sender, batch, make_token, message, transfer
 
 HUB = "telemetry"
 DEADLINE = 30.0  # seconds of an idle machine

@@ -18,8 +18,8 @@ from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
 from local.event_hubs.frames import AMQP_HEADER, ATTACH, BEGIN, OPEN, SOURCE, TARGET, composite, frame
 from local.event_hubs.sections import VALUE
 from tests.acceptance.event_hubs.clients import HUB, sas, wait_until
+from tests.local.event_hubs.messages import attach_sender, transfer
 from tests.patience import allowed
-from tests.unit.local.event_hubs.messages import attach_sender, transfer
 
 CLIENT = Path(__file__).parents[3] / ".venv" / "javascript" / "node_modules"
 PROGRAM = Path(__file__).with_name("javascript.cjs")

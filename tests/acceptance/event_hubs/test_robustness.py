@@ -26,8 +26,8 @@ from local.event_hubs.frames import (
 )
 from local.event_hubs.sections import PROPERTIES
 from tests.acceptance.event_hubs.clients import HUB, publish, received, talk, wait_until
+from tests.local.event_hubs.messages import attach_sender, transfer
 from tests.patience import allowed
-from tests.unit.local.event_hubs.messages import attach_sender, transfer
 
 GREETING = SASL_HEADER + frame(composite(SASL_INIT, Symbol("ANONYMOUS"), b"", "localhost"), kind=1) + AMQP_HEADER
 STREAM = GREETING + b"".join(

@@ -14,7 +14,7 @@ from local.functions_host.partition_pump import HostCheckpoint, PartitionPump, P
 from local.functions_host.sdk_stream import SdkSource
 from local.functions_host.settings import EventHubOptions
 from tests.acceptance.functions_host.publishing import HUB, publish
-from tests.unit.local.functions_host.doubles import eventually
+from tests.local.functions_host.doubles import eventually
 
 PARTITIONS = ("0", "1")
 OPTIONS = EventHubOptions(max_event_batch_size=20, prefetch_count=100)

@@ -7,7 +7,7 @@ import pytest
 from local.functions_host.invoker import Worker
 from tests.acceptance.functions_host import runtime_worker
 from tests.acceptance.functions_host.sample import write_settings
-from tests.unit.local.functions_host.conftest import clock, durable_app, empty_app, sample_app
+from tests.local.functions_host.conftest import clock, durable_app, empty_app, sample_app
 
 __all__ = ["app", "clock", "durable_app", "empty_app", "sample_app"]
 

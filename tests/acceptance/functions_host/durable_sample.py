@@ -10,8 +10,8 @@ import aiohttp
 
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.sample import running
+from tests.local.functions_host.doubles import DEADLINE_S
 from tests.patience import allowed
-from tests.unit.local.functions_host.doubles import DEADLINE_S
 
 WEBHOOK = "/runtime/webhooks/durabletask"
 

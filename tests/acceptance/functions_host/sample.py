@@ -15,7 +15,7 @@ from local.functions_host.app_settings import HubConnection
 from local.functions_host.clock import Clock
 from local.functions_host.event_source import EventSource
 from local.functions_host.settings import EventHubOptions
-from tests.unit.local.functions_host.doubles import MemoryHub, eventually
+from tests.local.functions_host.doubles import MemoryHub, eventually
 
 CONNECTION_STRING = (
     "Endpoint=sb://localhost:5672/;SharedAccessKeyName=key;SharedAccessKey=secret;UseDevelopmentEmulator=true"

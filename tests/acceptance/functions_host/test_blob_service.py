@@ -21,7 +21,7 @@ from azure.storage.blob import BlobClient, ContainerClient
 from local.functions_host import HostOptions
 from local.functions_host.blobs import CONTAINER
 from tests.acceptance.functions_host.sample import Hubs, Sample, ingested, serving_sample, write_settings
-from tests.unit.local.functions_host.doubles import event, eventually
+from tests.local.functions_host.doubles import event, eventually
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,8 +14,8 @@ import pytest_asyncio
 
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.sample import Hubs, Sample, seen, serving_sample
+from tests.local.functions_host.doubles import eventually
 from tests.patience import allowed
-from tests.unit.local.functions_host.doubles import eventually
 
 pytestmark = pytest.mark.asyncio
 

@@ -12,8 +12,8 @@ from local.functions_host.invoker import Worker
 from tests.acceptance.functions_host.conftest import WORKERS
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, Sample, seen, serving_sample
-from tests.unit.local.functions_host.conftest import forget
-from tests.unit.local.functions_host.doubles import ManualClock, eventually
+from tests.local.functions_host.conftest import forget
+from tests.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from local.functions_host import HostOptions
 from local.functions_host.invoker import Worker
 from tests.acceptance.functions_host.durable_sample import DurableApp, kinds_of, serving
-from tests.unit.local.functions_host.doubles import ManualClock
+from tests.local.functions_host.doubles import ManualClock
 
 pytestmark = pytest.mark.asyncio
 

@@ -17,7 +17,7 @@ from local.functions_host.event_source import HubAddress
 from local.functions_host.settings import BODY_LIMIT
 from local.functions_host.state_file import StateFile
 from tests.acceptance.functions_host.sample import Hubs, Sample, ingested, seen, serving_sample, write_settings
-from tests.unit.local.functions_host.doubles import ManualClock, eventually
+from tests.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 

@@ -18,7 +18,7 @@ from local.functions_host.sdk_stream import LONGEST_PAUSE
 from tests.acceptance.functions_host.broken_links import PARTITIONS, BreakingHub
 from tests.acceptance.functions_host.publishing import HUB, publish
 from tests.acceptance.functions_host.sample import running, seen, write_settings
-from tests.unit.local.functions_host.doubles import eventually
+from tests.local.functions_host.doubles import eventually
 
 # The SDK drops the socket of a lost connection without closing it; `dropped_sockets` collects most of them in the test.
 pytestmark = [

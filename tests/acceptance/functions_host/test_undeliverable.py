@@ -17,7 +17,7 @@ from tests.acceptance.functions_host.publishing import HUB, publish_raw
 from tests.acceptance.functions_host.sample import running, seen, write_settings
 from tests.acceptance.functions_host.test_over_amqp import ImpatientClock, bodies, reported
 from tests.fakes import trigger_events
-from tests.unit.local.functions_host.doubles import eventually
+from tests.local.functions_host.doubles import eventually
 
 pytestmark = [
     pytest.mark.asyncio,

@@ -11,7 +11,7 @@ from local.functions_host.errors import HostError
 from local.functions_host.event_source import HubAddress
 from tests.acceptance.functions_host.command_line import run
 from tests.acceptance.functions_host.sample import Hubs, running, seen
-from tests.unit.local.functions_host.doubles import event, eventually
+from tests.local.functions_host.doubles import event, eventually
 
 
 def metadata_of(account: str, blob: str) -> dict[str, str]:

@@ -92,12 +92,12 @@ def test_a_conflict_in_a_file_of_ours_is_reported_and_can_be_taken_back(theirs: 
 def test_a_change_beside_ours_is_kept(theirs: Repository, ours: Repository) -> None:
     settings = theirs.folder / "infra/settings.json"
     theirs.write("infra/settings.json", settings.read_text(encoding="utf-8").replace('"60"', '"30"'))
-    theirs.write("tests/unit/core/test_our_own.py", "def test_ours() -> None:\n    pass\n")
+    theirs.write("tests/core/test_our_own.py", "def test_ours() -> None:\n    pass\n")
     theirs.commit("Remember references for 30 seconds")
     mine = settings.read_bytes()
     upgrade(theirs, ours, "v0.3.0")
     assert settings.read_bytes() == mine
-    assert added_names(theirs, ours) == {"infra/settings.json", "tests/unit/core/test_our_own.py", ROOM}
+    assert added_names(theirs, ours) == {"infra/settings.json", "tests/core/test_our_own.py", ROOM}
 
 
 def added_names(theirs: Repository, ours: Repository) -> set[str]:

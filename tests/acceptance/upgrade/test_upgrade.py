@@ -17,7 +17,7 @@ from tests.acceptance.upgrade.room import add_column, add_note, write_room
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
 
 ROOM, EVENTS = "apps.orders", 5
-WITHOUT = ("bench/", "docs/images/", "tests/unit/", "tests/contract/", "tests/browser/", "tests/spark/")  # for speed
+WITHOUT = ("bench/", "docs/images/", "tests/", "tests/contract/", "tests/browser/", "tests/spark/")  # for speed
 
 
 class Shop:

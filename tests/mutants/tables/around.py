@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-HANDLERS, HUB, HOST = "tests/unit/handlers", "tests/unit/local/event_hubs", "tests/unit/local/functions_host"
+HANDLERS, HUB, HOST = "tests/handlers", "tests/local/event_hubs", "tests/local/functions_host"
 
 MUTANTS = (
     *in_file(
@@ -21,7 +21,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settings.py",
-        "tests/unit/core/test_settings.py",
+        "tests/core/test_settings.py",
         (
             "the hub reader may share the trigger's consumer group",
             "if settings.reader_group.lower() == settings.consumer_group.lower():",
@@ -30,7 +30,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/worker/work.py",
-        "tests/unit/core/worker/test_work.py",
+        "tests/core/worker/test_work.py",
         (
             "the loss of a partition interrupts a commit",
             "        await asyncio.wait([task])  #",
@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/worker/health.py",
-        "tests/unit/core/worker/test_health.py",
+        "tests/core/worker/test_health.py",
         ("work that hangs is no fault", "if begun_at < since)", "if begun_at < 0)"),
     ),
     *in_file(

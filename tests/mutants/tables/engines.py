@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core/store"
+UNIT = "tests/core/store"
 QUERIES = "sql/queries"
 HOUSE, PARITY = "tests/sql/test_house_rules.py", "tests/sql/test_parity.py"
 

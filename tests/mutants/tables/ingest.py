@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core"
+UNIT = "tests/core"
 ISOLATE = f"{UNIT}/settle/test_isolate.py"
 
 MUTANTS = (

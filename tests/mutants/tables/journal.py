@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core"
+UNIT = "tests/core"
 JOURNAL = f"{UNIT}/ingest/test_journal.py"
 CHILDREN = f"{UNIT}/settle/test_children.py"
 PROPERTY = "tests/property/test_journal.py"
@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ingest/stalled_partitions.py",
-        "tests/unit/core/ingest/test_silence.py",
+        "tests/core/ingest/test_silence.py",
         (
             "the timer takes a partition that an attempt has in hand",
             "if self.means.journal.has_in_hand(state, self.means.clock.now() - self.grace):",

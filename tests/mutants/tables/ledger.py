@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core"
+UNIT = "tests/core"
 TOTALS = "    totals = store.read_totals(id) or NO_TOTALS\n"
 ENDS = "    ends = store.read_ledger_ends(id)\n"
 

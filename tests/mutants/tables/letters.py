@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core"
+UNIT = "tests/core"
 SQL = "sql/queries/event_hub_dead_letter.sql"
 
 MUTANTS = (

@@ -2,13 +2,13 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core"
+UNIT = "tests/core"
 PUBLISH = f"{UNIT}/aggregation/test_publish.py {UNIT}/aggregation/test_publish_rows.py"
 
 MUTANTS = (
     *in_file(
         "jobs/as_of.py",
-        "tests/unit/jobs/test_as_of.py",
+        "tests/jobs/test_as_of.py",
         ("a row counts that a replay had removed at the cut", "AND +{REMOVED} > {cut}", "AND +{REMOVED} > 0 * {cut}"),
         (
             "a window has rows of commits after the cut",
@@ -18,7 +18,7 @@ MUTANTS = (
     ),
     *in_file(
         "jobs/ranges.py",
-        "tests/unit/jobs/test_as_of.py",
+        "tests/jobs/test_as_of.py",
         ("the rows of a replay count at its own commit", "letters_only, span.up_to)", "letters_only, number)"),
     ),
     *in_file(

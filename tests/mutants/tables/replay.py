@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core/replay"
+UNIT = "tests/core/replay"
 REPLAYS, JOBS = "tests/contract/test_replays.py", "tests/contract/test_replay_jobs.py"
 
 KEYED = "tests/contract/test_keyed_replays.py"

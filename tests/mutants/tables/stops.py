@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core"
+UNIT = "tests/core"
 INCARNATION, CONTRACT = f"{UNIT}/ingest/test_incarnation.py", "tests/contract/test_incarnations.py"
 
 MUTANTS = (
@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     *in_file(
         "handlers/ingest.py",
-        "tests/unit/handlers/test_ingest.py",
+        "tests/handlers/test_ingest.py",
         ("a batch waits past the end of its invocation", "        with in_time():\n", "        if in_time():\n"),
     ),
     *in_file(

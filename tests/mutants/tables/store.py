@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core/store"
+UNIT = "tests/core/store"
 
 MUTANTS = (
     *in_file(
@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/worker/ownership.py",
-        f"{UNIT}/test_ownership.py tests/unit/core/test_ownership.py",
+        f"{UNIT}/test_ownership.py tests/core/test_ownership.py",
         (
             "a claim that was lost comes back as won",
             'if await asyncio.to_thread(self._write, ownership, wanted.get("etag")) and wanted',

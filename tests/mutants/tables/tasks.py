@@ -5,7 +5,7 @@ from tests.mutants.mutant import in_file
 AUDITS, JOBS, RUN = (
     "tests/contract/operator/test_audit_tasks.py",
     "tests/contract/test_redrives.py",
-    "tests/unit/core/tasks/test_run.py",
+    "tests/core/tasks/test_run.py",
 )
 
 MUTANTS = (

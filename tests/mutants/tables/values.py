@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/model/events.py",
-        "tests/unit/core/model/test_events.py",
+        "tests/core/model/test_events.py",
         (
             "a transform changes an event for those who read it next",
             "(msgspec.Struct, frozen=True)",
@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/remote/hub/client.py",
-        "tests/unit/core/remote/hub/test_consumer.py",
+        "tests/core/remote/hub/test_consumer.py",
         (
             "a worker commits a batch whose numbers fall",
             "enumerate(map(lt, numbers, numbers[1:]), 1) if not rises]",
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/remote/hub/host_values.py",
-        "tests/unit/core/remote/hub/test_host_values.py",
+        "tests/core/remote/hub/test_host_values.py",
         (
             "an impossible time among the properties ends the reading of a partition",
             "        except OverflowError:  # .NET",

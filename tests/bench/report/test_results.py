@@ -1,0 +1,103 @@
+"""bench/report/results.py and machine.py: a file that holds whole results, and names no person and no place."""
+
+import getpass
+import json
+import math
+import platform
+import shutil
+import subprocess
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from bench.report.machine import commit, machine, without_folders
+from bench.report.part import measure_part
+from bench.report.results import (
+    PartResult,
+    ResultsRefused,
+    read_results,
+    results_of,
+    text_of,
+    write_result,
+    write_whole,
+)
+from tests.bench.report.parts import SPEED, good
+
+
+@pytest.fixture(scope="module")
+def result() -> PartResult:
+    return measure_part("good", good)
+
+
+def test_a_result_is_read_as_it_was_written_in_place_of_the_one_of_its_part_and_size(
+    tmp_path: Path, result: PartResult
+) -> None:
+    path, large, other = tmp_path / "results.json", replace(result, size="full"), replace(result, part="better")
+    for one in (large, replace(result, seconds=7.0), replace(large, size="server"), other, result):
+        write_result(path, one)
+    assert read_results(path) == {"": [other, result], "full": [large], "server": [replace(large, size="server")]}
+
+
+def test_each_figure_and_each_row_has_a_line_of_its_own(result: PartResult) -> None:
+    part, figure, end, table, *rows, last = text_of([result]).splitlines()[1:-1]
+    assert part.startswith('{"part": "good", ')
+    assert json.loads(figure) == asdict(SPEED)
+    assert end == '], "tables": ['
+    assert table == '{"name": "Counts", "columns": ["peer", "lost"], "rows": ['
+    assert rows == ['["ours", 0],', '["theirs", 12],', '["unknown", null]', "]}"]
+    assert last == "]}"
+
+
+def test_a_file_that_is_cut_off_at_any_place_is_refused_with_its_name(tmp_path: Path, result: PartResult) -> None:
+    text = text_of([result]).rstrip()
+    for length in range(0, len(text), 17):
+        (tmp_path / "results.json").write_text(text[:length], encoding="utf-8")
+        with pytest.raises(ResultsRefused, match=r"results\.json is no whole file of results"):
+            read_results(tmp_path / "results.json")
+
+
+def test_a_value_that_is_no_finite_number_is_null_and_never_a_broken_file(result: PartResult) -> None:
+    for value in (math.inf, math.nan):
+        text = text_of([replace(result, figures=(replace(SPEED, value=value),))])
+        assert json.loads(text)[0]["figures"][0]["value"] is None
+        assert math.isnan(results_of(text)[0].figures[0].value)
+
+
+def test_the_machine_names_no_host_and_no_user() -> None:
+    said = json.dumps(machine())
+    assert platform.node() not in said
+    assert getpass.getuser() not in said.split('"')
+    assert "/" not in said
+
+
+def test_a_fault_names_no_folder() -> None:
+    assert without_folders("no /one/two/a.db, nor '/x/y', but 3/4 and a/b and http://host/c") == (
+        "no a.db, nor 'y', but 3/4 and a/b and http://host/c"
+    )
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is missing: apt-get install git")
+def test_results_and_pages_that_a_run_writes_are_no_changes_of_the_code(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        given = ("-c", "user.name=a", "-c", "user.email=a@example.org", *arguments)
+        subprocess.run(["git", *given], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    (tmp_path / "core.py").touch()
+    git("add", ".")
+    git("commit", "--message", "Begin")
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "results.json").touch()
+    (tmp_path / "README.md").touch()
+    name, is_dirty = commit(tmp_path)
+    assert (len(name) >= 7, is_dirty) == (True, False)
+    (tmp_path / "bench" / "new.py").touch()
+    assert commit(tmp_path) == (name, True)
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("before", encoding="utf-8")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "page.md", "a text with half a letter: \ud800")
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["before"]

@@ -1,0 +1,161 @@
+"""sdk_patches.py: events and frames are as the SDK makes and reads them; an unknown SDK is left alone."""
+
+import asyncio
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from azure.eventhub import EventData
+from azure.eventhub._pyamqp._decode import decode_payload
+from azure.eventhub._pyamqp.aio._transport_async import AsyncTransport
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+
+from core.remote.hub import sdk_patches as shortcuts
+from core.remote.hub.events import to_event
+from core.remote.hub.sdk_patches import make_events_at_once, read_without_tasks, take_shortcuts
+from local.event_hubs.codec import Described, ULong, encode
+from tests.core.remote.hub.test_wire import ANNOTATIONS, DATA, section
+from tests.patience import MOMENT, allowed
+
+HEADER = encode(Described(ULong(0x70), [True, 4, 1_000]))
+PROPERTIES = encode(Described(ULong(0x73), ["id-1", b"user", "to", "subject"]))
+MESSAGES = [
+    ANNOTATIONS + DATA,
+    HEADER + ANNOTATIONS + PROPERTIES + section(0x74, {"a": 1}) + DATA + DATA,
+    ANNOTATIONS + section(0x77, "value"),
+    DATA,
+]
+
+
+@pytest.fixture
+def drafted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The SDK's own function, which the test finds in place."""
+    changed = vars(EventData)["_from_message"].__func__
+    own = getattr(changed, "original", EventData._from_message)
+    with monkeypatch.context() as patched:
+        patched.setattr(EventData, "_from_message", own)
+        yield own
+
+
+def seen(event: Any) -> dict[str, Any]:
+    """All that a caller can see of an event."""
+    names = [name for name in dir(type(event)) if not name.startswith("_") and name != "message"]
+    values = {name: getattr(event, name) for name in names}
+    texts = {name: value for name, value in values.items() if not callable(value)}
+    annotated: AmqpAnnotatedMessage = texts.pop("raw_amqp_message")
+    texts["body"] = [bytes(one) for one in event.body] if event.body_type == "data" else event.body
+    return {**texts, "annotated": {name: str(value) for name, value in vars(annotated).items()}, "text": str(event)}
+
+
+@pytest.mark.parametrize("octets", MESSAGES)
+def test_an_event_made_at_once_is_the_one_that_the_sdk_makes(octets: bytes, drafted: Any) -> None:
+    message = decode_payload(memoryview(octets))
+    expected = drafted(message)
+    make_events_at_once()
+    made = EventData._from_message(message)
+    assert type(made) is EventData
+    assert vars(made).keys() == vars(expected).keys()
+    assert seen(made) == seen(expected)
+    assert made._message is message
+    if octets.startswith(ANNOTATIONS):
+        assert to_event(made) == to_event(expected)
+
+
+def test_a_message_that_is_annotated_already_is_kept(drafted: Any) -> None:
+    make_events_at_once()
+    message = decode_payload(memoryview(MESSAGES[0]))
+    annotated = AmqpAnnotatedMessage(message=message)
+    assert EventData._from_message(message, raw_amqp_message=annotated).raw_amqp_message is annotated
+
+
+def test_the_sdk_is_changed_once(drafted: Any) -> None:
+    make_events_at_once()
+    changed = vars(EventData)["_from_message"]
+    make_events_at_once()
+    assert vars(EventData)["_from_message"] is changed
+    assert changed.__func__.original == drafted
+
+
+def test_a_different_version_of_the_sdk_is_left_as_it_is(drafted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = import_module(shortcuts.TRANSPORT)
+    monkeypatch.setattr(transport, "asyncio", asyncio)
+    monkeypatch.setattr(shortcuts, "KNOWN", "5.14.")
+    take_shortcuts()
+    assert EventData._from_message == drafted
+    assert transport.asyncio is asyncio
+    monkeypatch.undo()
+    take_shortcuts()
+    assert EventData._from_message != drafted
+
+
+FLOW = encode(Described(ULong(0x13), [0, 10, 0, 10]))
+FRAME = (len(FLOW) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x05" + FLOW
+CHANNEL, CODE = 5, 0x13
+
+
+@pytest.fixture(params=["shortcut", "the SDK's own"])
+def wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transports read with the shortcut, and without."""
+    module = import_module(shortcuts.TRANSPORT)
+    monkeypatch.setattr(module, "asyncio", asyncio)
+    if request.param == "shortcut":
+        read_without_tasks()
+        assert (module.asyncio is asyncio) is not shortcuts.TASK_PER_WAIT
+
+
+def transport() -> Any:
+    """A transport of the SDK that reads what a test feeds."""
+    made: Any = AsyncTransport("localhost")
+    made.reader = asyncio.StreamReader()
+    return made
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("cut", [0, 1, 7, 8, 9, len(FRAME) - 1])
+async def test_a_frame_that_comes_late_is_read_by_the_next_call(wait: None, cut: int) -> None:
+    reader = transport()
+    reader.reader.feed_data(FRAME[:cut])
+    async with asyncio.timeout(allowed(20)):
+        assert await reader.receive_frame(timeout=MOMENT) == (None, None)
+    reader.reader.feed_data(FRAME[cut:] + FRAME)
+    for _ in range(2):
+        channel, (code, fields) = await reader.receive_frame(timeout=MOMENT)
+        assert (channel, code, fields[:4]) == (CHANNEL, CODE, [0, 10, 0, 10])
+
+
+@pytest.mark.asyncio
+async def test_a_reader_that_is_cancelled_amid_a_frame_loses_none_of_it(wait: None) -> None:
+    reader = transport()
+    reader.reader.feed_data(FRAME[:11])
+    reading = asyncio.ensure_future(reader.receive_frame(timeout=None))
+    await asyncio.sleep(MOMENT)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    reader.reader.feed_data(FRAME[11:])
+    assert (await reader.receive_frame(timeout=None))[0] == CHANNEL
+
+
+@pytest.mark.asyncio
+async def test_the_end_of_a_connection_ends_the_wait(wait: None) -> None:
+    reader = transport()
+    reader.reader.feed_data(FRAME[:11])
+    reader.reader.feed_eof()
+    with pytest.raises(OSError, match="closed"):
+        await reader.receive_frame(timeout=None)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("wait", ["shortcut"], indirect=True)
+async def test_a_frame_that_is_there_is_read_without_a_task(wait: None) -> None:
+    reader, begun = transport(), []
+
+    def begin(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> Any:
+        begun.append(work)
+        return asyncio.Task(work, loop=loop, **more)
+
+    reader.reader.feed_data(FRAME)
+    asyncio.get_running_loop().set_task_factory(begin)
+    assert (await reader.receive_frame(timeout=allowed(1)))[0] == CHANNEL
+    assert begun == []

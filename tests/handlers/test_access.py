@@ -1,0 +1,307 @@
+"""The levels of routes through the app: the caller that each admits, the values that it hides, and its log lines."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from core.api.room_operations import sign_link
+from core.api.route import Route
+from core.model.events import PartitionId
+from examples.home_security.routes import LINK
+from examples.home_security.transform import Home, HomeAlert
+from handlers.api import ROUTES
+from handlers.app import app
+from tests.fakes.builders import EPOCH, NOON, commit, event, letter, settled
+from tests.handlers.running import CONTEXT, Reply, Running, functions, reply_of, request
+
+MARK = "SECRET-OF-A-BODY"
+ADA = "0f8fad5b-d9cb-469f-a165-70867728950e"
+SECRET = "s" * 32
+AT = {"partition_id": "1", "sequence_number": "1"}
+JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
+PLACES = {**AT, "home_id": MARK, "task_id": JOB, "run_id": "0123456789abcdef", "file": "ops.js"}
+NEEDED = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
+TWINS = {
+    "list_letters": "reveal_letters",
+    "group_letters": "reveal_groups",
+    "show_letter": "reveal_letter",
+    "explain_number": "reveal_number",
+}
+
+
+def fill(running: Running) -> None:
+    """Store a home and its alert, a letter and two stops, all of which quote MARK."""
+    own = app()
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    quoting = structs.replace(event(1, MARK, key=MARK), properties={"home": MARK})
+    failed = replace(letter(quoting, error=f"no such kind {MARK}"), status="exhausted")
+    rows: dict[int, list[Any]] = {0: [Home(MARK, "UTC", True), HomeAlert(MARK, MARK, "motion", None, EPOCH)]}
+    own.core.ingestion.store.commit_batch(commit(state, 0, 1, settled(rows, letters=[failed])))
+    running.sqlite.sql(
+        "INSERT INTO dead_letter_attempt (stream_id, partition_id, sequence_number, attempt, kind, status, error_class,"
+        " error_type, error, transform_version, done_by, done_at, touched_by)"
+        " VALUES (1, '1', 1, 1, 'retry', 'exhausted', 'unknown', 'E', ?, 't', 'w', '2026-01-01T00:00:00.000000Z', 'c')",
+        MARK,
+    )
+    for reason in ("outage", "store"):
+        own.core.ingestion.store.note_stop(state, reason, f"one of the errors: {MARK}", NOON)
+
+
+@pytest.fixture
+def filled(running: Running) -> Running:
+    running.restart(RESIDENT_LINK_SECRET=SECRET)
+    fill(running)
+    return running
+
+
+def ask(route: Route | str, headers: Mapping[str, str] | None = None, **params: str) -> Reply:
+    """Send a request to a route, with an example of each value of its path."""
+    found = next(one for one in ROUTES if route in (one, one.name))
+    of_path = {name: value for name, value in PLACES.items() if f"{{{name}}}" in found.template}
+    given = request(found.method, {}, params=params, route_params=of_path, headers=dict(headers or {}))
+    function = functions()[found.name]
+    if found.drives:
+        response = asyncio.run(vars(function)["client_function"](given, CONTEXT, client=None))
+    else:
+        response = function(given, CONTEXT)
+    if response.mimetype.endswith("json"):
+        return reply_of(response)
+    return Reply(response.status_code, response.mimetype, dict(response.headers), None)
+
+
+def as_role(*roles: str, name: str = "ada@example.org") -> dict[str, str]:
+    claims = [{"typ": "oid", "val": ADA}, *({"typ": "roles", "val": role} for role in roles)]
+    encoded = base64.b64encode(json.dumps({"claims": claims}).encode()).decode()
+    return {"x-ms-client-principal-name": name, "x-ms-client-principal": encoded}
+
+
+def revealed(running: Running) -> list[dict[str, Any]]:
+    return [line for line in running.lines if line.get("action") == "reveal"]
+
+
+def text_of(reply: Reply) -> str:
+    return json.dumps(reply.body)
+
+
+def test_no_route_that_counts_or_reads_quotes_an_event(filled: Running) -> None:
+    quiet = [one for one in ROUTES if one.level.name in ("counting", "reading")]
+    answers = {one.name: ask(one) for one in quiet}
+    assert {name for name, one in answers.items() if MARK in text_of(one)} == set()
+    assert {name for name, one in answers.items() if one.status in (200, 503)} >= {*TWINS, "status", "health_ledger"}
+    assert revealed(filled) == []
+
+
+@pytest.mark.parametrize("engine", ["none", "local"])
+def test_no_route_that_reads_changes_any_table(filled: Running, engine: str) -> None:
+    """The store has an open audit whose time is over, and a faulty ledger."""
+    filled.restart(SPARK_ENGINE=engine, RESIDENT_LINK_SECRET=SECRET)
+    filled.drive(filled.put("audit", {}).body["task_id"])
+    filled.put("audit", {})
+    filled.sqlite.sql("UPDATE task SET requested_at = '2020-01-01T00:00:00.000000Z' WHERE status = 'planned'")
+    filled.sqlite.sql("DELETE FROM batch_ledger")
+    tables = [name for (name,) in filled.sqlite.sql("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+
+    def contents() -> dict[str, list[Any]]:
+        return {table: filled.sqlite.sql(f"SELECT * FROM {table}") for table in tables}
+
+    before, asked = contents(), [one for one in ROUTES if one.method == "GET"]
+    for one in asked:
+        ask(one)
+        assert contents() == before, one.name
+    assert len(asked) > 20
+
+
+def test_no_route_that_reads_writes_into_an_empty_store(running: Running) -> None:
+    for one in (one for one in ROUTES if one.method == "GET"):
+        ask(one)
+        tables = running.sqlite.sql(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'schema_migration'"
+        )
+        assert [name for (name,) in tables if running.sqlite.sql(f"SELECT * FROM {name}")] == [], one.name
+
+
+def test_each_twin_has_the_same_shape_with_the_hidden_values(filled: Running) -> None:
+    for name, twin in TWINS.items():
+        hidden, shown = ask(name), ask(twin)
+        assert (hidden.status, shown.status) == (200, 200)
+        assert hidden.body.keys() == shown.body.keys()
+        assert MARK in text_of(shown), twin
+    assert ask("reveal_letter", body="text").body["body"]["shown"] == MARK
+    assert ask("show_letter", body="text").fields == ["body"]
+
+
+def test_the_hidden_values_are_null_and_all_others_the_same(filled: Running) -> None:
+    hidden, shown = ask("show_letter").body, ask("reveal_letter").body
+    assert shown["letter"] == {**hidden["letter"], "error": f"no such kind {MARK}", "partition_key": MARK}
+    assert shown["history"] == [{**hidden["history"][0], "error": MARK}]
+    assert (hidden["letter"]["error"], hidden["letter"]["partition_key"], hidden["history"][0]["error"]) == (
+        None,
+        None,
+        None,
+    )
+    assert (hidden["properties"], shown["properties"]) == (None, {"home": MARK})
+    written = reply_of(
+        functions()["explain_number"](request("GET", route_params={**AT, "sequence_number": "0"}), CONTEXT)
+    )
+    assert (written.body["outcome"], written.body["rows"]) == ("written", None)
+
+
+def test_a_filter_by_partition_key_is_revealing_too(filled: Running) -> None:
+    assert ask("list_letters", partition_key=MARK).fields == ["partition_key"]
+    assert ask("group_letters", partition_key=MARK).fields == ["partition_key"]
+    assert len(ask("reveal_letters", partition_key=MARK).body["letters"]) == 1
+    assert ask("reveal_groups", partition_key="nobody").body["groups"] == []
+
+
+def test_a_stop_tells_its_detail_only_where_it_quotes_no_error(filled: Running) -> None:
+    own = app()
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    for reason in ("held", "incarnation"):
+        own.core.ingestion.store.note_stop(state, reason, f"why {reason}", NOON)
+    stops = {one["reason"]: one["detail"] for one in ask("status").body["partitions"][0]["stops"]}
+    assert stops == {"outage": None, "store": None, "held": "why held", "incarnation": "why incarnation"}
+    details = {one["reason"]: one["detail"] for one in ask("reveal_stops").body["stops"]}
+    assert details == {**stops, **dict.fromkeys(("outage", "store"), f"one of the errors: {MARK}")}
+
+
+def test_each_revealing_answer_logs_one_line_with_who_what_and_which_route(filled: Running) -> None:
+    not_here = ("show_replay_diff",)  # there is no job
+    routes = [one for one in ROUTES if one.level.name == "revealing" and one.name not in not_here]
+    for one in routes:
+        before = len(revealed(filled))
+        assert ask(one, None, **({"key": MARK} if one.name == "reveal_places" else {})).status == 200
+        (line,) = revealed(filled)[before:]
+        assert (line["route"], line["who"], line["msg"]) == (one.name, "unverified (key holder)", "data revealed")
+        assert {name: line[name] for name in PLACES if f"{{{name}}}" in one.template} == {
+            name: value for name, value in PLACES.items() if f"{{{name}}}" in one.template
+        }
+    ask("reveal_letter", body="hex")
+    ask("find_homes", prefix="SEC", code="the-key")
+    assert [line["asked"] for line in revealed(filled)[-2:]] == ["body=hex", "prefix=SEC limit=20"]
+
+
+def test_a_revealing_request_without_an_answer_logs_its_refusal_alone(filled: Running) -> None:
+    assert ask("show_replay_diff").status == 404
+    assert revealed(filled) == []
+    assert [line["action"] for line in filled.lines if line["msg"] == "request refused"] == ["show_replay_diff"]
+
+
+def test_a_line_holds_neither_a_long_text_nor_a_broken_one(filled: Running) -> None:
+    ask("reveal_letters", partition_key="a\nb" + "x" * 1_000)
+    (line,) = revealed(filled)
+    assert "partition_key=a\ufffdbxxx" in line["asked"]
+    assert len(line["asked"]) < 300
+
+
+class TestSignIn:
+    """When the platform signs callers in, each level needs the key and a role."""
+
+    def test_every_route_of_a_level_refuses_all_but_its_role(self, filled: Running) -> None:
+        filled.restart(WEBSITE_AUTH_ENABLED="True")
+        for one in ROUTES:
+            needed = NEEDED.get(one.level.name)
+            others = set(NEEDED.values()) - {needed}
+            for headers in ({}, as_role(*others), {"x-ms-client-principal": "é"}):
+                refused = ask(one, headers).status == 403
+                assert refused == (needed is not None or one.level.name == "linked"), (one.name, headers)
+            assert needed is None or ask(one, as_role(needed)).status != 403, one.name
+
+    def test_without_sign_in_no_role_is_needed_and_no_header_is_read(self, filled: Running) -> None:
+        for one in ROUTES:
+            if one.level.name != "linked":
+                assert ask(one, as_role("Hubledger.Operate")).status != 403, one.name
+        named = {line["who"] for line in filled.lines if "who" in line}
+        assert named <= {"unverified (key holder)", "anybody"}
+
+    def test_a_change_and_a_refusal_name_the_person_with_the_object_id(self, filled: Running) -> None:
+        filled.restart(WEBSITE_AUTH_ENABLED="true", OPERATOR_ROLE="Mine")
+        order = {"move": "discard", "expected_count": 1, "reason": "known poison", "filter": {}}
+        assert filled.put("redrive", order, None, **as_role("Mine")).body["moved"] == 1
+        assert filled.sqlite.sql("SELECT done_by FROM dead_letter_attempt WHERE kind = 'discard'") == [
+            (f"ada@example.org ({ADA})",)
+        ]
+        refused = filled.put("redrive", order, None, **as_role("Hubledger.Operate"))
+        assert (refused.status, "Mine" in refused.body["detail"]) == (403, True)
+        (line,) = [one for one in filled.lines if one["msg"] == "request refused"]
+        assert line["who"] == f"ada@example.org ({ADA})"
+
+    def test_with_a_front_door_its_id_makes_the_headers_trusted(self, filled: Running) -> None:
+        filled.restart(TRUSTED_FRONT_DOOR=JOB)
+        person = as_role("Hubledger.Read")
+        assert ask("show_letter", person).status == 403
+        assert ask("show_letter", {**person, "x-azure-fdid": ADA}).status == 403
+        assert ask("show_letter", {**person, "x-azure-fdid": JOB}).status == 200
+
+    def test_a_role_without_sign_in_is_refused_at_start_and_open_routes_still_answer(self, running: Running) -> None:
+        running.restart(OPERATOR_ROLE="Mine")
+        for one in ROUTES:
+            if one.level.name != "open":
+                refused = ask(one)
+                assert (refused.status, refused.body["fault"]) == (503, "SettingsRefused"), one.name
+        assert ask("health_live").status == ask("openapi").status == ask("ops").status == 200
+
+
+class TestLinks:
+    """A resident's link opens one home, over the whole app."""
+
+    def link(self, home_id: str = MARK, *, minutes: int = 10, secret: str = SECRET) -> dict[str, str]:
+        ends = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=minutes)
+        return {"X-Home-Link": sign_link(LINK, home_id, ends, secret)}
+
+    def test_the_site_makes_a_link_that_opens_the_home_and_both_are_logged(self, filled: Running) -> None:
+        made = ask("make_home_link").body
+        assert made["page"] == f"/api/homes/{MARK}#link={made['link']}"
+        ends = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
+        assert timedelta(minutes=59) < ends <= timedelta(hours=1)
+        shown = ask("show_own_activity", {"X-Home-Link": made["link"]})
+        assert (shown.status, shown.body["home_id"]) == (200, MARK)
+        assert shown.body.keys() == ask("show_activity").body.keys()
+        line = next(one for one in revealed(filled) if one["route"] == "show_own_activity")
+        assert (line["who"], line["home_id"]) == ("resident (signed link)", MARK)
+        (signed,) = [one for one in filled.lines if one.get("action") == "make_home_link"]
+        assert (signed["who"], signed["home_id"]) == ("unverified (key holder)", MARK)
+        assert not any(made["link"] in str(line) for line in filled.lines)
+
+    def test_no_other_link_opens_it(self, filled: Running) -> None:
+        for headers in (
+            {},
+            {"X-Home-Link": ""},
+            self.link("SECRET-OF-A-BOD"),
+            self.link(minutes=-1),
+            self.link(secret="t" * 32),
+            {"X-Home-Link": self.link()["X-Home-Link"][:-1]},
+            {"X-Home-Link": "é"},
+            {**as_role("Hubledger.Reveal"), "x-functions-key": "any"},
+        ):
+            assert ask("show_own_activity", headers).status == 403, headers
+        assert revealed(filled) == []
+
+    def test_the_former_secret_opens_until_it_is_taken_away(self, filled: Running) -> None:
+        former = self.link()
+        filled.restart(RESIDENT_LINK_SECRET="n" * 32, RESIDENT_LINK_SECRET_PREVIOUS=SECRET)
+        assert ask("show_own_activity", former).status == 200
+        present = {"X-Home-Link": ask("make_home_link").body["link"]}
+        filled.without("RESIDENT_LINK_SECRET_PREVIOUS")
+        filled.restart()
+        assert (ask("show_own_activity", former).status, ask("show_own_activity", present).status) == (403, 200)
+
+    def test_without_a_secret_none_is_made_and_none_opens(self, filled: Running) -> None:
+        filled.restart(RESIDENT_LINK_SECRET="")
+        refused = ask("make_home_link").body
+        assert (refused["type"], "RESIDENT_LINK_SECRET" in refused["detail"]) == (
+            "urn:hubledger:problem:conflict",
+            True,
+        )
+        for secret in ("", SECRET):
+            assert ask("show_own_activity", self.link(secret=secret)).status == 403
+
+    def test_a_home_that_is_not_registered_gets_no_link(self, running: Running) -> None:
+        running.restart(RESIDENT_LINK_SECRET=SECRET)
+        assert ask("make_home_link").fields == ["home_id"]

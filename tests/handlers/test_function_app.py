@@ -1,0 +1,128 @@
+"""function_app.py: exactly the functions that there are, with the bindings that the promise needs."""
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers.api import ROUTES
+from tests.handlers.test_api import BY_LEVEL
+from tests.patience import allowed
+
+ROOT = Path(__file__).parents[2]
+INDEX = """
+import json
+import function_app
+print(json.dumps({
+    one.get_function_name(): {
+        "bindings": [binding.get_dict_repr() for binding in one.get_bindings()],
+        "settings": one.get_settings_dict("retry_policy"),
+    }
+    for one in function_app.app.get_functions()
+}, default=lambda choice: choice.name))
+"""
+
+
+Index = dict[str, dict[str, Any]]
+BESIDE_THE_API = (
+    "aggregate", "claim_letters", "drive_task", "entrance", "find_wait", "heal_gaps", "ingest", "keep_dead_letters",
+    "maintain_lake", "open_task", "retry_letters", "task_slice", "watch", "watch_dead_letters", "watch_tasks",
+    "zz_no_such_route",
+)  # fmt: skip
+SCHEDULES = {  # of the timers whose schedule is a setting
+    "aggregate": "AGGREGATION_SCHEDULE",
+    "heal_gaps": "WATCH_SCHEDULE",
+    "watch": "WATCH_SCHEDULE",
+    "watch_tasks": "TASK_SCHEDULE",
+}
+
+DEFAULTS = {
+    "aggregate": "0 */5 * * * *",
+    "heal_gaps": "15 * * * * *",
+    "watch": "15 * * * * *",
+    "watch_tasks": "30 * * * * *",
+}
+
+
+@cache
+def index(**settings: str) -> Index:
+    """The functions as the worker indexes them, in a process without any other setting of the app."""
+    command = [sys.executable, "-c", INDEX]
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=allowed(60))
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def binding(function: str, kind: str, of: Index | None = None) -> dict[str, Any]:
+    (found,) = [one for one in (of or index())[function]["bindings"] if one["type"] == kind]
+    return dict(found)
+
+
+@pytest.mark.slow
+def test_the_schedules_of_timers_are_settings() -> None:
+    given = {setting: f"{at} 0 0 1 1 *" for at, setting in enumerate(sorted(set(SCHEDULES.values())))}
+    indexed = index(**given)
+    for name, setting in SCHEDULES.items():
+        assert binding(name, "timerTrigger", indexed)["schedule"] == given[setting], name
+
+
+@pytest.mark.slow
+def test_a_schedule_that_is_empty_is_the_default() -> None:
+    indexed = index(**dict.fromkeys(SCHEDULES.values(), ""))
+    assert {name: binding(name, "timerTrigger", indexed)["schedule"] for name in DEFAULTS} == DEFAULTS
+
+
+def test_a_timer_ticks_each_minute_and_only_the_aggregation_makes_up_for_a_missed_tick() -> None:
+    triggers = {name: binding(name, "timerTrigger") for name in DEFAULTS}
+    assert {name: one["schedule"] for name, one in triggers.items()} == DEFAULTS
+    assert {name for name, one in triggers.items() if one.get("useMonitor", True)} == {"aggregate"}
+    assert not any(one.get("runOnStartup", False) for one in triggers.values())
+
+
+def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
+    routes = [name for names in BY_LEVEL.values() for name in names]
+    assert sorted(index()) == sorted([*BESIDE_THE_API, *routes])
+
+
+def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
+    assert binding("ingest", "eventHubTrigger") == {
+        "name": "events",
+        "type": "eventHubTrigger",
+        "direction": "IN",
+        "connection": "EVENTHUB",
+        "eventHubName": "%EVENTHUB_NAME%",
+        "consumerGroup": "%EVENTHUB_CONSUMER_GROUP%",
+        "cardinality": "MANY",
+        "dataType": "BINARY",
+    }
+    assert len(index()["ingest"]["bindings"]) == 1
+
+
+def test_ingest_is_retried_eight_times_and_then_its_numbers_are_a_gap() -> None:
+    assert index()["ingest"]["settings"] == {
+        "strategy": "exponential_backoff",
+        "max_retry_count": "8",
+        "minimum_interval": "00:00:01",
+        "maximum_interval": "00:00:30",
+        "setting_name": "retry_policy",
+    }
+
+
+def test_every_route_has_the_address_the_methods_and_the_level_of_its_row() -> None:
+    for route in ROUTES:
+        trigger = binding(route.name, "httpTrigger")
+        methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
+        assert (trigger["route"], trigger["methods"]) == (f"api/{route.template}", methods), route.name
+        assert trigger["authLevel"] == ("FUNCTION" if route.level.needs_key else "ANONYMOUS"), route.name
+        assert {one["direction"] for one in index()[route.name]["bindings"]} == {"IN", "OUT"}, route.name
+
+
+def test_a_timer_watches_that_tasks_are_driven() -> None:
+    assert binding("watch_tasks", "durableClient")["name"] == "client"
+    assert binding("drive_task", "orchestrationTrigger")["name"] == "context"
+    for activity in ("open_task", "task_slice"):
+        assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]

@@ -1,0 +1,209 @@
+"""handlers/timestamps.py: the fast reader of times gives what the worker library's own gives, or changes nothing."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.functions import meta
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from handlers.timestamps import read_times_fast
+from tests.patience import allowed
+
+ROOT = Path(__file__).parents[2]
+
+
+def untouched_converter() -> Any:
+    """The worker library's converter from a second load of its module, in which nothing was replaced."""
+    spec = spec_from_file_location("azure.functions.meta_untouched", str(meta.__file__))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module._BaseConverter
+
+
+FAST, SLOW = meta._BaseConverter, untouched_converter()
+assert read_times_fast()
+
+
+def reading(converter: Any, stamp: str | None) -> tuple[object, ...]:
+    """Convert a stamp: to the moment and its zone, or to the class of the error."""
+    try:
+        moment = converter._parse_datetime(stamp)
+    except Exception as error:  # noqa: BLE001 - which one is the answer
+        return (type(error),)
+    return (moment, moment and moment.tzinfo)
+
+
+def assert_same(stamp: str | None) -> None:
+    """Compare both readers: the fast one may only read a stamp that the library refuses with ValueError."""
+    fast, slow = reading(FAST, stamp), reading(SLOW, stamp)
+    assert fast == slow or (slow == (ValueError,) and isinstance(fast[0], datetime)), stamp
+
+
+def test_the_two_readers_are_not_the_same_function() -> None:
+    assert "fast" in vars(FAST.__dict__["_parse_datetime"])
+    assert "fast" not in vars(SLOW.__dict__["_parse_datetime"])
+
+
+CORPUS = [
+    None,
+    "",
+    " ",
+    "null",
+    "2026-11-21",
+    "2026-11-21T02:15:00",
+    "2026-11-21T02:15:00Z",
+    "2026-11-21T02:15:00z",
+    "2026-11-21T02:15:00 Z",
+    "2026-11-21t02:15:00",
+    "2026-11-21 02:15:00",
+    "2026-11-21T02:15",
+    "2026-11-21T02",
+    "2026-11-21T24:00:00",
+    "2026-11-21T02:60:00",
+    "2026-11-21T02:15:60",
+    "2026-11-21T02:15:61",
+    "2026-11-31T02:15:00",
+    "0000-01-01T00:00:00",
+    "0001-01-01T00:00:00Z",
+    "9999-12-31T23:59:59.9999999Z",
+    "2026-W47-6T02:15:00",
+    "20261121T021500Z",
+    "2026-325T02:15:00",
+    "2026-1-2T03:04:05",
+    "2026-01-02T3:4:5",
+    " 2026-11-21T02:15:00",
+    "2026-11-21T02:15:00 ",
+    "2026-11-21T02:15:00\n",
+    "2026-11-21T02:15:00.",
+    "2026-11-21T02:15:00.Z",
+    "2026-11-21T02:15:00,5",
+    "2026-11-21T02:15:00,123456Z",
+    "2026-11-21T02:15:00.1234567",
+    "2026-11-21T02:15:00.12345678Z",
+    "2026-11-21T02:15:00.123456789+00:00",
+    "2026-11-21T02:15:00.123456789012",
+    "2026-11-21T02:15:00.12a",
+    "2026-11-21T02:15:00+00:00",
+    "2026-11-21T02:15:00-00:00",
+    "2026-11-21T02:15:00+0000",
+    "2026-11-21T02:15:00+00",
+    "2026-11-21T02:15:00+00:00:00",
+    "2026-11-21T02:15:00+00:00:00.000001",
+    "2026-11-21T02:15:00+01:00",
+    "2026-11-21T02:15:00.5-11:30",
+    "2026-11-21T02:15:00.1234567+02:00",
+    "2026-11-21T02:15:00+24:00",
+    "2026-11-21T02:15:00ZZ",
+    "2026-11-21T02:15:00Z+00:00",
+    "٢٠٢٦-11-21T02:15:00",
+    "2026-11-21T02:15:0٠",
+    "2026-11-21T02:15:00\x00",
+    "2026-11-21T\ud8002:15:00",
+    "11/21/2026 02:15:00",
+    "11/21/2026 02:15:00Z",
+    "11/21/2026 02:15:00.295942",
+    "11/21/2026 02:15:00.2959421Z",
+    "11/21/2026 02:15:00+00:00",
+    "21/11/2026 02:15:00",
+    "2026/11/21 02:15:00",
+    "-2026-11-21T02:15:00",
+    "+2026-11-21T02:15:00",
+    "2026-11-21T02:15:00.-12345",
+    "2026-11-21T-2:15:00",
+    "1700000000",
+]
+
+
+def test_known_stamps_are_read_or_refused_as_the_library_does() -> None:
+    assert [reading(FAST, stamp) for stamp in CORPUS] == [reading(SLOW, stamp) for stamp in CORPUS]
+
+
+FRACTIONS = st.one_of(st.just(""), st.text("0123456789", min_size=1, max_size=7).map(".{}".format))
+ZONES = st.sampled_from(["", "Z", "+00:00", "-00:00"])
+MOMENTS = st.datetimes()
+
+
+@given(MOMENTS, FRACTIONS, ZONES)
+def test_stamps_of_the_hub_are_read_as_the_library_reads_them(moment: datetime, fraction: str, zone: str) -> None:
+    assert_same(f"{moment.isoformat(timespec='seconds')}{fraction}{zone}")
+
+
+@given(MOMENTS, FRACTIONS, ZONES)
+@settings(max_examples=min(40, settings().max_examples))
+def test_stamps_with_slashes_are_read_as_the_library_reads_them(moment: datetime, fraction: str, zone: str) -> None:
+    assert_same(f"{moment:%m/%d/%Y %H:%M:%S}{fraction}{zone}")
+
+
+@given(MOMENTS, FRACTIONS, st.integers(-1500, 1500))
+@settings(max_examples=min(40, settings().max_examples))
+def test_stamps_of_other_zones_are_read_as_the_library_reads_them(
+    moment: datetime, fraction: str, minutes: int
+) -> None:
+    zone = f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+    assert_same(f"{moment.isoformat(timespec='seconds')}{fraction}{zone}")
+
+
+@given(st.text("0123456789-:.TZ+ ", max_size=32))
+@settings(max_examples=min(150, settings().max_examples))
+def test_garbage_is_refused_as_the_library_refuses_it(stamp: str) -> None:
+    assert_same(stamp)
+
+
+@pytest.mark.slow
+@given(MOMENTS, st.integers(0, 40), st.sampled_from("0123456789-:.,TZ+ Wz/"))
+@example(datetime(2026, 1, 1), 19, ",")  # noqa: DTZ001
+@settings(max_examples=300)
+def test_a_stamp_with_one_wrong_character_is_read_as_the_library_reads_it(
+    moment: datetime, place: int, character: str
+) -> None:
+    stamp = f"{moment.isoformat(timespec='microseconds')}Z"
+    place = min(place, len(stamp) - 1)
+    assert_same(stamp[:place] + character + stamp[place + 1 :])
+
+
+def test_the_stamp_that_the_host_sends_is_read_without_the_librarys_cascade() -> None:
+    moment = FAST._parse_datetime("2026-11-21T02:15:00.295942")
+    assert moment == datetime(2026, 11, 21, 2, 15, 0, 295_942)  # noqa: DTZ001
+    assert FAST._parse_datetime("2026-11-21T02:15:00Z").tzinfo is UTC
+
+
+SCRIPT = """
+from azure.functions import meta
+from handlers.timestamps import read_times_fast
+
+own = meta._BaseConverter
+known = own.__dict__["_parse_datetime"]
+others = [
+    classmethod(lambda cls, text, zone: None),
+    classmethod(lambda cls, stamp: None),
+    staticmethod(lambda cls, datetime_str: None),
+    lambda cls, datetime_str: None,
+    None,
+]
+for other in others:
+    own._parse_datetime = other
+    assert read_times_fast() is False, other
+    assert own.__dict__["_parse_datetime"] is other
+del own._parse_datetime
+assert read_times_fast() is False
+assert "_parse_datetime" not in own.__dict__
+own._parse_datetime = known
+assert read_times_fast() is True
+fast = own.__dict__["_parse_datetime"]
+assert fast is not known
+assert read_times_fast() is True
+assert own.__dict__["_parse_datetime"] is fast
+"""
+
+
+def test_an_unknown_library_is_not_changed_and_a_known_one_once() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, timeout=allowed(60))
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,81 @@
+"""A project of its own for the command line: a copy of `hubledger/` with an empty `apps/`, and links to the rest."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.patience import allowed
+
+ROOT = Path(__file__).parents[3]
+LINKED = ("core", "local", "sql", "examples", "jobs", "pyproject.toml")
+
+PARCELS = (
+    '{"parcelId": "P-1", "grams": 1200, "depot": "Köln", "scannedAt": "2026-03-01T10:00:00Z", "class": "a"}',
+    '{"parcelId": "P-2", "grams": 300, "depot": "Bonn", "scannedAt": "2026-03-01T12:10:00+02:00", "class": "b"}',
+    '{"parcelId": "P-1", "grams": 1250, "depot": "Ulm", "scannedAt": "2026-03-01T11:30:00Z", "class": "a", "note": ""}',
+)
+
+
+class Project:
+    """A folder in which commands run as a person runs them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in LINKED:
+            (folder / name).symlink_to(ROOT / name)
+        shutil.copytree(ROOT / "hubledger", folder / "hubledger", ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "apps").mkdir()
+        (folder / "apps" / "__init__.py").touch()
+
+    def write(self, name: str, *lines: str) -> Path:
+        """Write a file of lines and return its path."""
+        path = self.folder / name
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return path
+
+    def python(self, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the folder, and return what it did."""
+        place = {name: value for name, value in os.environ.items() if name not in ("TRANSFORM", "STORE_CONNECTION")}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env={**place, "COLUMNS": "200", "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache"), **environment},
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=allowed(300),
+            check=False,
+        )
+
+    def hubledger(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the command line."""
+        return self.python("-m", "hubledger", *arguments, **environment)
+
+    def done(self, *arguments: str) -> str:
+        """Run a module that must exit with 0, and return its output."""
+        found = self.python("-m", *arguments)
+        assert found.returncode == 0, found.stdout + found.stderr
+        return found.stdout
+
+    def tried(self, *arguments: str) -> Any:
+        """Return the JSON of `try`."""
+        return json.loads(self.done("hubledger", "try", *arguments, "--json"))
+
+    def parcels(self, *arguments: str) -> Path:
+        """Make the room of parcels from a file of samples, and return its folder."""
+        self.write("samples.jsonl", *PARCELS)
+        self.done("hubledger", "new", "parcels", "--from", "samples.jsonl", "--key", "parcelId", *arguments)
+        return self.folder / "apps" / "parcels"
+
+
+def refusal(found: subprocess.CompletedProcess[str], code: int = 1) -> str:
+    """Return the one line in which a command refused, and assert its exit code."""
+    assert found.returncode == code, found.stdout + found.stderr
+    lines: Sequence[str] = found.stderr.splitlines()
+    assert len(lines) == 1, found.stderr
+    return lines[0].removeprefix("hubledger: ")

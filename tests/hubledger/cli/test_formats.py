@@ -1,0 +1,182 @@
+"""`new --format`: a room is sound, its samples are bodies of the format, and bad input is one sentence."""
+
+import gzip
+import json
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+from fastavro import writer
+from google.protobuf import descriptor_pb2
+
+from hubledger.cli.formats.format import PINS, format_of
+from hubledger.cli.output import Refused
+from tests.hubledger.cli.project import PARCELS, ROOT, Project, refusal
+
+pytestmark = pytest.mark.slow
+SCHEMA = {
+    "type": "record", "name": "Parcel", "fields": [
+        {"name": "parcelId", "type": "string"},
+        {"name": "grams", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}},
+        {"name": "scannedAt", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "string"}, "default": []},
+    ],
+}  # fmt: skip
+LINES = tuple(
+    json.dumps(
+        {"parcelId": f"P-{number}", "grams": 2**40 + number, "price": f"{number}.50", "note": "x" if number else None,
+         "scannedAt": f"2026-03-01T1{number}:00:00Z", "tags": ["a", "b"]}
+    )
+    for number in range(3)
+)  # fmt: skip
+T = descriptor_pb2.FieldDescriptorProto
+
+
+def descriptor_set(*messages: str) -> bytes:
+    """Return the file that protoc makes of messages with the fields of LINES."""
+    made = descriptor_pb2.FileDescriptorSet()
+    file = made.file.add(name="parcel.proto", package="shop", syntax="proto3")
+    types = {"parcelId": T.TYPE_STRING, "grams": T.TYPE_INT64, "price": T.TYPE_STRING, "note": T.TYPE_STRING}
+    for message in messages:
+        one = file.message_type.add(name=message)
+        for number, (name, kind) in enumerate((types | {"scannedAt": T.TYPE_STRING, "tags": T.TYPE_STRING}).items(), 1):
+            label = T.LABEL_REPEATED if name == "tags" else T.LABEL_OPTIONAL
+            one.field.add(name=name, number=number, type=kind, label=label, json_name=name)
+    return made.SerializeToString()
+
+
+def assert_sound(project: Project, room: str, events: int) -> str:
+    for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
+        project.done(*command)
+    assert "6 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
+    project.python("-c", f"from core.store.migrate import main; main(['--check', '--transform', 'apps.{room}'])")
+    tried = project.tried("--transform", f"apps.{room}")
+    assert (tried["events"], tried["written"]) == (events, events)
+    return (project.folder / "apps" / room / "transform.py").read_text(encoding="utf-8")
+
+
+def test_a_room_of_gzip_reads_json_lines_as_compressed_bodies_and_poison_has_its_reason(project: Project) -> None:
+    project.write("samples.jsonl", *PARCELS)
+    project.done("hubledger", "new", "parcels", "--from", "samples.jsonl", "--format", "gzip", "--key", "parcelId")
+    assert_sound(project, "parcels", 3)
+    bomb = gzip.compress(bytes(50_000_000))
+    bodies = (gzip.compress(PARCELS[0].encode()), bomb, b"{}", gzip.compress(PARCELS[1].encode())[:-3])
+    project.write("real.base64", *(b64encode(each).decode() for each in bodies))
+    tried = project.tried("real.base64", "--transform", "parcels")
+    assert [(each["line"], each["class"]) for each in tried["letters"]] == [(line, "poison") for line in (2, 3, 4)]
+    assert "not one gzip file of at most 4000000 bytes" in tried["letters"][0]["error"]
+    assert "the body is no gzip file" in tried["letters"][1]["error"]
+
+
+def test_a_room_of_avro_is_made_of_json_lines_and_a_schema_or_of_a_container_file(project: Project) -> None:
+    project.write("samples.jsonl", *LINES)
+    project.write("7.avsc", json.dumps(SCHEMA))
+    options = ("--format", "avro", "--key", "parcelId")
+    out = project.done("hubledger", "new", "parcels", "--from", "samples.jsonl", "--schema", "7.avsc", *options)
+    assert f"echo {PINS['avro']} >> requirements.txt" in out
+    text = assert_sound(project, "parcels", 3)
+    assert "price: Decimal" in text and "scanned_at: Instant" in text and "tags: msgspec.Raw" in text
+    assert (project.folder / "apps/parcels/schemas/7.avsc").is_file()
+    samples = (project.folder / "apps/parcels/events.base64").read_bytes().split()
+    bodies = [*samples[:1], b64encode(b"\0\0\0\0\x09abc"), b64encode(b"\0\0\0\0\7\2")]
+    project.write("real.base64", *(each.decode() for each in bodies))
+    tried = project.tried("real.base64", "--transform", "parcels")
+    assert [each["class"] for each in tried["letters"]] == ["poison"] * 2
+    assert "no schema 9" in tried["letters"][0]["error"]
+
+
+def test_a_container_file_brings_its_schema(project: Project) -> None:
+    values = [
+        {"parcelId": f"P-{number}", "grams": number, "price": None, "scannedAt": 1_772_000_000_000 + number}
+        for number in range(4)
+    ]
+    plain = {**SCHEMA, "fields": [*SCHEMA["fields"][:2], SCHEMA["fields"][3]]}
+    with (project.folder / "parcels.avro").open("wb") as file:
+        writer(file, plain, values)
+    project.done("hubledger", "new", "parcels", "--from", "parcels.avro", "--format", "avro")
+    text = assert_sound(project, "parcels", 4)
+    assert "grams: Integer" in text and "scanned_at: Instant" in text
+    said = refusal(
+        project.hubledger("new", "x", "--from", "parcels.avro", "--format", "avro", "--schema", "parcels.avro")
+    )
+    assert said == "parcels.avro brings its schema: leave --schema out"
+
+
+TOPS = {
+    "string": ("string", "a"),
+    "union": (["null", "string"], "a"),
+    "array": ({"type": "array", "items": "long"}, [1]),
+}
+
+
+@pytest.mark.parametrize("kind", TOPS)
+def test_a_schema_whose_top_is_no_record_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
+    top, value = TOPS[kind]
+    (schema := tmp_path / "top.avsc").write_text(json.dumps(top))
+    with (sample := tmp_path / "top.avro").open("wb") as file:
+        writer(file, top, [value])
+    for one, given in ((schema, (schema, None)), (sample, (None, sample))):
+        with pytest.raises(Refused) as refused:
+            format_of("avro", *given)
+        said = f"--schema {one}: its top is a {kind}, and the fields of a row need a record"
+        assert str(refused.value) == said
+
+
+def test_a_room_of_protobuf_is_made_of_json_lines_and_a_descriptor_set(project: Project) -> None:
+    project.write("samples.jsonl", *(line.replace(": null", ': ""') for line in LINES))
+    (project.folder / "parcel.desc").write_bytes(descriptor_set("Parcel"))
+    options = ("--from", "samples.jsonl", "--format", "protobuf", "--schema", "parcel.desc", "--key", "parcelId")
+    project.done("hubledger", "new", "parcels", *options)
+    text = assert_sound(project, "parcels", 3)
+    assert "grams: Integer" in text and "scanned_at: Instant" in text and "tags: msgspec.Raw" in text
+    samples = (project.folder / "apps/parcels/events.base64").read_text().split()
+    project.write(
+        "real.base64", samples[0], *(b64encode(each).decode() for each in (b"\x0a\x03P-1\x10", b"\x0a\x03P-1"))
+    )
+    tried = project.tried("real.base64", "--transform", "parcels")
+    assert [each["class"] for each in tried["letters"]] == ["poison"] * 2
+    assert "the body is no shop.Parcel" in tried["letters"][0]["error"]
+
+
+def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Project) -> None:
+    project.write("samples.jsonl", *LINES, LINES[0].replace('"P-0"', "5"))
+    project.write("no.base64", "AAECAw==")
+    project.write("good.avsc", json.dumps(SCHEMA))
+    project.write("bad.avsc", '{"type": "nothing"}')
+    (project.folder / "two.desc").write_bytes(descriptor_set("Parcel", "Letter"))
+    (project.folder / "one.desc").write_bytes(descriptor_set("Parcel"))
+    (project.folder / "bad.desc").write_bytes(b"\xff")
+    lines = ("--from", "samples.jsonl")
+    for said, options in {
+        "--format xml: write one of json, gzip, avro, protobuf": (*lines, "--format", "xml"),
+        "--format gzip has no schema": (*lines, "--format", "gzip", "--schema", "good.avsc"),
+        "--format json has no schema": (*lines, "--schema", "good.avsc"),
+        "--format avro needs its schema: --schema FILE, a file .avsc": (*lines, "--format", "avro"),
+        "--format protobuf needs its schema: --schema FILE, a descriptor set": (*lines, "--format", "protobuf"),
+        "--schema bad.avsc is no schema of Avro": (*lines, "--format", "avro", "--schema", "bad.avsc"),
+        "--schema none.avsc cannot be read: No such file": (*lines, "--format", "avro", "--schema", "none.avsc"),
+        "--schema bad.desc is no descriptor set": (*lines, "--format", "protobuf", "--schema", "bad.desc"),
+        "it has the messages shop.Parcel, shop.Letter: write": (*lines, "--format", "protobuf", "--schema", "two.desc"),
+        "its messages are shop.Parcel": (*lines, "--format", "protobuf", "--schema", "two.desc:Box"),
+        "samples.jsonl, line 4 does not match the schema": (*lines, "--format", "avro", "--schema", "good.avsc"),
+        "line 4 does not match the schema: Failed": (*lines, "--format", "protobuf", "--schema", "one.desc"),
+        "no.base64, line 1: the body is no gzip file": ("--from", "no.base64", "--format", "gzip"),
+        "--format avro needs a file of events": ("--field", "a:text", "--format", "avro", "--schema", "good.avsc"),
+    }.items():  # fmt: skip
+        assert said in refusal(project.hubledger("new", "parcels", *options)), options
+        assert [each.name for each in (project.folder / "apps").iterdir() if each.is_dir()] in ([], ["__pycache__"])
+
+
+def test_a_package_that_is_missing_is_named_with_the_command(project: Project) -> None:
+    project.write("samples.jsonl", *LINES)
+    hidden = "import sys\nsys.modules['fastavro'] = None\nfrom hubledger.cli.main import main\n"
+    call = 'sys.exit(main(["new", "x", "--from", "samples.jsonl", "--format", "avro", "--schema", "s.avsc"]))'
+    said = refusal(project.python("-c", hidden + call))
+    assert said == f"--format avro needs a package: .venv/bin/python -m pip install {PINS['avro']}"
+
+
+def test_the_versions_are_those_that_this_repository_tests() -> None:
+    pinned = "".join((ROOT / name).read_text() for name in ("requirements-dev.txt", "requirements-worker.txt")).split()
+    assert set(PINS.values()) <= set(pinned)

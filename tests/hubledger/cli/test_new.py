@@ -1,0 +1,266 @@
+"""`new`: a room that is whole, formatted, typed and green from its first minute, or no room at all."""
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+
+import fastavro
+import pytest
+
+from local.capture import SCHEMA
+from tests.hubledger.cli.project import PARCELS, Project, refusal
+
+pytestmark = pytest.mark.slow
+INTERRUPTED = """
+import sys
+from hubledger.cli.main import main
+sys.exit(main(["new", "x", "--from", "long.jsonl"]))
+"""
+ANY_BODY = "check_any_body(transform, transform.Body"
+TRIED = """
+import sys
+from core.store.migrate import main as migrate
+from hubledger.cli.main import main
+for room in sys.argv[1:]:
+    assert not migrate(["--check", "--transform", f"apps.{room}"]), room
+    for command in (("migrate-diff", "--check"), ("try", "--json")):
+        assert main([*command, "--transform", f"apps.{room}"]) == 0, (command, room)
+"""
+STRANGE = {
+    "select": "a b", "class": "x", "sequence_number": 5, "Order": 1, "größe": 1e300, "日本": "語", "_id": "ab12",
+    "date": "2026-01-01", "datetime": "2026-01-01T10:00:00.123456789+05:30", "field": "q", "str": "s", "int": 3,
+    "None": "n", "window_start": "w", "big": 12345678901234567890, "long": "x y'\" " * 100, "huge": "y" * 5000,
+    "very long " + "n" * 85: "v'\"\n\u2028\\", "naive": "2026-01-01T10:00:00", "9lives": True, "list": [1, {"a": []}],
+    "events": 7, "obj": {"k": "é"}, "neg": -0.0, "null": None, "old": "0001-01-01T00:00:00Z", "emoji": "😀😀",
+    "self": "me", "it's": "q", "run_id": "r", "hubledger_level": 3,
+}  # fmt: skip
+LESS = {**{name: value for name, value in STRANGE.items() if name not in ("list", "int")}, "date": None, "obj": None}
+GRID = tuple(
+    f'[{{"topic": "/x", "subject": "a/{each}", "eventTime": "2026-04-05T17:31:00.1234567Z", "id": "1", "data":'
+    ' {"api": "PutBlob"}, "dataVersion": ""}]'
+    for each in "bc"
+)
+ENVELOPES = {  # of IoT Central and CloudEvents, with the fields that are objects
+    "central": (
+        (
+            '{"applicationId": "a", "deviceId": "dev-1", "enqueuedTime": "2026-03-01T10:00:00.000Z", "telemetry":'
+            ' {"temperature": 21.5, "geo": {"lat": 47.1}}, "messageProperties": {"iothub-x": "1"}, "enrichments": {}}',
+            '{"applicationId": "a", "deviceId": "dev 2", "enqueuedTime": "2026-03-01T10:00:01.000Z", "telemetry":'
+            ' {"temperature": 22}, "messageProperties": {}, "enrichments": {}}',
+        ),
+        ["telemetry", "messageProperties", "enrichments"],
+    ),
+    "cloud": (
+        tuple(
+            '{"specversion": "1.0", "id": "A234-1", "source": "/sensors/tn-1", "type": "com.example.reading", "time":'
+            f' "2026-04-05T17:31:0{second}Z", "datacontenttype": "application/json", "data": {{"value": 21.5}}}}'
+            for second in ("0", "5.1234567")
+        ),
+        ["data"],
+    ),
+}
+EVERY = (
+    "id:text(32)", "amount:integer?", "price:decimal", "placedAt:instant", "note:text(200)?", "raw:json", "opt:json?",
+    "od:decimal?", "oi:instant?", "day:date", "code:ascii(8)?", "ok:boolean", "n:float", "d2:date?", "b2:boolean?",
+)  # fmt: skip
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir() if one.name != "__pycache__")
+
+
+def assert_sound(project: Project, *rooms: str, trials_of_each: int = 6) -> None:
+    """Assert that rooms pass the linter, the types, their own tests, and the checks of transforms and migrations."""
+    for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
+        project.done(*command)
+    for room in rooms[1:]:  # the first one tries as many bodies as it is written to do
+        trials = project.folder / "apps" / room / "tests" / f"test_{room}.py"
+        written = trials.read_text(encoding="utf-8")
+        assert ANY_BODY in written
+        trials.write_text(written.replace(ANY_BODY, f"{ANY_BODY}, examples=20"), encoding="utf-8")
+    assert f"{trials_of_each * len(rooms)} passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
+    found = project.python("-c", TRIED, *rooms)
+    assert found.returncode == 0, found.stdout + found.stderr
+    for said in ("nothing to do", '"dead_lettered": 0'):
+        assert found.stdout.count(said) == len(rooms), found.stdout
+
+
+def test_a_room_of_each_kind_is_sound_and_its_migrations_fit(project: Project) -> None:
+    project.parcels()
+    project.write("strange.jsonl", json.dumps(STRANGE, ensure_ascii=False), json.dumps(LESS))
+    project.done("hubledger", "new", "strange_things", "--from", "strange.jsonl", "--key", "run_id,_id,select")
+    project.write("wide.jsonl", json.dumps({f"field_number_{number}": number for number in range(300)}))
+    project.done("hubledger", "new", "wide", "--from", "wide.jsonl")
+    (project.folder / "one.jsonl").write_text('{"only": null}')
+    project.done("hubledger", "new", "ones", "--from", "one.jsonl")
+    fields = [part for one in EVERY for part in ("--field", one)]
+    project.done("hubledger", "new", "flags", *fields, "--key", "id,day", "--table", "flag")
+    rooms = ("parcels", "strange_things", "wide", "ones", "flags")
+    assert_sound(project, *rooms)
+
+
+def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_element(project: Project) -> None:
+    project.write("grid.jsonl", *GRID)
+    project.done("hubledger", "new", "grid", "--from", "grid.jsonl", "--each", "array", "--key", "subject")
+    logs = '{"records": [{"größe": 1.5, "at": "2026-01-01T00:00:00Z"}, {"größe": 2, "at": "2026-01-01T00:00:00Z"}]}'
+    project.write("logs.jsonl", logs)
+    project.done("hubledger", "new", "logs", "--from", "logs.jsonl", "--each", "records", "--strict")
+    project.write("readings.base64", b64encode(b'{"id": "a", "n": 1}\r\n{"id": "b"}\r\n').decode())
+    project.done("hubledger", "new", "readings", "--from", "readings.base64", "--each", "lines")
+    project.done("hubledger", "new", "named", "--field", "id:text", "--each", "größe", "--key", "id")
+    assert_sound(project, "grid", "logs", "readings", "named", trials_of_each=7)
+    assert (project.folder / "apps/readings/events.base64").is_file()
+    one, other = GRID[0][1:-1], GRID[1][1:-1]
+    newer, wrong = one.replace("PutBlob", "CopyBlob"), one.replace('"id": "1"', '"id": 1')
+    project.write("more.jsonl", f"[{one}, {newer}, {other}]", "[]", f"[{one}, {wrong}]", "{}")
+    tried = project.tried("more.jsonl", "--transform", "grid")
+    assert [tried[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 1, 1, 2]
+    assert [each["error"].partition(":")[0] for each in tried["letters"]] == [
+        "element 2",
+        "the body has no list of grid",
+    ]
+    assert tried["tables"]["grid_event"]["count"] == 3
+    states = {each["row"]["subject"]: each["row"]["data"] for each in tried["tables"]["grid_state"]["rows"]}
+    assert states == {"a/b": '{"api": "CopyBlob"}', "a/c": '{"api": "PutBlob"}'}
+
+
+def test_events_in_the_envelopes_of_others_make_a_room_with_nested_fields_as_json_text(project: Project) -> None:
+    for name, (lines, nested) in ENVELOPES.items():
+        project.write(f"{name}.jsonl", *lines)
+        out = project.done("hubledger", "new", name, "--from", f"{name}.jsonl")
+        assert re.findall(r"^ (\w+) .* kept as JSON text", out, re.M) == nested
+        assert project.tried("--transform", name)["written"] == len(lines)
+
+
+def test_an_event_of_more_elements_than_rows_are_allowed_is_refused(project: Project) -> None:
+    project.write("many.jsonl", "[" + ", ".join(['{"n": 1}'] * 10_001) + "]")
+    found = project.hubledger("new", "many", "--from", "many.jsonl", "--each", "array")
+    assert (
+        refusal(found) == "many.jsonl, line 1 does not fit: the event becomes more than 10000 rows; nothing was written"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--each", "array", "--format", "gzip"),
+            "--each array parts bodies in JSON: leave out --format gzip, or --each",
+        ),
+        (("--each", ""), "write lines, array, or the name of a field"),
+        (("--each", 'a"b'), "no quote or backslash"),
+    ],
+)
+def test_elements_that_no_transform_can_have_are_refused(project: Project, options: tuple[str, ...], said: str) -> None:
+    project.write("one.jsonl", '[{"n": 1}]')
+    assert said in refusal(project.hubledger("new", "x", "--from", "one.jsonl", *options))
+
+
+def test_a_file_of_capture_makes_a_room_of_its_bodies_in_any_format(project: Project) -> None:
+    pretty = json.dumps(json.loads(PARCELS[0]), indent=2)
+    for name, bodies in {"capture": (pretty, PARCELS[1]), "zipped": PARCELS}.items():
+        records = [
+            {
+                "SequenceNumber": 0, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM", "SystemProperties": {},
+                "Properties": {}, "Body": gzip.compress(each.encode()) if name == "zipped" else each.encode(),
+            }
+            for each in bodies
+        ]  # fmt: skip
+        with (project.folder / f"{name}.avro").open("wb") as file:
+            fastavro.writer(file, SCHEMA, records)
+    project.done("hubledger", "new", "parcels", "--from", "capture.avro", "--key", "parcelId")
+    project.done("hubledger", "new", "zipped", "--from", "zipped.avro", "--format", "gzip")
+    assert (project.folder / "apps/parcels/events.base64").is_file(), "a body of several lines is no line"
+    for room, events in (("parcels", 2), ("zipped", 3)):
+        assert project.tried("--transform", room)["written"] == events
+    assert project.tried("capture.avro", "--transform", "parcels")["written"] == 2
+    assert "10 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps", "-k", "not any_body")
+
+
+def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Project) -> None:
+    project.write("one.jsonl", '{"id": "a", "at": "2026-01-01T00:00:00Z"}')
+    out = project.done("hubledger", "new", "parcels", "--from", "one.jsonl")
+    room = project.folder / "apps" / "parcels"
+    written = sorted(str(one.relative_to(room)) for one in room.rglob("*") if one.is_file())
+    assert written == [
+        "README.md", "__init__.py", "aggregates/__init__.py", "aggregates/parcels_by_hour.py", "events.jsonl",
+        "migrations/sqlite/0001_parcels.sql", "migrations/sqlserver/0001_parcels.sql", "permissions.sql",
+        "tests/__init__.py", "tests/test_parcels.py", "transform.py",
+    ]  # fmt: skip
+    assert all(f"apps/parcels/{name}" in out for name in written)
+    following = out.partition("Next:")[2].strip().splitlines()
+    assert [line.split()[1] for line in following] == ["try", "check-room", "demo"]
+    assert names_in(project.folder / "apps") == ["__init__.py", "parcels"]
+
+
+def test_a_room_that_exists_stays_as_it_is(project: Project) -> None:
+    (project.folder / "apps" / "parcels").mkdir()
+    assert "exists already" in refusal(project.hubledger("new", "parcels", "--field", "id:text"))
+    assert names_in(project.folder / "apps" / "parcels") == []
+
+
+def test_a_table_of_a_different_room_is_refused(project: Project) -> None:
+    project.done("hubledger", "new", "parcels", "--field", "id:text")
+    assert "apps/parcels" in refusal(project.hubledger("new", "parcel_events", "--field", "id:text"))
+
+
+def test_malformed_lines_are_left_out_and_named_and_advice_is_given(project: Project) -> None:
+    good = '{"type": "%s", "id": "a", "price": 2.5, "at": "2026-01-01T00:00:00Z"}'
+    project.write("shop.jsonl", good % "sold", "{", *["[]"] * 6, good % "returned")
+    out = project.done("hubledger", "new", "sales", "--from", "shop.jsonl", "--key", "id")
+    assert "Left out: 7 lines of shop.jsonl" in out
+    assert "shop.jsonl, line 2 is not JSON" in out
+    assert "and 2 more" in out
+    assert 'Consider: price looks like money, and a float rounds it: --field "price:decimal" keeps it exactly.' in out
+    assert "To add an option: rm -r apps/" in out
+    assert "the field type has 2 values (returned, sold)" in out
+    assert "The aggregate sums by hour and id into the table sales_by_hour." in out
+    assert (project.folder / "apps" / "sales" / "events.jsonl").read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(("options", "letters"), [((), 0), (("--strict",), 1)])
+def test_an_added_field_is_ignored_and_told_and_poison_only_in_a_strict_room(
+    project: Project, options: tuple[str, ...], letters: int
+) -> None:
+    project.write("old.jsonl", '{"id": "a"}')
+    project.done("hubledger", "new", "orders", "--from", "old.jsonl", *options)
+    project.write("new.jsonl", '{"id": "a"}', '{"id": "b", "coupon": 1}')
+    out = project.done("hubledger", "try", "new.jsonl", "--transform", "orders")
+    assert f"letters {letters}" in out
+    told = "1 event has the unknown field `coupon`: add it to the body, or ignore it"
+    assert (told in out) is not bool(options)
+    assert "1 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps", "-k", "nobody_knows")
+
+
+def test_an_event_that_does_not_fit_leaves_nothing(project: Project) -> None:
+    project.write("bad.jsonl", '{"price": 1}', '{"price": 1.5}')
+    found = project.hubledger("new", "bills", "--from", "bad.jsonl", "--field", "price:integer")
+    assert "line 2 does not fit" in refusal(found)
+    assert names_in(project.folder / "apps") == ["__init__.py"]
+
+
+def test_a_key_that_sql_server_cannot_hold_leaves_nothing(project: Project) -> None:
+    found = project.hubledger("new", "x", "--field", "a:text(400)", "--field", "b:text(400)", "--key", "a,b")
+    assert "at most 900" in refusal(found)
+    assert names_in(project.folder / "apps") == ["__init__.py"]
+
+
+def test_an_interruption_leaves_nothing(project: Project) -> None:
+    lines = ['{"id": 1}'] * 60_000
+    project.write("long.jsonl", *lines)
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=project.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    while process.poll() is None and not any((project.folder / "apps").glob(".x.*/README.md")):
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[1] == "hubledger: interrupted; nothing was written\n"
+    assert process.returncode == 130
+    assert names_in(project.folder / "apps") == ["__init__.py"]

@@ -1,0 +1,336 @@
+"""Publishers wait for the owner of a partition, and for nobody else, and never without end."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from local.event_hubs.broker import HubBroker
+from local.event_hubs.frames import ACCEPTED, DISPOSITION, FLOW, REJECTED
+from local.event_hubs.hubs import Hubs, HubSettings
+from local.event_hubs.lead import LONGEST_WAIT, NEIGHBOUR, STANDSTILL
+from local.event_hubs.readers import Faults
+from local.event_hubs.tokens import ROOT_KEY
+from tests.local.event_hubs.messages import batch, message, transfer
+from tests.local.event_hubs.peer import PARTITION, Peer
+
+pytestmark = pytest.mark.asyncio
+LEAD = 10
+
+
+class World:
+    """A broker whose publishers may lead by ten events, and its clock."""
+
+    def __init__(self, retained_events: int | None = None, lead: int | None = LEAD) -> None:
+        self.now = 0
+        self.faults = Faults()
+        settings = HubSettings("telemetry", 32, ("hubledger", "other"), retained_events, lead)
+        self.broker = HubBroker(Hubs([settings], lambda: self.now), [ROOT_KEY], lambda: self.now, self.faults)
+
+    def owner(self, group: str = "hubledger", partition: int = 0) -> Peer:
+        """Attach a reader with an epoch, from the start and without credit."""
+        peer = Peer(self.broker).begin()
+        peer.attach_reader(f"telemetry/ConsumerGroups/{group}/Partitions/{partition}", epoch=0)
+        peer.frames()
+        return peer
+
+    def let_pass(self, milliseconds: int) -> None:
+        """Let time pass in steps of half a second, as the emulator does."""
+        for _ in range(milliseconds // 500 + 1):
+            self.broker.let_time_pass()
+            self.now += 500
+
+
+class Publishing:
+    """A publisher that never waits: it counts the messages it has sent, and those that were answered."""
+
+    def __init__(self, world: World, address: str = "telemetry/Partitions/0", *, settled: bool = False) -> None:
+        self.peer = Peer(world.broker).begin()
+        self.peer.attach_sender(address)
+        self.sent = self.answered = self.credit = 0
+        self.states: list[int] = []
+        self._settled = settled
+        self.look()
+
+    def send(self, count: int = 1, events: int = 1) -> None:
+        for _ in range(count):
+            whole = message() if events == 1 else batch([message()] * events)
+            kind = 0 if events == 1 else 0x80013700
+            self.peer.put(transfer(whole, self.sent, message_format=kind, settled=self._settled))
+            self.sent += 1
+        self.look()
+
+    def look(self) -> None:
+        for code, fields, _ in self.peer.frames():
+            if code == DISPOSITION:
+                self.answered += fields[2] - fields[1] + 1
+                self.states.append(fields[4].descriptor)
+            elif code == FLOW and fields[4] is not None:
+                self.credit = fields[6]
+
+    @property
+    def unanswered(self) -> int:
+        self.look()
+        return self.sent - self.answered
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_the_outcome_and_the_credit_stop_at_the_limit_and_go_on_when_the_owner_advances(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD)
+    assert (flood.unanswered, flood.credit) == (0, 1000)
+    flood.send(3)
+    assert (flood.unanswered, flood.credit) == (3, 0)
+    owner.grant(2)
+    assert flood.unanswered == 3, "eleven events are still to take"
+    owner.grant(1, received=2)
+    assert (flood.unanswered, flood.credit) == (0, 1000)
+    flood.send()
+    assert flood.unanswered == 1
+
+
+async def test_a_batch_that_overshoots_the_limit_is_in_the_hub_and_waits_alone(world: World) -> None:
+    world.owner()
+    flood = Publishing(world)
+    flood.send(events=100)
+    assert flood.unanswered == 1
+    reader = Peer(world.broker).begin()
+    reader.attach_reader(PARTITION.replace("hubledger", "other"))
+    reader.grant(1_000)
+    assert len(reader.frames()) >= 100
+
+
+async def test_without_an_owner_nobody_waits(world: World) -> None:
+    flood = Publishing(world)
+    flood.send(5 * LEAD)
+    assert flood.unanswered == 0
+
+
+async def test_nobody_waits_for_a_reader_without_an_epoch(world: World) -> None:
+    peer, flood = Peer(world.broker).begin(), Publishing(world)
+    peer.attach_reader()
+    flood.send(5 * LEAD)
+    assert flood.unanswered == 0
+
+
+async def test_nobody_waits_without_a_limit() -> None:
+    world = World(lead=None)
+    world.owner()
+    flood = Publishing(world)
+    flood.send(5 * LEAD)
+    assert flood.unanswered == 0
+
+
+ENDS: dict[str, Callable[[World, Peer], object]] = {
+    "its connection is lost": lambda world, owner: owner.connection.connection_lost(None),
+    "it detaches": lambda world, owner: owner.connection.sessions[0].detach(owner.connection.sessions[0].links[1]),
+    "a different owner takes over and dies": lambda world, owner: world.owner().connection.connection_lost(None),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+async def test_the_wait_ends_when_the_owner_is_gone(world: World, end: Callable[[World, Peer], object]) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD + 5)
+    assert flood.unanswered == 5
+    end(world, owner)
+    assert (flood.unanswered, flood.credit) == (0, 1000)
+
+
+async def test_a_publisher_waits_for_the_owner_that_comes_back(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD + 1)
+    owner.connection.connection_lost(None)
+    flood.send(LEAD)
+    assert flood.unanswered == 0
+    again = world.owner()
+    flood.send()
+    assert flood.unanswered == 1
+    again.grant(100)
+    assert flood.unanswered == 0
+
+
+async def test_no_outcome_waits_longer_than_the_longest_wait_and_a_slow_owner_keeps_its_hold(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(20 * LEAD)
+    for received in range(8):
+        assert flood.unanswered > 0
+        owner.grant(1, received=received)
+        world.let_pass(LONGEST_WAIT)
+        assert (flood.unanswered, flood.credit) == (0, 1000)
+        flood.send()
+
+
+async def test_nobody_waits_for_an_owner_that_stands_still_until_it_moves(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD + 1)
+    for _ in range(STANDSTILL // LONGEST_WAIT + 1):
+        world.let_pass(LONGEST_WAIT)
+        flood.send()
+    world.let_pass(500)
+    flood.send(5 * LEAD)
+    assert flood.unanswered == 0, "it stands still"
+    owner.grant(1)
+    flood.send()
+    assert flood.unanswered == 1, "it has moved"
+
+
+async def test_an_owner_that_was_idle_before_does_not_stand_still_at_once(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD + 1)
+    world.let_pass(1_000)
+    owner.grant(LEAD + 1)
+    world.let_pass(2 * STANDSTILL)
+    flood.send(LEAD + 1)
+    world.let_pass(1_000)
+    assert flood.unanswered == 1
+
+
+async def test_an_owner_that_had_taken_all_events_does_not_stand_still_at_once(world: World) -> None:
+    owner, other, flood = world.owner(), world.owner("other"), Publishing(world)
+    owner.grant(LEAD + 1)
+    flood.send(LEAD + 1)
+    await asyncio.sleep(0)
+    world.let_pass(1_000)
+    other.connection.connection_lost(None)
+    world.let_pass(2 * STANDSTILL)
+    flood.send(LEAD + 1)
+    world.let_pass(1_000)
+    assert flood.unanswered == 1
+
+
+async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_other_has_nothing_left(
+    world: World,
+) -> None:
+    app, other, flood = world.owner(), world.owner("other"), Publishing(world)
+    app.grant(1_000_000)
+    other.grant(1)
+    flood.send(3 * LEAD)
+    await asyncio.sleep(0)
+    world.let_pass(NEIGHBOUR - 1_000)
+    assert flood.unanswered > 0
+    world.let_pass(1_000)
+    flood.send(3 * LEAD)
+    await asyncio.sleep(0)
+    assert flood.unanswered == 0
+    flood.send(3 * LEAD)
+    world.let_pass(500)
+    assert flood.unanswered == 2 * LEAD, "now the app counts alone, until its turn"
+
+
+async def test_two_groups_that_both_have_events_left_have_the_same_time(world: World) -> None:
+    world.owner()
+    world.owner("other")
+    flood = Publishing(world)
+    flood.send(2 * LEAD)
+    world.let_pass(NEIGHBOUR + 500)
+    assert flood.unanswered == LEAD
+
+
+async def test_a_publisher_to_a_different_partition_does_not_wait(world: World) -> None:
+    world.owner()
+    owner, flood, free = world.owner(partition=31), Publishing(world), Publishing(world, "telemetry/Partitions/31")
+    owner.grant(1_000_000)
+    flood.send(2 * LEAD)
+    free.send(5 * LEAD)
+    await asyncio.sleep(0)
+    assert flood.unanswered > 0
+    assert free.unanswered == 0
+
+
+async def test_two_publishers_of_one_partition_wait_and_go_on_together(world: World) -> None:
+    owner, floods = world.owner(), [Publishing(world), Publishing(world)]
+    for flood in floods * 2:
+        flood.send(LEAD)
+    assert all(flood.unanswered for flood in floods)
+    owner.grant(4 * LEAD)
+    assert [flood.unanswered for flood in floods] == [0, 0]
+
+
+async def test_a_publisher_that_hides_its_outcomes_is_held_by_its_credit(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world, settled=True)
+    flood.send(LEAD + 1)
+    assert flood.credit == 0
+    owner.grant(1)
+    flood.look()
+    assert (flood.credit, flood.answered) == (1000, 0)
+
+
+async def test_a_publisher_that_ignores_its_credit_without_end_is_detached() -> None:
+    world = World()
+    world.owner()
+    flood = Publishing(world)
+    flood.send(LEAD + 1)
+    flood.peer.put(*(transfer(message(), 11 + number) for number in range(10_000)))
+    assert flood.peer.refusals() == [], "azure-eventhub takes so much credit for granted"
+    flood.peer.put(transfer(message(), 10_011))
+    frames = flood.peer.frames()
+    assert [code for code, *_ in frames][-1:] == [0x16]
+    assert frames[-1][1][2].value[0] == "amqp:link:transfer-limit-exceeded"
+    assert sum(fields[2] - fields[1] + 1 for code, fields, _ in frames if code == DISPOSITION) == 10_002
+
+
+async def test_a_link_that_ends_gets_its_outcomes_first_and_no_credit(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD + 2)
+    flood.peer.connection.sessions[0].detach(flood.peer.connection.sessions[0].links[0])
+    frames = flood.peer.frames()
+    assert [code for code, *_ in frames] == [DISPOSITION, DISPOSITION, 0x16]
+    owner.grant(100)
+    world.let_pass(LONGEST_WAIT)
+    assert flood.peer.frames() == []
+
+
+async def test_a_session_that_ends_gets_its_outcomes_first(world: World) -> None:
+    world.owner()
+    flood = Publishing(world)
+    flood.send(LEAD + 1)
+    flood.peer.send(0x17)
+    assert [code for code, *_ in flood.peer.frames()] == [DISPOSITION, 0x17]
+
+
+async def test_a_publisher_that_hangs_up_while_it_waits_leaves_nothing(world: World) -> None:
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(LEAD + 1)
+    flood.peer.connection.connection_lost(None)
+    owner.grant(100)
+    world.let_pass(LONGEST_WAIT)
+    assert flood.peer.frames() == []
+
+
+async def test_a_refused_message_is_answered_at_once(world: World) -> None:
+    world.owner()
+    flood = Publishing(world)
+    flood.send(LEAD + 1)
+    world.faults.throttled_sends = 1
+    flood.send()
+    assert (flood.unanswered, flood.states[-2:]) == (1, [ACCEPTED, REJECTED])
+
+
+async def test_the_limit_is_half_of_the_retained_events_so_that_none_expires_before_its_owner() -> None:
+    world = World(retained_events=8)
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(5)
+    assert flood.unanswered == 1
+    owner.grant(5)
+    assert flood.unanswered == 0
+
+
+async def test_an_owner_whose_events_expired_holds_nobody() -> None:
+    world = World(retained_events=8)
+    owner, flood = world.owner(), Publishing(world)
+    flood.send(events=100)
+    assert flood.unanswered == 1
+    owner.grant(1)
+    assert flood.unanswered == 1, "it jumped to the first retained event"
+    owner.grant(4, received=1)
+    assert flood.unanswered == 0
+
+
+async def test_a_lead_below_one_event_is_refused() -> None:
+    with pytest.raises(ValueError, match="lets publishers lead by 0 events"):
+        HubSettings("telemetry", lead=0)

@@ -1,0 +1,114 @@
+"""local/feed/flights.py and what it is made of, held against the app."""
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime
+from itertools import pairwise
+
+import pytest
+
+from core.model.commits import Settled
+from core.model.events import Event, SequenceNumber
+from core.model.rows import References
+from core.settle.settle import settle
+from core.transforms.loading import load_transform
+from examples.flight_info.transform import FlightChange, FlightStatus
+from hubledger.testing import assert_poison
+from local.feed.flights import MALFORMED, UNUSABLE, Change, ExpectedChange, FlightShares, change_body, expect_change
+from local.feed.planned_events import POISON, WRITTEN, ZONES, Minute
+from tests.local.feed.builders import NOON, flight_story
+
+TRANSFORM = load_transform("examples.flight_info")
+SPOTLESS = FlightShares(malformed=0, unusable=0, duplicate=0)
+CHANGES = [
+    Change("LH", 400, "2026-01-02", "boarding", "A12", NOON, NOON + 1, NOON + 2_000_000),
+    Change("9W", 7, "2026-01-01", "cancelled", None, NOON, None, NOON),
+]
+
+
+def settled(body: bytes, partition_key: str = "400") -> Settled:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return settle([Event(SequenceNumber(0), "0", now, partition_key, {}, body)], References({}), TRANSFORM)
+
+
+def bodies(minutes: list[Minute[ExpectedChange]]) -> list[bytes]:
+    return [event.body for minute in minutes for event in minute.events]
+
+
+def by_flight(minutes: list[Minute[ExpectedChange]]) -> dict[tuple, list[ExpectedChange]]:
+    """Return the changes of each flight and day, in the order of publishing."""
+    found: dict[tuple, list[ExpectedChange]] = {}
+    for minute in minutes:
+        for _, change in minute.events:
+            found.setdefault((change.carrier, change.flight_number, change.departure_date), []).append(change)
+    return found
+
+
+def test_the_partition_key_is_the_flight_number_which_several_carriers_share() -> None:
+    minutes = flight_story(shares=SPOTLESS)
+    carriers: dict[str, set] = {}
+    for minute in minutes:
+        for body, _ in minute.events:
+            change = json.loads(body)
+            assert minute.partition_key == str(change["flight_number"])
+            carriers.setdefault(minute.partition_key, set()).add(change["carrier"])
+    assert all(len(own) >= 2 for own in carriers.values())
+
+
+def test_flights_depart_on_a_few_days() -> None:
+    days = {change[2] for change in by_flight(flight_story(numbers=500, events=2_000, shares=SPOTLESS))}
+    assert {date(2026, 1, day).isoformat() for day in (1, 2, 3)} <= days
+
+
+def test_the_changes_of_a_flight_come_in_order() -> None:
+    flights = by_flight(flight_story(shares=SPOTLESS))
+    assert max(map(len, flights.values())) >= 4
+    for changes in flights.values():
+        assert changes[0].status == "scheduled"
+        assert all((a.changed_us or 0) < (b.changed_us or 0) for a, b in pairwise(changes))
+        assert not {change.status for change in changes[:-1]} & {"arrived", "cancelled", "diverted"}
+        assert all(a.status != "departed" or b.status in ("arrived", "diverted") for a, b in pairwise(changes))
+
+
+@pytest.mark.slow
+def test_the_feed_expects_the_outcomes_of_the_app() -> None:
+    """The two rules were written apart; where they differ, one is wrong."""
+    seen = Counter[str]()
+    for minute in flight_story(events=6_000):
+        for body, expected in minute.events:
+            found = settled(body, minute.partition_key or "")
+            seen[expected.outcome] += 1
+            if expected.outcome == POISON:
+                assert [letter.error_class for letter in found.letters] == [POISON], body
+            else:
+                assert [row_of(row) for _, _, row in found.rows[FlightChange]] == [expected], body
+                assert [row_of(row) for _, _, row in found.rows[FlightStatus]] == [expected], body
+    assert min(seen[WRITTEN], seen[POISON]) > 500
+
+
+def row_of(row: object) -> ExpectedChange:
+    assert isinstance(row, FlightChange | FlightStatus)
+    departs, arrives, changed = map(microseconds, (row.departs_at, row.arrives_at, row.changed_at))
+    day = row.departure_date.isoformat()
+    flight = (row.carrier, row.flight_number, day)
+    return ExpectedChange(WRITTEN, *flight, row.status, row.departure_gate, departs, arrives, changed)
+
+
+def microseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1_000_000)
+
+
+def test_any_fault_of_form_makes_any_change_poison() -> None:
+    changes = {(change.carrier, zone.name): change_body(change, zone) for change in CHANGES for zone in ZONES}
+    assert [at for at, body in changes.items() if settled(body.encode()).letters] == []
+    for fault in MALFORMED:
+        for body in changes.values():
+            assert_poison(TRANSFORM, fault(body))
+
+
+def test_an_impossible_value_is_poison_for_the_feed_and_for_the_app() -> None:
+    for change in CHANGES:
+        assert expect_change(change).outcome == WRITTEN
+        for name, wrong in UNUSABLE.items():
+            assert expect_change(wrong(change)).outcome == POISON, name
+            assert_poison(TRANSFORM, change_body(wrong(change), ZONES[0]))

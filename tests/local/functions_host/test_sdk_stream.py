@@ -1,0 +1,206 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from azure.eventhub import EventData
+from azure.eventhub.exceptions import EventHubError
+
+from local.functions_host.event_source import END, START, HubAddress, ReaderStopped, StartAt
+from local.functions_host.sdk_messages import Delivery
+from local.functions_host.sdk_stream import (
+    FIRST_PAUSE,
+    LOST_TOGETHER,
+    WATCH_INTERVAL,
+    PartitionLink,
+    SdkStream,
+    sdk_position,
+)
+from tests.local.functions_host.doubles import NOON, ManualClock, eventually
+
+pytestmark = pytest.mark.asyncio
+
+
+def received(number: int, end: Delivery = Delivery.DELIVERED) -> EventData:
+    annotations = {
+        b"x-opt-sequence-number": number,
+        b"x-opt-offset": str(number * 64).encode(),
+        b"x-opt-enqueued-time": 1795262400000,
+    }
+    event = EventData(b"")
+    event.raw_amqp_message.annotations = annotations
+    event.raw_amqp_message.delivery_annotations = {b"delivery": end} if end else None
+    return event
+
+
+class HubClient:
+    """The part of the SDK's client that a stream uses: each receive delivers the events after its position."""
+
+    def __init__(self, *, last: int = -1, ends: Mapping[int, Delivery] = MappingProxyType({})) -> None:
+        self.last = last
+        self._ends = ends
+        self.delivered = 0
+        self.positions: list[Any] = []
+        self._on_error: Any = None
+
+    async def receive_batch(self, on_event_batch: Any, **options: Any) -> None:
+        self.positions.append(options["starting_position"])
+        self._on_error = options["on_error"]
+        first = int(options["starting_position"]) // 64 + 1 if options["starting_position"] != "-1" else 0
+        size = options["max_batch_size"]
+        while first <= self.last:
+            await on_event_batch(None, list(map(self._received, range(first, min(first + size, self.last + 1)))))
+            self.delivered += 1
+            first += size
+        await asyncio.Event().wait()
+
+    def _received(self, number: int) -> EventData:
+        return received(number, self._ends.get(number, Delivery.DELIVERED))
+
+    async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
+        return {"is_empty": self.last < 0, "last_enqueued_sequence_number": self.last}
+
+    async def fail(self, text: str) -> None:
+        await self._on_error(None, EventHubError(text))
+
+
+@asynccontextmanager
+async def streaming(client: HubClient, clock: ManualClock, batch_size: int = 2) -> AsyncIterator[SdkStream]:
+    link = PartitionLink(client, HubAddress("localhost", "telemetry", "cg"), "0", 300, batch_size)
+    stream = SdkStream(link, START, clock)
+    await eventually(lambda: client.positions)
+    try:
+        yield stream
+    finally:
+        await stream.close()
+
+
+async def numbers(stream: SdkStream, limit: int) -> list[int]:
+    return [event.sequence_number for event in await asyncio.wait_for(stream.read(limit), 5)]
+
+
+async def test_events_are_cut_at_the_limit_of_the_reader(clock: ManualClock) -> None:
+    async with streaming(HubClient(last=3), clock) as stream:
+        assert [await numbers(stream, limit) for limit in (1, 5, 5)] == [[0], [1], [2, 3]]
+
+
+async def test_one_batch_waits_for_the_reader_and_no_more(clock: ManualClock) -> None:
+    client = HubClient(last=999)
+    async with streaming(client, clock):
+        await eventually(lambda: client.delivered)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert client.delivered == 1
+
+
+async def test_a_broken_link_is_reported_and_opened_after_the_last_event_taken(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = HubClient(last=1)
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 2) == [0, 1]
+        await client.fail("gone")
+        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
+        client.last = 2
+        await clock.advance(FIRST_PAUSE)
+        assert await numbers(stream, 2) == [2]
+    assert client.positions == ["-1", "64"]
+    assert [vars(record)["action"] for record in caplog.records] == ["partition_refused", "partition_received"]
+    assert caplog.records[0].levelno == logging.ERROR
+
+
+class ForgetfulClient(HubClient):
+    """Like the SDK, it reports a broken link while its last callback still waits, and forgets the callback."""
+
+    async def receive_batch(self, on_event_batch: Any, **options: Any) -> None:
+        self.forgotten = asyncio.ensure_future(super().receive_batch(on_event_batch, **options))
+        await asyncio.Event().wait()
+
+
+async def test_events_of_a_broken_link_do_not_come_among_those_of_the_next(clock: ManualClock) -> None:
+    client = ForgetfulClient(last=5)
+    async with streaming(client, clock) as stream:
+        await eventually(lambda: client.delivered)  # the second batch waits for room
+        await client.fail("gone")
+        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
+        await clock.advance(FIRST_PAUSE)
+        await eventually(lambda: len(client.positions) == 2)
+        assert [await numbers(stream, 2) for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
+    assert client.positions == ["-1", "64"]
+
+
+async def watch(clock: ManualClock) -> None:
+    await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
+    await clock.advance(WATCH_INTERVAL)
+
+
+async def test_a_partition_that_stalls_while_the_hub_has_more_is_opened_again(clock: ManualClock) -> None:
+    client = HubClient(last=1)
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 2) == [0, 1]
+        await watch(clock)  # the events came in this interval
+        await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
+        client.last = 3
+        await watch(clock)
+        assert await numbers(stream, 2) == [2, 3]
+    assert client.positions == ["-1", "64"]
+
+
+async def test_an_idle_partition_is_left_alone(clock: ManualClock) -> None:
+    client = HubClient()
+    async with streaming(client, clock):
+        for _ in range(3):
+            await watch(clock)
+    assert client.positions == ["-1"]
+
+
+async def test_a_start_is_an_offset_as_text_or_an_instant_or_a_number() -> None:
+    starts = (StartAt("64", None, 1), StartAt(enqueued_at=NOON), START, END, StartAt("", None, 7), StartAt())
+    assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest", 7, "-1"]
+
+
+async def test_the_reader_stops_on_an_event_and_loses_those_that_came_with_it(clock: ManualClock) -> None:
+    client = HubClient(last=5, ends={3: Delivery.READER_STOPS})
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 5) == [0, 1]
+        with pytest.raises(ReaderStopped) as stopped:
+            await numbers(stream, 5)
+    assert (stopped.value.sequence_number, stopped.value.is_first) == (3, False)
+    assert client.positions == ["-1"]
+    for number in (0, 1):
+        async with streaming(HubClient(last=1, ends={number: Delivery.READER_STOPS}), clock) as stream:
+            with pytest.raises(ReaderStopped) as stopped:
+                await numbers(stream, 5)
+        assert (stopped.value.sequence_number, stopped.value.is_first) == (number, number == 0)
+
+
+async def test_an_event_is_dropped_with_those_that_came_with_it_but_not_with_all(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = HubClient(last=700, ends={300: Delivery.DROPPED})
+    async with streaming(client, clock, batch_size=600) as stream:
+        arrived = await numbers(stream, 1000) + await numbers(stream, 1000)
+    lost = range(LOST_TOGETHER, 2 * LOST_TOGETHER)
+    assert arrived == [number for number in range(701) if number not in lost]
+    (logged,) = [vars(record) for record in caplog.records]
+    assert (logged["action"], logged["first"], logged["last"]) == ("events_dropped", lost[0], lost[-1])
+
+
+async def test_a_partition_goes_on_after_a_receive_of_which_nothing_arrived(clock: ManualClock) -> None:
+    client = HubClient(last=5, ends={2: Delivery.DROPPED, 5: Delivery.DROPPED})
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 2) == [0, 1]
+        await eventually(lambda: client.delivered == 3)
+        await client.fail("gone")
+        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
+        await clock.advance(FIRST_PAUSE)
+        await eventually(lambda: len(client.positions) == 2)
+    assert client.positions == ["-1", str(5 * 64)]
+
+
+async def test_an_event_that_does_not_bind_says_so(clock: ManualClock) -> None:
+    async with streaming(HubClient(last=1, ends={1: Delivery.BINDING_FAILS}), clock) as stream:
+        assert [event.binds for event in await stream.read(2)] == [True, False]

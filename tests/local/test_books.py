@@ -1,0 +1,137 @@
+"""local/stack/app_totals.py"""
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from local.stack.app_totals import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
+from tests.fakes.engines import SqliteEngine
+from tests.local.feed.builders import story
+from tests.local.stores import ingest
+from tests.patience import allowed
+
+STATUS = {
+    "accounted": 9,
+    "written": 6,
+    "filtered": 2,
+    "dead_lettered": 1,
+    "ledger_balanced": True,
+    "incarnation": 2,
+    "partitions": [
+        {"hub_end": "7", "stops": [{"reason": "outage"}]},
+        {"hub_end": "-1", "stops": [{"reason": "outage"}, {"reason": "held"}]},
+        {"hub_end": "3", "stops": []},
+    ],
+}
+
+Serve = Callable[[int, bytes], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start servers that give one answer to everything, and return their address."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def start(status: int, body: bytes) -> str:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(serve: Serve) -> None:
+    books = read_books(serve(200, json.dumps(STATUS).encode()))
+    assert books.stopped == "  2 partitions stopped: outage  1 partition stopped: held"
+    books = replace(books, stopped="")
+    assert books == Books(in_hub=12, accounted=9, written=6, filtered=2, dead_lettered=1, balanced=True, incarnation=2)
+    unknown = {**STATUS, "partitions": [{"hub_end": "7", "stops": []}, {"hub_end": None, "stops": []}]}
+    assert read_books(serve(200, json.dumps(unknown).encode())).in_hub is None
+
+
+def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(serve: Serve) -> None:
+    for status, body, why in (
+        (503, b'{"detail": "settings refused: TRANSFORM"}', "answers 503: settings refused: TRANSFORM"),
+        (500, b"Traceback\nlong", "answers 500: Traceback$"),
+        (200, b"{}", "partitions"),
+        (200, b"no JSON", "Expecting value"),
+    ):
+        with pytest.raises(BooksUnavailable, match=why):
+            read_books(serve(status, body))
+
+
+def test_a_missing_host_has_no_books() -> None:
+    with pytest.raises(BooksUnavailable, match="refused"):
+        read_books("http://127.0.0.1:1")
+
+
+def test_accounted_events_and_gaps_are_counted_in_the_store(tmp_path: Path) -> None:
+    store = SqliteEngine(tmp_path / "store.db").path
+    assert (count_accounted(store), count_gaps(store)) == (0, {})
+    ingest(store, story(events=300))
+    assert count_accounted(store) == 300
+
+
+BOOKS = Books(in_hub=3, accounted=3, written=3, filtered=0, dead_lettered=0, balanced=True)
+
+
+class App:
+    """An app that gives the given answers, and then falls silent and sets `finished`."""
+
+    def __init__(self, *answers: Books | None) -> None:
+        self._answers = list(answers)
+        self.addresses: list[str] = []
+        self.finished = threading.Event()
+
+    def read(self, address: str) -> Books:
+        self.addresses.append(address)
+        if not self._answers:
+            self.finished.set()
+            threading.Event().wait(0.01)
+            raise BooksUnavailable("it has gone")
+        answer = self._answers.pop(0)
+        if answer is None:
+            raise BooksUnavailable("not yet")
+        return answer
+
+
+def test_the_latest_answer_stays_when_the_app_falls_silent() -> None:
+    app = App(None, BOOKS)
+    with Watch("http://one", app.read, every=0.001) as watch:
+        assert app.finished.wait(allowed(10))
+        assert watch.books == BOOKS
+
+
+def test_a_different_address_is_read_from_and_the_books_of_the_first_are_forgotten() -> None:
+    requested, answered = threading.Event(), threading.Event()
+
+    def read(address: str) -> Books:
+        if address == "http://two":
+            requested.set()
+            raise BooksUnavailable("not yet")
+        answered.set()
+        return BOOKS
+
+    with Watch("http://one", read, every=0.001) as watch:
+        assert answered.wait(allowed(10))
+        watch.move("http://two")
+        assert requested.wait(allowed(10))
+        assert watch.books is None
