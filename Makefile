@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra check-bicep simulate house smoke format bench bench-full bench-readme docs clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all test-spark soak check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-texts check-infra check-bicep simulate house smoke format bench bench-full bench-readme docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -120,19 +120,25 @@ REAL_HOST = $(if $(BASE),--base "$(BASE)" --hub "$(HUB)" --store "$(STORE)") $(i
 real-host: $(VENV)/local.done $(if $(shell command -v func),$(VENV)/azurite/node_modules/.bin/azurite) ## Accept Microsoft's host, where func is, or else ours: events, an undeliverable one, one that kills, redrive, replay, recount; BASE=, HUB= and STORE= name a running app
 	@ASKED_BY_MAKE=1 $(BIN)/python -m local.acceptance $(REAL_HOST)
 
-# Most of the slow tests wait for processes of theirs, so more of them run than there are cores.
-TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs
+# Most of the slow tests wait for processes of theirs, so more of them run than there are cores. `make check` has tests/repo.
+TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs --ignore=tests/repo
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run what no change may break: the fast tests, and a proof of each subject from end to end
-	@$(TESTS) -m "not slow or proof" --hypothesis-profile=quick
+	@$(TESTS) -m "(not slow or proof) and not soak" --hypothesis-profile=quick
 
-test-all: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
-	@$(TESTS) --durations=50
+test-all: $(VENV)/dev.done $(VENV)/spark.done ## Run every test but those of soak; all of Spark's when jobs, aggregation or their tests have changed
+	@$(TESTS) -m "not soak" --durations=50
 
-check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
+test-spark: $(VENV)/spark.done ## Run all tests of Spark, and store in tests/spark/passed.txt that these files have passed them
+	@$(BIN)/python -m pytest -n 0 -rs tests/spark && $(BIN)/python -m tests.spark.passed
+
+soak: $(VENV)/dev.done $(VENV)/spark.done ## Run what is weekly and before a release: all of Spark, game days, upgrades, the bench, hostile requests at length
+	@$(TESTS) -m soak --durations=50
+
+check: $(VENV)/dev.done ## Format, lint, types, import rules, and what the texts say of the code
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
-	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target check-types check-stores check-core check-app
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-types check-texts
 
 # The files of the fast tests lie in memory where it has 2 GB for them: a commit of SQLite then waits for no disk.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
@@ -143,26 +149,15 @@ check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in secon
 	ROOM=$$room $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms --ignore=tests/rooms/test_planted.py $$own
 
 SUITES ?= bookworm trixie forky
-# A newcomer follows the pages in a clone, and leaves to the fast tests what these pages install.
-ON_A_BARE_DEBIAN = cp -a . /clone && (cd /clone && python3 -m tests.acceptance.tutorial) && mv /clone/.venv . && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
-
-check-fresh: ## Follow the pages of a newcomer, then run the fast tests, on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
-	@for suite in $(SUITES); do bin/fresh $$suite sh -c '$(ON_A_BARE_DEBIAN)' || exit; done
+check-fresh: ## Follow the pages of a newcomer on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
+	@for suite in $(SUITES); do bin/fresh $$suite python3 -m tests.acceptance.tutorial || exit; done
 
 check-types:
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
-# One process a part collects its own tests only, where each worker of xdist collects all; each part takes about as long
-# as any other. Python keeps its bytecode for the next run, whatever the environment says. Property tests try fewer
-# examples than in `make test`. Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite
-# all takes as long as to collect all twice.
-check-stores: PART = tests/contract tests/simulation tests/rooms tests/repo
-check-core: PART = tests/core tests/property
-check-app: PART = $(addprefix tests/,handlers hubledger jobs local bench examples) $(wildcard tests/test_*.py examples/*/tests apps/*/tests)
-check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow and not heavy" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)
-check-stores check-core check-app:
-	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }
+check-texts:
+	@$(IN_MEMORY) $(BIN)/python -m pytest -n 0 --assert=plain tests/repo
 
 test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
 	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/jobs
@@ -174,8 +169,7 @@ check-bicep: ## Compile and lint the templates where bicep is on the PATH; any d
 	  echo "check-bicep: no diagnostic"; \
 	else printf '%s\n' "$$said" >&2; exit 1; fi
 
-check-infra: check-bicep $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and capacity
-	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
+check-infra: check-bicep $(VENV)/dev.done ## Compile Bicep, print the plan of resources, compare the snapshots, and make the package
 	@$(BIN)/python -m tests.infra.plan
 	@$(BIN)/python -m tests.infra.snapshots
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
@@ -198,7 +192,7 @@ format: $(VENV)/dev.done ## Format the code and correct the faults that the lint
 
 test-sqlserver: $(VENV)/dev.done ## Run the store's contract on the T-SQL server that MSSQL_CONNECTION names, in a separate schema
 	@if [ -z "$$MSSQL_CONNECTION" ]; then echo "test-sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server"; \
-	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/contract tests/property tests/sql; fi
+	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/core tests/contract tests/property tests/sql; fi
 
 # Microsoft's parser for the syntax gate: a DLL in a package of PyPI, under Microsoft's licence, x86-64 Linux only. Never
 # needed: without it the gate is sqlfluff.

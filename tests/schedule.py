@@ -1,7 +1,7 @@
 """The order of the tests: processes take whole modules, the longest first, and the end says what was left out.
 
 A module is as long as it was when `tests/seconds.json` was stored. Tests that share a server by a fixture of their
-package stay together.
+package stay together, and so do those of Spark, because each process of them starts a JVM.
 """
 
 import json
@@ -12,31 +12,13 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.spark.passed import is_passed
+
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "tests" / "seconds.json"
 # Whatever lies here starts processes, or is of `make check-infra`: `make test` runs only its proofs.
 SLOW = ("acceptance", "browser", "infra", "smoke", "spark")
-# These start small processes, or take seconds: `make check` leaves them out, and `make test` runs them.
-HEAVY = (
-    "tests/contract/test_clocks.py",
-    "tests/simulation/test_key_order.py",
-    "tests/simulation/test_sweep.py",
-    "tests/bench/report/test_suite.py",
-    "tests/bench/test_usage.py",
-    "tests/core/remote/spark/test_engines.py",
-    "tests/core/remote/spark/test_local.py",
-    "tests/core/remote/telemetry/test_opening.py",
-    "tests/core/settle/test_children.py",
-    "tests/core/store/test_schema.py::TestTheCommand",
-    "tests/jobs/test_package.py",
-    "tests/local/event_hubs/test_main.py",
-    "tests/local/test_consumers.py",
-    "tests/local/test_func.py",
-    "tests/local/test_job_killer.py",
-    "tests/local/test_processes.py",
-    "tests/local/trials/test_determinism.py",
-)
-TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser")
+TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser", "tests/spark")
 OF_SUBJECTS = "proof"
 LEFT_OUT = "left_out"
 NEW = 5.0  # seconds of a module that was never measured
@@ -107,18 +89,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow or heavy by its place, and put the longest unit first."""
+    """Mark what is slow by its place, leave what Spark has passed to `make soak`, and put the longest unit first."""
     folders = tuple(f"tests/{each}/" for each in SLOW)
+    passed = is_passed()
     for item in items:
         if item.nodeid.startswith(folders):
             item.add_marker(pytest.mark.slow)
-        if item.nodeid.startswith(HEAVY):
-            item.add_marker(pytest.mark.heavy)
+        if passed and item.nodeid.startswith("tests/spark/") and not is_always_run(item):
+            item.add_marker(pytest.mark.soak)
     stored = stored_seconds()
     units: defaultdict[str, float] = defaultdict(float)
     for module in {module_of(item.nodeid) for item in items}:
         units[unit_of(module)] += stored.get(module, NEW)
     items.sort(key=lambda item: -units[unit_of(item.nodeid)])
+
+
+def is_always_run(item: pytest.Item) -> bool:
+    """Return True for a test of Spark that each run has: the proof of aggregation, and the engines."""
+    return module_of(item.nodeid) == "tests/spark/test_engines.py" or item.get_closest_marker(OF_SUBJECTS) is not None
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.schedule import HEAVY, ROOT, module_of, room_of, stored_seconds, unit_of
+from tests.schedule import ROOT, module_of, room_of, stored_seconds, unit_of
 
 TWO = """
 import pytest
@@ -42,13 +42,6 @@ def test_a_room_is_a_folder_of_tests_or_one_of_its_parts() -> None:
     assert {module: room_of(module) for module in places} == places
 
 
-def test_every_heavy_place_is_here() -> None:
-    modules = {place: ROOT / module_of(place) for place in HEAVY}
-    assert [place for place, module in modules.items() if not module.is_file()] == []
-    classes = [(module.read_text(), place.partition("::")[2]) for place, module in modules.items() if "::" in place]
-    assert [name for text, name in classes if f"class {name}:" not in text] == []
-
-
 def test_the_stored_seconds_are_those_of_modules_that_are_here() -> None:
     stored = stored_seconds()
     assert len(stored) > 50
@@ -60,7 +53,7 @@ def test_the_stored_seconds_are_those_of_modules_that_are_here() -> None:
 def test_a_run_of_proofs_says_what_it_left_out(tmp_path: Path, processes: str) -> None:
     for name in ("test_a.py", "test_b.py"):
         (tmp_path / name).write_text(TWO)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n heavy\n proof\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n soak\n proof\n")
     options = ("-p", "tests.schedule", "-n", processes, "-m", "not slow or proof", "--rootdir", str(tmp_path))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(tmp_path)],

@@ -57,12 +57,14 @@ CALLED: Mapping[str, tuple[tuple[str, int, str], ...]] = {
 }
 BEGUN = ("serve", "run")  # until Ctrl-C
 LEFT_OUT = {
-    "check": "make check-fresh runs its fast tests after this walk",
-    "test": "6 minutes: its fast tests run after this walk",
-    "test-all": "40 minutes",
+    "check": ".ci/run runs it",
+    "test": "5 minutes, and .ci/run runs it",
+    "test-all": ".ci/run runs it",
+    "test-spark": "it needs Java",
+    "soak": "half an hour",
     "format": "it changes files",
     "check-fresh": "this is it",
-    "check-infra": "a minute of tests of the templates, which .ci/run runs",
+    "check-infra": ".ci/run runs it",
     "real-host": "tests/acceptance/real_host runs it",
     "smoke": "tests/acceptance/postdeploy runs it",
     "scriptdom": "45 MB for the syntax gate of make test",
