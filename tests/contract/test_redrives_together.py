@@ -15,8 +15,8 @@ from core.settle.partition_store import Partitions
 from core.store.database import StreamClosed
 from tests.contract.test_held_letters import World, of_key
 from tests.contract.test_held_letters import statuses as statuses_of
-from tests.contract.test_incarnations import opening
 from tests.fakes.builders import claim, keep_letters
+from tests.fakes.incarnations import opening
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, Redriving, with_exhausted_letters
 from tests.fakes.store import Store

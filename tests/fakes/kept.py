@@ -209,5 +209,5 @@ class PersistentEngine(Engine, Protocol):
     """An engine whose database other processes can open too."""
 
     def environment(self) -> dict[str, str]:
-        """The environment of a process that opens this database, as tests/contract/separate.py reads it."""
+        """The environment of a process that opens this database, as tests/fakes/separate.py reads it."""
         ...

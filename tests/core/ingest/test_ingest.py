@@ -7,16 +7,26 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
+from core.errors import (
+    CheckpointConflict,
+    CommitOutcomeUnknown,
+    DataRefused,
+    StoreFault,
+    StoreUnavailable,
+    StreamIncarnationChanged,
+)
 from core.ingest.gaps import GapReading
-from core.ingest.ingest import CONFLICT_LIMIT, Ingestion, IngestReport, ingest_batch
+from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, Ingestion, IngestReport, ingest_batch
+from core.ingest.stalled_partitions import SilenceCheck
+from core.model.commits import PartitionStop
 from core.model.events import Event, EventBatch, SequenceNumber, Span
 from core.model.letters import Backoff, LetterPolicy
 from core.model.ports import Clock
 from core.model.transforms import Transform
 from core.store.database import Waiting
+from core.store.memory import Memory
 from examples.home_security.transform import SensorReading
-from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
+from tests.fakes.builders import NOON, FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter, KeptRow
 from tests.fakes.memory_hub import MemoryHub
@@ -323,3 +333,110 @@ def test_conflicts_that_are_not_in_a_row_do_not_add_up() -> None:
     store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, None, None, None] * 40)
     assert sum(commit.events for commit in ingest(store, *given).commits) == 60
     assert store.calls.count("commit_batch") > 3 * CONFLICT_LIMIT
+
+
+LOG_OF_20 = events(0, 19, "reading a")
+DETAIL = "the partition failed {} times in a row, last on the database; nothing was dropped: "
+
+
+class Failing:
+    """A partition whose first five events are committed."""
+
+    def __init__(self) -> None:
+        self.store, self.clock = MemoryStore(), FakeClock()
+        self.ingest(self.store, 0, 4)
+
+    def ingest(self, store: Store, first: int, last: int, retries: int = 0) -> None:
+        given = replace(batch(LOG_OF_20[first : last + 1]), retries=retries)
+        ingest_batch(given, Ingestion(store, PLAIN, stamps(first, self.clock)))
+
+    def fail(self, retries: int, *faults: Fault) -> StoreFault:
+        faulty = FaultyStore(self.store, on_commit=faults or [Fault.NOT_REACHED])
+        with pytest.raises((StoreUnavailable, CommitOutcomeUnknown)) as caught:
+            self.ingest(faulty, 5, 9, retries)
+        return caught.value
+
+    def stops(self) -> tuple[PartitionStop, ...]:
+        return self.store.read_partition(partition()).stops
+
+
+@pytest.fixture
+def failing() -> Failing:
+    return Failing()
+
+
+def test_from_the_fifth_failure_in_a_row_on_the_partition_is_stopped_at_its_checkpoint_and_then_goes_on(
+    failing: Failing,
+) -> None:
+    for retries in range(5):
+        assert failing.stops() == ()
+        failing.fail(retries)
+    assert [stop.reason for stop in failing.stops()] == ["store"]
+    assert failing.store.read_partition(partition()).next_number == 5
+    failing.ingest(failing.store, 5, 9)
+    assert (failing.stops(), failing.store.read_partition(partition()).next_number) == ((), 10)
+
+
+def test_a_fault_that_repeats_is_recorded_with_its_count_and_its_last_words(failing: Failing) -> None:
+    for retries in range(RECURRENT + 2):
+        fault = failing.fail(retries)
+    assert failing.stops() == (PartitionStop("store", DETAIL.format(RECURRENT + 2) + str(fault), 3, NOON),)
+
+
+def test_the_count_goes_on_with_the_next_batch_of_which_the_host_begins_to_count_anew(failing: Failing) -> None:
+    for retries in range(9):
+        failing.fail(retries)
+    for retries in range(3):
+        fault = failing.fail(retries)
+    assert failing.stops() == (PartitionStop("store", DETAIL.format(12) + str(fault), 8, NOON),)
+
+
+def test_answers_that_are_lost_again_and_again_are_such_a_fault(failing: Failing) -> None:
+    fault = failing.fail(RECURRENT, *[Fault.LOST] * CONFLICT_LIMIT)
+    assert isinstance(fault, CommitOutcomeUnknown)
+    assert [stop.reason for stop in failing.stops()] == ["store"]
+
+
+def test_a_commit_that_is_refused_even_without_rows_is_such_a_fault(failing: Failing) -> None:
+    failing.store.sql("CREATE TRIGGER full BEFORE INSERT ON batch_ledger BEGIN SELECT RAISE(ABORT, 'it is full'); END")
+    for retries in range(RECURRENT):
+        with pytest.raises(DataRefused):
+            failing.ingest(failing.store, 5, 9, retries)
+    assert [(stop.reason, stop.attempts, stop.detail[-10:]) for stop in failing.stops()] == [("store", 1, "it is full")]
+    failing.store.sql("DROP TRIGGER full")
+    failing.ingest(failing.store, 5, 9, RECURRENT)
+    assert failing.stops() == ()
+
+
+def test_the_first_commit_of_the_partition_ends_the_record_and_no_other_stop(failing: Failing) -> None:
+    failing.fail(RECURRENT)
+    failing.store.note_stop(failing.store.read_partition(partition()), "outage", "half of it", NOON)
+    remembering = Store(failing.store.database, Memory(timedelta(minutes=1)))
+    failing.ingest(remembering, 5, 9)
+    assert failing.stops() == ()
+    failing.ingest(remembering, 10, 14)
+
+
+def test_a_store_that_cannot_be_written_leaves_the_fault_as_it_is(failing: Failing) -> None:
+    faulty = FaultyStore(failing.store, on_commit=[Fault.NOT_REACHED], on_read=[None, Fault.NOT_REACHED])
+    with pytest.raises(StoreUnavailable):
+        failing.ingest(faulty, 5, 9, RECURRENT)
+    assert failing.stops() == ()
+
+
+def test_the_check_of_silent_partitions_ends_a_record_that_a_different_owner_left(failing: Failing) -> None:
+    hub = MemoryHub({"0": LOG_OF_20})
+    means = Ingestion(failing.store, PLAIN, stamps(9, failing.clock), GapReading(hub))
+    check = SilenceCheck(means, timedelta(hours=1))
+    assert list(check.run("timer-1")) == []
+    failing.fail(RECURRENT)
+    assert list(check.run("timer-2")) == []
+    assert [stop.reason for stop in failing.stops()] == ["store"]  # nothing was committed since
+    state = replace(failing.store.read_partition(partition()), stops=())  # an owner that does not know of the stop
+    remembering = Store(failing.store.database, Memory(timedelta(minutes=1)))
+    assert remembering._memory is not None
+    remembering._memory.remember(state)
+    failing.ingest(remembering, 5, 9)
+    assert [stop.reason for stop in failing.stops()] == ["store"]
+    assert list(check.run("timer-3")) == []
+    assert failing.stops() == ()

@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlite/database.py",
-        "tests/contract/test_commit.py",
+        "tests/core/settle/test_commit.py",
         (
             "a key that exists already counts as an outage",
             "except (sqlite3.IntegrityError, sqlite3.DataError,",
@@ -56,7 +56,7 @@ MUTANTS = (
     ),
     *in_file(
         f"{QUERIES}/event_hub_checkpoint.sql",
-        "tests/contract/test_commit.py",
+        "tests/core/settle/test_commit.py",
         (
             "the checkpoint moves without a comparison",
             " AND sequence_number = :expected\n",
@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     *in_file(
         f"{QUERIES}/partition_anchor.sql",
-        "tests/contract/test_gaps.py",
+        "tests/core/settle/test_partition_gaps.py",
         (
             "an anchor moves",
             "ON CONFLICT (stream_id, partition_id) DO NOTHING",
@@ -79,7 +79,7 @@ MUTANTS = (
     ),
     *in_file(
         f"{QUERIES}/sequence_gap.sql",
-        "tests/contract/test_gaps.py",
+        "tests/core/settle/test_partition_gaps.py",
         (
             "open gaps after the checkpoint are closed",
             "   AND last_sequence_number <= (\n",

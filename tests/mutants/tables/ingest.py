@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/incarnations/hub_check.py",
-        f"{UNIT}/ingest/test_anchor.py",
+        f"{UNIT}/incarnations/test_anchor.py",
         (
             "an event that arrives while the anchor is chosen is left out",
             "    extent = hub.extent(state.partition)  # read first: events that arrive later come after it\n"
@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ingest/stalled_partitions.py",
-        f"{UNIT}/ingest/test_silence.py",
+        f"{UNIT}/ingest/test_stalled_partitions.py",
         (
             "a number is absent although the hub's newest event is young",
             "- extent.last_enqueued_at < self.grace:",
@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ingest/stalled_partitions.py",
-        f"{UNIT}/ingest/test_trigger.py",
+        f"{UNIT}/ingest/test_stalled_partitions.py",
         (
             "a checkpoint of the host moves back",
             "if found.sequence_number >= checkpoint",

@@ -3,9 +3,9 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/core"
-JOURNAL = f"{UNIT}/ingest/test_journal.py"
+JOURNAL = f"{UNIT}/settle/test_attempts.py"
 CHILDREN = f"{UNIT}/settle/test_children.py"
-PROPERTY = "tests/property/test_journal.py"
+PROPERTY = "tests/core/settle/test_deaths.py"
 
 MUTANTS = (
     *in_file(
@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ingest/stalled_partitions.py",
-        "tests/core/ingest/test_silence.py",
+        "tests/core/ingest/test_stalled_partitions.py",
         (
             "the timer takes a partition that an attempt has in hand",
             "if self.means.journal.has_in_hand(state, self.means.clock.now() - self.grace):",
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/batch_attempt.sql",
-        "tests/contract/test_attempts.py",
+        "tests/core/settle/test_attempts.py",
         (
             "the end of an older attempt ends a newer one",
             "DELETE FROM batch_attempt\n WHERE stream_id = :stream_id AND partition_id = :partition_id"
@@ -123,7 +123,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/partition_store.py",
-        "tests/contract/test_attempts.py",
+        "tests/core/settle/test_attempts.py",
         (
             "a marked commit leaves the mark in the store",
             'steps.append(Step("clear_attempts", {**place_of(commit.state), **span_values(written)}))',

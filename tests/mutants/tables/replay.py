@@ -95,7 +95,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/replay/store.py",
-        "tests/contract/test_staged_events.py",
+        "tests/core/replay/test_staged_events.py",
         (
             "a replay forgets staged events that it did not use",
             '"sequence_numbers": numbers_json(commit.numbers)}\n    steps = (*_writing_steps(commit)',

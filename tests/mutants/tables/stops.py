@@ -3,7 +3,7 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/core"
-INCARNATION, CONTRACT = f"{UNIT}/ingest/test_incarnation.py", "tests/contract/test_incarnations.py"
+INCARNATION, CONTRACT = f"{UNIT}/incarnations/test_hub_check.py", "tests/core/incarnations/test_next_incarnation.py"
 
 MUTANTS = (
     *in_file(
@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ingest/ingest.py",
-        f"{UNIT}/ingest/test_recurrence.py",
+        f"{UNIT}/ingest/test_ingest.py",
         ("a repeated fault is not recorded", "+ 1 >= RECURRENT", "+ 1 >= 10 * RECURRENT"),
     ),
     *in_file(
@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/partition_store.py",
-        "tests/contract/test_stops.py",
+        "tests/core/settle/test_commit.py",
         ("a commit leaves the stops that it ends", "    if commit.ends:\n", "    if commit.ends is None:\n"),
     ),
     *in_file(

@@ -7,7 +7,7 @@ UNIT = "tests/core/store"
 MUTANTS = (
     *in_file(
         "core/settle/partition_store.py",
-        "tests/contract/test_commit.py",
+        "tests/core/settle/test_commit.py",
         (
             "a commit writes no ledger row",
             'steps.append(Step("record_batch", recorded))',
@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/partition_store.py",
-        "tests/contract/test_gaps.py",
+        "tests/core/settle/test_partition_gaps.py",
         (
             "a gap is noted from a state that is too old",
             "if not self._database.run(noting_script(state, gap, found_at)).kept[NOTED]:",
@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/partition_store.py",
-        "tests/contract/test_gaps.py",
+        "tests/core/settle/test_partition_gaps.py",
         (
             "a further try of a gap looks like a conflict",
             'Step("note_gap_again", values, counts=NOTED)',
@@ -78,7 +78,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/row_statements.py",
-        f"tests/contract/test_states.py tests/contract/test_refused_rows.py {UNIT}/test_rows.py",
+        f"tests/contract/test_states.py tests/core/settle/test_isolate.py {UNIT}/test_rows.py",
         (
             "the oldest state of a commit is kept",
             "]): each for each in values}",
@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/worker/ownership.py",
-        f"{UNIT}/test_ownership.py tests/core/test_ownership.py",
+        f"{UNIT}/test_ownership.py tests/core/worker/test_ownership.py",
         (
             "a claim that was lost comes back as won",
             'if await asyncio.to_thread(self._write, ownership, wanted.get("etag")) and wanted',

@@ -5,7 +5,7 @@ from tests.mutants.mutant import in_file
 MUTANTS = (
     *in_file(
         "core/model/property_values.py",
-        "tests/property/test_event_values.py",
+        "tests/core/model/test_property_values.py",
         (
             "a float that is not finite stops the partition",
             "return float(value) if math.isfinite(value) else",

@@ -13,12 +13,11 @@ from core.ingest.gaps import GapReading
 from core.model.events import SequenceNumber
 from core.store.database import write
 from examples.home_security.transform import HomeAlert, SensorReading
-from tests.contract.owner_process import handed_over
-from tests.contract.separate import output, start
 from tests.fakes.builders import PATIENCE, batch, commit, events, partition, stamps
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.separate import handed_over, output, start
 from tests.fakes.store import Store
 from tests.patience import allowed, ended
 
@@ -76,7 +75,7 @@ def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], Store
 
 @pytest.mark.slow
 def test_processes_that_race_the_same_batches_commit_each_once(persistent: PersistentEngine) -> None:
-    owners = [start("owner_process", persistent, seed, BATCHES, SIZE) for seed in range(3)]
+    owners = [start("owner", persistent, seed, BATCHES, SIZE) for seed in range(3)]
     for each in owners:
         output(each)
     assert_each_event_once(persistent, BATCHES * SIZE)
@@ -110,7 +109,7 @@ def test_cuts_that_two_open_at_once_are_opened_once_and_are_no_fault(make_store:
 @pytest.mark.slow
 @pytest.mark.parametrize("commits", [1, 7, 40])
 def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: PersistentEngine, commits: int) -> None:
-    killed = start("owner_process", persistent, 1, 10_000, 200)
+    killed = start("owner", persistent, 1, 10_000, 200)
     assert killed.stdout is not None
     for _ in range(commits):
         killed.stdout.readline()

@@ -1,7 +1,7 @@
 """Every store bounds the runs of the pipeline, and keeps a person's orders and the reasons of failed attempts."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -17,11 +17,13 @@ from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
     AggregationEngine,
+    aggregation_of,
     committed,
     finish,
     ingest,
 )
-from tests.fakes.builders import EPOCH, letter, partition, reading
+from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
+from tests.fakes.kept import PersistentEngine
 from tests.fakes.runs import LATER, NOW
 
 COMMITTED_AT = EPOCH + timedelta(days=1)  # of the builders' commits
@@ -34,6 +36,18 @@ def given(act: Callable[..., None], *about: object) -> bool:
     except AggregationConflict:
         return False
     return True
+
+
+@pytest.fixture
+def database(persistent: PersistentEngine) -> AggregationEngine:
+    return aggregation_of(persistent)
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
+    opened = cast(AggregatingStore, database.open())
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
@@ -82,8 +96,6 @@ def test_a_run_takes_the_commits_of_all_partitions_side_by_side_until_it_has_its
 
 def ingest_letter(store: AggregatingStore, of: str) -> None:
     """Commit an event that gave no row."""
-    from tests.fakes.builders import commit, event, settled
-
     state = cast(Any, store).read_partition(partition(of))
     cast(Any, store).commit_batch(commit(state, 0, 0, settled({}, letters=[letter(event(0))])))
 

@@ -12,8 +12,8 @@ from core.ingest.stalled_partitions import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
 from core.model.events import SequenceNumber, Span
 from core.model.letters import LetterOutcome, RetryCommit
-from tests.contract.test_incarnations import open_next
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
+from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.store import Store

@@ -15,7 +15,7 @@ from core.ingest.stalled_partitions import Unhealed
 from core.model.commits import PartitionState
 from core.model.events import Event
 from examples.home_security.transform import SensorReading
-from tests.core.ingest.incarnation_world import NEW, OLD, World, log, renewed
+from tests.core.incarnations.world import NEW, OLD, World, log, renewed
 from tests.fakes.builders import EPOCH, STREAM, batch, commit, event, partition
 from tests.patience import allowed
 

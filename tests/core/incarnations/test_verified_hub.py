@@ -14,7 +14,7 @@ from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.incarnations.hub_check import OLDEST, SOONEST, HubVerification, VerifiedHub
 from core.model.events import Event, SequenceNumber
 from core.model.ports import HubReader, OffsetRefused
-from tests.core.ingest.incarnation_world import NEW, World, log, renewed
+from tests.core.incarnations.world import NEW, World, log, renewed
 from tests.fakes.builders import EPOCH, NOON, STREAM, partition
 
 FIVE = SequenceNumber(5)

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict
-from core.incarnations.next_incarnation import Incarnations, Opening
+from core.incarnations.next_incarnation import Incarnations
 from core.letters.retry import Keeper, claim_due, retry_chunk
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.ports import Clock
 from core.settle.partition_store import Partitions
@@ -29,6 +29,7 @@ from tests.fakes.builders import (
     reading,
     settled,
 )
+from tests.fakes.incarnations import open_next, opening
 from tests.fakes.kept import Engine
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
@@ -38,16 +39,6 @@ from tests.fakes.store import Store
 P = partition()
 LATEST = NOON + timedelta(hours=2)
 CREATED = EPOCH - timedelta(days=3)
-
-
-def opening(store: Store, first: int = 0) -> Opening:
-    """The next incarnation of the stream, which begins at `first` in two partitions."""
-    anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
-    return Opening(store.read_incarnation(STREAM), STREAM, NOON, anchors, "ada", "the hub was recreated", NOON)
-
-
-def open_next(store: Store, first: int = 0) -> None:
-    Incarnations(store.database, Partitions(store.database)).open_incarnation(opening(store, first))
 
 
 def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_was_never_read(store: Store) -> None:
