@@ -135,7 +135,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Print the seconds of each room, and what the run left out."""
     if config.getoption("--store-seconds"):
         kept = {module: round(spent, 1) for module, spent in sorted(TIMES.seconds.items()) if spent >= 1}
-        STORED.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
+        STORED.write_text(json.dumps(kept) + "\n", encoding="utf-8")
     if config.getoption("numprocesses", None):
         terminalreporter.section("seconds of each room")
         for room, tests, spent in TIMES.rooms():
