@@ -96,6 +96,10 @@ class Place:
     def words(self) -> list[list[str]]:
         return [call["words"] for call in self.calls()]
 
+    def files(self) -> dict[str, int]:
+        """Return the files of the folder, without the store, and when they were written."""
+        return {path.name: path.stat().st_mtime_ns for path in self.folder.iterdir() if "store" not in path.name}
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
@@ -116,35 +120,27 @@ def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place
     settings = json.loads((place.folder / "local.settings.json").read_text())
     assert settings == json.loads((ROOT / "local.settings.example.json").read_text())
     assert stat.S_IMODE((place.folder / ".env").stat().st_mode) == 0o600
-    before = [
-        (path.name, path.stat().st_mtime_ns) for path in sorted(place.folder.iterdir()) if "store" not in path.name
-    ]
+    before = place.files()
     assert place.run(STORE=place.store)[0] == 0
-    after = [
-        (path.name, path.stat().st_mtime_ns) for path in sorted(place.folder.iterdir()) if "store" not in path.name
-    ]
-    assert after == before
+    assert place.files() == before
     assert place.words()[4:] == place.words()[:4]
 
 
 @pytest.mark.slow
 def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(odbc_manager: None, place: Place) -> None:
     code, output, errors = place.run()
-    *_, up, made = place.words()
+    *_, up, (*command, options, sql) = place.words()
     assert up == UP
-    assert made[:6] == ["docker", "compose", "exec", "-T", "sql", "sh"]
-    assert made[-1].index("IF DB_ID(N'hubledger') IS NULL CREATE DATABASE") < made[-1].index(
-        "READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE"
-    )
-    assert "is_read_committed_snapshot_on = 0" in made[-1]
-    assert 'SQLCMDPASSWORD="$MSSQL_SA_PASSWORD"' in made[-2]
-    assert " -b " in made[-2], "without -b, sqlcmd passes over an error"
+    assert command[:6] == ["docker", "compose", "exec", "-T", "sql", "sh"]
+    made, isolated = "IF DB_ID(N'hubledger') IS NULL CREATE DATABASE", "SNAPSHOT ON WITH ROLLBACK IMMEDIATE"
+    assert sql.index(made) < sql.index(isolated)
+    assert "is_read_committed_snapshot_on = 0" in sql
+    assert 'SQLCMDPASSWORD="$MSSQL_SA_PASSWORD"' in options
+    assert " -b " in options, "without -b, sqlcmd passes over an error"
     assert output.splitlines()[-1] == "func: migrating the store"
     assert code == 1, "the driver of this test is no library, so the migration fails"
-    assert errors.startswith(
-        "func: migrating the store failed: migrate: STORE_CONNECTION: the ODBC driver that it names"
-    )
-    assert errors.count("\n") == 1
+    why = "func: migrating the store failed: migrate: STORE_CONNECTION: the ODBC driver that it names"
+    assert errors.startswith(why) and errors.count("\n") == 1
 
 
 @pytest.mark.parametrize(("fails", "step"), [("up", "starting the services"), ("exec", "making the database")])
@@ -182,7 +178,7 @@ def test_what_is_missing_is_said_in_one_line_and_nothing_is_made(place: Place) -
         for name in names:
             (place.bin / f"no-{name}").rename(place.bin / name)
         assert (code, output, errors.count("\n")) == (1, "", 1)
-        assert [path.name for path in place.folder.iterdir()] == ["local.settings.example.json"]
+        assert list(place.files()) == ["local.settings.example.json"]
         return errors
 
     assert "docker is missing: install" in without("docker")
@@ -192,7 +188,9 @@ def test_what_is_missing_is_said_in_one_line_and_nothing_is_made(place: Place) -
     assert "func is version 3.0.1: install" in without(FUNC_VERSION="3.0.1")
 
 
-def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(tmp_path: Path) -> None:
+def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / ".env"
     for line in (
         "MSSQL_SA_PASSWORD=it's=mine",
@@ -207,15 +205,8 @@ def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(tm
     with pytest.raises(EnvironmentRefused, match=r"\.env has no MSSQL_SA_PASSWORD: add the line"):
         sa_password(file)
     assert file.read_text() == "ACCEPT_EULA=Y\n"
-
-
-def test_a_password_in_the_environment_comes_first_as_in_compose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / ".env"
-    file.write_text("MSSQL_SA_PASSWORD=of the file\n")
     monkeypatch.setenv("MSSQL_SA_PASSWORD", "of the environment")
-    assert sa_password(file) == "of the environment"
+    assert sa_password(file) == "of the environment", "it comes first, as in compose"
 
 
 def test_a_password_with_signs_of_a_connection_string_stays_one_value() -> None:
@@ -226,10 +217,6 @@ def test_each_password_is_a_different_one_that_sql_server_takes(tmp_path: Path) 
     passwords = {sa_password(tmp_path / f"{number}.env") for number in range(5)}
     assert len(passwords) == 5
     for each in passwords:
-        assert (
-            len(each) > 30
-            and any(map(str.isupper, each))
-            and any(map(str.islower, each))
-            and any(map(str.isdigit, each))
-        )
+        assert len(each) > 30
+        assert all(any(map(is_kind, each)) for is_kind in (str.isupper, str.islower, str.isdigit))
         assert not set(each) & set("$'\"\\ ={};"), "no sign that compose, a shell or ODBC reads in its own way"

@@ -1,7 +1,5 @@
 """local/run.py: the ports and transforms that it refuses before anything starts."""
 
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,28 +8,11 @@ from examples.home_security import aggregates
 from local.run import main
 
 
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        yield server.getsockname()[1]
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port: int = server.getsockname()[1]
-        return port
-
-
 @pytest.mark.parametrize(("taken", "other"), [("--hub-port", "--port"), ("--port", "--hub-port")])
 def test_a_port_in_use_is_named_with_the_option_to_change_it(
     taken: str, other: str, taken_port: int, free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = [taken, str(taken_port), other, str(free_port), "--folder", str(tmp_path / "run")]
-    assert main(options) == 1
+    assert main([taken, str(taken_port), other, str(free_port), "--folder", str(tmp_path / "run")]) == 1
     message = capsys.readouterr().err
     assert message.startswith(f"run: port {taken_port} is taken")
     assert message.endswith(f"choose another with {taken}\n")
@@ -61,8 +42,8 @@ def test_a_transform_with_faults_is_refused_before_anything_starts(
     folder.mkdir()
     (folder / "broken.py").write_text("COUNT = 1\nCOUNT / 0\n")
     monkeypatch.setattr(aggregates, "__path__", [*aggregates.__path__, str(folder)])
-    options = ["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]
-    assert main(options) == 1
+    ports = ["--hub-port", str(free_port), "--port", str(free_port)]
+    assert main([*ports, "--folder", str(tmp_path / "run")]) == 1
     message = capsys.readouterr().err
     assert message.startswith("run: ") and "broken.py:2: ZeroDivisionError" in message
     assert not (tmp_path / "run").exists()

@@ -8,7 +8,7 @@ from local.feed.businesses import FLIGHTS, HOMES, Domain, domain_of_sample
 from local.feed.options import parse_options
 from local.feed.sample import keyed_by, read_sample
 from local.stack.stack import FeedOrder, words_of
-from tests.local.shop import shop
+from tests.local.stores import shop
 
 EVENTS = Path("examples/home_security/events.jsonl")
 

@@ -21,10 +21,7 @@ def interruption() -> Iterator[Interruption]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_comes_out_of_the_next_pause(interruption: Interruption, number: signal.Signals) -> None:
+    interruption.pause(0)
     os.kill(os.getpid(), number)
     with pytest.raises(Interrupted, match=f"stopped by {number.name}"):
         interruption.pause(10)
-
-
-def test_without_a_signal_a_pause_is_a_pause(interruption: Interruption) -> None:
-    interruption.pause(0)

@@ -1,6 +1,5 @@
 """local/demo/__main__.py: the options that it refuses before anything starts."""
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -54,14 +53,10 @@ def test_make_hears_of_its_settings_in_one_line(
 
 
 def test_a_port_in_use_and_a_folder_that_cannot_be_written_are_refused_before_anything_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    taken_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        port = server.getsockname()[1]
-        assert main(["--port", str(port), "--folder", str(tmp_path / "run")]) == 1
-    assert capsys.readouterr().err == f"demo: port {port} is taken: choose another with --port\n"
+    assert main(["--port", str(taken_port), "--folder", str(tmp_path / "run")]) == 1
+    assert capsys.readouterr().err == f"demo: port {taken_port} is taken: choose another with --port\n"
     (tmp_path / "file").touch()
     assert main(["--folder", str(tmp_path / "file" / "run")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -71,16 +66,6 @@ def test_a_port_in_use_and_a_folder_that_cannot_be_written_are_refused_before_an
 def test_a_room_with_faults_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--transform=tests", "--events-from=Makefile"]) == 1
     assert "demo: TRANSFORM=tests: tests/__init__.py:1: the module needs VERSION" in capsys.readouterr().err
-
-
-def test_help_names_chaos_and_the_parts_of_an_aggregation(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    help_text = " ".join(capsys.readouterr().out.split())
-    assert "--chaos" in help_text
-    assert "events that Azure's trigger cannot deliver" in help_text
-    assert "--like-azure" in help_text
-    assert "aggregate with Spark in three runs or more, kill a job of one, replay rows" in help_text
 
 
 def test_without_java_a_demo_that_aggregates_is_refused_with_the_way_to_get_it(

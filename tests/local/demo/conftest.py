@@ -3,7 +3,10 @@
 import http.server
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 
 class Host:
@@ -45,3 +48,10 @@ class Host:
     def close(self) -> None:
         self.server.shutdown()
         self.server.server_close()
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    made = Host()
+    yield made
+    made.close()

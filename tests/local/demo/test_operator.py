@@ -1,7 +1,6 @@
 """local/demo/operator.py: an operator over HTTP, against a server that notes the requests."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -9,18 +8,11 @@ import pytest
 
 from local.demo.operator import NotOpened, discarding, open_next_incarnation
 from tests.fakes.rooms import migrate_examples
-from tests.local.listed_host import Host
+from tests.local.demo.conftest import Host
 from tests.patience import allowed
 
 STOPPED = {"incarnation": 1, "partitions": [{"stops": [{"reason": "incarnation"}]}]}
 DRY = {"incarnation": 2, "hub_created_at": "2026-01-01T00:00:00Z", "evidence": "it is younger"}
-
-
-@pytest.fixture
-def host() -> Iterator[Host]:
-    made = Host()
-    yield made
-    made.close()
 
 
 def test_the_next_incarnation_is_opened_after_a_dry_run_once_the_stop_is_reported(host: Host) -> None:

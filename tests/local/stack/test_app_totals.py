@@ -4,7 +4,6 @@ import http.server
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,13 @@ from tests.local.feed.builders import story
 from tests.local.stores import ingest
 from tests.patience import allowed
 
-STATUS = {
-    "accounted": 9,
-    "written": 6,
-    "filtered": 2,
-    "dead_lettered": 1,
-    "ledger_balanced": True,
-    "incarnation": 2,
-    "partitions": [
-        {"hub_end": "7", "stops": [{"reason": "outage"}]},
-        {"hub_end": "-1", "stops": [{"reason": "outage"}, {"reason": "held"}]},
-        {"hub_end": "3", "stops": []},
-    ],
-}
+TOTALS = {"accounted": 9, "written": 6, "filtered": 2, "dead_lettered": 1, "ledger_balanced": True, "incarnation": 2}
+PARTITIONS = [
+    {"hub_end": "7", "stops": [{"reason": "outage"}]},
+    {"hub_end": "-1", "stops": [{"reason": "outage"}, {"reason": "held"}]},
+    {"hub_end": "3", "stops": []},
+]
+BOOKS = Books(in_hub=3, accounted=3, written=3, filtered=0, dead_lettered=0, balanced=True)
 
 Serve = Callable[[int, bytes], str]
 
@@ -59,12 +52,11 @@ def serve() -> Iterator[Serve]:
 
 
 def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(serve: Serve) -> None:
-    books = read_books(serve(200, json.dumps(STATUS).encode()))
-    assert books.stopped == "  2 partitions stopped: outage  1 partition stopped: held"
-    books = replace(books, stopped="")
-    assert books == Books(in_hub=12, accounted=9, written=6, filtered=2, dead_lettered=1, balanced=True, incarnation=2)
-    unknown = {**STATUS, "partitions": [{"hub_end": "7", "stops": []}, {"hub_end": None, "stops": []}]}
-    assert read_books(serve(200, json.dumps(unknown).encode())).in_hub is None
+    books = read_books(serve(200, json.dumps({**TOTALS, "partitions": PARTITIONS}).encode()))
+    stopped = "  2 partitions stopped: outage  1 partition stopped: held"
+    assert books == Books(12, 9, 6, 2, 1, balanced=True, incarnation=2, stopped=stopped)
+    silent = {**TOTALS, "partitions": [PARTITIONS[2], {"hub_end": None, "stops": []}]}
+    assert read_books(serve(200, json.dumps(silent).encode())).in_hub is None
 
 
 def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(serve: Serve) -> None:
@@ -76,9 +68,6 @@ def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(serve: S
     ):
         with pytest.raises(BooksUnavailable, match=why):
             read_books(serve(status, body))
-
-
-def test_a_missing_host_has_no_books() -> None:
     with pytest.raises(BooksUnavailable, match="refused"):
         read_books("http://127.0.0.1:1")
 
@@ -90,33 +79,18 @@ def test_accounted_events_and_gaps_are_counted_in_the_store(tmp_path: Path) -> N
     assert count_accounted(store) == 300
 
 
-BOOKS = Books(in_hub=3, accounted=3, written=3, filtered=0, dead_lettered=0, balanced=True)
+def test_the_latest_answer_stays_when_the_app_falls_silent() -> None:
+    answers, finished = [None, BOOKS], threading.Event()
 
-
-class App:
-    """An app that gives the given answers, and then falls silent and sets `finished`."""
-
-    def __init__(self, *answers: Books | None) -> None:
-        self._answers = list(answers)
-        self.addresses: list[str] = []
-        self.finished = threading.Event()
-
-    def read(self, address: str) -> Books:
-        self.addresses.append(address)
-        if not self._answers:
-            self.finished.set()
-            threading.Event().wait(0.01)
-            raise BooksUnavailable("it has gone")
-        answer = self._answers.pop(0)
-        if answer is None:
-            raise BooksUnavailable("not yet")
+    def read(address: str) -> Books:
+        if not answers:
+            finished.set()
+        if not answers or (answer := answers.pop(0)) is None:
+            raise BooksUnavailable("not yet, or no longer")
         return answer
 
-
-def test_the_latest_answer_stays_when_the_app_falls_silent() -> None:
-    app = App(None, BOOKS)
-    with Watch("http://one", app.read, every=0.001) as watch:
-        assert app.finished.wait(allowed(10))
+    with Watch("http://one", read, every=0.001) as watch:
+        assert finished.wait(allowed(10))
         assert watch.books == BOOKS
 
 

@@ -7,24 +7,23 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from bench.__main__ import PARTS, parts_on
 from local import run
 from local.demo import __main__ as demo
-from local.feed.record import ONCE
 from local.programs import APP, Interrupted
-from local.recount.recount import recount
 from local.stack.app_totals import count_accounted, count_open_letters, select
-from local.stack.processes import Children, Command
+from local.stack.processes import Command
 from local.stack.sql_server import DEMOS, RUNS, Server, ServerRefused, prepared
 from local.stack.stack import LETTERS, Place, Stack, app_settings
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.server_files import FileServer
 from tests.local.feed.builders import story
-from tests.local.stores import first_row, ingest, settle_letters, write_record
+from tests.local.stores import Files, ingest
 
 STRING = "DRIVER={x};SERVER=localhost,1433;DATABASE=demo;UID=sa;PWD=Secret-1"
 
@@ -36,11 +35,20 @@ def files(tmp_path: Path) -> FileServer:
     return FileServer(folder)
 
 
+def on(files: FileServer, text: str = STRING, pause: Callable[[float], None] = lambda _: None) -> Server:
+    return Server(text, lambda: files, pause)
+
+
 @pytest.fixture
 def server(files: FileServer) -> Iterator[Server]:
-    made = Server(STRING, lambda: files, lambda _: None)
-    yield made
-    made.close()
+    with closing(on(files)) as made:
+        yield made
+
+
+def refusal(server: Server, *use: str) -> str:
+    with pytest.raises(ServerRefused) as refused:
+        server.prepare(*use)
+    return str(refused.value)
 
 
 def test_a_missing_database_is_made_as_azure_sql_makes_it(files: FileServer, server: Server) -> None:
@@ -52,24 +60,18 @@ def test_a_missing_database_is_made_as_azure_sql_makes_it(files: FileServer, ser
 
 def test_a_database_that_would_cost_money_is_not_made(files: FileServer, server: Server) -> None:
     files.edition = 5
-    with pytest.raises(ServerRefused, match="database demo on localhost,1433 is missing, and one in Azure SQL costs"):
-        server.prepare()
+    assert "database demo on localhost,1433 is missing, and one in Azure SQL costs" in refusal(server)
     assert files.databases == {}
 
 
 def test_a_server_that_starts_is_waited_for(
     files: FileServer, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files.faults = [
-        "[08001] Connection refused",
-        "[08001] Connection refused",
-        "[28000] Login failed for user 'sa'. (18456)",
-    ]
+    refused, login = "[08001] Connection refused", "[28000] Login failed for user 'sa'. (18456)"
+    files.faults = [refused, refused, login]
     server.prepare()
-    assert capsys.readouterr().out.splitlines() == [
-        "waiting for database demo on localhost,1433: [08001] Connection refused",
-        "waiting for database demo on localhost,1433: [28000] Login failed for user 'sa'. (18456)",
-    ]
+    waiting = "waiting for database demo on localhost,1433: "
+    assert capsys.readouterr().out.splitlines() == [waiting + refused, waiting + login]
     assert files.marked == {"demo": DEMOS}
 
 
@@ -86,14 +88,12 @@ def test_ctrl_c_ends_the_wait_for_a_server(files: FileServer, server: Server) ->
 
 def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: Server) -> None:
     files.faults = ["IM002"]
-    with pytest.raises(ServerRefused, match="database demo on localhost,1433 cannot be reached: IM002"):
-        server.prepare()
+    assert refusal(server).startswith("database demo on localhost,1433 cannot be reached: IM002")
 
 
 def test_a_store_that_no_local_run_made_is_refused_and_stays(files: FileServer, server: Server) -> None:
     migrate_examples(files.create("demo"))
-    with pytest.raises(ServerRefused, match="holds tables that no local run made: name a missing or an empty database"):
-        server.prepare()
+    assert "holds tables that no local run made: name a missing or an empty database" in refusal(server)
     assert files.marked == {}
     assert not [text for text in files.texts if "DROP" in text]
 
@@ -103,97 +103,90 @@ def test_a_demo_empties_no_database_that_a_run_keeps_and_a_run_continues_none_of
 ) -> None:
     with prepared(server, RUNS):
         assert files.marked == {"demo": RUNS}
-    with pytest.raises(ServerRefused, match="database demo on localhost,1433 is for make run, which keeps it: name a"):
-        server.prepare()
+    assert "is for make run, which keeps it: name a" in refusal(server)
     server.close()
     files.marked["demo"] = DEMOS
-    with pytest.raises(ServerRefused, match="is for demos and benchmarks, which empty it: name a different one for ma"):
-        server.prepare(RUNS)
+    assert "is for demos and benchmarks, which empty it: name a different one for ma" in refusal(server, RUNS)
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
     files: FileServer, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
-    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 0.0)
+    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 0.0 if kept else 60.0)
     files.others = 2
 
     def pause(_: float) -> None:
         files.others = 2 if kept else 0
 
-    with closing(Server(STRING, lambda: files, pause)) as server:
+    with closing(on(files, pause=pause)) as server:
         if kept:
-            with pytest.raises(ServerRefused, match="2 other sessions of this program use database demo on localhost"):
-                server.prepare()
+            assert "2 other sessions of this program use database demo on localhost" in refusal(server)
             assert files.marked == {}
         else:
-            monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 60.0)
             server.prepare()
             assert files.marked == {"demo": DEMOS}
 
 
 def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server, tmp_path: Path) -> None:
-    another = Server(STRING, lambda: files, lambda _: None)
-    calls: dict[str, Callable[[], object]] = {
-        "cannot be taken for a local run": another.prepare,
-        "cannot be emptied": server.empty,
-        "cannot be copied": lambda: server.copy(tmp_path / "copy.db"),
-        "cannot be locked": lambda: server.locked().__enter__(),
-    }
     server.prepare()
-    for why, call in calls.items():
-        files.denies = "The permission was denied.\nmore"
-        with pytest.raises(ServerRefused, match=f"^database demo on localhost,1433 {why}: The permission was denied.$"):
-            call()
-    another.close()
+    with closing(on(files)) as another:
+        calls: dict[str, Callable[[], object]] = {
+            "cannot be taken for a local run": another.prepare,
+            "cannot be emptied": server.empty,
+            "cannot be copied": lambda: server.copy(tmp_path / "copy.db"),
+            "cannot be locked": lambda: server.locked().__enter__(),
+        }
+        for why, call in calls.items():
+            files.denies = "The permission was denied.\nmore"
+            fault = f"^database demo on localhost,1433 {why}: The permission was denied.$"
+            with pytest.raises(ServerRefused, match=fault):
+                call()
 
 
-def test_the_tables_of_the_run_before_are_dropped_keys_first(files: FileServer, server: Server) -> None:
+def test_a_demo_begins_with_an_empty_store_and_shows_its_password_to_no_list_of_processes(
+    files: FileServer, server: Server, tmp_path: Path
+) -> None:
     migrate_examples(files.create("demo"))
     files.marked["demo"] = DEMOS
     server.prepare()
-    server.empty()
+    commands: list[Command] = []
+
+    def start(command: Command) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(wait_done=lambda _: None)
+
+    children: Any = SimpleNamespace(start=start)
+    Stack(Place(tmp_path, server=server), children, lambda _: None).create_store("examples.flight_info")
+    (command,) = commands
+    assert (command.module, command.arguments) == ("core.store.migrate", [])
+    assert command.environment == {"STORE_CONNECTION": STRING, "TRANSFORM": "examples.flight_info"}
     with closing(sqlite3.connect(files.databases["demo"])) as left:
-        assert (
-            left.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'").fetchall()
-            == []
-        )
+        tables = left.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        assert tables.fetchall() == []
     dropping = [text.split()[0] for text in files.texts if "DROP" in text]
-    assert dropping == sorted(dropping)
+    assert dropping == sorted(dropping), "keys first"
     assert "ALTER TABLE hubledger.[replay_progress] DROP CONSTRAINT [fk_replay_progress_job];" in files.texts
 
 
 def test_a_database_has_one_local_run_at_a_time(files: FileServer, server: Server) -> None:
-    other = Server(STRING, lambda: files, lambda _: None)
-    with prepared(server), pytest.raises(ServerRefused, match="a different local run uses database demo"):
-        other.prepare()
-    other.close()
-    with prepared(other):
-        assert files.locks
+    with closing(on(files)) as other:
+        with prepared(server):
+            assert "a different local run uses database demo" in refusal(other)
+        with prepared(other):
+            assert files.locks
 
 
-def test_the_recount_of_a_copy_agrees_and_names_a_changed_row(
-    files: FileServer, server: Server, tmp_path: Path
-) -> None:
-    minutes = list(story(events=300))
-    write_record(tmp_path / "record.db", ((minute, ONCE) for minute in minutes))
-    store = files.create("demo")
-    ingest(store, minutes)
-    settle_letters(store)
-    assert recount(server.copy(tmp_path / "copy.db"), tmp_path / "record.db") == []
-    with closing(sqlite3.connect(store)) as changed:
-        changed.execute(
-            f"UPDATE sensor_reading SET observed_at = '2026-01-01T00:00:00.000001Z' WHERE {first_row('sensor_reading')}"
-        )
-        changed.commit()
-    differences = recount(server.copy(tmp_path / "second.db"), tmp_path / "record.db")
-    assert len(differences) == 2
-    assert all(one.startswith("sensor_reading: ") for one in differences)
+def test_the_recount_of_a_copy_agrees(files: FileServer, server: Server, tmp_path: Path) -> None:
+    agreeing = Files.agreeing(tmp_path / "files", story(events=300), settled=True)
+    shutil.copy(agreeing.store, files.create("demo"))
+    agreeing.store = server.copy(tmp_path / "copy.db")
+    assert agreeing.recount() == []
 
 
 def test_the_counts_of_a_server_are_those_of_its_tables(files: FileServer, server: Server) -> None:
-    store, minutes = files.create("demo"), list(story(events=300))
-    ingest(store, minutes)
+    store = files.create("demo")
+    ingest(store, story(events=300))
     assert count_accounted(server) == count_accounted(store) == 300
     assert count_open_letters(server) == count_open_letters(store) > (0, 0)
     assert [text for text in files.texts if "FROM hubledger." not in text] == []
@@ -206,7 +199,7 @@ def test_a_read_waits_for_a_server_that_comes_back(files: FileServer, server: Se
     assert count_accounted(server) == 0
 
 
-def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server, tmp_path: Path) -> None:
+def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server) -> None:
     migrate_examples(files.create("demo"))
     with closing(sqlite3.connect(files.databases["demo"], timeout=0, isolation_level=None)) as app:
         with server.locked(), pytest.raises(sqlite3.OperationalError, match="locked"):
@@ -221,48 +214,18 @@ def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Se
     assert app_settings("Endpoint=x", Place(tmp_path), "t")["STORE_CONNECTION"] == f"sqlite:{tmp_path / 'hubledger.db'}"
 
 
-class Starting:
-    """Children that only note what is started, and that end at once."""
-
-    def __init__(self) -> None:
-        self.commands: list[Command] = []
-
-    def start(self, command: Command) -> "Starting":
-        self.commands.append(command)
-        return self
-
-    def wait_done(self, pause: object) -> None:
-        return
-
-
-def test_a_demo_begins_with_an_empty_store_and_shows_its_password_to_no_list_of_processes(
-    files: FileServer, server: Server, tmp_path: Path
-) -> None:
-    migrate_examples(files.create("demo"))
-    files.marked["demo"] = DEMOS
-    server.prepare()
-    children = Starting()
-    Stack(Place(tmp_path, server=server), cast(Children, children), lambda _: None).create_store("examples.flight_info")
-    (command,) = children.commands
-    assert (command.module, command.arguments) == ("core.store.migrate", [])
-    assert command.environment == {"STORE_CONNECTION": STRING, "TRANSFORM": "examples.flight_info"}
-    assert any(text.startswith("DROP TABLE hubledger.[home]") for text in files.texts)
-
-
 def test_the_benchmarks_of_a_store_measure_on_that_server(server: Server) -> None:
     parts = parts_on(server)
     assert [name for name in parts if parts[name] is not PARTS[name]] == ["sqlserver", "local", "peers"]
     assert parts_on(None) == PARTS
 
 
-AWKWARD = "driver={x};Server = {localhost,1433} ;PWD={a;DATABASE=b}};SERVER=c};DATABASE={demo};UID=sa"
-
-
 def test_a_password_in_braces_may_hold_any_character_and_is_sent_as_it_is(files: FileServer) -> None:
-    with closing(Server(AWKWARD, lambda: files, lambda _: None)) as server:
+    awkward = "driver={x};Server = {localhost,1433} ;PWD={a;DATABASE=b}};SERVER=c};DATABASE={demo};UID=sa"
+    with closing(on(files, awkward)) as server:
         assert str(server) == "database demo on localhost,1433"
         server.prepare()
-    assert files.strings == [AWKWARD, AWKWARD.replace("DATABASE={demo}", "DATABASE=master"), AWKWARD]
+    assert files.strings == [awkward, awkward.replace("DATABASE={demo}", "DATABASE=master"), awkward]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,208 @@
+"""local/recount/sample_recount.py: record, hub and store of a user's room agree, and every change in them is named."""
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from core.store.sqlite.schema import migrate_sqlite
+from core.transforms.loading import load_transform, rooms_of
+from local.event_hubs.codec import Raw, Symbol, encode
+from local.event_hubs.events import Unstamped, stamp
+from local.event_hubs.log import Disk
+from local.feed.businesses import Domain, domain_of_sample
+from local.feed.planned_events import Minute
+from local.feed.record import ONCE, Copies
+from local.feed.sample import keyed_by, read_sample
+from local.recount.sample_recount import recount_sample
+from tests.local.stores import PARTITIONS, Files, fault, first_row, ingest, settle_letters, shop, unnamed, write_record
+
+EVENTS = 360
+FLIGHTS = Path(__file__).parents[3] / "examples" / "flight_info" / "events.jsonl"
+DATA = b"\x00\x53\x75"  # an AMQP section of data begins with it
+POISON = "rowid = (SELECT MIN(rowid) FROM event_hub_dead_letter WHERE error_class = 'poison')"
+LINES = "stream_id, partition_id, sequence_number, 7, commit_number, order_id, customer_tier, amount, weight, due"
+LETTER = f"UPDATE event_hub_dead_letter SET {{}} WHERE {POISON}"
+LINE = f"UPDATE shop_order_line SET {{}} WHERE {first_row('shop_order_line')}"
+RESOLVED = (
+    "(partition_id, sequence_number) IN (SELECT partition_id, sequence_number FROM event_hub_dead_letter"
+    " WHERE status = 'resolved')"
+)
+FAULTS = [
+    fault(f"DELETE FROM shop_order_line WHERE {first_row('shop_order_line')}", kinds="shop_order_line"),
+    fault(f"INSERT INTO shop_order_line SELECT {LINES} FROM shop_order_line LIMIT 1", kinds="shop_order_line"),
+    *(fault(LINE.format(change), kinds="shop_order_line") for change in ("amount = '19.91'", "ordinal = 5")),
+    fault(  # made of an earlier state
+        "UPDATE shop_order_line SET customer_tier = 1 WHERE order_id = 'o-3' AND sequence_number > 100",
+        kinds="shop_order_line",
+    ),
+    fault(f"DELETE FROM shop_order_line WHERE {RESOLVED}", kinds="shop_order_line"),
+    fault("DELETE FROM shop_order WHERE order_id = 'o-2'", kinds="shop_order", says="missing: ('o-2',)"),
+    fault("UPDATE shop_order SET status = 'new' WHERE order_id = 'o-1'", kinds="shop_order"),
+    fault("UPDATE shop_order SET order_id = 'o-9' WHERE order_id = 'o-1'", kinds="shop_order"),
+    fault(  # the same row, of an earlier event
+        "UPDATE shop_order AS s SET sequence_number = (SELECT MAX(l.sequence_number) FROM shop_order_line AS l"
+        " WHERE l.order_id = 'o-3' AND l.sequence_number < s.sequence_number) WHERE order_id = 'o-3'",
+        kinds="shop_order",
+    ),
+    fault("UPDATE shop_customer SET tier = 1 WHERE customer_id = 'c-1'", kinds="shop_customer"),  # an earlier state
+    *(
+        fault(LETTER.format(change), kinds="letters")
+        for change in (
+            "body = CAST(body || x'20' AS BLOB)",
+            "partition_key = 'c-1'",
+            "error_class = 'unknown'",
+            "status = 'waiting'",
+            "error_class = 'refused', attempts = 6",  # the transform made no rows that a table could refuse
+        )
+    ),
+    fault("UPDATE event_hub_dead_letter SET attempts = 3 WHERE error_class = 'unknown'", kinds="letters"),
+    fault(f"DELETE FROM event_hub_dead_letter WHERE {POISON}", kinds="letters outcomes"),
+    fault(  # an order that was there in time is called missing
+        "UPDATE event_hub_dead_letter SET error_class = 'reference' WHERE error_class = 'unknown'", kinds="letters"
+    ),
+    fault(
+        "UPDATE batch_ledger SET written = written - 1, filtered = filtered + 1 WHERE commit_number = 1"
+        " AND written > 0",
+        kinds="outcomes",
+    ),
+    fault(
+        "UPDATE event_hub_checkpoint SET sequence_number = sequence_number - 1 WHERE partition_id = '2'",
+        kinds="checkpoint",
+    ),
+    fault(
+        "UPDATE shop_order_line SET sequence_number = sequence_number + 100000",
+        kinds="shop_order_line",
+        says="is no event of the hub",
+    ),
+]
+
+
+def minutes_of(domain: Domain, events: int = EVENTS) -> list[Minute]:
+    return list(domain.story(1, events, 1, 0, None))
+
+
+def write_hub(path: Path, minutes: Iterable[Minute]) -> None:
+    """Write the emulator's file with the events where `ingest` has them."""
+    ends = dict.fromkeys(range(PARTITIONS), 0)
+    with closing(Disk(path)) as disk:
+        for minute in minutes:
+            key = minute.partition_key
+            number = crc32((key or "").encode()) % PARTITIONS
+            annotations = [] if key is None else [Raw(encode(Symbol("x-opt-partition-key"))), Raw(encode(key))]
+            for event in minute.events:
+                at = ends[number]
+                ends[number] += 1
+                stamped = stamp(Unstamped(annotations, DATA + encode(event.body)), at, at, 1_767_225_600_000)
+                disk.add("telemetry", str(number), [stamped])
+        disk.commit()
+
+
+class Shop(Files):
+    """The files of a demo of a room that agree."""
+
+    domain = shop()
+
+    @property
+    def hub(self) -> Path:
+        return self._folder / "event-hubs.db"
+
+    @classmethod
+    def after(cls, folder: Path, domain: Domain, minutes: list[Minute]) -> "Shop":
+        """Publish, ingest and record minutes, and retry their letters until they are settled."""
+        made = cls(folder)
+        made.domain = domain
+        migrate_sqlite(made.store, rooms_of(load_transform(domain.transform).row_classes))
+        write_hub(made.hub, minutes)
+        ingest(made.store, minutes, domain)
+        settle_letters(made.store, domain)
+        made.change("UPDATE event_hub_dead_letter SET status = 'exhausted', attempts = 6 WHERE status = 'waiting'")
+        write_record(made.record, [(minute, ONCE) for minute in minutes], domain)
+        return made
+
+    def recount(self) -> list[str]:
+        return recount_sample(self.domain, self.hub, self.store, self.record)
+
+    def kinds(self) -> set[str]:
+        return {difference.partition(":")[0] for difference in self.recount()}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return Shop.after(tmp_path_factory.mktemp("shop"), shop(), minutes_of(shop()))
+
+
+@pytest.mark.slow
+def test_a_room_agrees_with_its_events_and_every_planted_fault_is_named(made: Shop, tmp_path: Path) -> None:
+    assert made.recount() == []
+    assert made.change("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = 'resolved'") == [(1,)]
+    assert unnamed(FAULTS, made, tmp_path) == {}
+
+
+def test_an_event_that_the_hub_lost_or_that_was_never_published_is_named(made: Shop, tmp_path: Path) -> None:
+    last = "partition_id = '2' AND sequence_number = (SELECT MAX(sequence_number) FROM event WHERE partition_id = '2')"
+    for name, statement in {
+        "lost": f"DELETE FROM event WHERE {last}",
+        "more": "INSERT INTO event SELECT hub, partition_id, sequence_number + 1, 0, 0, payload FROM event"
+        f" WHERE {last}",
+        "other": f"UPDATE event SET payload = (SELECT payload FROM event WHERE partition_id = '0') WHERE {last}",
+    }.items():
+        copy = made.copied_to(tmp_path / name)
+        with closing(sqlite3.connect(copy.hub, isolation_level=None)) as connection:
+            connection.execute(statement)
+        kinds = copy.kinds()
+        assert "hub" in kinds, name
+        assert ("checkpoint" in kinds) is (name != "other"), name
+
+
+def test_an_event_that_was_sent_twice_has_its_rows_twice(tmp_path: Path) -> None:
+    minutes, agrees = minutes_of(shop(), 60), {}
+    for copies in range(4):
+        made = Shop.after(tmp_path / str(copies), shop(), [each for each in minutes for _ in range(copies)])
+        made.record.unlink()
+        write_record(made.record, [(minute, Copies(1, 2)) for minute in minutes], made.domain)
+        agrees[copies] = made.recount() == []
+    assert agrees == {0: False, 1: True, 2: True, 3: False}
+
+
+def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_path: Path) -> None:
+    domain = shop("status")  # the order o-1 is new in one partition and paid in another
+    made = Shop.after(tmp_path, domain, minutes_of(domain))
+    assert made.recount() == []
+    made.change(
+        "UPDATE shop_order SET (status, at, partition_id, sequence_number) = (SELECT 'new',"
+        " '2026-03-01T09:00:00.000000Z', partition_id, MIN(sequence_number)"
+        " FROM shop_order_line WHERE order_id = 'o-1') WHERE order_id = 'o-1'"
+    )
+    assert made.kinds() == {"shop_order"}
+
+
+def test_a_state_that_a_column_orders_is_the_greatest_of_all_partitions(tmp_path: Path) -> None:
+    sample = read_sample(FLIGHTS)
+    domain = domain_of_sample("examples.flight_info.transform", keyed_by(FLIGHTS, sample, "status"))
+    minutes = minutes_of(domain, 2 * len(sample))
+    for name, given in {"in order": minutes, "the other way round": minutes[::-1]}.items():
+        made = Shop.after(tmp_path / name, domain, given)
+        assert made.recount() == []
+    several = "carrier = 'LH' AND flight_number = 400"
+    assert made.change(f"SELECT COUNT(DISTINCT partition_id) > 1 FROM flight_change WHERE {several}") == [(1,)]
+    made.change(
+        "UPDATE flight_status AS s SET (status, departure_gate, departs_at, arrives_at, changed_at, partition_id,"
+        " sequence_number) = (SELECT c.status, c.departure_gate, c.departs_at, c.arrives_at, c.changed_at,"
+        " c.partition_id, c.sequence_number FROM flight_change AS c WHERE c.carrier = 'LH' AND c.flight_number = 400"
+        f" ORDER BY c.changed_at LIMIT 1) WHERE {several}"
+    )
+    assert made.kinds() == {"flight_status"}
+
+
+def test_states_that_come_from_other_partitions_may_be_of_any_time_but_must_be_states(tmp_path: Path) -> None:
+    domain = shop("orderId")  # so customers have no key, and their orders are in other partitions
+    made = Shop.after(tmp_path, domain, minutes_of(domain))
+    tiers = "UPDATE shop_order_line SET customer_tier = {} WHERE order_id = 'o-3'"
+    made.change(tiers.format(1))
+    assert made.recount() == []
+    made.change(tiers.format(2))
+    assert made.kinds() == {"shop_order_line"}
