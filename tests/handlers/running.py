@@ -18,8 +18,8 @@ from core.model.events import Event, Partition
 from handlers import api, dead_letters, ingest, tasks, timers
 from handlers.app import aggregation, app
 from handlers.operations import status as health
-from handlers.operations import status as stops
 from tests.fakes.builders import event
+from tests.fakes.durable import DurableClient
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.host_events import decode, metadata_of, recorded_metadata
 from tests.fakes.memory_hub import MemoryHub
@@ -40,6 +40,12 @@ class SettingsHub(MemoryHub):
 
     def partitions(self) -> tuple[Partition, ...]:
         return tuple(app().settings.stream.partition(one.partition_id) for one in super().partitions())
+
+
+def forget_health() -> None:
+    """Forget the health that is remembered for seconds."""
+    for one in (health.READINESS, health.WRITABLE, health.BOOKS, health.STANDING):
+        one.forget()
 
 
 def handed_over(number: int, body: bytes) -> Event:
@@ -86,19 +92,6 @@ def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
     return func.HttpRequest(method, "/api", headers=headers, body=octets, **given)
 
 
-class Client:
-    """A Durable client without any instance."""
-
-    def __init__(self) -> None:
-        self.started: list[list[str]] = []
-
-    async def get_status(self, instance: str) -> None:
-        return None
-
-    async def start_new(self, name: str, instance: str, given: str) -> None:
-        self.started.append([name, instance, given])
-
-
 def client_function(name: str) -> Any:
     """Return the function inside the middleware that makes a Durable client."""
     return vars(functions()[name])["client_function"]
@@ -109,7 +102,7 @@ class Running:
 
     def __init__(self, sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sqlite = sqlite
-        self.client = Client()
+        self.client = DurableClient()
         self._caplog = caplog
         caplog.set_level("INFO", "hubledger")
         self._monkeypatch = monkeypatch
@@ -128,8 +121,7 @@ class Running:
 
     def close(self) -> None:
         """Close the app, and forget its health, which is remembered for seconds."""
-        for one in (health.READINESS, health.WRITABLE, health.BOOKS, stops.STANDING):
-            one.forget()
+        forget_health()
         if app.value is not None:
             app.value.close()
         app.value = aggregation.value = None
@@ -166,6 +158,36 @@ class Running:
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
         """Call a function that reads."""
         return reply_of(functions()[operation](request("GET", params=params, route_params=route), CONTEXT))
+
+    def task(self, task_id: str) -> Any:
+        """Return a task, as the API shows it."""
+        return self.get("show_task", {"task_id": task_id}).body
+
+    def tasks(self) -> list[Any]:
+        """Return all tasks, as the API lists them."""
+        return list(self.get("list_tasks").body["tasks"])
+
+    def open(self, kind: str, /, **asked: object) -> Any:
+        """Open a task, and return it as it was accepted."""
+        reply = self.put(kind, asked)
+        assert reply.status == 201, reply.body
+        assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
+        return reply.body
+
+    def move(self, verb: str, task_id: str, **more: object) -> Reply:
+        """Pause, resume or cancel a task."""
+        return self.post(f"{verb}_task", {"reason": "because I say so", **more}, {"task_id": task_id})
+
+    def tick(self, client: DurableClient | None = None) -> list[str]:
+        """Let the timer of tasks tick; return the tasks that it drives."""
+        client = client or DurableClient()
+        asyncio.run(client_function("watch_tasks")(None, client=client))
+        return [str(given) for _, _, given in client.started]
+
+    def keep(self) -> None:
+        """Retry the letters that are due, as the keeper does."""
+        for chunk in functions()["claim_letters"](None):
+            functions()["retry_letters"](chunk, CONTEXT)
 
     def put(self, kind: str, body: object, task_id: str | None = None, **headers: str) -> Reply:
         """Open a task of a kind, by default with a new id."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,22 +21,21 @@ import pytest
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.remote.hub.reader import read_ends
 from handlers.api import ROUTES
-from handlers.app import HUB_ENDS, aggregation, app
-from handlers.operations import status as health
-from handlers.operations import status as stops
+from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
 from tests.core.aggregation.test_quality import LOST
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
-from tests.fakes.engines import SqliteEngine
+from tests.fakes.durable import DurableClient
+from tests.handlers.operations.conftest import Aggregating, aggregating  # noqa: F401 - a fixture
 from tests.handlers.running import (
     CONTEXT,
     HOME,
     MOTION,
-    Client,
     Running,
     SettingsHub,
     client_function,
+    forget_health,
     functions,
     handed_over,
     request,
@@ -74,10 +73,10 @@ class Recorder:
     lines: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
     served: set[str] = field(default_factory=set)
-    client: Client = field(default_factory=Client)
 
     def get(self, name: str, route: Mapping[str, str] | None = None, headers: Any = None, **params: str) -> Any:
-        for one in (app().letter_counts, app().hub_ends, health.READINESS, health.BOOKS, stops.STANDING):
+        forget_health()
+        for one in (app().letter_counts, app().hub_ends):
             one.forget()
         asked = request("GET", params=params, route_params=route or {}, headers=headers or {})
         return self._kept("GET", name, {**(route or {}), **params}, functions()[name](asked, CONTEXT))
@@ -90,7 +89,7 @@ class Recorder:
             body = {**body, "order_id": str(uuid4())}
         asked = request("POST", body, route_params=route or {})
         if next(one for one in ROUTES if one.name == name).drives:
-            answer = asyncio.run(client_function(name)(asked, CONTEXT, client=self.client))
+            answer = asyncio.run(client_function(name)(asked, CONTEXT, client=DurableClient()))
         else:
             answer = functions()[name](asked, CONTEXT)
         return self._kept("PUT" if name == "put_task" else "POST", name, {**(route or {}), "body": body}, answer)
@@ -123,26 +122,11 @@ class Recorder:
 
 
 @pytest.fixture
-def recorder(
-    sqlite: SqliteEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Recorder]:
-    script = tmp_path / "spark-submit"
-    script.write_text("#!/bin/sh\nexec sleep 600\n")
-    script.chmod(0o755)
-    running = Running(sqlite, caplog, monkeypatch)
-    settings = {
-        "RESIDENT_LINK_SECRET": SECRET,
-        "ERASURE_KEY": SECRET,
-        "ORDER_POLICY": "hold_key",
-        "HUB_RETENTION_HOURS": "24",
-    }
-    running.restart(SPARK_ENGINE="local", SPARK_SUBMIT=str(script), **settings)
-    yield Recorder(running)
-    own = aggregation()
-    if own is not None:
-        for job in (sqlite.path.parent / "spark").glob("*/"):
-            own.engine.cancel(job.name)
-    running.close()
+def recorder(aggregating: Aggregating) -> Recorder:
+    aggregating.restart(
+        RESIDENT_LINK_SECRET=SECRET, ERASURE_KEY=SECRET, ORDER_POLICY="hold_key", HUB_RETENTION_HOURS="24"
+    )
+    return Recorder(aggregating)
 
 
 def test_every_route_answers_as_before(recorder: Recorder) -> None:

@@ -11,7 +11,7 @@ from core.app import verified_hub
 from handlers.app import app
 from tests.fakes.builders import EPOCH
 from tests.fakes.engines import SqliteEngine
-from tests.handlers.running import CONTEXT, HOME, MOTION, Running, SettingsHub, functions, handed_over
+from tests.handlers.running import HOME, MOTION, Running, SettingsHub, handed_over
 
 BODIES = [HOME, MOTION, MOTION.replace(b"home-1", b"home-2"), MOTION]  # of home-2 nothing is known: the letter waits
 UNREACHABLE, DIFFERENT = "HubUnreachable", "StreamIncarnationChanged"
@@ -41,20 +41,6 @@ class Swapped(Running):
         core, reading = app().core, verified_hub(hub, app().core.patient)
         retrying = replace(core.retrying, find_event=reading.find_event)
         app.value = replace(app(), hub=hub, core=replace(core, retrying=retrying))  # type: ignore[arg-type]
-
-    def letter(self) -> tuple[str, int]:
-        """Return the status of the letter and its attempts."""
-        ((status, attempts),) = self.sqlite.sql("SELECT status, attempts FROM event_hub_dead_letter")
-        return status, attempts
-
-    def start(self, **asked: Any) -> str:
-        """Request a replay while the hub is the right one."""
-        began = self.put("replay", {"reason": "the hub may change", **asked})
-        assert began.status == 201
-        return str(began.body["task_id"])
-
-    def task(self, id: str) -> Any:
-        return self.get("show_task", {"task_id": id}).body
 
 
 def recreated(swapped: Swapped) -> SettingsHub:
@@ -109,7 +95,7 @@ def swapped(
 def test_a_replay_holds_with_the_fault_and_goes_on_when_its_hub_is_back(
     swapped: Swapped, asked: dict[str, Any], make: Make, fault: str
 ) -> None:
-    job = swapped.start(**asked)
+    job = swapped.open("replay", reason="the hub may change", **asked)["task_id"]
     swapped.give(make(swapped))
     assert swapped.drive(job) == {"error": fault}
     held = swapped.task(job)
@@ -123,11 +109,11 @@ def test_a_replay_holds_with_the_fault_and_goes_on_when_its_hub_is_back(
 
 @given_hubs
 def test_a_letter_without_its_body_waits_uncounted(swapped: Swapped, make: Make, fault: str) -> None:
-    def retry() -> tuple[str, int]:
+    def retry() -> tuple[Any, ...]:
         swapped.sqlite.sql("UPDATE event_hub_dead_letter SET due_at = '2020-01-01T00:00:00.000000Z'")
-        for chunk in functions()["claim_letters"](None):
-            functions()["retry_letters"](chunk, CONTEXT)
-        return swapped.letter()
+        swapped.keep()
+        (found,) = swapped.sqlite.sql("SELECT status, attempts FROM event_hub_dead_letter")
+        return found
 
     swapped.give(make(swapped))
     assert retry() == ("waiting", 1)
@@ -158,7 +144,7 @@ def test_a_request_that_needs_the_hub_is_refused(
     refused = ask(swapped)
     expected = (503, UNREACHABLE, "unavailable") if fault == UNREACHABLE else (409, DIFFERENT, "conflict")
     assert (refused.status, refused.body["fault"], refused.body["type"].rpartition(":")[2]) == expected
-    assert swapped.get("list_tasks").body["tasks"] == []
+    assert swapped.tasks() == []
     swapped.give(swapped.right)
     assert ask(swapped).status in (200, 201)
 

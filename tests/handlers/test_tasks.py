@@ -3,12 +3,9 @@
 import asyncio
 import json
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
-import azure.durable_functions as df
 import pytest
 
 from core.ledger.store import Ledger
@@ -16,40 +13,17 @@ from core.store.columns import instant_text
 from core.tasks.task import TaskAnswer
 from handlers.app import app
 from handlers.operations.tasks import KINDS
-from handlers.tasks import DAY, DRIVEN, PAUSE, SECOND, STALLED_AFTER, SUSPENDED, drive, drive_task
-from tests.handlers.running import HOME, MOTION, Running, client_function, functions
+from handlers.tasks import DAY, PAUSE, SECOND, STALLED_AFTER, drive, drive_task
+from tests.fakes.builders import EPOCH
+from tests.fakes.durable import DurableClient, OrchestrationContext
+from tests.handlers.running import HOME, MOTION, Running, functions
 
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 CONFLICT = "urn:hubledger:problem:conflict"
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@dataclass
-class Context:
-    """The context of an orchestration; it notes the requests."""
-
-    again: list[str] = field(default_factory=list)
-    current_utc_datetime: datetime = NOW
-    instance_id: str = f"task-{JOB}"
-
-    def get_input(self) -> str:
-        return JOB
-
-    def call_activity(self, name: str, given: object) -> tuple[str, object]:
-        return (name, given)
-
-    def task_all(self, tasks: list[object]) -> tuple[str, list[object]]:
-        return ("all", tasks)
-
-    def create_timer(self, at: datetime) -> tuple[str, datetime]:
-        return ("timer", at)
-
-    def continue_as_new(self, given: str) -> None:
-        self.again.append(given)
-
-
-def begun() -> tuple[Context, Generator[Any, Any, Any]]:
-    context = Context()
+def begun() -> tuple[OrchestrationContext, Generator[Any, Any, Any]]:
+    context = OrchestrationContext(f"task-{JOB}", JOB)
     work = drive_task(context)
     assert next(work) == ("open_task", JOB)
     return context, work
@@ -57,11 +31,8 @@ def begun() -> tuple[Context, Generator[Any, Any, Any]]:
 
 def test_each_partition_with_work_left_gets_an_activity_and_then_it_looks_again() -> None:
     context, work = begun()
-    kind, tasks = work.send({"parts": ["0", "7"]})
-    assert (kind, tasks) == (
-        "all",
-        [("task_slice", {"task_id": JOB, "part": id}) for id in ("0", "7")],
-    )
+    slices = work.send({"parts": ["0", "7"]})
+    assert slices == ("all", [("task_slice", {"task_id": JOB, "part": id}) for id in ("0", "7")])
     with pytest.raises(StopIteration):
         work.send([{"ok": {}}, {"ok": {}}])
     assert context.again == [JOB]
@@ -74,73 +45,29 @@ def test_it_ends_when_nothing_is_left_or_the_job_does_not_run() -> None:
     assert context.again == []
 
 
-@pytest.mark.parametrize("done", [[{"error": "HubUnreachable"}], [{"ok": {}}, {"error": "StoreUnavailable"}]])
-def test_a_fault_of_a_slice_is_waited_for_and_ends_nothing(done: list[object]) -> None:
+@pytest.mark.parametrize("done", [None, [{"error": "HubUnreachable"}], [{"ok": {}}, {"error": "StoreUnavailable"}]])
+def test_a_fault_of_the_store_or_of_a_slice_is_waited_for_and_ends_nothing(done: list[object] | None) -> None:
     context, work = begun()
-    work.send({"parts": ["0", "1"][: len(done)]})
-    assert work.send(done) == ("timer", NOW + PAUSE + SECOND)
+    if done is None:
+        waits = work.send({"error": "StoreUnavailable"})
+    else:
+        work.send({"parts": ["0", "1"][: len(done)]})
+        waits = work.send(done)
+    assert waits == ("timer", EPOCH + PAUSE + SECOND)
     with pytest.raises(StopIteration):
         work.send(None)
     assert context.again == [JOB]
 
 
-def test_a_store_that_cannot_be_reached_is_waited_for() -> None:
-    context, work = begun()
-    assert work.send({"error": "StoreUnavailable"}) == ("timer", NOW + PAUSE + SECOND)
-    with pytest.raises(StopIteration):
-        work.send(None)
-    assert context.again == [JOB]
+@pytest.mark.parametrize("status", [None, "Completed", "Failed", "Terminated", "Running", "Pending"])
+def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_name(status: str | None) -> None:
+    client = DurableClient(status)
+    asyncio.run(drive(client, JOB))
+    assert client.started == ([] if status in ("Running", "Pending") else [("drive_task", f"task-{JOB}", JOB)])
 
 
-def test_what_travels_is_ids_that_json_holds() -> None:
-    _, work = begun()
-    _, tasks = work.send({"parts": ["0"]})
-    assert json.loads(json.dumps(tasks)) == [["task_slice", {"task_id": JOB, "part": "0"}]]
-
-
-class Client:
-    """A Durable client over one instance, which did its last step `age` ago."""
-
-    def __init__(self, status: object = None, fault: Exception | None = None, age: timedelta = timedelta()) -> None:
-        self.status, self.fault, self._age = status, fault, age
-        self.started: list[tuple[str, str, str]] = []
-        self.done: list[str] = []
-
-    async def get_status(self, instance: str) -> Any:
-        if self.fault is not None:
-            raise self.fault
-        at = datetime.now(UTC) - self._age
-        return SimpleNamespace(runtime_status=self.status, last_updated_time=at, custom_status=None)
-
-    async def start_new(self, name: str, instance: str, given: str) -> None:
-        self.started.append((name, instance, given))
-
-    async def resume(self, instance: str, reason: str) -> None:
-        self.done.append(f"resume {instance}")
-
-    async def terminate(self, instance: str, reason: str) -> None:
-        self.done.append(f"terminate {instance}")
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("status", [None, "Completed", "Failed", "Terminated"])
-async def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_name(status: object) -> None:
-    client = Client(status)
-    await drive(client, JOB)
-    assert client.started == [("drive_task", f"task-{JOB}", JOB)]
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("status", DRIVEN)
-async def test_a_job_that_is_driven_is_left_alone(status: object) -> None:
-    client = Client(status)
-    await drive(client, JOB)
-    assert client.started == []
-
-
-@pytest.mark.asyncio
-async def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job(caplog: pytest.LogCaptureFixture) -> None:
-    await drive(Client(fault=OSError("no extension")), JOB)
+def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio.run(drive(DurableClient(fault=OSError("no extension")), JOB))
     assert caplog.messages == ["task not driven; the timer will drive it: no extension"]
 
 
@@ -151,134 +78,118 @@ def filled(running: Running) -> Running:
     return running
 
 
-def tick(client: Client | None = None) -> list[str]:
-    """Let the timer tick; return the tasks that it drives."""
-    client = client or Client()
-    asyncio.run(client_function("watch_tasks")(None, client=client))
-    return [given for _, _, given in client.started]
-
-
 def test_the_line_of_a_step_that_failed_has_the_text_of_its_error(filled: Running) -> None:
-    replay = filled.put("replay", {"reason": "again", "dry_run": False}).body["task_id"]
+    replay = filled.open("replay", reason="again", dry_run=False)["task_id"]
     assert filled.drive(replay)["error"] == "HubUnreachable"
     (line,) = [one for one in filled.lines if one["action"] == "task"]
     assert line["message"] == f"task step failed; will retry: {line['error']}"
     assert line["error"]
 
 
-def listed(filled: Running) -> list[Any]:
-    found: list[Any] = filled.get("list_tasks").body["tasks"]
-    return found
-
-
 def test_the_timer_is_silent_without_a_task(filled: Running) -> None:
-    assert (tick(), listed(filled)) == ([], [])
+    assert (filled.tick(), filled.tasks()) == ([], [])
 
 
 def test_no_purge_begins_by_itself_unless_the_settings_say_so(filled: Running) -> None:
     filled.restart(PURGE_DAILY="true", PURGE_DAYS='{"batch_ledger": 5}')
-    (task_id,) = tick()
+    (task_id,) = filled.tick()
     filled.drive(task_id)
-    (task,) = listed(filled)
-    assert (task["kind"], task["requested_by"], task["reason"], task["dry_run"]) == (
-        "purge",
-        "timer",
-        "PURGE_DAILY",
-        False,
-    )
+    (task,) = filled.tasks()
+    by = (task["kind"], task["requested_by"], task["reason"], task["dry_run"])
+    assert by == ("purge", "timer", "PURGE_DAILY", False)
     assert (task["status"], task["older_than_days"]["batch_ledger"]) == ("done", 5)
 
 
 def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) -> None:
-    filled.drive(filled.put("purge", {"reason": "look first"}).body["task_id"])
+    filled.drive(filled.open("purge", reason="look first")["task_id"])
     filled.restart(PURGE_DAILY="true")
-    (task_id,) = tick()
-    assert tick() == [task_id]  # it is open, and not driven yet
+    (task_id,) = filled.tick()
+    assert filled.tick() == [task_id]  # it is open, and not driven yet
     filled.drive(task_id)
-    assert tick() == []
-    assert [one["requested_by"] == "timer" for one in listed(filled)] == [True, False]
+    assert filled.tick() == []
+    assert [one["requested_by"] == "timer" for one in filled.tasks()] == [True, False]
     yesterday = datetime.now(UTC) - DAY - timedelta(seconds=1)  # the clock of the database may be behind by less
     filled.sqlite.sql(f"UPDATE task SET requested_at = '{instant_text(yesterday)}'")
-    assert len(tick()) == 1
-    assert [one["requested_by"] for one in listed(filled)].count("timer") == 2
+    assert len(filled.tick()) == 1
+    assert [one["requested_by"] for one in filled.tasks()].count("timer") == 2
 
 
 def test_the_timer_drives_no_task_that_is_paused(filled: Running) -> None:
-    task_id = filled.put("audit", {}).body["task_id"]
-    assert filled.post("pause_task", {"reason": "not now"}, {"task_id": task_id}).status == 200
-    assert tick() == []
-    assert filled.post("resume_task", {"reason": "now"}, {"task_id": task_id}).status == 200
-    assert tick() == [task_id]
+    task_id = filled.open("audit")["task_id"]
+    assert filled.move("pause", task_id).status == 200
+    assert filled.tick() == []
+    assert filled.move("resume", task_id).status == 200
+    assert filled.tick() == [task_id]
 
 
 def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_resume_resumes_both(
     filled: Running,
 ) -> None:
-    task_id = filled.put("audit", {}).body["task_id"]
-    suspended = Client(SUSPENDED)
-    assert (tick(suspended), suspended.done) == ([], [])
-    (task,) = listed(filled)
+    task_id = filled.open("audit")["task_id"]
+    suspended = DurableClient("Suspended")
+    assert (filled.tick(suspended), suspended.done) == ([], [])
+    (task,) = filled.tasks()
     why = f"Durable holds the orchestration task-{task_id}: it is suspended. Resume the task"
     assert (task["status"], task["fault"]) == ("paused", why)
     assert filled.lines[-1]["error"] == why
     functions()["task_slice"]({"task_id": task_id, "part": None})  # one that was in hand
-    assert listed(filled)[0]["fault"] == why
+    assert filled.tasks()[0]["fault"] == why
     assert Ledger(app().stream).count_tasks_held_up() == 1
-    filled.client = suspended  # type: ignore[assignment]
-    resumed = filled.post("resume_task", {"reason": "now"}, {"task_id": task_id})
+    filled.client = suspended
+    resumed = filled.move("resume", task_id)
     assert (resumed.status, resumed.body["status"], resumed.body["fault"]) == (200, "running", None)
     assert (suspended.started, suspended.done) == ([], [f"resume task-{task_id}"])
     assert Ledger(app().stream).count_tasks_held_up() == 0
     filled.drive(task_id)
-    assert listed(filled)[0]["status"] == "done"
+    assert filled.tasks()[0]["status"] == "done"
 
 
 def test_the_timer_resumes_an_orchestration_again_while_durable_has_yet_to_follow_the_resume_of_its_task(
     filled: Running,
 ) -> None:
-    task_id = filled.put("audit", {}).body["task_id"]
-    suspended = Client(SUSPENDED)
-    tick(suspended)
-    filled.client = Client(fault=OSError("no storage"))  # type: ignore[assignment]
-    assert filled.post("resume_task", {"reason": "now"}, {"task_id": task_id}).status == 200
-    assert (tick(suspended), suspended.done) == ([], [f"resume task-{task_id}"])
-    assert listed(filled)[0]["status"] == "running"
-    moves = [{**one, "at": "2026-01-01T00:00:00Z"} for one in listed(filled)[0]["history"]]
+    task_id = filled.open("audit")["task_id"]
+    suspended = DurableClient("Suspended")
+    filled.tick(suspended)
+    filled.client = DurableClient(fault=OSError("no storage"))
+    assert filled.move("resume", task_id).status == 200
+    assert (filled.tick(suspended), suspended.done) == ([], [f"resume task-{task_id}"])
+    assert filled.tasks()[0]["status"] == "running"
+    moves = [{**one, "at": "2026-01-01T00:00:00Z"} for one in filled.tasks()[0]["history"]]
     filled.sqlite.sql("UPDATE task SET history = '" + "".join(f"{json.dumps(one)}\n" for one in moves) + "'")
-    assert (tick(suspended), suspended.done) == ([], [f"resume task-{task_id}"])
-    assert listed(filled)[0]["status"] == "paused"
+    assert (filled.tick(suspended), suspended.done) == ([], [f"resume task-{task_id}"])
+    assert filled.tasks()[0]["status"] == "paused"
 
 
 def test_the_timer_ends_an_orchestration_that_lost_an_activity_and_drives_the_task_again(filled: Running) -> None:
-    task_id = filled.put("audit", {}).body["task_id"]
+    task_id = filled.open("audit")["task_id"]
     for silent, done in ((STALLED_AFTER - SECOND, []), (STALLED_AFTER + SECOND, [f"terminate task-{task_id}"])):
-        client = Client(DRIVEN[0], age=silent)
-        assert (tick(client), client.done) == ([], done)
-    assert tick(Client(df.OrchestrationRuntimeStatus.Terminated)) == [task_id]
+        client = DurableClient("Running", silent)
+        assert (filled.tick(client), client.done) == ([], done)
+    assert filled.tick(DurableClient("Terminated")) == [task_id]
 
 
 @pytest.mark.parametrize("verb", [None, "pause"])
 def test_the_timer_fails_what_is_overdue_also_when_it_is_paused(filled: Running, verb: str | None) -> None:
-    task_id = filled.put("audit", {}).body["task_id"]
+    task_id = filled.open("audit")["task_id"]
     if verb:
-        assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": task_id}).status == 200
+        assert filled.move(verb, task_id).status == 200
     filled.sqlite.sql("UPDATE task SET requested_at = '2026-01-01T00:00:00.000000Z'")
-    assert tick() == []
-    (task,) = listed(filled)
+    assert filled.tick() == []
+    (task,) = filled.tasks()
     assert (task["status"], task["fault"]) == ("failed", "the audit was not done in 2:00:00")
 
 
 def test_tasks_are_listed_by_pages_the_newest_first_of_one_kind_or_status_or_of_all(filled: Running) -> None:
-    audit = filled.put("audit", {}).body["task_id"]
+    audit = filled.open("audit")["task_id"]
     made = []
     for _ in range(3):
-        made.append(filled.put("purge", {"reason": "look first"}).body["task_id"])
+        made.append(filled.open("purge", reason="look first")["task_id"])
         filled.drive(made[-1])
     first = filled.get("list_tasks", kind="purge", limit="2").body
     second = filled.get("list_tasks", kind="purge", limit="2", cursor=first["next"]).body
     assert [one["task_id"] for one in (*first["tasks"], *second["tasks"])] == made[::-1]
     assert (first["kinds"], second["next"]) == ([*KINDS], None)
-    assert [one["task_id"] for one in listed(filled)] == [*made[::-1], audit]
+    assert [one["task_id"] for one in filled.tasks()] == [*made[::-1], audit]
     assert [one["task_id"] for one in filled.get("list_tasks", status="planned").body["tasks"]] == [audit]
     assert filled.get("list_tasks", cursor=first["next"]).fields == ["cursor"]  # of a different query
     for name, value in (("kind", "odd"), ("status", "open"), ("limit", "0")):
@@ -295,8 +206,8 @@ def test_a_task_that_does_not_exist_is_not_found(filled: Running) -> None:
     for name in ("show_task", "show_replay_diff"):
         assert filled.get(name, {"task_id": JOB}).status == 404
     for verb in ("pause", "cancel"):
-        assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": JOB}).status == 404
-    audit = filled.put("audit", {}).body["task_id"]
+        assert filled.move(verb, JOB).status == 404
+    audit = filled.open("audit")["task_id"]
     refused = filled.get("show_replay_diff", {"task_id": audit})
     assert (refused.status, refused.body["detail"]) == (404, f"there is no replay {audit}")
 
@@ -312,7 +223,7 @@ def test_the_same_request_under_an_id_opens_one_task_and_a_different_one_is_refu
     for kind, other in (("purge", {**order, "dry_run": False}), ("purge", {**order, "reason": "why"}), ("audit", {})):
         refused = filled.put(kind, other, JOB)
         assert (refused.status, refused.body["type"], refused.body["task_id"]) == (409, CONFLICT, JOB), other
-    assert [one["task_id"] for one in filled.get("list_tasks").body["tasks"]] == [JOB]
+    assert [one["task_id"] for one in filled.tasks()] == [JOB]
 
 
 def test_a_request_that_was_refused_leaves_its_id_free(filled: Running) -> None:
@@ -333,8 +244,8 @@ def test_a_request_needs_a_kind_that_there_is_and_an_id(filled: Running) -> None
 def test_a_move_to_a_status_that_is_reached_changes_nothing(filled: Running) -> None:
     filled.put("audit", {}, JOB)
     for verb, status in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
-        moved = [filled.post(f"{verb}_task", {"reason": "twice"}, {"task_id": JOB}) for _ in range(2)]
+        moved = [filled.move(verb, JOB) for _ in range(2)]
         assert [(one.status, one.body["status"]) for one in moved] == [(200, status)] * 2
-    assert [one["move"] for one in filled.get("show_task", {"task_id": JOB}).body["history"]] == [
+    assert [one["move"] for one in filled.task(JOB)["history"]] == [
         "pause", "resume", "cancel",
     ]  # fmt: skip

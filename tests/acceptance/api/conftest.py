@@ -39,3 +39,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     fill(made)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A filled app of a module, whose tests change its store."""
+    made = Served(tmp_path_factory.mktemp("own"))
+    fill(made)
+    yield made
+    made.close()

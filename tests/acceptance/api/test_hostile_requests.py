@@ -1,15 +1,79 @@
-"""schemathesis makes requests from the description, with hostile cursors and newlines in them: none is answered 5xx."""
+"""Thousands of hostile requests: newlines in paths, forged cursors, and what schemathesis makes of the description."""
 
-from collections.abc import Callable, Iterator, Mapping
+import base64
+import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
+from uuid import UUID
 
+import msgspec
 import pytest
 
-from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.hostile import BOUND, ENDS, JOB, WRONG, forged, open_replay
-from tests.acceptance.api.served import Served
+from core.api.operation import cursor_of, query_of
+from core.model.events import PartitionId, SequenceNumber, Span
+from core.replay.pieces import PartitionRange
+from core.replay.store import Replays
+from examples.home_security.shapes import HomesQuery
+from handlers.operations.aggregations import AggregationsQuery
+from handlers.operations.letters import LettersQuery
+from handlers.operations.tasks import TasksQuery
+from tests.acceptance.api.routes import JOB, VALUES, filled, served_by_the_app
+from tests.acceptance.api.served import HUB, Served, segment
+from tests.acceptance.api.test_bad_input import BEFORE_READING, asked, is_problem, names
 from tests.acceptance.api.test_description import NO_SCHEMATHESIS, kept_open, label_of, of_this_app
+from tests.fakes.builders import partition
+from tests.fakes.replaying import opened, replay_asked
+
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
+
+AT = "2026-01-01T00:00:00Z"
+ENDS = ("\n", "\r\n", "\x00", "\u2028", " ", "\x85", "\x0b")
+NUMBERS: tuple[Any, ...] = (2**63, 2**64, 10**30, -1, -(2**63) - 1, 1.5, 1e300, "1", None, True, [1], {"a": 1})
+MOMENTS: tuple[Any, ...] = (
+    *("2026-01-01T00:00:00", "2026-01-01", "now", "", 1767225600, 1e9, None, False, [AT]),
+    *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-01T00:00:00Z", AT + "\n"),
+)
+TEXTS: tuple[Any, ...] = ("0\n", "\x00", "é", "x" * 500, "'; DROP TABLE home; --", 7, None, True, ["0"], {})
+IDS: tuple[Any, ...] = ("x", JOB + "\n", JOB[:-1], 7, None, True, [JOB])
+SHAPES: tuple[Any, ...] = ([], {}, None, 1, "x", [[AT]], [[]], [None] * 3, [AT, "0", 1, 2], [JOB, AT, 1], [1, 2])
+
+# The query that a cursor of each list is bound to, and keys that are wrong in one field each.
+BOUND: Mapping[str, object] = {
+    "dead-letters": query_of(LettersQuery()),
+    "revealed/dead-letters": query_of(LettersQuery()),
+    "homes": query_of(HomesQuery()),
+    "aggregations": query_of(AggregationsQuery()),
+    "tasks": ("tasks", query_of(TasksQuery())),
+    f"tasks/{JOB}/diff": JOB,
+}
+OF_LETTERS: tuple[Any, ...] = (
+    *([at, "0", 1] for at in MOMENTS),
+    *([AT, id, 1] for id in TEXTS),
+    *([AT, "0", number] for number in NUMBERS),
+)
+WRONG: Mapping[str, tuple[Any, ...]] = {
+    "dead-letters": OF_LETTERS,
+    "revealed/dead-letters": OF_LETTERS,
+    "homes": tuple([id] for id in TEXTS),
+    "aggregations": tuple([number] for number in NUMBERS),
+    "tasks": (*([at, JOB] for at in MOMENTS), *([AT, id] for id in IDS)),
+    f"tasks/{JOB}/diff": (*([id, 1] for id in TEXTS), *(["0", number] for number in NUMBERS)),
+}
+
+
+def forged(bound: object, key: object) -> str:
+    """Return a cursor that belongs to a query, with any JSON as its key."""
+    own = cursor_of(bound, ())
+    mark = msgspec.json.decode(base64.urlsafe_b64decode(own + "=" * (-len(own) % 4)))[0]
+    return base64.urlsafe_b64encode(msgspec.json.encode([mark, key])).decode().rstrip("=")
+
+
+def open_replay(store: Replays) -> None:
+    """Open a dry run, so that there is a list of its diffs."""
+    ranges = (PartitionRange(PartitionId("0"), Span(SequenceNumber(0), SequenceNumber(9))),)
+    opened(store, replay_asked(UUID(JOB), ranges), partition("0", hub=HUB).stream)
+
 
 REQUESTS, PARTS = 3_000, 2
 SPOILS = 4  # requests of each case, because a case is dear and a hostile part is cheap
@@ -17,16 +81,25 @@ OF_THE_HUB = ("put_task", "open_next_incarnation")  # they read the hub, and the
 
 
 @pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A separate host: some of the requests change its store."""
-    made = Served(tmp_path_factory.mktemp("hostile"))
-    fill(made)
-    open_replay(made.store)
-    yield made
-    made.close()
+def attacked(own: Served) -> Served:
+    open_replay(own.store)
+    return own
 
 
-@pytest.mark.slow
+def test_a_newline_in_any_value_of_a_path_is_refused(attacked: Served) -> None:
+    for template, method in served_by_the_app():
+        for name in re.findall(r"\{(\w+)\}", template):
+            for text in (text for end in ENDS for text in (VALUES[name] + end, end + VALUES[name], end)):
+                path = filled(template.replace(f"{{{name}}}", segment(text)))
+                is_problem(asked(attacked, method, path), 400, 404, *BEFORE_READING.get(template, ()), case=path)
+
+
+@pytest.mark.parametrize("path", BOUND)
+def test_a_forged_cursor_of_any_type_is_refused(attacked: Served, path: str) -> None:
+    for key in (*WRONG[path], *SHAPES):
+        names(attacked.get(path, cursor=forged(BOUND[path], key)), "cursor", (path, key))
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_hostile_request_is_answered_with_a_fault(attacked: Served, part: int) -> None:
     requests = REQUESTS // PARTS

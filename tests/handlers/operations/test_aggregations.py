@@ -1,64 +1,20 @@
 """handlers/operations/aggregations.py and the timer of handlers/timers.py, over an engine that does nothing."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from core.aggregation.runs import Standing
 from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
-from handlers.app import aggregation, app
+from handlers.app import aggregation
 from handlers.timers import take_steps
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
-from tests.fakes.builders import reading
-from tests.fakes.engines import SqliteEngine
-from tests.handlers.running import Reply, Running, functions
+from tests.core.aggregation.test_quality import LOST
+from tests.handlers.operations.conftest import Aggregating
+from tests.handlers.running import functions
 
 PROBLEM = "application/problem+json"
-BAD_PARAMETERS = {
-    "limit": ["0", "-1", "101", "1.5", "x", "9" * 30, "\u0663", "1e2", " 1", str(2**63)],
-    "cursor": ["x", "!", "9" * 1001, "WyJhIixbMV1d", "' OR 1=1", "<script>"],
-    "before": ["1"],
-}
-
-
-class Aggregating(Running):
-    """The app with a spark-submit that does nothing."""
-
-    def commit(self) -> None:
-        """Commit a reading."""
-        ingest(app().core.ingestion.store, [reading()])
-
-    def start(self, body: object, **headers: str) -> Reply:
-        """Request a step."""
-        return self.post("start_aggregation", body, None, **headers)
-
-    def runs(self, **params: str) -> Reply:
-        """List the runs."""
-        return self.get("list_aggregations", None, **params)
-
-    def fail(self) -> None:
-        """End the newest run, as a person would by hand."""
-        store = Aggregations(app().brief)
-        run = store.read_standing(HOME_ACTIVITY).last_run
-        assert run is not None
-        store.fail_run(run, "by hand", run.planned_at)
-
-
-@pytest.fixture
-def aggregating(
-    sqlite: SqliteEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Aggregating]:
-    script = tmp_path / "spark-submit"
-    script.write_text("#!/bin/sh\nexit 1\n")
-    script.chmod(0o755)
-    made = Aggregating(sqlite, caplog, monkeypatch)
-    made.restart(SPARK_ENGINE="local", SPARK_SUBMIT=str(script))
-    yield made
-    made.close()
 
 
 def test_the_timer_submits_a_run_and_logs_one_line(aggregating: Aggregating) -> None:
@@ -70,12 +26,15 @@ def test_the_timer_submits_a_run_and_logs_one_line(aggregating: Aggregating) -> 
 
 
 def test_a_job_of_a_different_transform_is_refused_and_the_jobs_of_the_app_are_named(aggregating: Aggregating) -> None:
-    for refused in (aggregating.start({"job": "flight_punctuality"}), aggregating.runs(job="flight_punctuality")):
+    for refused in (
+        aggregating.post("start_aggregation", {"job": "flight_punctuality"}),
+        aggregating.listed(job="flight_punctuality"),
+    ):
         assert (refused.status, refused.fields) == (400, ["job"])
         assert refused.body["errors"][0]["detail"] == "must be one of home_activity"
-    assert aggregating.runs(job="home_activity").body["job"] == "home_activity"
+    assert aggregating.listed(job="home_activity").body["job"] == "home_activity"
     aggregating.restart(TRANSFORM="examples.flight_info")
-    assert aggregating.runs().body["job"] == "flight_punctuality"
+    assert aggregating.listed().body["job"] == "flight_punctuality"
     functions()["aggregate"](None)
     steps = [(line["job"], line["did"]) for line in aggregating.lines if line["action"] == "aggregate"]
     assert steps == [("flight_punctuality", ["has nothing new"])]
@@ -102,19 +61,22 @@ def test_without_an_engine_the_timer_does_nothing_and_a_request_is_refused(aggre
     aggregating.restart(SPARK_ENGINE="none")
     functions()["aggregate"](None)
     assert aggregating.lines == []
-    refused = aggregating.start({})
+    refused = aggregating.post("start_aggregation", {})
     assert (refused.status, refused.media, refused.body["type"]) == (409, PROBLEM, "urn:hubledger:problem:conflict")
     assert "SPARK_ENGINE" in refused.body["detail"]
-    listed = aggregating.runs()
+    listed = aggregating.listed()
     assert (listed.status, listed.body["runs"]) == (200, [])
 
 
 def test_a_request_starts_a_run_once_and_the_list_shows_it(aggregating: Aggregating) -> None:
     aggregating.commit()
-    first, second = aggregating.start({}), aggregating.start({"job": "home_activity"})
+    first, second = (
+        aggregating.post("start_aggregation", {}),
+        aggregating.post("start_aggregation", {"job": "home_activity"}),
+    )
     assert (first.status, first.media, first.body["did"]) == (202, "application/json", ["submitted"])
     assert second.body["run"]["number"] == 1
-    body = aggregating.runs().body
+    body = aggregating.listed().body
     assert (body["job"], body["cut"], body["reached"], body["next"]) == ("home_activity", {}, {"1/0": 1}, None)
     (run,) = body["runs"]
     assert (run["cut_to"], run["status"], run["engine"]) == ({"1/0": 1}, "submitted", "local")
@@ -124,30 +86,22 @@ def test_a_request_starts_a_run_once_and_the_list_shows_it(aggregating: Aggregat
     assert logged == [("start_aggregation", "unverified (key holder)")] * 2
 
 
-def test_a_parameter_that_is_wrong_is_refused_by_its_name(aggregating: Aggregating) -> None:
-    for name, values in BAD_PARAMETERS.items():
-        for value in values:
-            refused = aggregating.runs(**{name: value})
-            assert (refused.status, refused.fields) == (400, [name]), value
-
-
 def test_runs_come_in_pages_by_cursor(aggregating: Aggregating) -> None:
     for _ in range(3):
-        aggregating.commit()
-        aggregating.start({})
-        aggregating.fail()
-    first = aggregating.runs(limit="2").body
-    second = aggregating.runs(limit="1", cursor=first["next"]).body
+        run_id = aggregating.begin()
+        aggregating.order("discard", {"reason": "by hand", "what": "run"}, run_id)
+    first = aggregating.listed(limit="2").body
+    second = aggregating.listed(limit="1", cursor=first["next"]).body
     assert [run["number"] for run in first["runs"]] == [3, 2]
     assert [run["number"] for run in second["runs"]] == [1]
-    assert (second["runs"][0]["failure"], second["next"]) == ("by hand", None)
-    damaged = aggregating.runs(cursor="A" + first["next"][1:-1] + "A")
+    assert (second["runs"][0]["status"], second["next"]) == ("failed", None)
+    damaged = aggregating.listed(cursor="A" + first["next"][1:-1] + "A")
     assert (damaged.status, damaged.fields) == (400, ["cursor"])
 
 
 def test_faults_are_problems_and_show_no_secret(aggregating: Aggregating) -> None:
     aggregating.restart(SPARK_ENGINE="livy", LAKE_CONNECTION="AccountKey=hunter2")
-    for reply in (aggregating.start({}), aggregating.runs()):
+    for reply in (aggregating.post("start_aggregation", {}), aggregating.listed()):
         assert (reply.status, reply.media, reply.body["fault"]) == (503, PROBLEM, "SettingsRefused")
         assert "LIVY_URL" in reply.body["detail"]
         assert "hunter2" not in json.dumps(reply.body)
@@ -156,7 +110,17 @@ def test_faults_are_problems_and_show_no_secret(aggregating: Aggregating) -> Non
 def test_a_missing_engine_is_a_problem_that_names_its_setting(aggregating: Aggregating) -> None:
     aggregating.restart(SPARK_SUBMIT="/none/spark-submit")
     aggregating.commit()
-    refused = aggregating.start({})
+    refused = aggregating.post("start_aggregation", {})
     assert (refused.status, refused.body["type"]) == (503, "urn:hubledger:problem:unavailable")
     assert refused.body["fault"] == "EngineRefused"
     assert refused.body["detail"].startswith("SPARK_SUBMIT: ")
+
+
+def test_the_quality_of_a_committed_run_is_shown_everywhere(aggregating: Aggregating) -> None:
+    run_id = aggregating.begin()
+    assert aggregating.shown(run_id).body["run"]["quality"] is None
+    aggregating.stage(json.dumps(LOST))
+    assert aggregating.step()[0] == "committed"
+    (line,) = [one for one in aggregating.lines if "quality_fault" in one]
+    assert (line["levelname"], line["quality_fault"], line["quality_rows_late"]) == ("WARNING", LOST["fault"], 2)
+    assert aggregating.listed().body["runs"][0]["quality"] == aggregating.shown(run_id).body["run"]["quality"] == LOST

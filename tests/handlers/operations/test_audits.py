@@ -22,17 +22,6 @@ def filled(running: Running) -> Running:
     return running
 
 
-def opened(filled: Running, **asked: Any) -> Any:
-    reply = filled.put("audit", asked)
-    assert reply.status == 201, reply.body
-    assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
-    return reply.body
-
-
-def shown(filled: Running, job: Any) -> Any:
-    return filled.get("show_task", {"task_id": job["task_id"]}).body
-
-
 def test_an_audit_reads_all_ranges(filled: Running) -> None:
     done = filled.get("audit_ledger").body
     assert (done["balanced"], done["complete"], done["accounted"]) == (True, True, 4)
@@ -71,11 +60,11 @@ def test_rows_are_recounted_by_a_job_only(filled: Running) -> None:
 
 
 def test_a_task_is_accepted_at_once_and_its_orchestration_works_on_it(filled: Running) -> None:
-    job = opened(filled, rows=True)
+    job = filled.open("audit", rows=True)
     assert (job["kind"], job["status"], job["done"], job["total"], job["complete"]) == ("audit", "planned", 0, 2, False)
     assert (datetime.fromisoformat(job["deadline_at"]) - datetime.fromisoformat(job["requested_at"])) == DEADLINE
     filled.drive(job["task_id"])
-    done = shown(filled, job)
+    done = filled.task(job["task_id"])
     assert (done["status"], done["done"], done["total"]) == ("done", 2, 2)
     assert (done["balanced"], done["complete"], done["accounted"], done["faults"]) == (True, True, 4, [])
     assert [one["rows"]["complete"] for one in done["partitions"]] == [True, True]
@@ -84,28 +73,28 @@ def test_a_task_is_accepted_at_once_and_its_orchestration_works_on_it(filled: Ru
 
 
 def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled: Running) -> None:
-    filled.drive(opened(filled)["task_id"])
+    filled.drive(filled.open("audit")["task_id"])
     filled.sqlite.sql("DELETE FROM batch_ledger WHERE partition_id = '10'")
     filled.sqlite.sql("DELETE FROM sensor_reading")
-    job = opened(filled, rows=True)
+    job = filled.open("audit", rows=True)
     filled.drive(job["task_id"])
-    done = shown(filled, job)
+    done = filled.task(job["task_id"])
     assert not done["balanced"]
     assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
 
 
 def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> None:
-    job = opened(filled)
+    job = filled.open("audit")
     for table in ("batch_ledger", "event_hub_checkpoint", "home", "sensor_reading"):
         filled.sqlite.sql(f"DELETE FROM {table} WHERE partition_id = '10'")
     filled.drive(job["task_id"])
-    done = shown(filled, job)
+    done = filled.task(job["task_id"])
     assert (done["status"], done["balanced"]) == ("done", False)
     assert [(one["kind"], one["partition_id"]) for one in done["faults"]] == [("partition", "10")]
 
 
 def test_a_second_job_is_refused_with_the_place_of_the_first(filled: Running) -> None:
-    job = opened(filled)
+    job = filled.open("audit")
     refused = filled.put("audit", {})
     assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
     assert refused.body["type"].endswith(":task-overlap")

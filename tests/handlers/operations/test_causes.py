@@ -1,10 +1,7 @@
 """handlers/operations/letters.py: one cause of many values shows its message without them, and each can be chosen."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.fakes.engines import SqliteEngine
 from tests.handlers.running import Running, functions
 
 KINDS = ("doorbell", "WINDOW", "smoke", "WINDOW", "WINDOW")
@@ -15,11 +12,9 @@ def reading(kind: str) -> bytes:
 
 
 @pytest.fixture
-def app(sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
-    made = Running(sqlite, caplog, monkeypatch)
-    made.ingest(list(range(6)), [*map(reading, KINDS), b"["])
-    yield made
-    made.close()
+def app(running: Running) -> Running:
+    running.ingest(list(range(6)), [*map(reading, KINDS), b"["])
+    return running
 
 
 def test_letters_that_differ_by_value_are_one_cause_that_shows_its_values(app: Running) -> None:

@@ -13,17 +13,10 @@ from core.errors import InfrastructureFault
 from core.model.events import PartitionId
 from handlers.app import HUB_ENDS, app
 from handlers.operations import status as health
-from handlers.operations import status as stops
 from handlers.remembered import Remembered
 from tests.fakes.builders import events
 from tests.fakes.memory_hub import MemoryHub
-from tests.handlers.running import HOME, MOTION, Running
-
-
-def forget() -> None:
-    """Forget what is remembered for seconds."""
-    for one in (health.READINESS, health.WRITABLE, health.BOOKS, stops.STANDING):
-        one.forget()
+from tests.handlers.running import HOME, MOTION, Running, forget_health
 
 
 def test_books_that_do_not_balance_are_unhealthy_although_no_partition_is_stopped(running: Running) -> None:
@@ -58,11 +51,11 @@ def test_a_database_that_can_be_read_and_not_written_is_not_ready(running: Runni
         other.execute("BEGIN IMMEDIATE")
         health.READINESS.forget()
         assert running.get("health_ready").status == 200, "a write is tried every thirty seconds"
-        forget()
+        forget_health()
         found = running.get("health_ready")
         assert (found.status, found.body) == (503, {"healthy": False, "fault": "StoreUnavailable"})
         other.execute("ROLLBACK")
-    forget()
+    forget_health()
     assert running.get("health_ready").status == 200
     assert running.sqlite.sql("SELECT * FROM replay_diff") == before
 
@@ -81,11 +74,11 @@ def full_disk(path: Path) -> Iterator[None]:
 def test_a_database_on_a_full_disk_is_not_ready(running: Running) -> None:
     running.ingest([0], [HOME])
     assert running.get("health_ready").status == 200
-    forget()
+    forget_health()
     with full_disk(running.sqlite.path.with_name(f"{running.sqlite.path.name}-wal")):
         found = running.get("health_ready")
     assert (found.status, found.body) == (503, {"healthy": False, "fault": "StoreUnavailable"})
-    forget()
+    forget_health()
     assert running.get("health_ready").status == 200
 
 
@@ -109,6 +102,6 @@ def test_a_partition_that_stands_is_named_with_its_fault_by_health_and_status(ru
     ]
     assert status["standing"] == found.body["standing"]
     running.ingest([2, 3, 4], [MOTION] * 3)
-    forget()
+    forget_health()
     assert (running.get("health_ledger").body["standing"], running.get("status").body["standing"]) == ([], [])
     assert app().batch_log.faults == {}

@@ -35,22 +35,11 @@ def settled_at(filled: Running) -> str:
     return str(filled.sqlite.sql("SELECT MAX(settled_at) FROM event_hub_dead_letter")[0][0])
 
 
-def opened(filled: Running, **asked: Any) -> Any:
-    reply = filled.put("purge", {**ORDER, **asked})
-    assert reply.status == 201, reply.body
-    assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
-    return reply.body
-
-
-def shown(filled: Running, job: Mapping[str, Any]) -> Any:
-    return filled.get("show_task", {"task_id": job["task_id"]}).body
-
-
 def done(filled: Running, **asked: Any) -> Any:
     """Request a purge, let its orchestration work on it, and show it."""
-    job = opened(filled, **asked)
+    job = filled.open("purge", **ORDER, **asked)
     filled.drive(job["task_id"])
-    found = shown(filled, job)
+    found = filled.task(job["task_id"])
     assert (found["status"], found["total"] - found["done"], found["fault"]) == ("done", 0, None)
     return found
 
@@ -64,17 +53,17 @@ def tables(found: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def test_a_purge_is_a_dry_run_with_the_days_of_the_settings(filled: Running) -> None:
-    job = opened(filled)
+    job = filled.open("purge", **ORDER)
     assert (job["kind"], job["status"], job["dry_run"], job["rows"], job["tables"]) == ("purge", "planned", True, 0, [])
     assert (job["done"], job["total"]) == (0, len(BY_PARTITION) + len(BY_STREAM))
     assert (job["older_than_days"], job["reason"]) == (dict(DEFAULT_DAYS), "the disk is full")
     filled.drive(job["task_id"])
-    assert shown(filled, job)["rows"] == 0
+    assert filled.task(job["task_id"])["rows"] == 0
 
 
 def test_the_days_of_a_request_go_before_those_of_the_settings(filled: Running) -> None:
     filled.restart(PURGE_DAYS='{"batch_ledger": 30, "task": 7}')
-    job = opened(filled, older_than_days={"batch_ledger": 3})
+    job = filled.open("purge", **ORDER, older_than_days={"batch_ledger": 3})
     assert job["older_than_days"] == {**DEFAULT_DAYS, "batch_ledger": 3, "task": 7}
 
 
@@ -98,7 +87,7 @@ def test_the_notes_say_what_stays(filled: Running) -> None:
 
 
 def test_a_second_purge_is_refused_with_the_place_of_the_first(filled: Running) -> None:
-    job = opened(filled)
+    job = filled.open("purge", **ORDER)
     refused = filled.put("purge", ORDER)
     assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
     assert refused.body["type"].endswith(":task-overlap")
