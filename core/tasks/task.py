@@ -7,7 +7,7 @@ set: so a piece is done once, however many workers drive the task, and a task th
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -150,7 +150,7 @@ def report_of(text: str, kind: type[Report]) -> Report:
 class TaskShape(Shape, tag_field="kind"):
     """A request for a task."""
 
-    reason: Reason | Literal[""] = ""
+    reason: Reason = ""
 
 
 class MoveAnswer(Answered):

@@ -27,7 +27,7 @@ from tests.core.aggregation.test_quality import LOST
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
 from tests.fakes.durable import DurableClient
-from tests.handlers.operations.conftest import Aggregating, aggregating  # noqa: F401 - a fixture
+from tests.handlers.conftest import Aggregating
 from tests.handlers.running import (
     CONTEXT,
     HOME,

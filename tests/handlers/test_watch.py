@@ -1,17 +1,21 @@
 """handlers/timers.py and handlers/operations/status.py: the watch stores minutes, and a route shows them."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.errors import StoreUnavailable
+from core.errors import HubUnreachable, StoreUnavailable
+from core.ingest.stalled_partitions import PartitionStanding, Unhealed
 from core.ledger.store import Ledger
 from core.ledger.totals import Minute
 from core.model.events import PartitionId
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
+from handlers.timers import note
+from tests.fakes.builders import NOON, partition
 from tests.handlers.running import HOME, MOTION, Running, functions
 
 
@@ -81,3 +85,24 @@ def test_a_store_without_a_watch_has_no_history_and_a_count_out_of_limits_is_ref
     for minutes in ("0", "1441", "-1", "x", ""):
         refused = running.get("status_history", minutes=minutes)
         assert (refused.status, refused.fields) == (400, ["minutes"]), minutes
+
+
+WORDS = "the trigger of partition 1 stands at 1,410 since 12:03 UTC; 10,129 events went by the app's own reader"
+
+
+def test_a_trigger_that_stands_has_a_line_of_its_own_and_a_fault_has_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "hubledger.timers")
+    note(PartitionStanding(partition("1"), WORDS))
+    note(Unhealed(partition("1"), HubUnreachable("no answer")))
+    lines = [(line.getMessage(), line.levelname, line.__dict__["action"]) for line in caplog.records]
+    assert lines == [("trigger stands", "WARNING", "trigger"), ("gap not healed", "ERROR", "gap")]
+    assert caplog.records[0].__dict__["detail"] == WORDS
+
+
+def test_the_status_and_the_health_show_the_words_to_everybody_who_may_read_them(running: Running) -> None:
+    own = app()
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    own.core.ingestion.store.note_stop(state, "trigger", WORDS, NOON)
+    (shown,) = running.get("status").body["partitions"]
+    assert [(one["reason"], one["detail"]) for one in shown["stops"]] == [("trigger", WORDS)]
+    assert running.get("health_ledger").status == 503

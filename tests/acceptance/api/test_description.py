@@ -1,7 +1,6 @@
 """The description of the API is held to the code, and the code to the description."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -11,7 +10,6 @@ import pytest
 from core.api.route import LEVELS, OPEN, linked
 from examples.home_security.routes import LINK
 from handlers.api import ROUTES
-from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.routes import CATCH_ALL, paths, served_by_the_app
 from tests.acceptance.api.served import Served
 from tests.handlers.test_function_app import index
@@ -58,8 +56,6 @@ def test_the_description_names_the_header_of_each_level_and_no_master_key(descri
     assert "master" not in str(description).lower()
 
 
-
-
 def test_the_catch_all_comes_last_by_name_for_the_host_tries_routes_in_that_order() -> None:
     assert max(index()) == CATCH_ALL
 
@@ -78,8 +74,6 @@ def test_no_two_routes_of_a_method_overlap() -> None:
 def is_kept_apart(one: list[str], other: list[str]) -> bool:
     """Some part is fixed in both, and differs."""
     return any(a != b and "{" not in a + b for a, b in zip(one, other, strict=True))
-
-
 
 
 def test_every_operation_describes_the_refusals_and_faults_of_all(description: Any) -> None:
@@ -121,8 +115,6 @@ def test_every_answer_has_the_headers_that_are_described_as_required(served: Ser
     assert [one.status for one in answers] == [200, 200, 304, 308, 404, 400, 405]
     for answer in answers:
         assert {name.lower() for name in required} <= set(answer.headers), answer
-
-
 
 
 @pytest.fixture(scope="module")

@@ -76,20 +76,8 @@ def test_the_last_day_ends_with_the_newest_event_of_the_home(served: Served) -> 
     assert gas["ppm"] == {"mean": 11.5, "least": 0.0, "most": 23.0}
     assert kind(week, "motion")["readings"] == 168
     assert [len(kind(period, "motion")["steps"]) for period in (day, week)] == [24, 42]
-    assert gas["steps"][-1] == {
-        "at": "2026-03-14T17:15:00Z",
-        "readings": 1,
-        "active": 0,
-        "ppm": {"mean": 0.0, "least": 0.0, "most": 0.0},
-    }
-
-
-def test_steps_add_up_to_their_kind(served: Served) -> None:
-    found = served.get("homes/H1/activity").json
-    for period in (found["day"], found["week"]):
-        for one in period["kinds"]:
-            for name in ("readings", "active"):
-                assert sum(step[name] for step in one["steps"]) == one[name]
+    none = {"mean": 0.0, "least": 0.0, "most": 0.0}
+    assert gas["steps"][-1] == {"at": "2026-03-14T17:15:00Z", "readings": 1, "active": 0, "ppm": none}
 
 
 def test_alerts_are_those_of_the_week_from_the_newest_and_say_when_there_are_more(served: Served) -> None:
@@ -140,55 +128,13 @@ def test_an_odd_id_is_addressed_by_escaping_it(served: Served) -> None:
     assert [served.get(f"homes/{segment(one)}/activity").json["home_id"] for one in ODD] == list(ODD)
 
 
-def test_a_home_that_is_not_there_is_404(served: Served) -> None:
-    for home_id in ("H", "h1", "%", "NOWHERE", "1'OR'1'='1"):
-        refused = served.get(f"homes/{segment(home_id)}/activity")
-        assert (refused.status, refused.fields) == (404, ["home_id"]), home_id
-        assert refused.headers["content-type"].startswith("application/problem+json"), home_id
-
-
-def test_what_cannot_be_an_id_is_400(served: Served) -> None:
-    for home_id in ("x" * 33, "a b", "é", "\x00"):
-        for below in ("", "/activity"):
-            refused = served.get(f"homes/{segment(home_id)}{below}")
-            assert (refused.status, refused.fields) == (400, ["home_id"]), (home_id, below)
-
-
-BAD_INPUT: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("homes", {"prefix": "x" * 33}, "prefix"),
-    ("homes", {"prefix": "a b"}, "prefix"),
-    ("homes", {"prefix": "é"}, "prefix"),
-    ("homes", {"limit": "0"}, "limit"),
-    ("homes", {"limit": "101"}, "limit"),
-    ("homes", {"limit": "ten"}, "limit"),
-    ("homes", {"cursor": "abc"}, "cursor"),
-    ("homes", {"name": "x"}, "name"),
-    ("homes/H1/activity", {"until": "yesterday"}, "until"),
-    ("homes/H1/activity", {"until": "2026-03-14T17:40:00"}, "until"),
-    ("homes/H1/activity", {"until": "0001-01-01T00:00:00+14:00"}, "until"),
-    ("homes/H1/activity", {"until": "1999-12-31T23:59:59Z"}, "until"),
-    ("homes/H1/activity", {"until": "9999-12-31T23:59:59Z"}, "until"),
-    ("homes/H1/activity", {"since": "2026-01-01T00:00:00Z"}, "since"),
-    ("homes/H1", {"x": "1"}, "x"),
-)
-
-
-def test_bad_input_is_400_and_names_the_field(served: Served) -> None:
-    for path, query, field in BAD_INPUT:
-        refused = served.get(path, **query)
-        assert (refused.status, refused.fields) == (400, [field]), (path, query)
-
-
-def test_a_cursor_of_a_different_prefix_is_refused(served: Served) -> None:
-    first = served.get("homes", prefix="H", limit=1).json
-    refused = served.get("homes", prefix="H1", limit=1, cursor=first["next"])
-    assert (refused.status, refused.fields) == (400, ["cursor"])
-
-
-def test_homes_are_only_read(served: Served) -> None:
-    for path in ("homes", "homes/H1", "homes/H1/activity"):
-        refused = served.post(path, {})
-        assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD"), path
+def test_what_is_no_home_no_id_or_no_time_is_refused_by_its_name(served: Served) -> None:
+    for status, ids in ((400, ("x" * 33, "a b", "é", "\x00")), (404, ("H", "h1", "%", "1'OR'1'='1"))):
+        for home_id in ids:
+            refused = served.get(f"homes/{segment(home_id)}/activity")
+            assert (refused.status, refused.fields) == (status, ["home_id"]), home_id
+    for until in ("2026-03-14T17:40:00", "1999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"):
+        assert served.get("homes/H1/activity", until=until).fields == ["until"], until
 
 
 def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(served: Served) -> None:
@@ -219,25 +165,8 @@ def test_a_link_opens_its_home_and_no_other(served: Served) -> None:
         assert {(one.status, one.json["type"]) for one in refused} == {(403, "urn:hubledger:problem:not-allowed")}
 
 
-def test_a_link_is_no_key_for_anything_else(served: Served) -> None:
-    link = make(served, "H1").json["link"]
-    for way in ({"link": link}, {"X-Home-Link": link}, {"code": link}):
-        assert served.get("homes/H1/own-activity", **way).status in (400, 403)
-
-
-def test_the_end_of_a_link_is_that_of_the_setting(served: Served) -> None:
-    made = make(served, "H2").json
-    left = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
-    assert timedelta(seconds=540) < left <= timedelta(seconds=600)
-
-
-def test_a_link_is_made_only_for_a_registered_home_and_by_post(served: Served) -> None:
-    assert (make(served, "NOWHERE").status, make(served, "NOWHERE").fields) == (404, ["home_id"])
-    assert make(served, "a b").fields == ["home_id"]
-    assert served.get("homes/H1/links").status == 405
-
-
-def test_bad_input_with_a_right_link_is_refused_by_its_name(served: Served) -> None:
-    headers = {"X-Home-Link": make(served, "H1").json["link"]}
-    assert served.get("homes/H1/own-activity", headers=headers, until="yesterday").fields == ["until"]
-    assert served.get("homes/H1/own-activity", headers=headers, since="2026-01-01T00:00:00Z").fields == ["since"]
+def test_a_link_is_made_only_for_a_registered_home(served: Served) -> None:
+    nowhere = make(served, "NOWHERE")
+    assert (nowhere.status, nowhere.fields) == (404, ["home_id"])
+    left = datetime.fromisoformat(make(served, "H2").json["expires_at"]) - datetime.now(UTC)
+    assert timedelta(seconds=540) < left <= timedelta(seconds=600)  # as the setting says

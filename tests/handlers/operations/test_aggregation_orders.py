@@ -12,7 +12,7 @@ from core.errors import EngineRefused
 from handlers import commands
 from handlers.app import aggregation
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
-from tests.handlers.operations.conftest import Aggregating
+from tests.handlers.conftest import Aggregating
 
 WHY = {"reason": "by hand"}
 CONFLICT = "urn:hubledger:problem:conflict"

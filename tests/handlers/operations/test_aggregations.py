@@ -11,7 +11,7 @@ from core.errors import StoreUnavailable
 from handlers.app import aggregation
 from handlers.timers import take_steps
 from tests.core.aggregation.test_quality import LOST
-from tests.handlers.operations.conftest import Aggregating
+from tests.handlers.conftest import Aggregating
 from tests.handlers.running import functions
 
 PROBLEM = "application/problem+json"

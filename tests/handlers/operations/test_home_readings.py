@@ -1,7 +1,8 @@
-"""examples/home_security/shown_activity.py: the raw readings of a home without sums, and the limit of its alerts."""
+"""examples/home_security: the raw readings of a home without sums, the limit of its alerts, and its page."""
 
 from examples.home_security.shown_activity import MOST_ALERTS
-from tests.handlers.running import HOME, MOTION, Running
+from handlers.app import app
+from tests.handlers.running import CONTEXT, HOME, MOTION, Running, functions, request
 
 ASKED = {"home_id": "home-1"}
 
@@ -27,3 +28,9 @@ def test_only_more_alerts_than_an_answer_holds_are_left_out(running: Running) ->
     running.ingest([MOST_ALERTS + 1], [active])
     body = running.get("show_activity", ASKED).body
     assert (len(body["alerts"]), body["more_alerts"]) == (MOST_ALERTS, True)
+
+
+def test_the_page_of_a_home_is_served_while_the_settings_are_wrong(running: Running) -> None:
+    running.without("EVENTHUB_NAME")
+    page = functions()["home_page"](request("GET", route_params=ASKED), CONTEXT)
+    assert (page.status_code, page.mimetype, app.value) == (200, "text/html", None)

@@ -7,44 +7,18 @@ from itertools import chain, repeat
 
 from core.model.events import Partition, PartitionId
 from core.model.release import VERSION
+from examples.home_security.transform import HomeAlert
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
-from tests.fakes.builders import EPOCH, NOON
+from tests.fakes.builders import EPOCH, NOON, commit, settled
 from tests.handlers.running import HOME, MOTION, Running
 
 
-def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
+def test_the_status_says_that_the_hub_did_not_answer(running: Running) -> None:
     reply = running.get("status")
-    assert (reply.status, reply.media, reply.headers["Cache-Control"]) == (200, "application/json", "no-store")
-    assert reply.body.pop("hub_fault").startswith("the hub did not answer: telemetry, ")
-    letters = reply.body.pop("letters")
-    assert (letters["open"], letters["dead_lettered"], bool(letters["counted_at"])) == (0, 0, True)
-    assert reply.body.pop("at")
-    assert reply.body.pop("version") == VERSION
-    assert reply.body == {
-        "event_hub": "telemetry",
-        "consumer_group": "cg",
-        "incarnation": None,
-        "hub_created_at": None,
-        "hub_read_at": None,
-        "ledger_balanced": True,
-        "numbers": 0,
-        "accounted": 0,
-        "written": 0,
-        "filtered": 0,
-        "dead_lettered": 0,
-        "held": 0,
-        "absent": 0,
-        "lag": None,
-        "open_gaps": 0,
-        "stops": 0,
-        "standing": [],
-        "oldest_open_letter": None,
-        "hub_forgets": {"letters_expiring_hours": -1.0, "loss_hours": -1.0, "events_lost": 0},
-        "unknown_fields": [],
-        "room_pages": [{"name": "homes", "title": "Homes", "file": "homes.js"}],
-        "partitions": [],
-    }
+    assert (reply.status, reply.headers["Cache-Control"], reply.body["version"]) == (200, "no-store", VERSION)
+    assert reply.body["hub_fault"].startswith("the hub did not answer: telemetry, ")
+    assert (reply.body["ledger_balanced"], reply.body["lag"], reply.body["partitions"]) == (True, None, [])
 
 
 def test_the_status_shows_the_books_of_each_partition_although_the_hub_does_not_answer(running: Running) -> None:
@@ -56,26 +30,9 @@ def test_the_status_shows_the_books_of_each_partition_although_the_hub_does_not_
     body = running.get("status").body
     assert (body["accounted"], body["written"], body["dead_lettered"], body["ledger_balanced"]) == (6, 5, 1, False)
     first, second, third = body["partitions"]
-    assert first == {
-        "partition_id": "1",
-        "hub_end": None,
-        "checkpoint": "2",
-        "first": "0",
-        "enqueued_at": "2026-11-21T02:15:00.295942Z",
-        "lag": None,
-        "lag_seconds": None,
-        "balanced": True,
-        "commits": 1,
-        "open_gaps": 0,
-        "numbers": 3,
-        "accounted": 3,
-        "written": 2,
-        "filtered": 0,
-        "dead_lettered": 1,
-        "held": 0,
-        "absent": 0,
-        "stops": [],
-    }
+    place = {name: first[name] for name in ("hub_end", "lag", "first", "checkpoint", "enqueued_at")}
+    assert list(place.values()) == [None, None, "0", "2", "2026-11-21T02:15:00.295942Z"]
+    assert (first["balanced"], first["commits"], first["numbers"], first["written"]) == (True, 1, 3, 2)
     assert (second["partition_id"], second["balanced"], second["checkpoint"]) == ("2", False, str(2**62))
     assert (third["partition_id"], third["checkpoint"]) == ("10", "0")
 
@@ -138,3 +95,12 @@ def test_the_status_shows_when_the_ends_of_the_hub_were_read(running: Running) -
     waited = datetime.fromisoformat(body["at"]) - datetime.fromisoformat(body["hub_read_at"])
     assert waited == timedelta(seconds=1.5)
     assert (body["partitions"][0]["hub_end"], body["partitions"][0]["checkpoint"]) == ("0", "1")
+
+
+def test_a_whole_number_that_javascript_would_round_is_a_text(running: Running) -> None:
+    own, largest = app(), 2**53 - 1  # that JavaScript keeps
+    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
+    alerts = [HomeAlert("h", "s", "motion", ppm, EPOCH) for ppm in (largest, largest + 1, -largest - 1)]
+    own.core.ingestion.store.commit_batch(commit(state, 0, 0, settled({0: alerts})))
+    rows = running.get("reveal_number", {"partition_id": "1", "sequence_number": "0"}).body["rows"]
+    assert [row["columns"]["ppm"] for row in rows] == [largest, str(largest + 1), str(-largest - 1)]
