@@ -121,13 +121,13 @@ real-host: $(VENV)/local.done $(if $(shell command -v func),$(VENV)/azurite/node
 	@ASKED_BY_MAKE=1 $(BIN)/python -m local.acceptance $(REAL_HOST)
 
 # Most of the slow tests wait for processes of theirs, so more of them run than there are cores. `make check` has tests/repo.
-TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs --ignore=tests/repo
+TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run what no change may break: the fast tests, and a proof of each subject from end to end
-	@$(TESTS) -m "(not slow or proof) and not soak" --hypothesis-profile=quick
+	@$(TESTS) --ignore=tests/repo -m "(not slow or proof) and not soak" --hypothesis-profile=quick
 
 test-all: $(VENV)/dev.done $(VENV)/spark.done ## Run every test but those of soak; all of Spark's when jobs, aggregation or their tests have changed
-	@$(TESTS) -m "not soak" --durations=50
+	@$(TESTS) --ignore=tests/repo -m "not soak" --durations=50
 
 test-spark: $(VENV)/spark.done ## Run all tests of Spark, and store in tests/spark/passed.txt that these files have passed them
 	@$(BIN)/python -m pytest -n 0 -rs tests/spark && $(BIN)/python -m tests.spark.passed
@@ -157,7 +157,7 @@ check-types:
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
 check-texts:
-	@$(IN_MEMORY) $(BIN)/python -m pytest -n 0 --assert=plain tests/repo
+	@$(IN_MEMORY) $(BIN)/python -m pytest -n 0 --assert=plain -m "not soak" tests/repo
 
 test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
 	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/jobs

@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from bench.figures import Figure
-from bench.peers.comparison import Found, report
 from bench.peers.consumers import rows_of_bodies
-from bench.peers.faults import Suffered, suffer
+from bench.peers.faults import suffer
 from bench.peers.latency import WARM, Fed, percentiles
-from bench.peers.launched import CountingConnection, CountingCursor, struck
+from bench.peers.launched import struck
 from bench.peers.readings import values_of
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import WORKER, Bench, Consumer, groups
@@ -89,17 +87,6 @@ def test_a_missing_row_and_a_row_too_many_are_told_apart(story: tuple[Path, list
     assert recounted(consumer, record) == Recounted(1, 1, 1, 0)
 
 
-def test_every_body_that_the_story_calls_poison_is_refused(story: tuple[Path, list[bytes]]) -> None:
-    record, bodies = story
-    refused = 0
-    for body in bodies:
-        try:
-            values_of(body)
-        except PoisonEvent:
-            refused += 1
-    assert refused == published(record).poison
-
-
 def test_a_delivery_is_lost_and_one_is_repeated_in_each_partition() -> None:
     seen, noted = list[tuple[str, list[int]]](), list[str]()
 
@@ -115,15 +102,6 @@ def test_a_delivery_is_lost_and_one_is_repeated_in_each_partition() -> None:
     asyncio.run(deliver())
     assert [(id, events[0]) for id, events in seen] == [(id, number) for id in "ab" for number in (1, 1, 2)]
     assert noted == ["lost 5\n", "twice 5\n"] * 2
-
-
-def test_a_call_of_a_connection_and_of_its_cursor_counts_once() -> None:
-    before = CountingCursor.calls
-    with closing(sqlite3.connect(":memory:", factory=CountingConnection)) as connection:
-        connection.execute("CREATE TABLE t (a)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(1,), (2,)])
-        connection.cursor().execute("SELECT a FROM t")
-    assert CountingCursor.calls - before == 3
 
 
 def test_a_rate_is_of_the_whole_run_from_the_moment_at_which_the_consumer_is_ready() -> None:
@@ -143,36 +121,6 @@ def test_latency_is_from_the_stamp_of_the_hub_to_the_first_commit_of_an_event(tm
     assert 50 <= p50 <= 51 <= p99 <= 52
 
 
-def test_a_target_is_missed_by_name_and_is_not_moved() -> None:
-    found = Found()
-    found.suffered["worker"] = Suffered(5, Recounted(0, 0, 8, 0), Recounted(1, 2, 0, 16), 3, 4)
-    for kind, rate in (
-        ("worker", 79.0),
-        ("d", 100.0),
-        ("a", 7.0),
-        ("a20", 8.0),
-        ("b", 100.0),
-        ("c", 10.0),
-        ("c10", 9.0),
-    ):
-        found.runs[kind] = [Measured(rate, 10.0, 1.0, 1.0)]
-    figures = {one.name: one for one in report(found, on_a_server=False) if isinstance(one, Figure)}
-    assert all(str(one) for one in report(found, on_a_server=False))
-    clock = {name.split(",")[0].removeprefix("ours against "): one for name, one in figures.items() if "clock" in name}
-    assert {name: (one.target, one.met) for name, one in clock.items()} == {
-        "(d)": (">= 80", False),
-        "(a)": (">= 10", True),
-        "(a) of 20": ("", None),
-        "(b)": (">= 0.9", False),
-        "(c)": (">= 5", True),
-        "(c) of 10": (">= 5", True),
-    }
-    losses = figures["ours, worker, rows and letters lost or doubled"]
-    assert (losses.value, losses.target, losses.met) == (27, "0", False)
-    on_a_server = {one.name: one.target for one in report(found, on_a_server=True) if isinstance(one, Figure)}
-    assert on_a_server["ours against (b), by the clock"] == ">= 1.5"
-
-
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     with Children(tmp_path) as children:
@@ -183,6 +131,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_bare_limit_loses_and_doubles_where_our_worker_does_not(bench: Bench) -> None:
     bare, ours = (suffer(bench, kind, FEW, 1) for kind in ("d", WORKER))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.transforms.loading import check_transform
-from hubledger.testing import assert_poison, check_any_body, event_of
+from hubledger.testing import assert_poison, event_of
 from tests.fakes.written_modules import WrittenModules, written_modules
 from tests.repo.product import ROOT
 
@@ -63,10 +63,6 @@ def test_the_command_of_the_page_fetches_each_version_to_where_the_transform_rea
     registry = "https://NAMESPACE.servicebus.windows.net/$schemaGroups/GROUP/schemas/ORDER/versions"
     urls = [line.rpartition("--url ")[2] for line in asked.read_text(encoding="utf-8").splitlines()]
     assert urls == [f"{registry}/{version}?api-version=2023-07-01" for version in (7, 12)]
-
-
-def test_any_bytes_become_rows_or_a_letter(modules: WrittenModules) -> None:
-    check_any_body(import_module(room_of(modules)))
 
 
 def test_each_record_of_a_body_is_a_row_and_a_bad_one_is_named_in_a_letter_of_all(modules: WrittenModules) -> None:

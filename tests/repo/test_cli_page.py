@@ -6,12 +6,10 @@ import pathspec
 
 from core.model.policies import DEFAULT_DAYS
 from core.model.release import VERSION
-from hubledger.cli.commands import ROOM_COMMANDS
 from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
-from tests.repo.cli_page import COMMON, PAGE, command_of, names, written
-from tests.repo.product import MODULES, ROOT, name_of, text_of
-from tests.repo.test_docs import PAGES
+from tests.repo.cli_page import COMMON, PAGE, names, written
+from tests.repo.product import ROOT
 
 
 def test_the_page_has_the_help_of_every_command() -> None:
@@ -20,31 +18,6 @@ def test_the_page_has_the_help_of_every_command() -> None:
     rows = "\n".join(re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE))
     assert [name for name in names() if not re.search(rf"^{name}\b", rows, re.MULTILINE)] == []
     assert len(names()) == len(SINGLE) + 1 + sum(len(own) for _, own in GROUPS.values())
-
-
-HELP = """Usage: hubledger letters one [OPTIONS] {PARTITION}
-
-  Look at 3
-  of a|b. It shows all.
-
-Arguments:
-  PARTITION <str>  [required]
-
-Options:
-  --reason TEXT    Why.  [required]
-  --limit <a|b>    Ones.
-  --url URL        Ours, on
-                   two lines.
-  --help           Show this message and exit.
-  -y, --yes        Do not ask.
-
-  Example: bin/hubledger letters one 3
-"""
-
-
-def test_a_help_is_one_row_with_its_first_sentence_what_the_command_needs_and_its_own_options() -> None:
-    row = command_of(HELP).row
-    assert row == "| `letters one PARTITION --reason TEXT` | Look at 3 of a\\|b. | `--limit`, `--url`, `--yes` |"
 
 
 def test_the_page_has_the_options_of_all_commands_once() -> None:
@@ -74,15 +47,6 @@ def test_the_deployed_app_has_no_command_line() -> None:
     assert [name for name in files if not ignored.match_file(name)] == []
     deployed = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     assert [name for name in ("typer", "rich") if name in deployed] == []
-
-
-def test_every_command_is_written_as_it_works_in_a_clone() -> None:
-    """`hubledger` alone is a command only where a person has put bin/ on the PATH."""
-    commands = {name.partition(" ")[0] for name in (*names(), *ROOM_COMMANDS)}
-    other = re.compile(rf"(?<![\w/])hubledger (?:{'|'.join(commands)})\b|python -m hubledger(?!`: the)")
-    pages = [page for page in PAGES if page.parent.name != "adr"]
-    said = {name_of(path): other.findall(text_of(path)) for path in (*pages, *MODULES)}
-    assert {name: found for name, found in said.items() if found} == {}
 
 
 def test_the_versions_are_those_of_the_app() -> None:

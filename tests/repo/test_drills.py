@@ -1,24 +1,17 @@
 """The changes that docs/architecture.md walks through are made in copies of the tree, and the copies run."""
 
-import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
 import pytest
 
-from core.tasks.store import Tasks
-from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.acceptance.api.served import HUB, Served
-from tests.acceptance.cli.terminal import hubledger
-from tests.browser.tab import Tab, chromium
 from tests.checkout import ROOT, copy_checkout
 from tests.fakes.builders import keep_letters, partition
 from tests.fakes.rooms import EXAMPLES
@@ -114,6 +107,7 @@ def test_the_page_says_how_many_files_and_edits_a_drill_takes(drill: Drill, file
     assert 0 < found_edits <= edits
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_copy_with_the_new_column_answers_with_it_and_its_other_tests_hold(tmp_path: Path) -> None:
     copy, asked = COLUMN.made(tmp_path), "tests/handlers/test_copy.py"
@@ -143,15 +137,6 @@ def app(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served
     served.close()
 
 
-def standing(app: Served) -> str:
-    """Open a census of partition 1 that nobody drives, and return its id."""
-    ((stream_id,),) = app.sqlite.sql("SELECT stream_id FROM event_stream")
-    order = TaskOrder(uuid4(), cast(int, stream_id), "ann", "look", datetime.now(UTC))
-    request = TaskRequest(order, "census", "", "{}", (PartRequest("1"),))
-    Tasks(app.sqlite.database()).open(request)
-    return str(order.task_id)
-
-
 def ended(app: Served, task_id: str) -> Any:
     """Wait for a task, and return it."""
     app.until(lambda: app.get(f"tasks/{task_id}").json["ended_at"])
@@ -171,6 +156,7 @@ def census(app: Served) -> Any:
     return ended(app, begun.json["task_id"])
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_copy_with_the_new_kind_keeps_the_rules_of_the_house(copy: Path) -> None:
     names = sorted({name for name, _ in (*KIND.files, *KIND.changes) if name.endswith(".py")})
@@ -181,6 +167,7 @@ def test_a_copy_with_the_new_kind_keeps_the_rules_of_the_house(copy: Path) -> No
     run(copy, "pytest", "-q", "-n", "0", *(f"tests/repo/{name}" for name in rules))
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_census_counts_all_letters_in_pieces(app: Served, census: Any) -> None:
     rows = app.sqlite.sql("SELECT error_class, COUNT(*) FROM event_hub_dead_letter GROUP BY error_class")
@@ -189,57 +176,3 @@ def test_a_census_counts_all_letters_in_pieces(app: Served, census: Any) -> None
     assert app.sqlite.sql(f"SELECT pieces FROM task WHERE task_id = '{census['task_id']}'") == [(PIECES,)]
     listed = app.get("tasks", kind="census").json
     assert (listed["tasks"], "census" in listed["kinds"]) == ([census], True)
-
-
-@pytest.mark.slow
-def test_a_census_is_paused_resumed_and_cancelled_like_any_task(app: Served, census: Any) -> None:
-    task_id = standing(app)
-    refused = app.order("census", {"reason": "one more"})
-    assert (refused.status, refused.json["task_id"]) == (409, task_id)
-    assert move(app, task_id, "pause")["status"] == "paused"
-    assert move(app, task_id, "resume")["status"] in ("running", "done")
-    assert ended(app, task_id)["letters"] == LETTERS["1"]
-    assert move(app, task_id, "pause")["task_status"] == "done"
-    other = standing(app)
-    assert move(app, other, "cancel")["status"] == "cancelled"
-    assert [one["move"] for one in ended(app, other)["history"]] == ["cancel"]
-
-
-@pytest.mark.slow
-def test_the_command_line_shows_a_census_and_moves_it(app: Served, census: Any, copy: Path) -> None:
-    def command(*words: str) -> str:
-        done = hubledger(app.base_url, "tasks", *words, root=copy, COLUMNS="200")
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    lines = [line.split() for line in command("show", census["task_id"]).splitlines()]
-    assert ["census", census["task_id"]] in lines
-    assert ["done", "2", "of", "2"] in lines
-    assert ["letters", "poison=1,320,", "unknown=800,", "crash=4"] in lines
-    assert json.loads(command("show", census["task_id"], "--json")) == census
-    assert census["task_id"] in command("list", "--kind", "census")
-    task_id = standing(app)
-    assert "paused" in command("pause", task_id, "--reason", "too early", "--yes")
-    assert "cancelled" in command("cancel", task_id, "--reason", "too late", "--yes")
-
-
-@pytest.mark.slow
-def test_the_page_shows_a_census_and_cancels_it(app: Served, census: Any) -> None:
-    with chromium() as browser:
-        tab = Tab(browser)
-        page = tab.open(app.base_url, f"/api/ops#/tasks/{census['task_id']}", 1280, "light")
-        page.wait_for_selector("#task-status .badge:text-is('done')")
-        shown = page.inner_text("section[aria-label=Census]")
-        assert "Letters\npoison 1,320, unknown 800, crash 4\n" in shown
-        assert "2 of 2" in shown
-        task_id = standing(app)
-        page.goto(f"{app.base_url}/api/ops#/tasks?kind=census&status=planned")
-        page.wait_for_selector("select[name=kind] option[value=census][selected]", state="attached")
-        page.click(f"table[aria-label=Tasks] a[href='#/tasks/{task_id}']")
-        page.click("button:text-is('Cancel')")
-        page.wait_for_selector("dialog:has-text('The census ends for good; what it has done stays done.')")
-        page.fill("dialog input[name=reason]", "too late")
-        page.click("dialog button.grave")
-        page.wait_for_selector("#task-status .badge:text-is('cancelled')")
-        assert tab.complaints == []
-        tab.close()

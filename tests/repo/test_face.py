@@ -68,26 +68,6 @@ def test_rooms_pages_and_the_scaffold_import_the_public_face_alone() -> None:
     assert found == {}
 
 
-def test_every_kind_of_code_is_read() -> None:
-    uses = {name for name, text in written() if re.search(r"^from hubledger(\.testing)? import", text, re.MULTILINE)}
-    wanted = {"examples/flight_info/transform.py", "tests/fixtures/rooms/shop/transform.py", "docs/transforms.md"}
-    assert {*wanted, "apps/orders/transform.py", *dict(scaffolded())} <= uses
-
-
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("examples/x/transform.py", "from core.model.rows import Row"),
-        ("examples/x/transform.py", "    import core.errors"),
-        ("examples/x/transform.py", "from hubledger.testing import assert_rows"),
-        ("examples/x/tests/test_x.py", "from local.trials.outcomes import event_of"),
-        ("docs/transforms.md", "from hubledger.cli.new import new"),
-    ],
-)
-def test_an_import_of_anything_else_is_seen(name: str, line: str) -> None:
-    assert foreign(name, f"{line}\nfrom hubledger import Event\n")
-
-
 def test_every_name_has_a_docstring_of_its_own_and_stands_on_the_page() -> None:
     public = [(name, module) for module in (hubledger, hubledger.testing, hubledger.web) for name in module.__all__]
     values = {name: getattr(module, name) for name, module in public}

@@ -4,8 +4,6 @@ import ast
 import re
 from itertools import pairwise
 
-import pytest
-
 from core import errors
 from tests.repo.product import ROOT, errors_of_the_product, nodes_of
 
@@ -51,11 +49,6 @@ def test_every_row_names_a_test_that_exists() -> None:
 def test_every_error_has_a_row() -> None:
     faults = {word for row in rows() for word in re.findall(r"`(\w+)`", row[0] + row[1])}
     assert errors_of_the_product().keys() - GROUPS - faults == set()
-
-
-@pytest.mark.parametrize("test", ["tests/core/test_gone.py::test_x", "tests/repo/test_faults.py::test_gone"])
-def test_a_test_that_does_not_exist_is_seen(test: str) -> None:
-    assert not is_there(test)
 
 
 def test_the_docstring_draws_every_error_under_its_parent() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.offenders import holds_for
-from tests.repo.product import ROOT, TEXTS, name_of, text_of
+from tests.repo.product import ROOT
 from tests.rooms.found import main
 
 MAKE = shutil.which("make")
@@ -48,12 +48,6 @@ def test_a_name_of_no_room_is_one_line_that_says_what_to_name(capsys: pytest.Cap
     for name in ("home_security", "examples.home_security", "examples.home_security.transform"):
         assert main(name) == 0
         assert capsys.readouterr().out == "examples.home_security\n"
-
-
-def test_whoever_publishes_a_file_names_the_room_of_its_events() -> None:
-    calls = {name_of(path): re.findall(r"make (?:run|demo)\b[^`\"\n]*EVENTS_FROM", text_of(path)) for path in TEXTS}
-    assert sum(map(len, calls.values())) >= 2
-    assert {name: found for name, found in calls.items() if any("TRANSFORM=" not in one for one in found)} == {}
 
 
 def test_a_target_takes_its_settings_and_every_setting_has_a_target() -> None:

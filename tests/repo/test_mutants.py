@@ -47,12 +47,6 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
     assert [name for name, count in Counter(one.name for one in MUTANTS).items() if count > 1] == []
 
 
-def test_no_bug_is_planted_twice() -> None:
-    bugs = {one.name: (one.path, *one.planted(text_of(ROOT / one.path)).split()) for one in MUTANTS}
-    counts = Counter(bugs.values())
-    assert [name for name, bug in bugs.items() if counts[bug] > 1] == []
-
-
 def test_the_mutants_are_spread_over_the_subjects() -> None:
     counts = Counter(one.subject for one in MUTANTS)
     assert 200 <= len(MUTANTS) <= 250

@@ -22,8 +22,6 @@ ALLOWED = SpecifierSet(
 )
 PYTHONS = [f"3.{minor}" for minor in range(40) if f"3.{minor}" in ALLOWED]
 FILES = [ROOT / name for name in files_of_checkout() if re.search(r"(^|/)requirements[\w-]*\.txt$", name)]
-SAID = re.compile(r"Python 3\.\d+(?:\s+to|,|\s+or)\s+3\.\d+")
-ENGINES = "docs/aggregation.md"  # it names the Pythons of Spark's engines
 
 
 def read(name: str) -> str:
@@ -36,10 +34,6 @@ def wanted(file: Path, python: str) -> list[Requirement]:
     lines = [line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines()]
     found = [Requirement(line) for line in lines if line and not line.startswith("-r ")]
     return [one for one in found if one.marker is None or one.marker.evaluate(environment)]
-
-
-def test_the_range_is_that_of_the_debians_and_of_ubuntu() -> None:
-    assert PYTHONS == ["3.11", "3.12", "3.13", "3.14"]
 
 
 def test_make_refuses_another_python() -> None:
@@ -56,15 +50,6 @@ def test_the_hooks_and_the_templates_know_them() -> None:
 def test_the_workflow_tests_each() -> None:
     jobs = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS
-
-
-def test_no_page_and_no_message_says_another_range() -> None:
-    pages = [ROOT / "Makefile", ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
-    texts = [*pages, *(path for form in ("py", "sh", "ps1") for path in ROOT.glob(f"infra/hooks/*.{form}"))]
-    said = {path.relative_to(ROOT).as_posix(): set(SAID.findall(path.read_text(encoding="utf-8"))) for path in texts}
-    ours = {name: {" ".join(one.split()) for one in found} for name, found in said.items() if found and name != ENGINES}
-    assert len(ours) >= 8
-    assert {name: found for name, found in ours.items() if found != {f"Python {PYTHONS[0]} to {PYTHONS[-1]}"}} == {}
 
 
 @holds_for(FILES)

@@ -169,29 +169,6 @@ def test_every_module_that_is_shipped_belongs_to_a_place() -> None:
     assert sorted(shipped - {name for place in PLACES for name in reached(place)}) == []
 
 
-def test_a_package_from_elsewhere_is_imported_there() -> None:
-    for place, of in PLACES.items():
-        used = {package for name in reached(place) for package in packages_of(imports_of(name))}
-        assert (of.elsewhere.keys() & named(*of.requirements), of.elsewhere.keys() - used) == (set(), set()), place
-
-
-def test_a_package_that_only_comes_along_is_seen_wherever_it_is_imported() -> None:
-    planted = """
-if TYPE_CHECKING:
-    import pandas
-def late():
-    import click
-    from azure.core.exceptions import AzureError
-    if TYPE_CHECKING:
-        import numpy
-    else:
-        import_module("multidict")
-"""
-    imports = frozenset(imported(ast.parse(planted)))
-    assert packages_of(imports) == {"click", "azure-core", "multidict"}
-    assert packages_of(imports) - named(LOCAL) == {"click"}
-
-
 def test_a_command_without_its_packages_names_the_file_that_has_them() -> None:
     for command in (*SINGLE, *GROUPS, *ROOM_COMMANDS):
         place = "commands for rooms" if command in ROOM_COMMANDS else "command line"

@@ -9,7 +9,6 @@ import typer.main
 
 from core.errors import StopReason
 from hubledger.cli.commands import app
-from tests.acceptance.game_days import page
 from tests.acceptance.game_days.page import SECTIONS
 from tests.infra.test_alerts import QUERIES
 from tests.infra.test_policies import FILES
@@ -37,11 +36,6 @@ def test_every_section_says_what_it_means_what_to_look_at_what_to_do_and_what_no
     assert {name: parts for name, parts in wanting.items() if parts} == {}
 
 
-def test_what_an_alarm_means_is_one_sentence_or_two_short_ones() -> None:
-    said = {name: re.findall(r"\*\*Means\.\*\* (.*?)\n\n", SECTIONS[name].text, re.S) for name in QUERIES}
-    assert [name for name, (text,) in said.items() if len(text) > 220] == []
-
-
 def test_every_reason_of_a_stop_has_its_section() -> None:
     below = [title for title, one in SECTIONS.items() if one.depth == 3]
     assert sorted(below) == sorted(get_args(StopReason))
@@ -58,12 +52,6 @@ def test_every_command_of_ours_on_the_page_exists_with_its_options() -> None:
     assert [command for command in commands if fault_of(shlex.split(command.removeprefix(OWN)))] == []
 
 
-def test_a_command_that_does_not_exist_is_seen() -> None:
-    assert fault_of(["letters", "lists"])
-    assert fault_of(["letters", "list", "--stat", "open"])
-    assert not fault_of(["letters", "list", "--status", "exhausted"])
-
-
 def test_every_alarm_of_a_section_is_played() -> None:
     folder = ROOT / "tests" / "acceptance" / "game_days"
     played = {
@@ -72,11 +60,6 @@ def test_every_alarm_of_a_section_is_played() -> None:
         for name in re.findall(r'until_it_fires\("([\w-]+)"\)', file.read_text())
     }
     assert played == set(QUERIES) - NOT_PLAYED
-
-
-def test_placeholders_are_words_in_capitals_and_no_variables_of_the_shell() -> None:
-    found = page.PLACEHOLDER.findall('az x --name "$APP_NAME" --settings SETTING=VALUE PARTITION/NUMBER')
-    assert found == ["SETTING", "VALUE", "PARTITION", "NUMBER"]
 
 
 def fault_of(words: list[str]) -> bool:

@@ -38,25 +38,11 @@ def test_few_statements_have_a_second_body() -> None:
     assert len([name for name, body in BODIES.items() if "\n-- sqlserver:\n" in body]) <= 50
 
 
-def test_a_body_has_no_more_lines_of_one_engine_than_of_both() -> None:
-    lines = {name: re.findall(r"^(?!-- ).+$", body, re.M) for name, body in BODIES.items()}
-    apart = {name: sum(line.endswith(" only") for line in each) for name, each in lines.items()}
-    assert sum(count > 0 for count in apart.values()) > 10
-    assert [name for name, each in lines.items() if apart[name] > len(each) - apart[name]] == []
-
-
 def test_a_statement_is_one_statement() -> None:
     def is_one(query: Query) -> bool:
         return without_literals(query.text).strip().count(";") == 1 and query.text.rstrip().endswith(";")
 
     assert named(one for one in EMBEDDED if not is_one(one[1])) == []
-
-
-def test_a_purpose_is_a_sentence() -> None:
-    def is_sentence(text: str) -> bool:
-        return text[0].isupper() and text.endswith(".")
-
-    assert named(one for one in QUERIES if not is_sentence(one[1].purpose)) == []
 
 
 @pytest.mark.parametrize("wrong", [SHORT_CUTS, LOWER_CASE], ids=["short cuts", "keywords in lower case"])

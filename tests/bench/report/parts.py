@@ -2,13 +2,11 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figures import Figure, Result, Table
-from bench.report.machine import cores
 from bench.report.part import measure_part
 from bench.report.results import text_of
 
@@ -39,13 +37,6 @@ def killed() -> Iterator[Result]:
 def leaving() -> Iterator[Result]:
     yield SPEED
     sys.exit(3)
-
-
-def busy() -> Iterator[Result]:
-    """Keep each core busy for half a second with a process."""
-    code = "import time\nwhile time.process_time() < 0.5: pass"
-    children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(cores())]
-    yield Figure("burnt", 0.5 * sum(child.wait() == 0 for child in children), "s", "", None)
 
 
 def endless() -> Iterator[Result]:

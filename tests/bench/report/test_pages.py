@@ -9,9 +9,8 @@ import pytest
 
 from bench.figures import Figure, Table
 from bench.report.__main__ import RESULTS, main
-from bench.report.pages import pages_of
-from bench.report.pictures import Picture, pictures_of
-from bench.report.results import PartResult, ResultsRefused, write_result
+from bench.report.pictures import pictures_of
+from bench.report.results import PartResult, write_result
 from bench.report.svg import COLOURS
 from bench.report.words import front, targets
 from tests.bench.report.parts import LATE, SPEED
@@ -27,12 +26,6 @@ LOSSES = Table(
     (("ours", 0, 900, 0, 0, 0), ("(a) <blob> & more", 3, 900, 500, 1_000, 200)),
 )
 WAY = Table("CPU of the whole way", ("stage", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
-HOST = Table("CPU through the host", ("stage", "µs"), (("receive", 40.0), ("metadata", 60.0), ("rest", -1.0)))
-LONG = Table(
-    "Over time",
-    ("events", "s", "lag, s", "workers, MB", "emulator, MB"),
-    ((9, 1.0, 1.0, 90, 70), (18, 60.0, 2.5, 99, 80)),
-)
 
 
 def result(part: str, *figures: Figure, tables: tuple[Table, ...] = (), **more: object) -> PartResult:
@@ -64,23 +57,6 @@ def test_the_front_page_shows_first_what_each_peer_lost_then_the_rates_and_targe
     )
 
 
-def test_the_front_page_names_parts_that_failed_were_disturbed_or_changed() -> None:
-    parts = [
-        result("ingest", SPEED, others=0.9),
-        result("way", SPEED, fault="RuntimeError: no"),
-        result("size", SPEED, is_dirty=True),
-    ]
-    words = front({"": parts}, {}, "images")
-    assert "ended early: `way`." in words
-    assert "and made them slower: `ingest`." in words
-    assert "beyond its commit: `size`." in words
-
-
-def test_without_results_the_pages_say_how_to_measure() -> None:
-    for block in (front, targets):
-        assert "easured yet: `" in block({}, {}, "images")
-
-
 def test_the_targets_have_each_figure_with_a_target_once_at_the_largest_size_of_its_part() -> None:
     free = replace(SPEED, name="a free figure", target="", met=None)
     here = [result("ingest", SPEED, LATE, free), result("size", SPEED)]
@@ -95,21 +71,6 @@ def test_the_targets_have_each_figure_with_a_target_once_at_the_largest_size_of_
     assert words.startswith("Measured on 2 cores (A chip), 2026-01-02.")
 
 
-def test_the_targets_say_which_parts_ended_early_or_shared_the_machine() -> None:
-    words = targets({"": [result("ingest", SPEED, others=0.9)], "full": [result("size", fault="no")]}, {}, "")
-    assert "These parts ended early: `size`." in words
-    assert "Other work shared the machine with these parts, and made them slower: `ingest`." in words
-
-
-def test_the_targets_have_the_tables_by_which_readers_choose_and_those_of_a_server_below_their_heading() -> None:
-    peers, sized = result("peers", SPEED, tables=(PEERS, LOSSES)), result("size", SPEED, tables=(LONG,))
-    results = {"": [peers, sized], "server": [replace(peers, tables=(PEERS,))]}
-    here, server = targets(results, pictures_of(results), "images").split("### With the store on SQL Server")
-    assert (PEERS.name in here, LONG.name in here, "(images/size.svg)" in here) == (True, False, True)
-    assert LOSSES.name not in here, "the front page has the losses"
-    assert (PEERS.name in server, SPEED.name in server) == (True, True)
-
-
 def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
     picture = pictures_of({"": [result("peers", tables=(PEERS, LOSSES))]})["peers"]
     assert "9,000; 0 lost, 0 doubled" in texts(picture.svg)
@@ -121,29 +82,6 @@ def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
     assert theirs / ours == pytest.approx(812.4 / 9000, rel=0.01)
     assert "(a) <blob> & more 812; 503 lost, 1,200 doubled" in picture.text
     assert ET.fromstring(picture.svg).attrib["aria-label"] == picture.text
-
-
-def test_the_bars_of_the_way_have_a_segment_and_a_line_of_the_legend_for_each_stage() -> None:
-    picture = pictures_of({"": [result("way", tables=(WAY, PEERS, HOST))]})["way"]
-    shown = texts(picture.svg)
-    assert shown[1:3] == ["CPU of the whole way", "CPU through the host"]
-    assert shown[3:] == ["receive: 40 µs / 40 µs", "decode: 10 µs", "metadata: 60 µs", "rest: -1 µs"]
-    segments = ET.fromstring(picture.svg).findall("{http://www.w3.org/2000/svg}rect[@height='30']")
-    whole = float(segments[2].attrib["width"]) + float(segments[3].attrib["width"])
-    shares = [round(float(one.attrib["width"]) / whole, 2) for one in segments]
-    assert shares == [0.4, 0.1, 0.4, 0.6, 0.0]
-    assert segments[0].attrib["fill"] == segments[2].attrib["fill"]
-
-
-def test_the_lines_of_the_long_run_are_those_of_the_large_size() -> None:
-    large = replace(LONG, rows=((5, 1.0, 9.0, 50, 60),))
-    picture = pictures_of({"": [result("size", tables=(LONG,))], "full": [result("size", tables=(large,))]})["size"]
-    assert "lag, s, at most 9" in texts(picture.svg)
-    assert "memory of the workers, MB, at most 50" in texts(picture.svg)
-
-
-def test_no_picture_is_drawn_of_tables_without_its_columns() -> None:
-    assert pictures_of({"": [result(part, tables=(PEERS,)) for part in ("way", "size", "ingest")]}) == {}
 
 
 def test_a_page_keeps_what_is_written_by_hand_and_making_it_twice_changes_nothing(tmp_path: Path) -> None:
@@ -173,10 +111,3 @@ def test_a_broken_file_of_results_changes_no_page(tmp_path: Path, capsys: pytest
     assert main(tmp_path) == 1
     assert "results.json is no whole file of results" in capsys.readouterr().err
     assert "old" in (tmp_path / "README.md").read_text(encoding="utf-8")
-
-
-def test_a_page_that_asks_for_an_unknown_block_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text("<!-- results: nonsense -->\n<!-- end of results -->\n")
-    nothing: Mapping[str, Picture] = {}
-    with pytest.raises(ResultsRefused, match="asks for results named nonsense"):
-        pages_of(tmp_path, {}, nothing)

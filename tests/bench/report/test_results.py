@@ -6,7 +6,7 @@ import math
 import platform
 import shutil
 import subprocess
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,16 +37,6 @@ def test_a_result_is_read_as_it_was_written_in_place_of_the_one_of_its_part_and_
     for one in (large, replace(result, seconds=7.0), replace(large, size="server"), other, result):
         write_result(path, one)
     assert read_results(path) == {"": [other, result], "full": [large], "server": [replace(large, size="server")]}
-
-
-def test_each_figure_and_each_row_has_a_line_of_its_own(result: PartResult) -> None:
-    part, figure, end, table, *rows, last = text_of([result]).splitlines()[1:-1]
-    assert part.startswith('{"part": "good", ')
-    assert json.loads(figure) == asdict(SPEED)
-    assert end == '], "tables": ['
-    assert table == '{"name": "Counts", "columns": ["peer", "lost"], "rows": ['
-    assert rows == ['["ours", 0],', '["theirs", 12],', '["unknown", null]', "]}"]
-    assert last == "]}"
 
 
 def test_a_file_that_is_cut_off_at_any_place_is_refused_with_its_name(tmp_path: Path, result: PartResult) -> None:

@@ -3,15 +3,13 @@
 import os
 import signal
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import main
-from bench.report.machine import cores
 from bench.report.results import PartResult, ResultsRefused, read_results
-from bench.report.suite import Suite, held, summary
+from bench.report.suite import Suite, held
 from local.programs import Interrupted
 from tests.bench.report.parts import COUNTS, SPEED
 
@@ -53,23 +51,6 @@ def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_entry_and_stops_no_o
     assert results["raising"].figures == (SPEED,)
 
 
-@pytest.mark.slow
-def test_the_sizes_of_an_order_reach_the_part_alone_and_the_environment_wins(tmp_path: Path) -> None:
-    suite = Suite(None, (), {**os.environ, "BENCH_B": "9"}, time.sleep, module=PARTS)
-    orders: Mapping[str, Mapping[str, str]] = {"good": {"BENCH_A": "1", "BENCH_B": "2"}, "late": {}}
-    given = {result.part: result.settings for result in suite.measure(orders)}
-    assert given == {"good": {"BENCH_A": "1", "BENCH_B": "9"}, "late": {"BENCH_B": "9"}}
-
-
-@pytest.mark.slow
-def test_the_work_of_the_processes_of_a_part_is_no_other_work(tmp_path: Path) -> None:
-    began = time.perf_counter()
-    (found,) = measured(tmp_path, "busy").values()
-    seconds = time.perf_counter() - began
-    assert found.others is not None
-    assert found.others * seconds + found.figures[0].value <= 1.05 * cores() * seconds
-
-
 def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_path: Path) -> None:
     def pause(seconds: float) -> None:
         time.sleep(seconds)
@@ -107,13 +88,3 @@ def test_a_file_that_cannot_be_used_is_refused_before_anything_is_measured(
     assert shown.out == ""
     assert reason in shown.err
     assert len(shown.err.splitlines()) == 1
-
-
-@pytest.mark.slow
-def test_the_summary_counts_targets_and_names_what_missed_or_failed(tmp_path: Path) -> None:
-    results = measured(tmp_path, "good", "late", "leaving")
-    assert summary(list(results.values())).splitlines()[1:] == [
-        "targets: 1 met, 1 missed",
-        "MISSED late: delay: 9 s, <= 2",
-        "FAULT leaving: its process ended with code 3 and left no results",
-    ]

@@ -1,10 +1,7 @@
 """bench/size/publisher.py: the gate lets no partition be further ahead than its window."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import islice
-
-import pytest
 
 from bench.size.publisher import Gate, Order
 from local.feed.feeding import Gateways
@@ -39,13 +36,3 @@ def test_no_partition_is_further_ahead_than_its_window() -> None:
         furthest = max(furthest, *(reader.sent[one] - reader.accounted[one] for one in map(str, range(4))))
     assert reader.waits > 0
     assert 0 < furthest <= WINDOW
-
-
-@pytest.mark.parametrize("homes", [500, 100_000])
-def test_the_story_has_its_share_of_bad_events_in_its_first_round_and_after_it(homes: int) -> None:
-    order = replace(ORDER, homes=homes, bad=0.05)
-    events = [event for minute in home_minutes(order.script()) for event in minute.events]
-    outcomes = Counter(event.expected.outcome for event in events)
-    assert len(events) == order.events
-    assert outcomes["poison"] / order.events == pytest.approx(0.05, rel=0.1)
-    assert set(outcomes) == {"written", "filtered", "poison"}

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.size.looks import Look, Usage
-from bench.size.size import at_fifths, figures
+from bench.size.size import figures
 
 MB = 1 << 20
 
@@ -44,13 +44,3 @@ def test_memory_that_grows_misses_its_target() -> None:
 def test_a_run_that_gets_slower_misses_the_target_of_its_cost() -> None:
     found = values([look(number, 0.2 + 0.01 * number) for number in range(21)])
     assert found["CPU of the workers per event, last fifth against second"][1] is False
-
-
-def test_fifths_are_the_first_looks_with_so_many_events() -> None:
-    assert [one.accounted for one in at_fifths([look(number, 0.2) for number in range(8)])] == [
-        16_000,
-        24_000,
-        40_000,
-        48_000,
-        56_000,
-    ]
