@@ -8,8 +8,7 @@ from pathlib import Path
 
 from local.feed.options import none_or_more, positive
 from tests.simulation.kinds import ENOUGH, missing, table
-from tests.simulation.runner import Result, try_world
-from tests.simulation.workers import run_all
+from tests.simulation.runner import Result, run_all
 
 MOST_FAULTS = 5  # failed worlds after which the run ends
 PROGRESS_SECONDS = 5.0
@@ -51,7 +50,7 @@ def _run(seeds: range) -> tuple[Counter[str], list[Result], float]:
     counts: Counter[str] = Counter()
     failed: list[Result] = []
     began = shown = time.monotonic()
-    for number, result in enumerate(run_all(seeds, try_world), 1):
+    for number, result in enumerate(run_all(seeds), 1):
         counts.update(result.counts)
         failed += [result] if result.fault else []
         if (now := time.monotonic()) - shown >= PROGRESS_SECONDS:

@@ -1,13 +1,21 @@
-"""Runs one world by its seed."""
+"""Runs worlds by their seeds: one, or many in a process for each core."""
 
 import codecs
+import faulthandler
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 from core.transforms.loading import load_aggregates
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
+
+PATIENCE = 300.0  # seconds for one world; most worlds take a tenth of a second
+CHUNK = 8
 
 
 @dataclass(frozen=True)
@@ -42,8 +50,25 @@ def run_world(seed: int) -> Counter[str]:
 
 
 def try_world(seed: int) -> Result:
-    """Run a world, and return its fault as a text."""
+    """Run a world, and return its fault as a text. A world that hangs prints its stack and ends its process."""
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
     try:
         return Result(seed, run_world(seed))
     except BaseException:  # noqa: BLE001 - a death that leaves its world is a fault of this world, too
         return Result(seed, Counter(), traceback.format_exc())
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def run_all(seeds: range) -> Iterator[Result]:
+    """Yield the result of each seed in order; a process that dies fails the first seed without a result, and ends."""
+    following = seeds.start
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=prepare) as pool:
+        try:
+            for result in pool.map(try_world, seeds, chunksize=CHUNK):
+                following = result.seed + 1
+                yield result
+        except BrokenProcessPool:
+            yield Result(following, Counter(), f"a process died or hung in this world or one of the next {CHUNK}")
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -4,8 +4,13 @@ A violation is a row of `sim_violation`; it is rolled back with the change, so o
 remembers every appended row that was ever committed.
 """
 
+from collections.abc import Callable
 from functools import cache
+from itertools import groupby
+from typing import Any
 
+from core.store.database import Database
+from core.store.script import OfRows, Outcome, Script
 from tests.fakes.memory_store import MemoryStore
 
 LEASE = 300  # seconds of a claim
@@ -141,6 +146,45 @@ class WatchedStore(MemoryStore):
     def __init__(self, image: bytes | None = None) -> None:
         super().__init__()
         self._connection.deserialize(image or watched_image())
+
+
+OPEN_LETTERS = """
+    SELECT stream_id, partition_id, partition_key, sequence_number, status, held_behind
+      FROM event_hub_dead_letter JOIN event_stream USING (stream_id)
+     WHERE closed_at IS NULL AND partition_key IS NOT NULL AND status IN ('waiting', 'retrying', 'held', 'exhausted')
+     ORDER BY stream_id, partition_id, partition_key, sequence_number
+"""
+
+
+class KeyOrderWatch:
+    """A database that checks at each commit that the events of a partition key go in order.
+
+    Each open letter of a key except the first is held after the one before it, and no row is written after an open one.
+    """
+
+    def __init__(self, database: Database, sql: Callable[..., list[Any]], key_of: Callable[..., Any]) -> None:
+        self._database, self._sql, self._key_of = database, sql, key_of
+        self.ask, self.close = database.ask, database.close
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        done = self._database.run(script, rehearse)
+        if rehearse:
+            return done
+        first: dict[tuple[object, ...], int] = {}
+        for place, chain in groupby(self._sql(OPEN_LETTERS), lambda row: tuple(row[:3])):
+            before = None
+            for *_, number, status, behind in chain:
+                assert (status == "held") == (before is not None), (place, number, status, "after", before)
+                assert before is None or behind == before, (place, number, "held behind", behind, "not", before)
+                before = number
+                first.setdefault(place, number)
+        for step in script.steps:
+            if isinstance(step.statement, OfRows) and step.statement.verb == "append":
+                stream_id, id = step.values["stream_id"], step.values["partition_id"]
+                for number, *_ in step.many or ():
+                    waiting = first.get((stream_id, id, self._key_of(stream_id, id, number)), number)
+                    assert waiting >= number, (stream_id, id, number, "was written, but an earlier letter is", waiting)
+        return done
 
 
 @cache

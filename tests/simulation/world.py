@@ -25,6 +25,7 @@ from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.events import Event, SequenceNumber
 from core.model.letters import Backoff, LetterChunk, LetterPolicy
 from core.model.policies import Fuse
+from core.store.database import Database
 from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.sqlite_eyes import SqliteEyes
@@ -38,6 +39,7 @@ from tests.simulation.operators import Operators
 from tests.simulation.oracle import check, check_gone
 from tests.simulation.tables import Books, Truth
 from tests.simulation.trouble import Trouble
+from tests.simulation.watch import KeyOrderWatch
 
 INSTANCES, STEPS = 2, 60
 PENDING = 8  # chunks that Durable still has to run: an activity may run again, much later
@@ -67,7 +69,9 @@ class World:
         if chance.random() < 0.3:
             policy = replace(policy, order="hold_key", held_limit=chance.choice([3, 1_000]))
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
-        timed = TimedDatabase(store.database, self.clock.now)
+        timed: Database = TimedDatabase(store.database, self.clock.now)
+        if policy.order == "hold_key":
+            timed = KeyOrderWatch(timed, self.sql, self._key_of)
         self.site = Site(timed, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
         self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # the amount of trouble
         self._lives = chance.choice([1, 1, 2, 3])  # of the hub
@@ -113,6 +117,11 @@ class World:
             *(id, id, _text(self.hub.own_made_at)),
         )
         return int(last)
+
+    def _key_of(self, stream_id: int, id: str, number: int) -> str | None:
+        ((made_at,),) = self.sql("SELECT hub_created_at FROM event_stream WHERE stream_id = ?", stream_id)
+        (log,) = [logs[id] for at, logs in self.hub.lives.items() if _text(at) == made_at]
+        return log.events[number].partition_key
 
     def truths(self) -> list[Truth]:
         """Return the hub's logs as the oracle needs them."""
