@@ -7,7 +7,7 @@ import pytest
 
 from tests.infra.bicep import Files
 from tests.infra.plan import SETS, plan, table
-from tests.infra.test_policies import FILES, with_planted
+from tests.infra.test_policies import FILES
 
 ROLE, GROUP = "Microsoft.Authorization/roleAssignments", "Microsoft.EventHub/namespaces/eventhubs/consumergroups"
 THEIRS = "rg-theirs"
@@ -54,29 +54,6 @@ def test_the_app_has_a_role_on_the_lake_only_with_a_spark_engine(engine: str, ro
 def test_consumer_groups_that_are_named_are_left_alone() -> None:
     named = {**SETS["existing"], "triggerGroup": "mine", "readerGroup": "reader"}
     assert [key for key, one in plan(FILES, named).items() if key[1] == GROUP and not one.exists] == []
-
-
-@pytest.mark.parametrize(
-    ("file", "stands", "planted"),
-    [
-        ("main.bicep", "module hub 'app/hub.bicep' = if (ownHub)", "module hub 'app/hub.bicep' = if (true)"),
-        ("main.bicep", "module sql 'app/sql.bicep' = if (ownServer)", "module sql 'app/sql.bicep' = if (true)"),
-        (
-            "main.bicep",
-            "  name: 'hubledger-hub-${token}'\n  scope: resourceGroup(hubPlace[2], hubPlace[4])",
-            "  name: 'hubledger-hub-${token}'\n  scope: group",
-        ),
-        ("app/consumer-groups.bicep", "namespaces@2024-01-01' existing = {", "namespaces@2024-01-01' = {"),
-        ("app/consumer-groups.bicep", "eventhubs@2024-01-01' existing = {", "eventhubs@2024-01-01' = {"),
-        (
-            "app/consumer-groups.bicep",
-            "\nresource hub ",
-            "\nresource a 'Microsoft.Authorization/locks@2020-05-01' = { name: 'a', scope: hub }\n\nresource hub ",
-        ),
-    ],
-)
-def test_a_resource_too_many_is_seen(file: str, stands: str, planted: str) -> None:
-    assert faults(with_planted(file, stands, planted), SETS["existing"]) != []
 
 
 def test_without_ids_hub_server_and_group_are_ours() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.infra.bicep import Expression, Files, shown
 from tests.infra.evaluate import Evaluator, Failed
 from tests.infra.plan import main, plan
-from tests.infra.test_policies import FILES, with_planted
+from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 
 MAIN = FILES["main.bicep"]
@@ -298,19 +298,3 @@ def raw_ends(files: Files, given: dict[str, Any]) -> list[str]:
 @holds_for(CASES)
 def test_no_text_ends_in_the_words_of_the_engine(given: dict[str, Any]) -> None:
     assert raw_ends(FILES, given) == []
-
-
-@pytest.mark.parametrize(
-    ("stands", "planted", "given"),
-    [
-        ("checked.hubNamespaceId, '/')", "eventHubNamespaceId, '/')", {"eventHubNamespaceId": "contoso-hub"}),
-        ("split(checked.registryId, '/')", "split(workerRegistryId, '/')", {"workerRegistryId": "mine"}),
-        (
-            "? vnetAddressPrefix : '10.0.0.0/24')",
-            "? vnetAddressPrefix : vnetAddressPrefix)",
-            {"vnetAddressPrefix": "x"},
-        ),
-    ],
-)
-def test_words_of_the_engine_are_seen(stands: str, planted: str, given: dict[str, str]) -> None:
-    assert raw_ends(with_planted("main.bicep", stands, planted), given) != []

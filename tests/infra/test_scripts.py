@@ -18,15 +18,6 @@ TEXT = (ROOT / "azure.yaml").read_text(encoding="utf-8")
 AZURE = yaml.safe_load(TEXT)
 SCRIPTS = sorted((ROOT / "infra" / "hooks").glob("*.sh"))
 
-# A text of azure.yaml, and a text that azd would refuse in its place.
-WRONG = [
-    ("    interactive: true", "    interactive: perhaps"),
-    ("    interactive: true", "    interactive: true\n    kind: perl"),
-    ("    run:", "    program:"),
-    ("    project: .", "    projekt: ."),
-    ("name: hubledger", "name: Hub Ledger"),
-]
-
 
 def faults(text: str) -> list[str]:
     """Return the faults that azd's schema finds in an azure.yaml."""
@@ -35,13 +26,6 @@ def faults(text: str) -> list[str]:
 
 def test_azure_yaml_keeps_azds_schema() -> None:
     assert faults(TEXT) == []
-
-
-@holds_for(WRONG)
-def test_the_schema_refuses_what_azd_would(change: tuple[str, str]) -> None:
-    stands, wrong = change
-    assert stands in TEXT
-    assert faults(TEXT.replace(stands, wrong, 1)) != []
 
 
 def test_azure_yaml_has_no_key_that_azd_would_pass_over() -> None:
@@ -111,9 +95,3 @@ def test_a_script_is_shell(path: Path) -> None:
 @holds_for(SCRIPTS)
 def test_shellcheck_finds_nothing(path: Path) -> None:
     assert complaints(path) == ""
-
-
-def test_a_broken_script_is_seen(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.sh"
-    broken.write_text("if true; then\n")
-    assert subprocess.run(["sh", "-n", str(broken)], capture_output=True, check=False).returncode != 0

@@ -3,12 +3,10 @@
 `azd init --template` clones one commit, deletes .git and copies the files (initializer.go of azure-dev).
 """
 
-import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,24 +18,8 @@ AZURE = yaml.safe_load((ROOT / "azure.yaml").read_text(encoding="utf-8"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def front_matter() -> dict[str, Any]:
-    """Return the fields that the gallery of samples reads from the front page."""
-    (text,) = re.findall(r"\A<!--\n---\n(.*?)---\n-->\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
-    fields: dict[str, Any] = yaml.safe_load(text)
-    return fields
-
-
 def test_the_template_names_the_version_of_the_project() -> None:
     assert AZURE["metadata"]["template"] == f"{AZURE['name']}@{PROJECT['version']}"
-
-
-def test_the_front_page_has_the_fields_of_the_gallery() -> None:
-    fields = front_matter()
-    assert set(fields) == {"name", "description", "page_type", "languages", "products", "urlFragment"}
-    assert (fields["page_type"], fields["urlFragment"]) == ("sample", AZURE["name"])
-    assert fields["description"] == PROJECT["description"]
-    assert {"azdeveloper", "python", "bicep"} <= set(fields["languages"])
-    assert {"azure-functions", "azure-event-hubs", "azure-sql-database"} <= set(fields["products"])
 
 
 def test_azd_changes_no_file_of_the_copy() -> None:

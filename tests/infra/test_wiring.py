@@ -5,7 +5,6 @@ from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
 from tests.infra import wiring
 from tests.infra.bicep import Policy
-from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES, with_planted
 from tests.infra.wiring import WIRING
 from tests.offenders import holds_for
@@ -102,8 +101,3 @@ def test_the_role_that_the_smoke_tests_look_for_is_the_one_that_the_template_ass
 def test_the_page_says_for_how_long_a_refusal_that_passes_is_tried_again() -> None:
     longest = max(RIGHTS, *(patience for patience, _ in PASSING.values()))
     assert f"is tried again for up to {longest.total_seconds() / 60:.0f} minutes" in PAGE
-
-
-def test_the_page_counts_the_alerts() -> None:
-    assert len(ALERTS) == 14
-    assert "with [fourteen alerts](alerts.md)" in PAGE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.hooks.deployer.address import ADDRESS, SERVICES, address_of, find_address, public_address
+from infra.hooks.deployer.address import ADDRESS, address_of, find_address, public_address
 from infra.hooks.errors import HookRefused
 from tests.infra.doubles import answering
 
@@ -59,8 +59,3 @@ def test_an_answer_that_is_no_public_address_is_no_address(answer: str) -> None:
     ):
         find_address([address, "http://127.0.0.1:1"])
     assert len(str(refusal.value).splitlines()) == 1
-
-
-def test_two_services_are_asked_by_https() -> None:
-    assert len(SERVICES) == 2
-    assert all(service.startswith("https://") for service in SERVICES)
