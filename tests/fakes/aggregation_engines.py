@@ -2,11 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -24,7 +23,6 @@ from core.transforms.loading import load_aggregates
 from tests.fakes.builders import commit, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import PersistentEngine
-from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
 
@@ -114,16 +112,6 @@ class ServerAggregation:
     def change(self, statement: str) -> list[tuple[Any, ...]]:
         results = self.server.session.run(f"SET NOCOUNT ON; {statement.format(p=f'{self.server.schema}.')};")
         return list(results[-1]) if results else []
-
-
-def engines(place: Path, connection: str, rooms: Rooms = EXAMPLES) -> dict[str, Callable[[], AggregationEngine]]:
-    """Return the engines that this machine has."""
-    found: dict[str, Callable[[], AggregationEngine]] = {
-        "sqlite": lambda: SqliteAggregation(SqliteEngine(place / "store.db", rooms))
-    }
-    if connection:
-        found["sqlserver"] = lambda: ServerAggregation(SqlServerEngine.on(connection, rooms))
-    return found
 
 
 def aggregation_of(engine: PersistentEngine) -> AggregationEngine:

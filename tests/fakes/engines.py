@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 from core.model.policies import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
@@ -18,6 +20,8 @@ from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
 
 class SqliteEngine(SqliteEyes):
@@ -71,9 +75,8 @@ def _sqlite(place: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
 
 
 def _sqlserver(_: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
-    return SqlServerEngine.on(os.environ["MSSQL_CONNECTION"], rooms)
+    return SqlServerEngine.on(CONNECTION, rooms)
 
 
-ENGINES: dict[str, Opening] = {"sqlite": _sqlite}
-if os.environ.get("MSSQL_CONNECTION"):
-    ENGINES["sqlserver"] = _sqlserver
+ENGINES: dict[str, Opening] = {"sqlite": _sqlite, "sqlserver": _sqlserver}
+EACH_ENGINE = ("sqlite", pytest.param("sqlserver", marks=pytest.mark.server))

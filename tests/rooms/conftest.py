@@ -6,8 +6,8 @@ import pytest
 
 from core.model.events import Event
 from core.transforms.loading import Room, rooms_of
-from tests.fakes.engines import ENGINES
-from tests.fakes.kept import Engine
+from tests.fakes.engines import EACH_ENGINE, ENGINES
+from tests.fakes.kept import PersistentEngine
 from tests.fakes.rooms import Rooms
 from tests.rooms.found import logs_of, room_named, room_names, transform_of
 
@@ -23,8 +23,8 @@ def rooms(room: Room) -> Rooms:
     return rooms_of(transform_of(room).row_classes)
 
 
-@pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest, tmp_path: Path, rooms: Rooms) -> Engine:
+@pytest.fixture(params=EACH_ENGINE)
+def engine(request: pytest.FixtureRequest, tmp_path: Path, rooms: Rooms) -> PersistentEngine:
     return ENGINES[request.param](tmp_path, rooms)
 
 

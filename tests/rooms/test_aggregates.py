@@ -1,9 +1,7 @@
 """The aggregates of a room: the store has the windows that plain Python computes from the samples, at every level."""
 
-import os
 from datetime import UTC, datetime
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,20 +9,19 @@ import pytest
 from core.aggregation.runs import planned_run
 from core.model.aggregates import Aggregate
 from core.transforms.loading import Room, load_aggregates
-from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, committed, engines
+from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, aggregation_of, committed
+from tests.fakes.kept import PersistentEngine
 from tests.fakes.rollups import rolled, windows_of, with_levels
-from tests.fakes.rooms import Rooms
 from tests.fakes.runs import LATER, NOW, staged_result
 from tests.rooms.found import outcomes_of, transform_of
 from tests.rooms.world import ingested
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 EVER = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 
-@pytest.fixture(params=sorted(engines(Path(), CONNECTION)))
-def database(request: pytest.FixtureRequest, tmp_path: Path, rooms: Rooms) -> AggregationEngine:
-    return engines(tmp_path, CONNECTION, rooms)[request.param]()
+@pytest.fixture
+def database(engine: PersistentEngine) -> AggregationEngine:
+    return aggregation_of(engine)
 
 
 def test_every_level_has_the_windows_of_the_samples(room: Room, database: AggregationEngine) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from core.errors import InvalidTransform, SchemaMismatch
 from core.transforms.loading import Room, rooms_of
-from tests.fakes.aggregation_engines import engines
+from tests.fakes.aggregation_engines import aggregation_of
+from tests.fakes.engines import ENGINES
 from tests.fakes.memory_store import MemoryStore
 from tests.rooms import test_aggregates as aggregates
 from tests.rooms import test_contract as contract
@@ -97,7 +98,7 @@ def run(check: Check, room: Room, caplog: pytest.LogCaptureFixture) -> None:
     """Run a test of the suite for a room, with SQLite in memory."""
     rooms = rooms_of(transform_of(room).row_classes)
     store = MemoryStore(rooms=rooms)
-    database = engines(room.folder, "", rooms)["sqlite"]()
+    database = aggregation_of(ENGINES["sqlite"](room.folder, rooms))
     given = {"room": room, "store": store, "engine": store, "database": database, "caplog": caplog}
     check(**{name: given[name] for name in check.__code__.co_varnames[: check.__code__.co_argcount]})
 

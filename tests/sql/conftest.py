@@ -1,17 +1,15 @@
 """Fixtures of the tests that need a T-SQL server: its schema, emptied, and a store over it whose line is watched."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.wire import Wire
-
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
 
 @pytest.fixture

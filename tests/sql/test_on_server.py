@@ -1,7 +1,6 @@
 """Behaviour that only a T-SQL server can show: MSSQL_CONNECTION names it, and the tests have a separate schema."""
 
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from core.store.sqlserver.connections import LongText, Session, connect, load_dr
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
+from tests.fakes.engines import CONNECTION
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.rooms import EXAMPLES, all_migrations
 from tests.fakes.server_schema import TABLES, drop_schema, shared_schema
@@ -30,8 +30,8 @@ from tests.sql.statements import commit_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 from tests.sql.wire import Cut, Wire
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 COUNT = "SELECT COUNT(*) FROM sys.tables AS t WHERE t.schema_id = SCHEMA_ID(?);"
 
 

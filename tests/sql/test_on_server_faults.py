@@ -1,6 +1,5 @@
 """Events that a trigger, XML or a clash of types refuses become letters, on the T-SQL server of MSSQL_CONNECTION."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,11 +11,12 @@ from core.model.rows import References, Row, appended_to
 from core.model.transforms import Transform
 from core.store.sqlserver.connections import Session
 from tests.fakes.builders import batch, event, stamps
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 EVENTS, PLACE = 20, 13
 LINEAGE = """
     stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,

@@ -1,6 +1,5 @@
 """Hot tables on a T-SQL server: their compression, and states that partitions write at once."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,12 +12,13 @@ from core.model.rows import PlacedRow
 from core.store.sqlserver.connections import Deadlines, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
 from examples.home_security.transform import Home
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_with
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 COMPRESSED = """
 SELECT OBJECT_NAME(p.object_id) FROM sys.partitions AS p
  WHERE OBJECT_SCHEMA_NAME(p.object_id) = ? AND p.index_id = 1 AND p.data_compression_desc = 'PAGE'

@@ -1,7 +1,6 @@
 """Redrives and purges on the T-SQL server of MSSQL_CONNECTION: what waits while one of their pieces is under way."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,13 +18,14 @@ from core.store.sqlserver.connections import Deadlines, LongText, Session, conne
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import in_schema
 from tests.fakes.builders import claim, commit, event, keep_letters, letter, partition, settled
+from tests.fakes.engines import CONNECTION
 from tests.fakes.redriving import Redriving
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 from tests.sql.test_on_server import RETRACTED
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 SOON = Deadlines(statement=timedelta(seconds=5))  # a statement that waits for a lock ends with an error
 
 

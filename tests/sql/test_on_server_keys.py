@@ -1,6 +1,5 @@
 """Keys of states on the T-SQL server of MSSQL_CONNECTION: keys that a collation takes for one, and true races."""
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -19,11 +18,12 @@ from core.store.script import of_rows
 from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import PATIENCE, batch, event, partition, stamps
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 EVENTS = 20
 LINEAGE = """
     stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,

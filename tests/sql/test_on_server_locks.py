@@ -1,6 +1,5 @@
 """Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: which transactions wait."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,14 +24,15 @@ from core.tasks.task import TaskOrder
 from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
+from tests.fakes.engines import CONNECTION
 from tests.fakes.kept import Engine
 from tests.fakes.replaying import opened
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 SOON = Deadlines(statement=timedelta(seconds=5))  # a statement that waits for a lock ends with an error
 
 

@@ -1,7 +1,6 @@
 """Migrations on a T-SQL server: a database with rows is upgraded, a failed migration leaves those before it, a second
 run waits, and what the server says of a batch that binds what it makes."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -21,11 +20,12 @@ from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from core.transforms.loading import Room
 from hubledger.cli.ddl.migration import next_migration
 from tests.fakes.declared import appended, forgotten
+from tests.fakes.engines import CONNECTION
 from tests.fakes.own_room import own_room
 from tests.fakes.server_schema import drop_schema
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 OURS = [one.version for one in load_migrations("sqlserver")]
 RANGES = [("0", 1, 10, 14), ("0", 2, 15, 19), ("1", 1, 0, 4)]
 SUMS = """

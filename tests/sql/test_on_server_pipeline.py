@@ -1,7 +1,6 @@
 """The plan of a run on a T-SQL server: it reads a long ledger in time, and partitions differ by their exact names."""
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -13,10 +12,11 @@ from core.store.sqlserver.connections import Deadlines, Session
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, ingest
 from tests.fakes.builders import reading
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import shared_schema
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 SOON = Deadlines(statement=timedelta(seconds=20))
 COMMITS, PARTITIONS = 2 * MOST_COMMITS, 4
 FILL = """

@@ -1,6 +1,5 @@
 """The roles on a T-SQL server: a member may do what its statements need, and nothing else."""
 
-import os
 import secrets
 from collections.abc import Iterator
 
@@ -10,11 +9,12 @@ from core.store.sqlserver.connections import Session, connect
 from core.store.sqlserver.schema import in_schema
 from infra.hooks.database import USER
 from local.explain import Use
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import shared_schema
 from tests.sql.test_rights import MADE, all_grants, granted
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
+
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "ALTER", "REFERENCES")
 
 

@@ -1,6 +1,5 @@
 """Slices on a server: a doubled row is ignored, and readers and other homes do not wait for a slice."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,13 +13,14 @@ from tests.fakes.aggregation_engines import (
     AggregatingStore,
     ServerAggregation,
     committed,
-    engines,
 )
 from tests.fakes.builders import EPOCH
+from tests.fakes.engines import CONNECTION
 from tests.fakes.runs import NOW, opened_run, staged_result, window
+from tests.fakes.server_engine import SqlServerEngine
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no server")
+pytestmark = pytest.mark.server
+
 DOUBLED = (
     "INSERT INTO {p}home_activity_staged (staging_id, slice, home_id, window_start, kind, run_id, is_whole,"
     " readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths, first_observed_at,"
@@ -31,12 +31,8 @@ DOUBLED = (
 
 
 @pytest.fixture
-def database(tmp_path: object) -> ServerAggregation:
-    from pathlib import Path
-
-    made = engines(Path(str(tmp_path)), CONNECTION)["sqlserver"]()
-    assert isinstance(made, ServerAggregation)
-    return made
+def database() -> ServerAggregation:
+    return ServerAggregation(SqlServerEngine.on(CONNECTION))
 
 
 @pytest.fixture

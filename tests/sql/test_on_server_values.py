@@ -1,6 +1,5 @@
 """Values that a T-SQL server takes, refuses and gives back, in tables of the tests; MSSQL_CONNECTION names it."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -18,12 +17,12 @@ from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
+from tests.fakes.engines import CONNECTION
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 from tests.sql.values import DECIMALS, EPOCH, LARGEST_DECIMAL, ROW_CLASSES, awkward_row_of, row_of
 
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+pytestmark = pytest.mark.server
 
 
 @appended_to("measurement")

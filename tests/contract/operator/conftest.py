@@ -11,7 +11,7 @@ from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Partition, SequenceNumber
 from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
-from tests.fakes.engines import ENGINES
+from tests.fakes.engines import EACH_ENGINE, ENGINES
 from tests.fakes.kept import Engine
 from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.store import homes_of
@@ -49,7 +49,7 @@ class Office:
             self.store.commit_batch(commit(state, first, last, settled({}, letters=[one], filtered=last - first)))
 
 
-@pytest.fixture(params=sorted(ENGINES))
+@pytest.fixture(params=EACH_ENGINE)
 def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Office]]:
     """Opens desks over one empty database."""
     engine = ENGINES[request.param](tmp_path)
