@@ -25,8 +25,6 @@ from tests.spark.world import Fate, World
 OF, ROWS = find_aggregate(HOME_ACTIVITY), "rows.sensor_reading"
 GOLD = f"gold/{HOME_ACTIVITY}"
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def blobs() -> Iterator[tuple[str, str]]:

@@ -29,7 +29,6 @@ from tests.spark.here import environment, spark_home, spark_submit
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import World
 
-pytestmark = pytest.mark.slow
 SECONDS = 120.0  # of an idle machine
 ON_A_CLUSTER = (  # and Spark's own defaults: it plans queries adaptively, and generates code
     "spark.cores.max=2",

@@ -7,14 +7,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from hubledger.cli.scaffold.design import LONGEST_ROOM
 from tests.fakes.lengths import enforce_lengths
 from tests.hubledger.cli.project import Project
 from tests.spark.here import CONF, environment
 
-pytestmark = pytest.mark.slow
 RUN = """
 import json
 import sys

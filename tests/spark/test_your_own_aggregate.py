@@ -20,7 +20,6 @@ from tests.patience import allowed
 from tests.spark.here import CONF, ROOT, environment
 from tests.spark.readings import NOON
 
-pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "your-own-aggregate.md").read_text(encoding="utf-8")
 COPIED = ("core", "examples", "hubledger", "jobs", "local", "sql")
 RUN = """

@@ -18,7 +18,7 @@ from tests.spark.here import environment, lacking
 
 SPARK_DEADLINE = 900.0  # seconds of an idle machine: Spark starts four times or more
 WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
 
 
 @pytest.fixture(autouse=True)

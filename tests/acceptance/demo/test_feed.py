@@ -19,8 +19,6 @@ from local.programs import APP
 from tests.acceptance.demo.started import DEADLINE, wait_until
 from tests.patience import allowed, ended
 
-pytestmark = pytest.mark.slow
-
 
 def new_emulator() -> Emulator:
     return Emulator([HubSettings("telemetry", 4, ("hubledger",))])

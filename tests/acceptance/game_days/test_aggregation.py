@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.game_days.day import Day
 from tests.acceptance.game_days.spark_submit import SCRIPT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 ENGINE = {"SPARK_ENGINE": "local", "AGGREGATION_SCHEDULE": "* * * * * *", "AGGREGATION_GRACE_SECONDS": "5"}
 RUN = {"RUN": r"([0-9a-f]{16,32}) "}
 DELETED = "DELETE FROM sensor_reading WHERE partition_id = '0' AND sequence_number BETWEEN 3 AND 5"

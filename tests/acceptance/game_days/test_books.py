@@ -4,7 +4,7 @@ import pytest
 
 from tests.acceptance.game_days.day import Day
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 NEWEST = "partition_id = '0' AND commit_number = (SELECT MAX(commit_number) FROM batch_ledger WHERE partition_id = '0')"
 
 

@@ -18,7 +18,7 @@ from tests.acceptance.worker.started import TIMES, start
 from tests.fakes.builders import EPOCH
 from tests.fakes.store import Store
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 WRITING_OFF = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("ingest", "heal_gaps")}
 

@@ -7,8 +7,6 @@ import pytest
 from tests.acceptance.game_days.day import Day
 from tests.acceptance.gaps.apps import HUB
 
-pytestmark = pytest.mark.slow
-
 
 def cause(error: str) -> dict[str, str]:
     """Return where the table of causes shows the cause of an error, and the letter that is its sample."""
@@ -38,6 +36,7 @@ def test_letters_of_a_bad_deployment_are_retried_by_cause_once_it_is_mended(day:
     day.until_healthy()
 
 
+@pytest.mark.soak
 def test_an_event_that_kills_the_app_is_isolated_and_retried_once_the_transform_is_mended(day: Day) -> None:
     day.keeps_alive = True
     day.start(TRANSFORM="tests.fakes.killing_transform", TRANSFORM_DEADLINE_SECONDS="5")
@@ -50,6 +49,7 @@ def test_an_event_that_kills_the_app_is_isolated_and_retried_once_the_transform_
     assert statuses(day) == ["resolved"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("move", "left"), [("retry", "resolved"), ("discard", "discarded")])
 def test_a_letter_that_nears_the_end_of_the_retention_is_settled_in_time(day: Day, move: str, left: str) -> None:
     day.start()
@@ -68,6 +68,7 @@ def test_a_letter_that_nears_the_end_of_the_retention_is_settled_in_time(day: Da
     assert statuses(day) == [left]
 
 
+@pytest.mark.soak
 def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events(day: Day) -> None:
     day.start(KEEP_BODIES="false", HUB_RETENTION_HOURS="24")
     day.clock.behind = timedelta(hours=20)
@@ -81,6 +82,7 @@ def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events(
     assert statuses(day) == ["resolved"]
 
 
+@pytest.mark.soak
 def test_a_letter_whose_event_is_lost_is_discarded(day: Day) -> None:
     day.start(KEEP_BODIES="false", HUB_RETENTION_HOURS="24")
     day.publish("0", b"reading home", b"bug", b"reading home")

@@ -14,7 +14,7 @@ from tests.acceptance.game_days.day import Day
 from tests.acceptance.gaps.apps import HUB, PARTITIONS, STREAM
 from tests.fakes.store import Store
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def look(day: Day, reason: str) -> str:

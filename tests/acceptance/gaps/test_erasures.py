@@ -15,8 +15,6 @@ from examples.home_security.transform import SensorReading
 from tests.acceptance.gaps.apps import App, working
 from tests.fakes.kept import KeptRow
 
-pytestmark = pytest.mark.slow
-
 GONE, STAYS = "home-to-forget", "home-that-stays"
 KEY = {"ERASURE_KEY": "a key of thirty-two octets or more"}
 KILLS = 3

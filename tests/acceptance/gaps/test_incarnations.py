@@ -14,8 +14,6 @@ from local.programs import APP
 from tests.acceptance.gaps.apps import BATCH, OFTEN, App
 from tests.patience import allowed
 
-pytestmark = pytest.mark.slow
-
 BEFORE = 300
 
 

@@ -8,14 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.large_store import EVENTS, Size, fill
 from tests.acceptance.cli.terminal import environment, hubledger
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
 from tests.repo.product import ROOT
-
-pytestmark = pytest.mark.slow
 
 RANGES = 5_000  # of each partition that the hub does not have: three pieces of a purge
 PLACES = [str(100 + number) for number in range(16)]

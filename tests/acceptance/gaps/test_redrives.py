@@ -4,13 +4,9 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from core.model.events import PartitionId
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
 from tests.fakes.builders import keep_letters
-
-pytestmark = pytest.mark.slow
 
 PLACES, LETTERS, RATE = ("7", "8"), 200, 100  # partitions that the hub does not have, letters of each, letters a second
 

@@ -14,8 +14,6 @@ from tests.acceptance.gaps.apps import DEADLINE, HUB, SELDOM, App, working
 from tests.fakes.kept import KeptRow
 from tests.patience import allowed
 
-pytestmark = pytest.mark.slow
-
 LOCKED = 7.0  # seconds, of which the store waits for 5 by itself
 GONE = {"0": 170, "1": 220}  # numbers that left the hub at the beginning of each partition
 ABSENT = {"0": set(range(120, 170)), "1": set(range(120, 220))}

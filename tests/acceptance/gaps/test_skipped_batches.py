@@ -4,8 +4,6 @@ import pytest
 
 from tests.acceptance.gaps.apps import BATCH, HUB, OFTEN, SELDOM, App, new_hub
 
-pytestmark = pytest.mark.slow
-
 
 def written(app: App) -> int:
     """Return the number of written events by the lines of the batches, each of which follows its commit."""

@@ -5,13 +5,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from tests.acceptance.gaps.apps import DEADLINE, HUB, SELDOM, App
 from tests.acceptance.worker.started import TIMES, start
 from tests.patience import allowed
 
-pytestmark = pytest.mark.slow
 TRIGGER_OFF = {"AzureWebJobs.ingest.Disabled": "true", **SELDOM}
 
 

@@ -1,11 +1,7 @@
 """The watch in the log of a running host, over a real hub: a calm stream, letters, absent events, and a missing hub."""
 
-import pytest
-
 from tests.acceptance.gaps.apps import BATCH, GROUP, HUB, App
 from tests.infra.test_alerts import FACTS
-
-pytestmark = pytest.mark.slow
 
 EVERY_SECOND = {"WATCH_SCHEDULE": "* * * * * *"}
 

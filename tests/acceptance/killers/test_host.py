@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
 from tests.acceptance.killers.supervised import CRASHED, SETTINGS, WAYS, Supervisor, accounted, letters, start_host
 
-pytestmark = pytest.mark.slow
 AT_ONCE = {"AzureFunctionsJobHost__extensions__eventHubs__minEventBatchSize": "1"}
 
 

@@ -3,13 +3,9 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.gaps.apps import App, working
 from tests.acceptance.killers.supervised import Supervisor, start_host
 from tests.acceptance.worker.started import TIMES, start
-
-pytestmark = pytest.mark.slow
 
 MOST_DEATHS = 1
 QUICK = {

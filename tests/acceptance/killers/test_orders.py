@@ -9,7 +9,6 @@ import pytest
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
 from tests.acceptance.killers.supervised import CRASHED, SETTINGS, WAYS, accounted, letters
 
-pytestmark = pytest.mark.slow
 OFTEN = {
     **SELDOM,
     "TASK_SCHEDULE": "* * * * * *",

@@ -8,7 +8,7 @@ import pytest
 from tests.acceptance.upgrade.git import GIT, Repository, clone, first_release, init_by_azd, release
 from tests.acceptance.upgrade.page import commands, join, run, upgrade
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
 
 BIG = (
     "bench/",

@@ -12,7 +12,7 @@ from local.stack.app_totals import get, read_books
 from local.stack.processes import Child
 from tests.acceptance.upgrade.rollout import Rollout, events_of_hub, rehearsal
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def versions(run: Rollout) -> list[int]:

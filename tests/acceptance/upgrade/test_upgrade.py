@@ -14,7 +14,7 @@ from tests.acceptance.upgrade.git import GIT, Repository, first_release, init_by
 from tests.acceptance.upgrade.page import PAGE, join, upgrade
 from tests.acceptance.upgrade.room import add_column, add_note, write_room
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
+pytestmark = pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")
 
 ROOM, EVENTS = "apps.orders", 5
 WITHOUT = ("bench/", "docs/images/", "tests/", "tests/contract/", "tests/browser/", "tests/spark/")  # for speed
@@ -64,6 +64,7 @@ def latest(ours: Repository) -> int:
     return max(int(path.name[:4]) for path in (ours.folder / "sql/migrations").glob("*.sql"))
 
 
+@pytest.mark.soak
 def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Repository, tmp_path: Path) -> None:
     shop = Shop(init_by_azd(ours, tmp_path / "shop"))
     write_room(shop.code, up_to=latest(ours))
@@ -103,6 +104,7 @@ def test_old_code_runs_on_the_new_schema_and_new_code_refuses_the_old_one(ours: 
     assert shop.ingest() == "balanced"
 
 
+@pytest.mark.soak
 def test_a_room_that_is_renamed_keeps_its_tables_with_the_statement_of_the_page(
     ours: Repository, tmp_path: Path
 ) -> None:

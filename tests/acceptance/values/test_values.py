@@ -6,7 +6,6 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import pytest
 from azure.eventhub import EventHubProducerClient
 
 from local.event_hubs.codec import decode, encode
@@ -24,7 +23,6 @@ from tests.acceptance.values.published import (
 from tests.acceptance.worker.started import TIMES, start
 from tests.fakes.kept import KeptLetter
 
-pytestmark = pytest.mark.slow
 AT_ONCE = {"AzureFunctionsJobHost__extensions__eventHubs__minEventBatchSize": "1", "DEAD_LETTER_BASE_SECONDS": "3600"}
 
 

@@ -35,7 +35,6 @@ from tests.acceptance.worker.started import (
 from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed, ended
 
-pytestmark = pytest.mark.slow
 UNTIL_OWNED, UNTIL_WRITTEN = "claims its first partitions", "writes its first batches"
 TERMS = Terms(timedelta(seconds=0.5), timedelta(seconds=3), None)
 

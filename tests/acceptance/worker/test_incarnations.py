@@ -18,8 +18,6 @@ from examples.home_security.transform import SensorReading
 from tests.acceptance.worker.started import HUB, PARTITIONS, STREAM, Workplace, settings_of
 from tests.fakes.builders import ids
 
-pytestmark = pytest.mark.slow
-
 BEFORE = 60
 LONG_AGO = "2026-01-01T00:00:00.000000Z"
 

@@ -7,8 +7,6 @@ from core.settle.attempts import ALONE
 from tests.acceptance.killers.supervised import CRASHED, SETTINGS, WAYS, Supervisor, accounted, letters
 from tests.acceptance.worker.started import PARTITIONS, STREAM, Workplace
 
-pytestmark = pytest.mark.slow
-
 
 def send(place: Workplace, id: str, bodies: list[bytes]) -> None:
     batch = place.producer.create_batch(partition_id=id)

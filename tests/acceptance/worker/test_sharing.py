@@ -2,12 +2,9 @@
 
 import signal
 
-import pytest
-
 from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, STREAM, Workplace
 from tests.patience import allowed, ended
 
-pytestmark = pytest.mark.slow
 WITH_PEERS = ("--interval", "0.5", "--expiry", "3")  # a busy worker must not count as gone
 
 

@@ -12,7 +12,6 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.written_modules import WrittenModules, broken_room
 from tests.patience import ended
 
-pytestmark = pytest.mark.slow
 ROOT_KEY = SharedAccessKey("RootManageSharedAccessKey", "SAS_KEY_VALUE")
 SENDER = SharedAccessKey("sender", "c2VuZGVy", frozenset({"Send"}))
 

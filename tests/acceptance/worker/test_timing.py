@@ -27,8 +27,6 @@ from tests.fakes.builders import FakeClock
 from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed
 
-pytestmark = pytest.mark.slow
-
 
 async def hurried(seconds: float) -> None:
     """Sleep for a small part of the time."""
