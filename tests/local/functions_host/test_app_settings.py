@@ -3,15 +3,6 @@ from pathlib import Path
 from local.functions_host.app_settings import AppSettings, read_app_settings
 
 
-def test_the_environment_wins_over_the_file_which_may_be_missing(tmp_path: Path) -> None:
-    assert read_app_settings(tmp_path, {"A": "1"}, []).get("A") == "1"
-    (tmp_path / "local.settings.json").write_text('{"Values": {"A": "file", "B": "file"}}')
-    faults: list[str] = []
-    settings = read_app_settings(tmp_path, {"A": "real", "C": "real"}, faults)
-    assert (settings.get("A"), settings.get("B"), settings.get("C")) == ("real", "file", "real")
-    assert (settings.from_file, faults) == ({"B": "file"}, [])
-
-
 def test_a_wrong_file_is_a_fault_that_names_the_error(tmp_path: Path) -> None:
     wrong = {
         "{": "is not JSON",
@@ -39,9 +30,3 @@ def test_placeholders_are_expanded_and_each_unset_one_is_a_fault_with_its_name()
         "function f: eventHubName: setting NONE is not set (the binding says %NONE%)",
         "function f: eventHubName: setting EMPTY is not set (the binding says %EMPTY%)",
     ]
-
-
-def test_a_function_is_disabled_by_its_setting() -> None:
-    for value, disabled in {"true": True, "1": True, "True": True, "false": False}.items():
-        settings = AppSettings({"AzureWebJobs.f.Disabled": value}, {})
-        assert (settings.is_disabled("f"), settings.is_disabled("g")) == (disabled, False)

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from local.functions_host.clock import SystemClock, sleep_until, unless
+from local.functions_host.clock import sleep_until, unless
 from tests.local.functions_host.doubles import ManualClock
 
 pytestmark = pytest.mark.asyncio
@@ -25,14 +25,6 @@ async def test_an_interruption_that_comes_first_cancels_the_work() -> None:
     work = asyncio.ensure_future(asyncio.Event().wait())
     assert await unless(interrupted.wait(), work) is None
     assert work.cancelled()
-
-
-async def test_a_failure_of_the_work_is_raised() -> None:
-    async def work() -> None:
-        raise ValueError("broken")
-
-    with pytest.raises(ValueError, match="broken"):
-        await unless(asyncio.Event().wait(), work())
 
 
 async def test_an_item_in_a_queue_is_not_lost_to_an_interruption() -> None:
@@ -59,9 +51,3 @@ async def test_sleeping_until_an_instant_ends_when_the_clock_is_set_back(clock: 
     clock.pass_time(-timedelta(days=1))
     clock.wake()
     await asyncio.wait_for(sleeping, 5)
-
-
-async def test_the_system_clock_is_aware_and_returns_at_once_from_no_delay() -> None:
-    clock = SystemClock()
-    assert clock.now().utcoffset() == timedelta(0)
-    await clock.sleep(timedelta(seconds=-1))

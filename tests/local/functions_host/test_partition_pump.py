@@ -193,43 +193,6 @@ async def test_the_first_events_of_a_partition_without_checkpoint_wait_for_no_ot
         await bench.delivered([3, 4])
 
 
-async def test_the_last_batches_can_be_delivered_again(bench: Bench) -> None:
-    await bench.send(6)
-    async with bench.pumping() as pump:
-        first = [[0, 1], [2, 3], [4, 5]]
-        await bench.delivered(*first)
-        await bench.checkpoint_is(5)
-        pump.redeliver(2)
-        await bench.delivered(*first, [2, 3], [4, 5])
-        await bench.send(1)
-        await bench.delivered(*first, [2, 3], [4, 5], [6])
-        pump.redeliver(1000)  # more than there were: from the beginning
-        await bench.delivered(*first, [2, 3], [4, 5], [6], *first, [6])
-
-
-async def test_a_running_batch_counts_as_the_last_one(bench: Bench) -> None:
-    await bench.send(2)
-    bench.function.gate.clear()
-    async with bench.pumping() as pump:
-        await bench.delivered([0, 1])
-        pump.redeliver(1)
-        bench.function.gate.set()
-        await bench.delivered([0, 1], [0, 1])
-
-
-async def test_skipped_batches_are_checkpointed_but_not_delivered(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with bench.pumping() as pump:
-        pump.skip(2)
-        await bench.send(5)
-        await bench.delivered([4])
-        await bench.checkpoint_is(4)
-    assert bench.written == [event(number).position for number in (1, 3, 4)]
-    logged = [vars(one) for one in caplog.records if getattr(one, "action", "") == "batch_skipped"]
-    assert [(one["partition_id"], one["first"], one["last"]) for one in logged] == [("0", 0, 1), ("0", 2, 3)]
-
-
 async def test_a_batch_that_came_out_of_order_is_read_again_from_the_checkpoint(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:

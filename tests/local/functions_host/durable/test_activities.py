@@ -37,7 +37,3 @@ async def test_a_failure_has_the_words_of_the_extension() -> None:
         "Message": " ValueError: no",
         "StackTrace": "the stack",
     }
-
-
-async def test_a_missing_activity_fails_its_call() -> None:
-    assert "'gone' doesn't exist" in (await ran(InvocationResult(), "gone"))["Reason"]

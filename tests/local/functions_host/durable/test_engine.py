@@ -93,31 +93,6 @@ def world() -> World:
     return World(activity())
 
 
-async def test_the_engine_takes_up_the_work_of_an_earlier_process(world: World) -> None:
-    world.start()
-    async with world.engine():
-        await world.completed()
-    assert world.called == ["caller", "work", "caller"]
-
-
-async def test_a_started_orchestration_waits_until_the_engine_is_woken(world: World) -> None:
-    async with world.engine() as engine:
-        world.start()
-        engine.wake()
-        await world.completed()
-
-
-async def test_a_timer_fires_when_it_is_due_and_not_before() -> None:
-    world = World(timer())
-    world.start()
-    async with world.engine():
-        assert await world.clock.next_sleep() <= timedelta(hours=1)
-        await world.clock.advance(timedelta(minutes=59))
-        assert world.status() is Status.RUNNING
-        await world.clock.advance(timedelta(minutes=1))
-        await world.completed()
-
-
 async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() -> None:
     clock = ManualClock()
 
@@ -181,16 +156,6 @@ async def test_running_work_is_not_begun_again(world: World, name: str) -> None:
         assert world.called.count(name) == 1
 
 
-async def test_stopping_waits_for_activities_and_stores_their_results(world: World) -> None:
-    world.free.clear()
-    world.start()
-    async with world.engine():
-        await world.runs("work")
-    assert world.store.activities_after(0, 10) == []
-    assert len(world.store.read_episode("one", NOON).entries) == 1
-    assert world.status() is Status.RUNNING
-
-
 async def test_an_instance_that_is_purged_while_its_turn_runs_stays_gone(world: World) -> None:
     world.free.clear()
     world.start()
@@ -226,10 +191,3 @@ async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity
         await world.clock.advance(PAUSE_AFTER_FAULT)
         await world.completed()
     assert world.called.count("work") == calls
-
-
-async def test_an_orchestrator_that_waits_for_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(timer(cancelled=True))
-    world.start()
-    async with world.engine():
-        await eventually(lambda: any(vars(each).get("action") == "orchestration_stuck" for each in caplog.records))

@@ -26,8 +26,6 @@ from tests.local.functions_host.durable.doubles import (
 )
 
 SUSPEND = control(EventType.EXECUTION_SUSPENDED, "why")
-RESUME = control(EventType.EXECUTION_RESUMED, None)
-TERMINATE = control(EventType.EXECUTION_TERMINATED, "enough")
 
 
 def read(*events: Event, of: Instance | None = None, past: Sequence[str] = ()) -> Turn | EpisodeCommit:
@@ -57,12 +55,6 @@ def kinds(events: Sequence[Event]) -> list[str]:
     return [EventType(each["EventType"]).name for each in events]
 
 
-def test_a_turn_begins_with_its_time_and_the_start() -> None:
-    turn = turn_of(raised("go"), STARTED, of=instance(Status.PENDING))
-    assert kinds(turn.new) == ["ORCHESTRATOR_STARTED", "EXECUTION_STARTED", "EVENT_RAISED"]
-    assert sorted(turn.consumed) == [0, 1]
-
-
 def test_the_events_of_an_earlier_execution_are_dropped() -> None:
     it = instance()
     entries = [Entry(1, "earlier", completed(0)), Entry(2, "execution", completed(1)), Entry(3, None, raised("go"))]
@@ -71,21 +63,9 @@ def test_the_events_of_an_earlier_execution_are_dropped() -> None:
     assert sorted(turn.consumed) == [1, 2, 3]
 
 
-def test_terminating_ends_without_a_call_of_the_orchestrator() -> None:
-    commit = commit_of(raised("go"), SUSPEND, TERMINATE, of=instance())
-    assert (commit.status, commit.output) == (Status.TERMINATED, '"enough"')
-    assert kinds(commit.events)[-2:] == ["EXECUTION_COMPLETED", "ORCHESTRATOR_COMPLETED"]
-
-
 def test_suspending_takes_the_controls_and_leaves_the_rest() -> None:
     commit = commit_of(STARTED, raised("go"), SUSPEND)
     assert (commit.status, list(commit.consumed)) == (Status.SUSPENDED, [0, 2])
-
-
-def test_a_suspended_instance_that_is_resumed_gets_every_waiting_event() -> None:
-    turn = turn_of(raised("go"), RESUME, of=instance(Status.SUSPENDED), past=["{}"])
-    assert list(turn.consumed) == [0, 1]
-    assert list(turn_of(SUSPEND, raised("go"), RESUME).consumed) == [0, 1, 2]
 
 
 def test_new_work_is_recorded_and_sent_in_one_commit() -> None:
@@ -109,13 +89,6 @@ def test_a_timer_is_hidden_for_whole_seconds_cut_as_in_the_queue_of_azure() -> N
         (fired,) = answered([timer(f"2026-11-21T{fire_at}Z")]).outgoing
         assert fired.due_at == NOON + timedelta(seconds=seconds)
         assert fired.event["FireAt"].startswith(f"2026-11-21T{fire_at}")
-
-
-def test_continuing_as_new_replaces_the_execution() -> None:
-    commit = answered([{"actionType": 4, "input": "2"}], is_done=True)
-    assert commit.successor is not None
-    assert (commit.successor.execution_id, commit.successor.input) == ("new", '"2"')
-    assert (commit.status, commit.events) == (Status.RUNNING, ())
 
 
 def test_an_orchestrator_that_waits_for_nothing_is_marked() -> None:

@@ -61,13 +61,6 @@ async def test_both_addresses_lead_to_the_same_api(api: Api) -> None:
             assert answer.headers["Location"] == (await answer.json())["statusQueryGetUri"]
 
 
-async def test_the_input_is_stored_as_the_json_that_came(api: Api) -> None:
-    assert await api.code("POST", f"{START}/one", data='{"n":  1}') == 202
-    assert api.find("one").input == '{"n":  1}'
-    assert (await api.ask("GET", "instances/one"))[1]["input"] == {"n": 1}
-    assert (await api.ask("GET", "instances/one?showInput=false"))[1]["input"] is None
-
-
 async def test_an_id_that_the_extension_refuses_is_refused(api: Api) -> None:
     for instance_id in ("@one", "a%5Cb", "a%23b", "a%3Fb", "a%0Ab", "x" * 257):
         status, answer = await api.ask("POST", f"{START}/{instance_id}")
@@ -110,14 +103,6 @@ async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
             api.end(f"i{number}", status)
         async with api.http.get(f"/durabletask/instances/i{number}{query}") as answer:
             assert (answer.status, "Location" in answer.headers) == (code, code == 202)
-
-
-async def test_only_ended_instances_are_purged(api: Api) -> None:
-    await api.ask("POST", f"{START}/a")
-    assert await api.code("DELETE", "instances/a") == 412
-    api.end("a")
-    assert await api.ask("DELETE", "instances/a") == (200, {"instancesDeleted": 1})
-    assert await api.code("DELETE", "instances/a") == 404
 
 
 async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> None:

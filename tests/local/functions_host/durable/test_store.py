@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from local.functions_host.durable.instances import (
     control,
     event,
 )
-from local.functions_host.durable.store import DurableStore, InstanceExists
+from local.functions_host.durable.store import DurableStore
 from tests.local.functions_host.doubles import NOON
 from tests.local.functions_host.durable.doubles import completed, raised
 
@@ -52,31 +51,6 @@ def started(store: DurableStore, **changes: object) -> EpisodeCommit:
     return first
 
 
-def test_a_new_instance_is_pending_and_ready_with_its_start(store: DurableStore) -> None:
-    store.create(NEW, NOON)
-    assert store.ready(NOON, 10) == ["one"]
-    assert (found(store).status, found(store).created_at) == (Status.PENDING, NOON)
-    episode = store.read_episode("one", NOON)
-    assert episode.instance == found(store)
-    assert [each.event["EventType"] for each in episode.entries] == [EventType.EXECUTION_STARTED]
-
-
-def test_an_instance_that_has_not_ended_is_not_replaced(store: DurableStore) -> None:
-    store.create(NEW, NOON)
-    with pytest.raises(InstanceExists, match="An Orchestration instance with the status Pending already exists"):
-        store.create(replace(NEW, execution_id="other"), NOON)
-    assert len(store.read_episode("one", NOON).entries) == 1
-
-
-def test_an_ended_instance_is_replaced_with_all_its_rows(store: DurableStore) -> None:
-    started(store, status=Status.TERMINATED, output='"x"', activities=[ORDER])
-    store.create(replace(NEW, execution_id="other"), LATER)
-    it = found(store)
-    assert (it.status, it.output, it.created_at) == (Status.PENDING, None, LATER)
-    assert store.history("one") == []
-    assert store.activities_after(0, 10) == []
-
-
 def test_a_turn_writes_history_work_entries_and_status_together(store: DurableStore) -> None:
     timer = Outgoing("one", "execution", event(EventType.TIMER_FIRED, TimerId=1), LATER)
     started(store, activities=[ORDER], outgoing=[timer], custom_status='"s"')
@@ -106,25 +80,6 @@ def test_a_turn_of_an_execution_that_is_gone_writes_nothing(store: DurableStore)
     assert not store.commit_episode(commit(past=2))
 
 
-def test_continuing_as_new_drops_the_history_and_the_events_of_the_execution(store: DurableStore) -> None:
-    started(store, custom_status='"half"')
-    for execution_id in ("execution", None):
-        store.send(Outgoing("one", execution_id, raised(str(execution_id)), NOON))
-    assert store.commit_episode(commit(past=2, successor=replace(NEW, execution_id="next", input="2")))
-    it = found(store)
-    assert (it.execution_id, it.input, it.custom_status) == ("next", "2", '"half"')
-    assert store.history("one") == []
-    entries = store.read_episode("one", NOON).entries
-    assert [each.event["Name"] for each in entries] == ["None", "caller"]
-
-
-def test_an_end_drops_every_waiting_event(store: DurableStore) -> None:
-    started(store)
-    store.send(Outgoing("one", None, raised("go"), NOON))
-    store.commit_episode(commit(past=2, status=Status.COMPLETED))
-    assert store.ready(LATER, 10) == []
-
-
 def test_a_result_is_delivered_once_and_its_activity_stays_due_until_it_is_written(store: DurableStore) -> None:
     started(store, activities=[ORDER])
     (due,) = store.activities_after(0, 10)
@@ -149,12 +104,3 @@ def test_entries_come_by_the_time_they_are_due_then_as_they_came(store: DurableS
     for name, due_at in (("c", LATER), ("a", NOON), ("b", NOON)):
         store.send(Outgoing("one", None, raised(name), due_at))
     assert [each.event["Name"] for each in store.read_episode("one", LATER).entries] == ["a", "b", "c"]
-
-
-def test_the_state_outlives_the_store(tmp_path: Path) -> None:
-    first = DurableStore(tmp_path / "state.db")
-    first.create(NEW, NOON)
-    first.close()
-    second = DurableStore(tmp_path / "state.db")
-    assert second.ready(NOON, 10) == ["one"]
-    second.close()
