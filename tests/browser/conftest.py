@@ -74,9 +74,16 @@ class Run:
             batch.add(event)
         self._client.send_batch(batch)
 
-    def until_accounted(self, number: int) -> None:
-        """Wait until so many events are accounted for."""
-        self.until(lambda status: status["accounted"] == number)
+    def feed(self, partition_id: str, *bodies: bytes, **given: Any) -> None:
+        """Publish events, and wait until they are accounted for."""
+        before = self.status()["accounted"]
+        self.publish(partition_id, *bodies, **given)
+        self.until(lambda status: status["accounted"] == before + len(bodies))
+
+    def counted(self) -> Any:
+        """Return the status once its letters were counted after this moment: a busy app remembers its count."""
+        now = datetime.now(UTC)
+        return self.until(lambda status: datetime.fromisoformat(status["letters"]["counted_at"]) > now)
 
     @contextmanager
     def halted_hub(self) -> Iterator[None]:
@@ -87,6 +94,10 @@ class Run:
         finally:
             os.kill(self._emulator.pid, signal.SIGCONT)
 
+    def database(self) -> closing[sqlite3.Connection]:
+        """Connect to the store, as a person with a database tool would."""
+        return closing(sqlite3.connect(self.store, isolation_level=None, timeout=allowed(DEADLINE_S)))
+
     @contextmanager
     def stopped(self, partition_id: str, why: dict[str, str]) -> Iterator[None]:
         """While this is open, a partition is recorded as stopped for each reason.
@@ -95,7 +106,7 @@ class Run:
         """
         since = f"{datetime.now(UTC) - STOPPED_FOR:%Y-%m-%dT%H:%M:%S.%fZ}"
         stops = [(partition_id, reason, detail, since) for reason, detail in why.items()]
-        with closing(sqlite3.connect(self.store, isolation_level=None, timeout=allowed(DEADLINE_S))) as connection:
+        with self.database() as connection:
             connection.execute(KEEP_STOPS)
             connection.executemany(STOP, stops)
             try:
@@ -108,7 +119,7 @@ class Run:
     def minutes(self, *stored: tuple[datetime, int, int]) -> Iterator[None]:
         """While this is open, the store has these minutes and no other: time, lag and accounted numbers."""
         rows = [(f"{at:%Y-%m-%dT%H:%M:00.000000Z}", f"{at:%Y-%m-%dT%H:%M:%S.%fZ}", *counts) for at, *counts in stored]
-        with closing(sqlite3.connect(self.store, isolation_level=None, timeout=allowed(DEADLINE_S))) as connection:
+        with self.database() as connection:
             connection.execute("DELETE FROM stream_minute")
             connection.executemany(MINUTE, rows)
             try:
@@ -122,20 +133,19 @@ class Run:
 
     def status(self) -> Any:
         """The JSON twin of the first screen."""
-        with urlopen(f"{self.address}/api/status", timeout=allowed(DEADLINE_S)) as answer:
+        return self.get("status")
+
+    def get(self, path: str) -> Any:
+        with urlopen(f"{self.address}/api/{path}", timeout=allowed(DEADLINE_S)) as answer:
             return json.loads(answer.read())
 
     def letters(self, partition_id: str) -> Any:
         """The open letters of a partition."""
-        return self._letters(f"partition_id={partition_id}")
+        return self.get(f"dead-letters?partition_id={partition_id}")["letters"]
 
     def discarded(self) -> int:
         """The number of discarded letters, at most a page."""
-        return len(self._letters("status=discarded&limit=100"))
-
-    def _letters(self, chosen: str) -> Any:
-        with urlopen(f"{self.address}/api/dead-letters?{chosen}", timeout=allowed(DEADLINE_S)) as answer:
-            return json.loads(answer.read())["letters"]
+        return len(self.get("dead-letters?status=discarded&limit=100")["letters"])
 
     def until(self, holds: Callable[[Any], object]) -> Any:
         """Wait until the status is as it should be."""
@@ -170,11 +180,9 @@ def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="package")
 def aggregated(run: Run) -> Run:
     """The run with two more homes: one with a week of readings, summed by a run, and one without readings."""
-    before = run.status()["accounted"]
     bodies = [homes.registration(homes.EMPTY), homes.registration(homes.HOME), *homes.week()]
     for at in range(0, len(bodies), 500):
-        run.publish("2", *bodies[at : at + 500])
-    run.until(lambda status: status["accounted"] == before + len(bodies))
+        run.feed("2", *bodies[at : at + 500])
     homes.aggregate(run.store, datetime.now(UTC))
     return run
 
@@ -256,12 +264,19 @@ def with_engine(page: "Page") -> None:
 
 def with_aggregation(page: "Page", **change: Any) -> None:
     """Let the page see another state of the aggregation."""
+    seen(page, "**/api/aggregations?*", lambda body: body.update(change))
+
+
+def seen(page: "Page", at: str, change: Callable[[Any], object]) -> None:
+    """Let the page see an answer with a change."""
 
     def answer(route: "Route") -> None:
         response = route.fetch()
-        route.fulfill(response=response, json={**response.json(), **change})
+        body = response.json()
+        change(body)
+        route.fulfill(response=response, json=body)
 
-    page.route("**/api/aggregations?*", answer)
+    page.route(at, answer)
 
 
 def registration(number: int) -> bytes:

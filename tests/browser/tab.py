@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from tests.patience import allowed
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+Opener, Picture = Callable[..., "Page"], Callable[..., None]
+Portrait = Callable[["Page", str], None]
 HEIGHT, PATIENCE_MS = 700, 20_000
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 NAMES = ("chromium", "chromium-browser", "google-chrome")

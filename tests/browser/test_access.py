@@ -1,12 +1,12 @@
 """The pages before a key that may read but not reveal, and before a resident's link."""
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from tests.browser.conftest import Run
 from tests.browser.homes import HOME
+from tests.browser.tab import Opener
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -28,9 +28,7 @@ def refuse(page: "Page", at: str = "**/api/revealed/**") -> list[str]:
 
 
 def test_a_key_that_may_not_reveal_shows_letters_without_their_messages(page: "Page", run: Run) -> None:
-    before = run.status()["dead_lettered"]
-    run.publish("7", b"{unrevealed")
-    run.until(lambda status: status["dead_lettered"] == before + 1)
+    run.feed("7", b"{unrevealed")
     asked = refuse(page)
     page.goto(f"{run.address}/api/ops#/letters?partition_id=7")
     page.wait_for_selector(HIDDEN)
@@ -85,9 +83,7 @@ def test_a_stop_by_an_error_hides_its_detail_without_the_role(page: "Page", run:
     page.wait_for_selector("#stopped", state="detached")
 
 
-def test_a_resident_sees_the_home_of_the_link_without_a_key_or_a_search(
-    aggregated: Run, open_page: Callable[..., "Page"]
-) -> None:
+def test_a_resident_sees_the_home_of_the_link_without_a_key_or_a_search(aggregated: Run, open_page: Opener) -> None:
     page = open_page("/api/ops/icon.svg")
     sent: list[Any] = []
 
@@ -104,7 +100,7 @@ def test_a_resident_sees_the_home_of_the_link_without_a_key_or_a_search(
     assert (page.is_visible("#search"), page.is_visible("#key")) == (False, False)
 
 
-def test_a_link_that_has_ended_is_reported_in_words(aggregated: Run, open_page: Callable[..., "Page"]) -> None:
+def test_a_link_that_has_ended_is_reported_in_words(aggregated: Run, open_page: Opener) -> None:
     page = open_page(f"/api/homes/{HOME}#link=v1.1795305600.abc")
     page.wait_for_selector("main .fault:has-text('this is not a link for this home')")
     assert not re.search(r"\bkey\b", page.inner_text("main"))

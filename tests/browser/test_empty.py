@@ -1,19 +1,17 @@
 """The operator's page before the first event: the hub of this app is empty, and each part says so."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from local.stack.processes import Children
 from tests.browser.conftest import Run
-from tests.browser.tab import HEIGHT, SCHEMES
+from tests.browser.tab import HEIGHT, SCHEMES, Portrait
 from tests.browser.test_ops import show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-Portrait = Callable[["Page", str], None]
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,17 @@
 """Entries to the pages: without a key, with a slash at the end of the address, and for a home without sums."""
 
 import json
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.conftest import Run, reading, registration
+from tests.browser.conftest import Run, reading, registration, seen
 from tests.browser.homes import HOME
-from tests.patience import allowed
+from tests.browser.tab import Opener
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
-Opener = Callable[..., "Page"]
 DATA = "**/api/{status,homes/*/activity}"
 KEY = "the right key"
 
@@ -77,11 +73,7 @@ def test_a_key_that_the_app_refuses_is_reported_and_other_parts_stay_in_reach(ru
 def test_the_page_of_an_app_without_homes_has_no_link_to_them(run: Run, open_page: Opener) -> None:
     page = open_page()
     page.wait_for_selector("nav a[data-page=homes]:visible")
-
-    def without(route: "Route") -> None:
-        route.fulfill(json={**route.fetch().json(), "room_pages": []})
-
-    page.route("**/api/status", without)
+    seen(page, "**/api/status", lambda body: body.update(room_pages=[]))
     page.reload()
     page.wait_for_selector("#verdict")
     assert page.locator("nav a:visible").all_inner_texts() == [
@@ -116,11 +108,9 @@ def test_an_address_with_a_slash_at_the_end_leads_to_the_page(
 def test_a_home_without_sums_shows_its_readings_in_the_order_of_their_arrival(
     aggregated: Run, open_page: Opener
 ) -> None:
-    before = aggregated.status()["accounted"]
     meter = {"kind": "carbon_monoxide", "home_id": "H000900", "sensor_id": "co-1", "ppm": 7}
     late = json.dumps({**meter, "observed_at": "2026-11-21T11:00:00Z"}).encode()
-    aggregated.publish("6", registration(900), *(reading(900, at) for at in range(24)), late)
-    aggregated.until(lambda status: status["accounted"] == before + 26)
+    aggregated.feed("6", registration(900), *(reading(900, at) for at in range(24)), late)
     for width in (390, 1280):
         page = open_page("/api/homes/H000900", width=width)
         page.wait_for_selector("#unsummed:has-text('not in the charts yet')")
@@ -130,7 +120,7 @@ def test_a_home_without_sums_shows_its_readings_in_the_order_of_their_arrival(
         assert "21 Nov 2026, 12:00" in first[0]  # on the home's clock
         assert first[1:] == ["Carbon monoxide co-1", "7 ppm"]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    with closing(sqlite3.connect(aggregated.store, timeout=allowed(10))) as connection, connection:
+    with aggregated.database() as connection:
         connection.execute("DELETE FROM home WHERE home_id = 'H000900'")  # other tests count the homes
 
 
@@ -139,14 +129,11 @@ def test_a_home_with_alerts_and_without_sums_does_not_say_that_no_sensor_has_sen
 ) -> None:
     page = open_page()
     alert = {"sensor_id": "S1", "kind": "motion", "ppm": None, "observed_at": "2026-01-01T12:00:00Z"}
-
-    def answer(route: "Route") -> None:
-        response = route.fetch()
-        body = response.json()
-        body |= {"alerts": [alert], "readings": [], "day": body["day"] | {"kinds": []}}
-        route.fulfill(response=response, json=body)
-
-    page.route("**/api/homes/*/activity*", answer)
+    seen(
+        page,
+        "**/api/homes/*/activity*",
+        lambda body: (body.update(alerts=[alert], readings=[]), body["day"].update(kinds=[])),
+    )
     page.goto(f"{run.address}/api/homes/H000001")
     page.wait_for_selector("#alerts li")
     assert page.inner_text("#nothing").startswith(

@@ -1,33 +1,24 @@
 """The resident's page in a real browser, for a home with a week of readings, a silent home and a missing home."""
 
-import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
 
 from tests.browser.conftest import HOSTILE, Run
 from tests.browser.homes import EMPTY, HOME
-from tests.browser.tab import SCHEMES, is_light
-from tests.browser.test_ops import press_until, show
-from tests.patience import allowed
+from tests.browser.tab import SCHEMES, Opener, Picture, Portrait, is_light
+from tests.browser.test_ops import UNLABELLED, press_until, show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Picture = Callable[..., None]
-Portrait = Callable[["Page", str], None]
-Opener = Callable[..., "Page"]
 KINDS = ["Carbon monoxide", "Doors", "Motion", "Windows"]
 
 
-def activity(run: Run, **asked: str) -> Any:
+def activity(run: Run) -> Any:
     """The JSON twin."""
-    query = "&".join(f"{name}={quote(value)}" for name, value in asked.items())
-    with urlopen(f"{run.address}/api/homes/{HOME}/activity?{query}", timeout=allowed(30)) as answer:
-        return json.loads(answer.read())
+    return run.get(f"homes/{HOME}/activity")
 
 
 @pytest.fixture
@@ -185,16 +176,8 @@ def test_everything_is_reached_by_keyboard_and_stays_in_focus(home: "Page") -> N
     home.wait_for_selector("details[open] tr")
 
 
-def test_the_first_paint_of_a_home_comes_within_a_second(home: "Page") -> None:
-    home.reload()
-    home.wait_for_selector("main svg[role=img]")
-    paint = home.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert paint < 1_000 * allowed(1.0)
-
-
 def test_every_chart_has_words_and_every_field_a_label(home: "Page") -> None:
     for chart in home.locator("main svg").all():
         assert ": " in (chart.get_attribute("aria-label") or "")
-    unnamed = "[...document.querySelectorAll('input, select')].filter(i => !i.labels?.length && !i.ariaLabel).length"
-    assert home.evaluate(unnamed) == 0
+    assert home.evaluate(UNLABELLED) == 0
     assert home.locator("h1").count() == 1

@@ -1,16 +1,18 @@
-"""The pages of letters: totals that filter, causes, and a letter whose numbers agree."""
+"""The pages of letters: totals that filter, causes, a letter whose numbers agree, and redrives."""
 
 from typing import TYPE_CHECKING
 
-from tests.browser.conftest import Run
+from tests.browser.conftest import Run, seen
 from tests.browser.test_ops import boxes, order, show
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Page
+
+STATUS = "#task-status .badge"
 
 
 def test_the_totals_by_status_filter_and_the_ones_that_need_an_operator_stand_out(page: "Page", run: Run) -> None:
-    letters = run.status()["letters"]
+    letters = run.counted()["letters"]
     show(page, "#/letters")
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")  # no other is asked for
     page.click(".totals a:has-text('letters')")
@@ -34,19 +36,12 @@ def test_nothing_is_offered_where_no_letter_can_be_moved(page: "Page", run: Run)
 
 
 def test_no_retry_is_offered_where_no_letter_can_be_retried_and_the_page_says_why(page: "Page", run: Run) -> None:
-    before = run.status()["accounted"]
-    run.publish("13", b"{poison")
-    run.until(lambda status: status["accounted"] == before + 1)
+    run.feed("13", b"{poison")
     show(page, "#/letters?partition_id=13")
     page.wait_for_selector("#redrive-retry")
     assert page.locator("#no-retry").count() == 0
-
-    def answer(route: "Route") -> None:  # no letter of the demo is held
-        got = route.fetch()
-        groups = [{**one, "retryable": 0} for one in got.json()["groups"]]
-        route.fulfill(response=got, json={"groups": groups})
-
-    page.route("**/dead-letters/groups?*", answer)
+    # No letter of the demo is held.
+    seen(page, "**/dead-letters/groups?*", lambda body: [one.update(retryable=0) for one in body["groups"]])
     page.reload()
     page.wait_for_selector("#no-retry:has-text('is held until the letter that it waits for is settled')")
     assert page.locator(".card:has(#no-retry) button:has-text('Retry')").count() == 0
@@ -63,9 +58,7 @@ def test_the_fields_of_the_filter_stand_in_lines(page: "Page") -> None:
 
 
 def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> None:
-    before = run.status()["accounted"]
-    run.publish("10", b"{poison")
-    run.until(lambda status: status["accounted"] == before + 1)
+    run.feed("10", b"{poison")
     (letter,) = run.letters(partition_id="10")
     show(page, f"#/letters/10/{letter['sequence_number']}")
     page.wait_for_selector("dd:has-text('not retried by itself, because the event is at fault')")
@@ -83,12 +76,10 @@ def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> 
 
 
 def test_the_totals_follow_a_discarded_cause(page: "Page", run: Run) -> None:
-    before = run.status()["accounted"]
-    run.publish("10", b"{totals", b"{totals")
-    run.until(lambda status: status["accounted"] == before + 2)
+    run.feed("10", b"{totals", b"{totals")
+    needy, open_letters = run.counted()["letters"]["exhausted"], len(run.letters(partition_id="10"))
     show(page, "#/letters?partition_id=10")
-    needy = int(page.locator(".totals a:has-text('need you') b").inner_text().replace(",", ""))
-    open_letters = len(run.letters(partition_id="10"))
+    page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy:,}')")
     page.click("table[aria-label='Letters by cause'] button:text-is('Discard')")
     order(page, str(open_letters))
     page.click("dialog button.grave")
@@ -112,3 +103,32 @@ def test_on_a_phone_the_totals_stand_above_the_letters(page: "Page") -> None:
         "table[aria-label=Letters]",
     )]  # fmt: skip
     assert tops == sorted(tops)
+
+
+def test_from_a_preview_to_the_end_of_a_discard(page: "Page", run: Run) -> None:
+    run.feed("11", b"{poison", b"{poison", b"{poison")
+    show(page, "#/letters?partition_id=11")
+    page.click("#redrive-discard")
+    page.wait_for_selector("#preview:has-text('3 letters will be discarded for good.')")
+    page.click("#redrive-start")
+    page.fill("dialog input[name=per_second]", "50")
+    order(page, "3")
+    page.click("dialog button.grave")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert page.inner_text("#task-status").split("\n")[-1] == "3 of 3"
+    show(page, "#/letters?partition_id=11")
+    page.wait_for_selector("table[aria-label=Redrives] tbody tr:has-text('known poison')")
+    assert page.locator("#redrive-retry").count() == 0, "no letter can be moved any more"
+
+
+def test_a_retry_that_did_not_help_says_so_and_is_not_green(page: "Page", run: Run) -> None:
+    run.feed("12", b"{poison", b"{poison")
+    show(page, "#/letters?partition_id=12")
+    page.click("#redrive-retry")
+    page.click("#redrive-start")
+    order(page, "2")
+    page.click("dialog button.main")
+    page.wait_for_selector("#outcome .badge.warn:has-text('did not help')")
+    assert page.inner_text("#outcome").endswith("0 resolved, 2 failed again for the same cause")
+    show(page, "#/tasks?kind=redrive")
+    assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"

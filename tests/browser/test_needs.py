@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.conftest import HOSTILE, Run, with_aggregation
-from tests.browser.tab import SCHEMES
+from tests.browser.tab import SCHEMES, Portrait
 from tests.browser.test_lead import changed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Portrait = Callable[["Page", str], None]
 SIZES = "[...document.querySelectorAll('main *')].map((one) => parseFloat(getComputedStyle(one).fontSize))"
 LETTERS = dict.fromkeys(("waiting", "retrying", "held", "exhausted", "resolved", "discarded", "open"), 0)
 
@@ -92,7 +91,7 @@ def test_the_first_lines_say_what_needs_an_operator(
     with_aggregation(page, runs=[])
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 844})
-        changed(page, run, change)
+        changed(page, change)
         page.wait_for_selector(".matter")
         lines = [
             (one.get_attribute("class"), one.locator(".words").inner_text()) for one in page.locator(".matter").all()
@@ -110,7 +109,7 @@ def test_the_first_lines_say_what_needs_an_operator(
 
 
 def test_partitions_with_one_reason_and_one_error_are_one_row(page: "Page", run: Run) -> None:
-    changed(page, run, several)
+    changed(page, several)
     rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
     assert rows.locator("td[data-label=Partitions]").all_inner_texts() == [
         "0, 1",
@@ -129,7 +128,7 @@ def test_partitions_with_one_reason_and_one_error_are_one_row(page: "Page", run:
 
 
 def test_each_matter_leads_to_its_place_and_to_its_section_of_the_runbook(page: "Page", run: Run) -> None:
-    changed(page, run, several)
+    changed(page, several)
     for link in page.locator(".matter a.guide").all():
         path, _, anchor = str(link.get_attribute("href")).partition("#")
         guide = page.request.get(f"{run.address}{path}")
@@ -165,7 +164,7 @@ def test_a_guide_is_a_page_of_the_app_in_its_theme_and_leads_to_the_others(
 
 def test_a_field_that_the_room_does_not_know_is_told(page: "Page", run: Run) -> None:
     fields = [{"name": HOSTILE, "events": 12_000}, {"name": "", "events": 1}]
-    changed(page, run, lambda body: body.update(unknown_fields=fields))
+    changed(page, lambda body: body.update(unknown_fields=fields))
     said = f"12,000 events had the unknown field {HOSTILE}; 1 event had other unknown fields. The app ignored them."
     assert page.inner_text("#unknown-fields") == said
     assert page.evaluate("window.hacked") is None

@@ -1,26 +1,22 @@
 """Replays and aggregation runs on the operator's page: from a dry run to one that is committed, and on the way."""
 
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.conftest import HOSTILE, Run, reading, with_engine
+from tests.browser.conftest import HOSTILE, Run, reading, registration, with_engine
+from tests.browser.tab import Picture
 from tests.browser.test_ops import order, press_until, show
 from tests.patience import allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Picture = Callable[..., None]
 STATUS = "#task-status .badge"
 
 
 def rows(run: Run, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """Run a statement, as a person with a database tool would."""
-    with closing(sqlite3.connect(run.store, timeout=allowed(10))) as connection, connection:
+    with run.database() as connection:
         return connection.execute(statement, values).fetchall()
 
 
@@ -49,9 +45,7 @@ def confirmed(page: "Page", reason: str) -> None:
 @pytest.fixture
 def poisoned(run: Run) -> str:
     """A partition with a poisoned batch behind good readings, of which two rows were spoilt by hand."""
-    before = run.status()["accounted"]
-    run.publish("9", reading(9, 50), reading(9, 51), b"{poison", b"{poison")
-    run.until(lambda status: status["accounted"] == before + 4)
+    run.feed("9", reading(9, 50), reading(9, 51), b"{poison", b"{poison")
     rows(run, "DELETE FROM sensor_reading WHERE partition_id = '9' AND sequence_number = 5")
     rows(run, "UPDATE sensor_reading SET state = 'idle' WHERE partition_id = '9' AND sequence_number = 6")
     return "9"
@@ -104,13 +98,15 @@ def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_even
 ) -> None:
     show(page, "#/tasks")
     page.fill("textarea[name=keys]", "nobody\nno one\n")
-    ask(page, "10", "0", "40", "two homes only")
+    ask(page, "10", "0", "40", HOSTILE)
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     page.wait_for_selector("p:has-text('No event of the range has one of these partition keys.')")
     told = " ".join(page.inner_text("main").split())
     assert "Partition keys 2" in told
     assert "Events of other keys, left alone 41" in told
     assert "nobody" not in told
+    assert HOSTILE in page.inner_text("main")
+    assert page.evaluate("window.hacked") is None
     assert page.locator("#commit").count() == 0
 
 
@@ -156,18 +152,6 @@ def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "P
         assert field in page.inner_text("section[aria-label='New replay'] .fault")
         assert page.input_value("input[name=partitions]") == partitions
         page.evaluate("document.querySelector(\"section[aria-label='New replay'] .fault\").remove()")
-    assert page.evaluate("window.hacked") is None
-
-
-def test_hostile_words_of_a_replay_are_shown_as_text(page: "Page") -> None:
-    show(page, "#/tasks")
-    ask(page, "12", reason=HOSTILE)
-    page.wait_for_selector(f"{STATUS}:has-text('done')")
-    assert HOSTILE in page.inner_text("main")
-    show(page, "#/tasks")
-    page.wait_for_selector("table[aria-label=Tasks] tbody tr")
-    assert HOSTILE in page.inner_text("table[aria-label=Tasks]")
-    assert page.locator("main img, main script").count() == 0
     assert page.evaluate("window.hacked") is None
 
 
@@ -220,9 +204,7 @@ def test_the_runs_of_the_aggregation_are_listed_with_what_they_came_to(
 
 
 def test_the_cut_says_how_far_it_is_behind(page: "Page", aggregated: Run) -> None:
-    before = aggregated.status()["accounted"]
-    aggregated.publish("14", reading(14, 55))
-    aggregated.until(lambda status: status["accounted"] == before + 1)
+    aggregated.feed("14", reading(14, 55))
     show(page, "#/runs")
     page.wait_for_selector("#cut:has-text('not aggregated yet')")
 
@@ -264,3 +246,46 @@ def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", agg
     assert rows(aggregated, "SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
     rows(aggregated, "DELETE FROM aggregation_failure WHERE run_id = ?", run_id)
     rows(aggregated, "DELETE FROM aggregation_run WHERE run_id = ?", run_id)
+
+
+def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page", run: Run) -> None:
+    subject, number = "H000701", 701
+    run.feed("15", registration(number), *(reading(number, at) for at in range(5)))  # each is an alert too
+    show(page, "#/tasks")
+    erase = page.locator("#erasure-erase")
+    assert erase.is_disabled()
+    page.fill("textarea[name=subjects]", subject)
+    page.fill("form:has(textarea[name=subjects]) input[name=reason]", "she asked for it")
+    assert erase.is_disabled()
+    page.click("#erasure-count")
+    page.wait_for_selector("#task-status .badge:text-is('done')")
+    assert page.inner_text("#task-status").endswith("11 rows and 0 letters found")
+    page.click("a:text-is('Erase what was counted')")
+    page.wait_for_selector("#erasure-erase:enabled")
+    page.fill("textarea[name=subjects]", f"{subject}\nH000001")
+    assert erase.is_disabled()
+    page.fill("textarea[name=subjects]", subject)
+    erase.click()
+    page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased')")
+    order(page, "1", "she asked for it")
+    page.click("dialog button.grave")
+    page.wait_for_selector("#task-status:has-text('11 rows and 0 letters erased')")
+    page.wait_for_selector("#task-status .badge:text-is('done')")
+    assert run.get(f"homes?prefix={subject}")["homes"] == []
+    assert run.status()["ledger_balanced"]
+    show(page, "#/tasks")
+    page.wait_for_selector("#erasure-erase:disabled")
+    assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"
+
+
+def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run) -> None:
+    run.feed("12", reading(12, 55))
+    show(page, "#/tasks")
+    page.click("#purge-count")
+    page.wait_for_selector("#task-status .badge:text-is('done')")
+    assert "0 rows counted" in page.inner_text("#task-status")
+    page.wait_for_selector("h2:text-is('Dry run: nothing is deleted')")
+    page.wait_for_selector("table[aria-label=Tables] tr:has-text('its newest batch stays')")
+    assert "a dry run from the operator's page" in page.inner_text("main")
+    show(page, "#/tasks")
+    page.wait_for_selector("table[aria-label=Tasks] tr:has-text('purge, dry run') .badge:text-is('done')")

@@ -33,18 +33,11 @@ BESIDE_THE_API = (
     "maintain_lake", "open_task", "retry_letters", "task_slice", "watch", "watch_dead_letters", "watch_tasks",
     "zz_no_such_route",
 )  # fmt: skip
-SCHEDULES = {  # of the timers whose schedule is a setting
-    "aggregate": "AGGREGATION_SCHEDULE",
-    "heal_gaps": "WATCH_SCHEDULE",
-    "watch": "WATCH_SCHEDULE",
-    "watch_tasks": "TASK_SCHEDULE",
-}
-
-DEFAULTS = {
-    "aggregate": "0 */5 * * * *",
-    "heal_gaps": "15 * * * * *",
-    "watch": "15 * * * * *",
-    "watch_tasks": "30 * * * * *",
+SCHEDULES = {  # of the timers whose schedule is a setting: its name, and its default
+    "aggregate": ("AGGREGATION_SCHEDULE", "0 */5 * * * *"),
+    "heal_gaps": ("WATCH_SCHEDULE", "15 * * * * *"),
+    "watch": ("WATCH_SCHEDULE", "15 * * * * *"),
+    "watch_tasks": ("TASK_SCHEDULE", "30 * * * * *"),
 }
 
 
@@ -62,23 +55,20 @@ def binding(function: str, kind: str, of: Index | None = None) -> dict[str, Any]
     return dict(found)
 
 
-@pytest.mark.slow
-def test_the_schedules_of_timers_are_settings() -> None:
-    given = {setting: f"{at} 0 0 1 1 *" for at, setting in enumerate(sorted(set(SCHEDULES.values())))}
-    indexed = index(**given)
-    for name, setting in SCHEDULES.items():
-        assert binding(name, "timerTrigger", indexed)["schedule"] == given[setting], name
+def schedules(of: Index | None = None) -> dict[str, str]:
+    return {name: binding(name, "timerTrigger", of)["schedule"] for name in SCHEDULES}
 
 
 @pytest.mark.slow
-def test_a_schedule_that_is_empty_is_the_default() -> None:
-    indexed = index(**dict.fromkeys(SCHEDULES.values(), ""))
-    assert {name: binding(name, "timerTrigger", indexed)["schedule"] for name in DEFAULTS} == DEFAULTS
+def test_the_schedules_of_timers_are_settings_and_an_empty_one_is_the_default() -> None:
+    given = {setting: f"{at} 0 0 1 1 *" for at, setting in enumerate(sorted({one for one, _ in SCHEDULES.values()}))}
+    assert schedules(index(**given)) == {name: given[setting] for name, (setting, _) in SCHEDULES.items()}
+    assert schedules(index(**dict.fromkeys(given, ""))) == schedules()
 
 
 def test_a_timer_ticks_each_minute_and_only_the_aggregation_makes_up_for_a_missed_tick() -> None:
-    triggers = {name: binding(name, "timerTrigger") for name in DEFAULTS}
-    assert {name: one["schedule"] for name, one in triggers.items()} == DEFAULTS
+    assert schedules() == {name: default for name, (_, default) in SCHEDULES.items()}
+    triggers = {name: binding(name, "timerTrigger") for name in SCHEDULES}
     assert {name for name, one in triggers.items() if one.get("useMonitor", True)} == {"aggregate"}
     assert not any(one.get("runOnStartup", False) for one in triggers.values())
 
@@ -90,26 +80,18 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
     assert binding("ingest", "eventHubTrigger") == {
-        "name": "events",
-        "type": "eventHubTrigger",
-        "direction": "IN",
-        "connection": "EVENTHUB",
-        "eventHubName": "%EVENTHUB_NAME%",
-        "consumerGroup": "%EVENTHUB_CONSUMER_GROUP%",
-        "cardinality": "MANY",
-        "dataType": "BINARY",
-    }
+        "name": "events", "type": "eventHubTrigger", "direction": "IN", "connection": "EVENTHUB",
+        "eventHubName": "%EVENTHUB_NAME%", "consumerGroup": "%EVENTHUB_CONSUMER_GROUP%",
+        "cardinality": "MANY", "dataType": "BINARY",
+    }  # fmt: skip
     assert len(index()["ingest"]["bindings"]) == 1
 
 
 def test_ingest_is_retried_eight_times_and_then_its_numbers_are_a_gap() -> None:
     assert index()["ingest"]["settings"] == {
-        "strategy": "exponential_backoff",
-        "max_retry_count": "8",
-        "minimum_interval": "00:00:01",
-        "maximum_interval": "00:00:30",
-        "setting_name": "retry_policy",
-    }
+        "strategy": "exponential_backoff", "max_retry_count": "8", "setting_name": "retry_policy",
+        "minimum_interval": "00:00:01", "maximum_interval": "00:00:30",
+    }  # fmt: skip
 
 
 def test_every_route_has_the_address_the_methods_and_the_level_of_its_row() -> None:

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import string
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -42,46 +43,36 @@ def test_only_a_signed_link_gets_the_answer_that_it_has_ended() -> None:
         refuse_without_link(KIND, LINK, "H2", ended, (SECRET,))
 
 
-def test_a_link_opens_no_other_home() -> None:
-    for other in ("H2", "h1", "H", "H11", "H1 ", "H1\n", "", "H1\n1700000000", "\ud800", "H1\x00"):
-        assert not opens(LINK, other), other
-
-
-def test_a_link_whose_end_was_moved_opens_nothing() -> None:
+def forged() -> Iterator[str]:
+    """Yield each text near the link, and guesses."""
     version, expires, signature = LINK.split(".")
     for moved in (int(expires) + 1, int(expires) - 1, 9_999_999_999, 0):
-        assert not opens(f"{version}.{moved:010}.{signature}"), moved
-
-
-def test_any_changed_letter_opens_nothing() -> None:
-    """Also the last one, whose two lowest bits base64 ignores: a link has one text."""
+        yield f"{version}.{moved:010}.{signature}"
     alphabet = string.ascii_letters + string.digits + "-_."
-    for at, letter in enumerate(LINK):
-        for other in set(alphabet) - {letter}:
-            assert not opens(LINK[:at] + other + LINK[at + 1 :]), (at, other)
+    for at, letter in enumerate(LINK):  # also the last one, whose two lowest bits base64 ignores: a link has one text
+        yield from (LINK[:at] + other + LINK[at + 1 :] for other in set(alphabet) - {letter})
+    yield from (*(LINK[:at] for at in range(len(LINK))), *(LINK[at:] for at in range(1, len(LINK))))
+    yield from (f"{LINK}=", f"{LINK}\n", f" {LINK}", f"{LINK} ", f"{LINK}{LINK}", f"{LINK},{LINK}", f"{LINK}A")
+    yield from ("", "v1..", "null", "\ud800", "é" * 60, "A" * 10_000, f"v1.{expires}.{'A' * 43}", f"v1.{expires}.")
+    yield f"v1.{''.join(chr(0x660 + int(digit)) for digit in expires)}.{signature}"
+    yield from (LINK.upper(), LINK.replace("v1", "v2"), LINK.replace("v1", "v01"))
+    yield from (sign_link(KIND, "H1", END, wrong) for wrong in ("t" * 32, "s" * 31, "s" * 33, SECRET.upper(), ""))
+    for signed in (f"H1\n{expires}", f"H1{expires}", f"hubledger: show the activity of one home, v2\nH1\n{expires}"):
+        octets = hmac.digest(SECRET.encode(), signed.encode(), "sha256")  # for a different purpose
+        yield f"v1.{expires}.{base64.urlsafe_b64encode(octets).decode().rstrip('=')}"
 
 
-def test_a_link_that_was_cut_or_lengthened_opens_nothing() -> None:
-    longer = (f"{LINK}=", f"{LINK}\n", f" {LINK}", f"{LINK} ", f"{LINK}{LINK}", f"{LINK},{LINK}", f"{LINK}A")
-    for changed in (*(LINK[:at] for at in range(len(LINK))), *(LINK[at:] for at in range(1, len(LINK))), *longer):
-        assert not opens(changed), changed
+def test_no_changed_cut_guessed_or_foreign_link_opens_anything() -> None:
+    assert [one for one in forged() if opens(one)] == []
 
 
-def test_a_guess_opens_nothing() -> None:
-    _, expires, _ = LINK.split(".")
-    guesses = ("", "v1..", "null", "\ud800", "é" * 60, "A" * 10_000, f"v1.{expires}.{'A' * 43}", f"v1.{expires}.")
-    arabic = f"v1.{''.join(chr(0x660 + int(digit)) for digit in expires)}.{LINK.split('.')[2]}"
-    for guess in (*guesses, arabic, LINK.upper(), LINK.replace("v1", "v2"), LINK.replace("v1", "v01")):
-        assert not opens(guess), guess
+def test_a_link_opens_no_other_home() -> None:
+    others = ("H2", "h1", "H", "H11", "H1 ", "H1\n", "", "H1\n1700000000", "\ud800", "H1\x00")
+    assert [other for other in others if opens(LINK, other)] == []
 
 
-def test_a_link_under_a_wrong_secret_opens_nothing() -> None:
-    for wrong in ("t" * 32, "s" * 31, "s" * 33, SECRET.upper(), ""):
-        assert not opens(sign_link(KIND, "H1", END, wrong)), wrong
+def test_without_its_secret_no_link_opens_anything() -> None:
     assert not opens(LINK, "H1", NOW, "t" * 32)
-
-
-def test_without_a_secret_no_link_opens_anything() -> None:
     for link in (LINK, sign_link(KIND, "H1", END, ""), ""):
         with pytest.raises(Problem):
             refuse_without_link(KIND, link, "H1", NOW, ())
@@ -91,13 +82,6 @@ def test_after_a_rotation_links_of_the_secret_before_still_open() -> None:
     assert opens(LINK, "H1", NOW, "n" * 32, SECRET)
     assert opens(sign_link(KIND, "H1", END, "n" * 32), "H1", NOW, "n" * 32, SECRET)
     assert not opens(sign_link(KIND, "H1", END, FORMER), "H1", NOW, "n" * 32, SECRET)
-
-
-def test_a_signature_that_the_secret_made_for_a_different_purpose_opens_nothing() -> None:
-    expires = LINK.split(".")[1]
-    for signed in (f"H1\n{expires}", f"H1{expires}", f"hubledger: show the activity of one home, v2\nH1\n{expires}"):
-        octets = hmac.digest(SECRET.encode(), signed.encode(), "sha256")
-        assert not opens(f"v1.{expires}.{base64.urlsafe_b64encode(octets).decode().rstrip('=')}"), signed
 
 
 def test_a_link_has_only_letters_that_an_address_and_a_header_can_hold() -> None:
