@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.offenders import holds_for
-from tests.sql.by_hand import by_hand
 from tests.sql.statements import every_batch
 
 pytest.importorskip("sqlfluff", reason="the gate needs sqlfluff: pip install sqlfluff")
@@ -63,5 +62,5 @@ def test_a_statement_that_the_server_binds_in_time_is_let_through(case: str) -> 
 
 
 def test_no_batch_binds_what_it_makes() -> None:
-    batches = {**every_batch(), **by_hand(), USER.name: USER.read_text(encoding="utf-8")}
+    batches = {**every_batch(), USER.name: USER.read_text(encoding="utf-8")}
     assert {name: found for name, text in batches.items() if (found := early(text))} == {}

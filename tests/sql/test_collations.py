@@ -13,7 +13,6 @@ from hubledger.cli.ddl.room import room_text
 from tests.fakes.declared import forgotten, named_by_words
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
-from tests.sql.by_hand import by_hand
 from tests.sql.collations import columns_of, conflicts, conversions, statements_of
 from tests.sql.statements import asked_rows, every_batch
 from tests.sql.test_words_as_tables import statements_about
@@ -69,7 +68,7 @@ def test_a_comparison_that_the_server_can_make_is_let_through(case: str) -> None
 
 
 def test_no_statement_compares_two_collations() -> None:
-    sent = {**every_batch(), **by_hand()}
+    sent = {**every_batch()}
     statements = {one: name for name, batch in sent.items() for one in statements_of(batch)}
     assert len(statements) > len(every_batch())
     assert [f"{name}: {one}" for text, name in statements.items() for one in conflicts(text, TABLES)] == []
@@ -136,7 +135,7 @@ def test_a_comparison_that_converts_no_column_is_let_through(case: str) -> None:
 
 
 def test_no_statement_converts_a_column() -> None:
-    sent = {**every_batch(), **by_hand()}
+    sent = {**every_batch()}
     assert [f"{name}: {one}" for name, text in sent.items() for one in conversions(text, TYPES)] == []
 
 

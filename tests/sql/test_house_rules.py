@@ -52,10 +52,9 @@ FORBIDDEN = {
     "reads what was never committed": (r"\bNOLOCK\b|\bREAD\s*UNCOMMITTED\b", "SELECT a FROM t WITH (NOLOCK)"),
     "columns are listed": (r"SELECT\s+(TOP\s*\(\d+\)\s*)?\*|\.\*|OUTPUT\s+\w+\.\*", "SELECT TOP (1) * FROM t"),
     "a reserved name": (r"\bcheckpoint\b(?!')", "CREATE TABLE hubledger.checkpoint (a int)"),
-    "newer than SQL Server 2019": (
-        r"\b(GREATEST|LEAST|GENERATE_SERIES|DATE_BUCKET|DATETRUNC|JSON_OBJECT|JSON_ARRAY|JSON_PATH_EXISTS|"
-        r"APPROX_PERCENTILE_\w+|WINDOW\s+\w+\s+AS|IS\s+(NOT\s+)?DISTINCT\s+FROM|IGNORE\s+NULLS|BIT_COUNT)\b",
-        "SELECT GREATEST(1, 2)",
+    "newer than SQL Server 2022": (
+        r"\b(REGEXP_\w+|JSON_(OBJECTAGG|ARRAYAGG|CONTAINS)|EDIT_DISTANCE|PRODUCT|CURRENT_DATE|UNISTR|BASE64_\w+)\b",
+        "SELECT CURRENT_DATE",
     ),
     "SQLite's": (
         r"\b(LIMIT|RETURNING|ON\s+CONFLICT|STRICT|WITHOUT\s+ROWID|IF\s+NOT\s+EXISTS\s+\w+\s*\()\b",

@@ -14,7 +14,6 @@ from core.store.script import RowVerb, of_rows
 from core.store.sqlserver.statements import rows_query
 from core.transforms.loading import load_aggregates
 from local.explain import uses_of
-from tests.checkout import ROOT
 from tests.offenders import holds_for
 from tests.sql.indexes import Index, indexes
 from tests.sql.verbs import sent_by_verbs
@@ -98,34 +97,3 @@ def test_the_indexes_that_a_statement_changes_are_seen() -> None:
     assert changed == {f"pk_{letter}", "due", "status", "cause", "held", "open", "settled"}
     assert set(locks_of_row(f"UPDATE d\n   SET error = 'x'\n  FROM hubledger.{letter} AS d").values()) == {0, 2}
     assert max(locks_of_row(f"DELETE FROM hubledger.{letter}\n WHERE stream_id = 1").values()) == KEY_AND_PAGE
-
-
-SAID = (  # a page, and a sentence of it with the number of rows
-    ("adr/0034-a-run-is-committed-in-slices.md", "takes slices with together up to {} windows."),
-    ("adr/0034-a-run-is-committed-in-slices.md", "when no run is open, {} at a time."),
-    ("configuration.md", "a claim takes at most {} letters"),
-    ("retention.md", "A piece deletes {} rows of a table at most"),
-    ("retention.md", "A piece of letters has {0} letters at most, and {0} attempts"),
-    ("sqlserver.md", "no bounded statement changes more than {} rows (`ROWS_AT_ONCE`)"),
-    ("sqlserver.md", "while no run is open, {} in a transaction"),
-    ("sqlserver.md", "if one slice alone has more than {}."),
-)
-
-
-@holds_for(SAID)
-def test_each_page_has_the_number_of_rows_that_one_statement_changes(said: tuple[str, str]) -> None:
-    page, sentence = said
-    text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
-    assert sentence.format(f"{ROWS_AT_ONCE:,}") in text
-
-
-def test_the_page_has_the_number_of_locks_that_no_bounded_statement_reaches() -> None:
-    text = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
-    assert f"may exchange {TABLE_LOCK:,} locks" in text
-
-
-def test_no_page_names_a_different_number_of_windows_of_a_transaction() -> None:
-    texts = {path.name: " ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md")}
-    named = {name: set(re.findall(r"(?:up to|at most) ([\d,]+) windows", text)) for name, text in texts.items()}
-    found = {name: numbers for name, numbers in named.items() if numbers}
-    assert found == {"0034-a-run-is-committed-in-slices.md": {f"{ROWS_AT_ONCE:,}"}}
