@@ -1,4 +1,4 @@
-"""core/store/columns.py: instants as texts that sort as times do, and values back from columns."""
+"""core/store/columns.py: values as columns and back."""
 
 import json
 import sys
@@ -9,18 +9,23 @@ from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.model.events import SequenceNumber, Span
 from core.model.rows import COLUMN_TYPES, Text
 from core.settle.partition_store import keys_json
 from core.store.columns import (
     compiled_values,
     day_of,
     day_text,
+    decoded,
+    decoder,
     instant_of,
     instant_or_none,
     instant_text,
@@ -247,3 +252,55 @@ def test_a_text_that_is_a_number_of_a_column_is_this_number(number: int) -> None
 )
 def test_any_other_text_is_no_number(text: str) -> None:
     assert whole_number(text) is None
+
+
+TEXT = "2026-01-01T12:00:00.000000Z"
+ID = UUID("00000000-0000-0000-0000-000000000001")
+
+
+@dataclass(frozen=True)
+class Leaves:
+    at: datetime
+    day: date | None
+    amount: Decimal | None
+    id: UUID
+    holds: bool
+    body: bytes
+    number: SequenceNumber | None
+
+
+class Struck(msgspec.Struct):
+    name: str
+    properties: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Whole:
+    first: int
+    span: Span | None
+    struck: Struck
+    last: int | None = None
+
+
+def test_a_leaf_is_read_by_its_type_and_null_is_none() -> None:
+    row = (TEXT, "2026-01-02", "1.50", str(ID), 1, memoryview(b"x"), 2**60)
+    assert decoder(Leaves)(row) == Leaves(
+        NOON, date(2026, 1, 2), Decimal("1.50"), ID, True, b"x", SequenceNumber(2**60)
+    )
+    of_a_server = (NOON.replace(tzinfo=None), date(2026, 1, 2), Decimal("1.50"), ID.hex, True, b"x", 2**60)
+    assert decoder(Leaves)(of_a_server) == decoder(Leaves)(row)
+    none = decoder(Leaves)((TEXT, None, None, str(ID), 0, b"", None))
+    assert (none.day, none.amount, none.holds, none.number) == (None, None, False, None)
+
+
+def test_a_value_within_a_value_takes_a_column_for_each_of_its_fields_and_may_be_missing() -> None:
+    rows = [(1, 2, 3, "a", '{"k": 7}', 9), (1, None, None, "b", "{}", None)]
+    assert decoded(Whole, rows) == (
+        Whole(1, Span(SequenceNumber(2), SequenceNumber(3)), Struck("a", {"k": 7}), 9),
+        Whole(1, None, Struck("b", {}), None),
+    )
+
+
+def test_a_row_with_another_number_of_columns_is_refused() -> None:
+    with pytest.raises(ValueError, match="Whole has 6 columns, and the row 5"):
+        decoder(Whole)((1, 2, 3, "a", "{}"))

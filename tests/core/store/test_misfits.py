@@ -137,9 +137,8 @@ def test_on_a_server_our_own_tables_have_no_such_column(caplog: pytest.LogCaptur
     assert named(caplog) == []
 
 
-def test_a_server_is_looked_at_once_in_a_process(
-    store: Store, driver: FakeDriver, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_is_looked_at_once_in_a_process(driver: FakeDriver, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(SqlServerDatabase("SERVER=host;UID=app;PWD=secret", access=Access(lambda: driver)))
     driver.server.answers[FOUND] = [("parcel", "price", "decimal", 9, 2, None), ("parcel", "ours", "real", 24, 0, None)]
     for _ in range(2):
         store.read_partition(partition())

@@ -9,7 +9,7 @@ HOUSE, PARITY = "tests/sql/test_house_rules.py", "tests/sql/test_parity.py"
 MUTANTS = (
     *in_file(
         "core/store/sqlite/database.py",
-        f"{UNIT}/test_sqlite_database.py",
+        f"{UNIT}/sqlite/test_database.py",
         (
             "a commit of unknown outcome counts as not written",
             "fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown",
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/row_statements.py",
-        "tests/contract/test_states.py",
+        "tests/core/store/test_states.py",
         (
             "an older state takes the place of a newer one",
             "{standing}.sequence_number < {new}.sequence_number",
@@ -97,7 +97,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlserver/batch.py",
-        f"{UNIT}/test_batch.py",
+        f"{UNIT}/sqlserver/test_batch.py",
         ("the server commits a dry run", "'ROLLBACK' if rehearse else 'COMMIT'", "'COMMIT'"),
     ),
     *in_file(
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlserver/database.py",
-        f"{UNIT}/test_server_database.py",
+        f"{UNIT}/sqlserver/test_database.py",
         (
             "a lost connection counts as not written",
             "if trouble.fault is Fault.LOST and not script.may_repeat:",
@@ -131,12 +131,12 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlserver/faults.py",
-        f"{UNIT}/test_faults.py",
+        f"{UNIT}/sqlserver/test_faults.py",
         ("a timeout counts as not written", '_LOST_STATES = ("08", "HYT00", "HYT01")', '_LOST_STATES = ("08",)'),
     ),
     *in_file(
         "core/store/sqlserver/connections.py",
-        f"{UNIT}/test_odbc.py",
+        f"{UNIT}/sqlserver/test_connections.py",
         (
             "an error after the first result is lost",
             "            while self._cursor.nextset():\n                results += self._fetched()\n",
@@ -154,7 +154,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlserver/statements.py",
-        f"{HOUSE} {PARITY} {UNIT}/test_batch.py",
+        f"{HOUSE} {PARITY} {UNIT}/sqlserver/test_batch.py",
         (
             "an older state takes the place of a newer one on the server",
             'is_older(of, "t", "@", "r")),',
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/partition_store.py",
-        f"{UNIT}/test_server_database.py",
+        f"{UNIT}/sqlserver/test_database.py",
         (
             "a race for the first checkpoint counts as refused data",
             'keeps="commit_number", races=key)',

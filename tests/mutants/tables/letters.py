@@ -125,7 +125,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/database.py",
-        "tests/contract/test_clocks.py",
+        "tests/core/letters/test_clocks.py",
         (
             "letters are due by the clock of each process",
             "return replace(own, now=_Readings(lambda: read_time(database), age.total_seconds(), monotonic).now)",

@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/database.py",
-        f"{UNIT}/test_patience.py",
+        f"{UNIT}/test_database.py",
         (
             "patience repeats a write whose outcome is unknown",
             "except StoreUnavailable as fault:",
@@ -78,7 +78,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/row_statements.py",
-        f"tests/contract/test_states.py tests/core/settle/test_isolate.py {UNIT}/test_rows.py",
+        f"tests/core/store/test_states.py tests/core/settle/test_isolate.py {UNIT}/test_rows.py",
         (
             "the oldest state of a commit is kept",
             "]): each for each in values}",
@@ -88,13 +88,13 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/migrations.py",
-        f"{UNIT}/test_schema.py {UNIT}/test_room_migrations.py",
+        f"{UNIT}/sqlite/test_schema.py {UNIT}/test_migrations.py",
         ("older code runs on a schema that breaks it", "if row.name.startswith(BREAKING):", 'if row.name == "":'),
         ("a migration whose text was changed passes", "if ours.text_hash != row.text_hash:", "if not row.text_hash:"),
     ),
     *in_file(
         "core/store/sqlite/schema.py",
-        f"{UNIT}/test_schema.py",
+        f"{UNIT}/sqlite/test_schema.py",
         ("a commit is not durable", '"PRAGMA synchronous = FULL"', '"PRAGMA synchronous = NORMAL"'),
         (
             "a migration that fails leaves half of itself",

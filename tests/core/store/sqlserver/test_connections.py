@@ -1,30 +1,44 @@
-"""connections.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
+"""core/store/sqlserver/connections.py: one session a thread, opened late and dropped after a fault."""
 
+import logging
 import os
+import re
 import socket
 import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.sqlserver.connections import Access, Connections, Deadlines, LongText, Session, connect, token_attribute
-from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault
+from core.aggregation.store import Aggregations
+from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable, StoreUnreachable
+from core.store.sqlserver.connections import (
+    Access,
+    Connections,
+    Deadlines,
+    LongText,
+    Reconnects,
+    Session,
+    connect,
+    token_attribute,
+)
+from core.store.sqlserver.database import SqlServerDatabase
+from examples.home_security.aggregates.home_activity import HomeActivity
+from tests.fakes.builders import FakeClock
+from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault, lost
+from tests.offenders import holds_for
 from tests.patience import allowed
+from tests.sql.statements import every_run, every_script
+from tests.sql.values import EPOCH
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 WITH_PASSWORD = "DRIVER={ODBC Driver 18 for SQL Server};SERVER=host;UID=app;PWD=secret"
 BY_TOKEN = "DRIVER={ODBC Driver 18 for SQL Server};SERVER=host;DATABASE=hubledger"
-
-
-@pytest.fixture
-def driver() -> FakeDriver:
-    return FakeDriver()
 
 
 def connections(driver: FakeDriver) -> Connections:
@@ -258,3 +272,160 @@ def test_a_token_that_nobody_gives_is_one_clear_line(tmp_path: Path) -> None:
     assert fault_of_a_process(given).startswith(
         "core.errors.StoreMisconfigured: STORE_CONNECTION has no credentials, and Entra gives no token: "
     )
+
+
+CONNECTION = "SERVER=host;UID=app;PWD=secret"
+
+
+class Attempts:
+    """The attempts of a process on a fake clock; each of them fails while there are faults."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self.clock = FakeClock()
+        self.reconnects = Reconnects(self.clock.monotonic)
+        self.faults = list(faults)
+        self.attempts = 0
+
+    def connect(self) -> str:
+        return self.reconnects.attempt(self._open)
+
+    def pause(self) -> float:
+        """Return the pause after an attempt that fails."""
+        with pytest.raises(StoreUnreachable) as caught:
+            self.connect()
+        return caught.value.pause
+
+    def _open(self) -> str:
+        self.attempts += 1
+        if self.faults:
+            raise self.faults.pop(0)
+        return "a connection"
+
+
+def test_pauses_begin_with_5_seconds_and_double_up_to_60() -> None:
+    attempts = Attempts(*[StoreUnavailable("no answer")] * 7)
+    pauses = []
+    for _ in range(7):
+        pauses.append(attempts.pause())
+        attempts.clock.advance(pauses[-1])
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
+    assert attempts.connect() == "a connection"
+
+
+def test_a_connection_ends_the_row_of_failures() -> None:
+    attempts = Attempts(*[StoreUnavailable("no answer")] * 2)
+    for pause in (5.0, 10.0):
+        assert attempts.pause() == pause
+        attempts.clock.advance(pause)
+    attempts.connect()
+    attempts.faults = [StoreUnavailable("no answer")]
+    assert attempts.pause() == 5.0
+
+
+def test_during_a_pause_nobody_attempts_and_the_fault_says_why_and_how_long() -> None:
+    attempts = Attempts(StoreUnavailable("the database cannot be reached"))
+    attempts.pause()
+    attempts.clock.advance(2)
+    with pytest.raises(
+        StoreUnreachable, match="the database cannot be reached; the next attempt follows in 3 s"
+    ) as caught:
+        attempts.connect()
+    assert (caught.value.pause, attempts.attempts) == (3.0, 1)
+
+
+def test_threads_that_fail_together_count_once() -> None:
+    attempts = Attempts(StoreUnavailable("first"))
+    attempts.faults = [StoreUnavailable("second")]
+
+    def fail_within() -> str:
+        assert attempts.pause() == 5.0  # a different thread fails while this one waits for its answer
+        raise StoreUnavailable("first")
+
+    with pytest.raises(StoreUnreachable) as caught:
+        attempts.reconnects.attempt(fail_within)
+    assert caught.value.pause == 5.0
+    attempts.clock.advance(5)
+    attempts.faults = [StoreUnavailable("third")]
+    assert attempts.pause() == 10.0
+
+
+@pytest.mark.parametrize("fault", [StoreMisconfigured("a login"), SchemaMismatch("too old")], ids=["login", "schema"])
+def test_a_fault_that_a_person_mends_makes_no_pause(fault: Exception) -> None:
+    attempts = Attempts(fault)
+    with pytest.raises(type(fault)):
+        attempts.connect()
+    assert attempts.connect() == "a connection"
+
+
+def test_all_sessions_of_a_database_share_the_pause() -> None:
+    driver, clock = FakeDriver(), FakeClock()
+    driver.refusals = [lost()]
+    pool = Connections(
+        lambda: connect(CONNECTION, access=Access(lambda: driver)), lambda session: None, Reconnects(clock.monotonic)
+    )
+    for _ in range(3):
+        with pytest.raises(StoreUnreachable, match=r"^STORE_CONNECTION: "):
+            pool.get()
+    assert len(driver.options) == 1
+    clock.advance(5)
+    assert pool.get() is pool.get()
+
+
+OPTIONS = "d.compatibility_level"
+
+
+def database_of(driver: FakeDriver, level: int = 160, has_row_versions: int = 1) -> SqlServerDatabase:
+    driver.server.answers[OPTIONS] = [("ledger", level, has_row_versions)]
+    return SqlServerDatabase(CONNECTION, access=Access(lambda: driver))
+
+
+def test_a_session_waits_for_a_lock_for_less_time_than_a_statement_has(driver: FakeDriver) -> None:
+    """After its deadline the outcome of a statement is unknown; after a lock that was not free, nothing was written."""
+    database = database_of(driver)
+    database.ask("read_commit_numbers")
+    text, given = driver.server.executed[0]
+    (milliseconds,) = re.findall(r"SET LOCK_TIMEOUT (\d+);", text)
+    longest = Deadlines().statement
+    assert longest is not None
+    assert 0 < int(milliseconds) < longest.total_seconds() * 1_000 / 2
+    assert given == [], "an option that a batch with values sets ends with the batch"
+
+
+def test_a_database_without_openjson_is_named_with_the_statement_that_mends_it(driver: FakeDriver) -> None:
+    database_of(driver, level=130).ask("read_commit_numbers")
+    with pytest.raises(
+        StoreMisconfigured, match=r"^the database ledger .* 120, .*ALTER DATABASE \[ledger\] SET COMPAT"
+    ):
+        database_of(driver, level=120).ask("read_commit_numbers")
+
+
+def test_readers_that_wait_for_writers_are_reported_once(driver: FakeDriver, caplog: pytest.LogCaptureFixture) -> None:
+    database = database_of(driver, has_row_versions=0)
+    with ThreadPoolExecutor(1) as pool:
+        database.ask("read_commit_numbers")
+        pool.submit(database.ask, "read_commit_numbers").result()
+    (record,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert record.__dict__["action"] == "check_database"
+    assert "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON" in record.getMessage()
+    caplog.clear()
+    database_of(driver).ask("read_commit_numbers")
+    assert caplog.records == []
+
+
+GIVING_WAY = re.compile(r"purge .*|erasure .* piece|run slices.*|run result|replay (?!open|close).*|rehearsal .*")
+
+
+@holds_for(every_script())
+def test_a_long_transaction_that_nobody_waits_for_loses_each_deadlock_with_a_batch(name: str) -> None:
+    text, given = every_run()[name]
+    assert text.partition("\n")[0].endswith(" SET DEADLOCK_PRIORITY LOW;") == bool(GIVING_WAY.fullmatch(name))
+    assert given, "without values, the option would stay on the session"
+
+
+def test_a_removal_of_windows_loses_each_deadlock_too(driver: FakeDriver) -> None:
+    driver.server.answers["@removed AS removed"] = [(0,)]
+    assert Aggregations(database_of(driver)).remove_windows(HomeActivity, EPOCH, 9) == 0
+    text, given = driver.server.executed[-1]
+    assert "DELETE" in text
+    assert text.startswith("SET NOCOUNT ON; SET DEADLOCK_PRIORITY LOW;\n")
+    assert given

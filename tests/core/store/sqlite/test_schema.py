@@ -21,7 +21,7 @@ from tests.fakes.rooms import migrate_examples
 from tests.fakes.store import Store
 from tests.patience import MOMENT, ended
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 ALL = list(load_migrations("sqlite"))
 
 

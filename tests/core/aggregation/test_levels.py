@@ -1,10 +1,12 @@
 """Every store commits the levels of an aggregate together, and refuses the commit of an app with different levels."""
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+import core.aggregation.tick
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import commit_run
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
@@ -12,22 +14,37 @@ from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
 from hubledger.cli.ddl.tables import added_text
 from tests.fakes.aggregation_engines import (
+    AggregatingStore,
     AggregationEngine,
     SqliteAggregation,
+    aggregation_of,
     committed,
     slice_of,
 )
 from tests.fakes.builders import EPOCH
+from tests.fakes.kept import PersistentEngine
 from tests.fakes.rollups import rolled, with_levels
 from tests.fakes.runs import FAR, HOMES, OF, Dying, close, last_run, opened_run, staged_result, stored, window
 
 EIGHT = HOMES[:8]
 NUMBERS = sorted({slice_of(home) for home in EIGHT})
 MINUTES = (0, 15, 60, 1_425, 1_440)
-pytestmark = pytest.mark.usefixtures("single")
-
 FIRST = [window(home, minute) for home in EIGHT for minute in MINUTES]
 SECOND = [window(home, minute, ppm=ppm) for home in EIGHT for minute, ppm in ((15, None), (30, 900), (2_880, None))]
+
+
+@pytest.fixture
+def database(persistent: PersistentEngine, monkeypatch: pytest.MonkeyPatch) -> AggregationEngine:
+    """Each slice is a separate transaction."""
+    monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)
+    return aggregation_of(persistent)
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
+    opened = cast(AggregatingStore, database.open())
+    yield opened
+    opened.close()
 
 
 def run_of(store: Aggregations, database: AggregationEngine, windows: list[HomeActivity]) -> None:

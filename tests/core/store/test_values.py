@@ -15,7 +15,7 @@ from core.model.property_values import decode_properties
 from core.model.rows import ReferenceKey, Row
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled
-from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.kept import Engine
 from tests.fakes.store import Store
 
 EIGHT_BYTES = (-(2**63), 2**63 - 1)
@@ -24,16 +24,6 @@ MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30, 23, 59, 59, 999
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=32)  # of one to four bytes each
 ASTRAL = st.text(st.characters(min_codepoint=0x1_0000), max_size=16)
 MANY, SOME = min(50, settings().max_examples), 15  # examples: each is a commit
-
-
-@pytest.fixture
-def kept_by(persistent: PersistentEngine) -> Engine:
-    return persistent
-
-
-@pytest.fixture
-def store(persistent: PersistentEngine) -> Store:
-    return persistent.open()
 
 
 def following(store: Store) -> int:
@@ -60,9 +50,9 @@ def keep_letter(store: Store, given: DeadLetter) -> int:
 @example(EIGHT_BYTES[0])
 @example(EIGHT_BYTES[1])
 @settings(max_examples=MANY)
-def test_every_number_of_eight_bytes_is_read_back_equal(store: Store, kept_by: Engine, ppm: int) -> None:
+def test_every_number_of_eight_bytes_is_read_back_equal(store: Store, engine: Engine, ppm: int) -> None:
     number = keep_rows(store, reading(ppm=ppm))
-    assert [one.row for one in kept_by.rows(SensorReading) if one.sequence_number == number] == [reading(ppm=ppm)]
+    assert [one.row for one in engine.rows(SensorReading) if one.sequence_number == number] == [reading(ppm=ppm)]
 
 
 @given(st.one_of(st.integers(max_value=EIGHT_BYTES[0] - 1), st.integers(min_value=EIGHT_BYTES[1] + 1)))
@@ -70,22 +60,22 @@ def test_every_number_of_eight_bytes_is_read_back_equal(store: Store, kept_by: E
 @example(EIGHT_BYTES[1] + 1)
 @example(2**64)
 @settings(max_examples=SOME)
-def test_a_number_beyond_eight_bytes_is_refused_whole(store: Store, kept_by: Engine, ppm: int) -> None:
+def test_a_number_beyond_eight_bytes_is_refused_whole(store: Store, engine: Engine, ppm: int) -> None:
     before = following(store)
     with pytest.raises(DataRefused):
         keep_rows(store, reading(), reading(ppm=ppm))
     assert following(store) == before
-    assert [one for one in kept_by.rows(SensorReading) if one.sequence_number >= before] == []
+    assert [one for one in engine.rows(SensorReading) if one.sequence_number >= before] == []
 
 
 @given(MOMENTS)
 @example(datetime(1, 1, 1, tzinfo=UTC))
 @example(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
 @settings(max_examples=MANY)
-def test_every_instant_is_read_back_to_its_last_digit(store: Store, kept_by: Engine, at: datetime) -> None:
+def test_every_instant_is_read_back_to_its_last_digit(store: Store, engine: Engine, at: datetime) -> None:
     """Six digits, which is all that a Python instant has; the seventh of a hub's is dropped where it is parsed."""
     number = keep_rows(store, reading(at=at))
-    assert [one.row for one in kept_by.rows(SensorReading) if one.sequence_number == number] == [reading(at=at)]
+    assert [one.row for one in engine.rows(SensorReading) if one.sequence_number == number] == [reading(at=at)]
 
 
 @given(st.one_of(TEXTS, ASTRAL))
@@ -95,16 +85,16 @@ def test_every_instant_is_read_back_to_its_last_digit(store: Store, kept_by: Eng
 @example("\x7f\x80\u2028\ufeff")
 @example("a\x00\ufdd0\ufffe\uffff")
 @settings(max_examples=MANY)
-def test_every_text_of_a_state_is_read_back_equal_or_refused_whole(store: Store, kept_by: Engine, text: str) -> None:
+def test_every_text_of_a_state_is_read_back_equal_or_refused_whole(store: Store, engine: Engine, text: str) -> None:
     before = following(store)
     try:
         keep_rows(store, home("home-1", text))
     except DataRefused:
-        assert kept_by.dialect.limits_texts
+        assert engine.dialect.limits_texts
         assert len(text.encode("utf-16-le")) > 2 * 40
         assert following(store) == before
         return
-    assert [one.row for one in kept_by.rows(Home)] == [home("home-1", text)]
+    assert [one.row for one in engine.rows(Home)] == [home("home-1", text)]
     key = ReferenceKey(Home, ("home-1",))
     assert dict(store.read_references([key])) == {key: home("home-1", text)}
 
@@ -130,9 +120,9 @@ def test_states_are_found_by_keys_of_any_text(store: Store, home_ids: list[str])
 @example(bytes(range(256)) * 3_600)  # 900 kB, the most that an event may have is 1 MB
 @example("👩‍👩‍👧\x00".encode() * 50_000)
 @settings(max_examples=SOME)
-def test_every_body_of_a_letter_is_read_back_equal(store: Store, kept_by: Engine, body: bytes) -> None:
+def test_every_body_of_a_letter_is_read_back_equal(store: Store, engine: Engine, body: bytes) -> None:
     number = keep_letter(store, letter(event(0, body)))
-    assert [one.body for one in kept_by.letters() if one.sequence_number == number] == [body]
+    assert [one.body for one in engine.letters() if one.sequence_number == number] == [body]
 
 
 PROPERTIES = st.dictionaries(
@@ -149,10 +139,10 @@ PROPERTIES = st.dictionaries(
 @given(PROPERTIES, TEXTS, TEXTS)
 @settings(max_examples=MANY)
 def test_every_property_key_and_reason_of_a_letter_is_read_back(
-    store: Store, kept_by: Engine, properties: dict[str, object], key: str, error: str
+    store: Store, engine: Engine, properties: dict[str, object], key: str, error: str
 ) -> None:
     given = letter(structs.replace(event(0, b"body", key=key), properties=properties), error=error)
     number = keep_letter(store, given)
-    (kept,) = [one for one in kept_by.letters() if one.sequence_number == number]
+    (kept,) = [one for one in engine.letters() if one.sequence_number == number]
     assert decode_properties(json.dumps(kept.properties)) == properties
     assert (kept.partition_key, kept.error) == (key, error)
