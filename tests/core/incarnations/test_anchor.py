@@ -9,7 +9,7 @@ from core.incarnations.hub_check import choose_anchor
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition, SequenceNumber
+from core.model.events import Event, Partition
 from core.model.policies import Anchoring
 from core.model.ports import Extent, Place
 from tests.fakes.builders import EPOCH, batch, event, events, partition, stamps
@@ -109,9 +109,3 @@ class TestInTheStore:
         with pytest.raises(HubUnreachable):
             ingest_batch(batch(events(0, 4)), Ingestion(store, PLAIN, stamps(), GapReading(away, "latest")))
         assert store.read_partition(partition()).anchor is None
-
-    def test_of_two_owners_that_anchor_at_the_same_time_the_first_decides(self) -> None:
-        store = MemoryStore()
-        before = store.read_partition(partition())
-        assert store.anchor_partition(before, SequenceNumber(3), EPOCH).anchor == 3
-        assert store.anchor_partition(before, SequenceNumber(8), EPOCH).anchor == 3

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import BatchRefused, CheckpointConflict, HubUnreachable, StopReason, StreamIncarnationChanged
+from core.errors import BatchRefused, HubUnreachable, StopReason, StreamIncarnationChanged
 from core.incarnations.hub_check import OLDEST, PAUSE, SOONEST, HubVerification
 from core.ingest.ingest import ingest_batch
 from core.ingest.stalled_partitions import Unhealed
@@ -35,12 +35,6 @@ class TestARecreatedHub:
         assert OLD.isoformat() in said
         (stop,) = world.base.read_partition(partition()).stops
         assert (stop.reason, stop.detail) == ("incarnation", said)
-
-    def test_with_fewer_events_stops_the_partition(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.recreate()
-        world.clock.advance(SOONEST * 2)
-        world.refuse(renewed(0, 4))
 
     def test_is_seen_by_a_process_that_starts_after_it(self, world: World) -> None:
         world.deliver(log(0, 9))
@@ -143,13 +137,6 @@ class TestTheHubThatComesBack:
         assert world.bodies() == {(1, "0"): {"old"}}
         assert world.base.read_ledgers()[0].accounted == 30
 
-    def test_leaves_no_number_absent_before_a_batch_of_the_other(self, world: World) -> None:
-        other = renewed(40, 49)
-        self.give_back(world, *other)
-        with pytest.raises(BatchRefused):
-            ingest_batch(batch(other), world.means)
-        assert world.base.read_ledgers()[0].absent == 0
-
     def test_never_gets_numbers_whose_events_it_has_lost(self, world: World) -> None:
         other = renewed(10, 19)
         self.give_back(world, *other)
@@ -235,13 +222,6 @@ class TestAStoreThatIsOlder:
 
 
 class TestThePrice:
-    def test_a_batch_asks_the_hub_nothing_while_its_reading_is_fresh(self, world: World) -> None:
-        world.deliver(log(0, 4))
-        world.hub.asked.clear()
-        world.clock.advance(SOONEST)
-        world.deliver(log(5, 9))
-        assert world.hub.asked == []
-
     def test_a_reading_serves_all_partitions_that_are_far_enough_for_five_seconds(self, world: World) -> None:
         far = 1_000_000
         for id in "01":
@@ -399,24 +379,3 @@ class TestTheNextIncarnation:
         assert world.deliver(log(0, 9)).healed == 0
         assert [(kept.first, kept.last, kept.absent) for kept in world.base.ledger()] == [(0, 9, 0)]
         assert len(world.base.rows(SensorReading)) == 10
-
-    def test_is_noticed_by_a_process_that_remembers_the_closed_stream(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        other = world.means
-        world.start_process()
-        world.deliver(log(10, 14))
-        world.recreate(*renewed(0, 14))
-        world.open_next()
-        world.clock.advance(1)
-        world.hub.publish("0", renewed(15, 19))
-        ingest_batch(batch(renewed(15, 19)), other)
-        assert world.base.read_partition(partition()).checkpoint is not None
-        assert world.base.read_partition(partition()).stops == ()
-
-    def test_of_the_same_hub_is_noticed_by_the_fence(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.open_next(first=12)
-        with pytest.raises(CheckpointConflict):
-            world.store.commit_batch(commit(world.store.read_partition(partition()), 10, 11))
-        world.deliver(log(10, 14))
-        assert [(kept.first, kept.last) for kept in world.base.ledger()] == [(0, 9), (12, 14)]

@@ -181,15 +181,6 @@ def test_a_healthy_batch_ends_the_stop_in_its_own_transaction() -> None:
     assert world.stops() == ()
 
 
-def test_a_deployment_that_works_settles_the_held_batch_without_letters() -> None:
-    world = World()
-    assert world.is_held(mixed(0, 100))
-    mended = World(store=world.store)
-    mended.means = replace(mended.means, transform=QUIET)
-    mended.take(mixed(0, 100))
-    assert (world.letters(), world.stops()) == (0, ())
-
-
 def test_a_held_batch_is_held_on_whatever_its_size_when_it_comes_again() -> None:
     world = World()
     assert world.is_held(mixed(0, 50))

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
-from core.ingest.gaps import NO_GAP_READING, GapReading, gap_facts, gap_rows
+from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable
+from core.ingest.gaps import NO_GAP_READING, GapReading, gap_rows
 from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.events import BATCH_EVENTS as PIECE
 from core.model.events import Event, SequenceNumber, Span
@@ -132,13 +132,6 @@ class TestBeforeABatch:
         world.deliver(5, 9)
         assert world.hub.asked == []
 
-    def test_the_event_of_the_checkpoint_enqueued_later_is_another_incarnation(self, world: World) -> None:
-        other = MemoryHub({"0": [event(number, "reading b", at=event(99).enqueued_at) for number in range(30)]})
-        world.hub.held = other.held
-        with pytest.raises(StreamIncarnationChanged):
-            world.deliver_events(tuple(other.held["0"][SequenceNumber(number)] for number in range(10, 15)))
-        assert world.ranges() == [(0, 4, 0)]
-
 
 class TestInsideABatch:
     def test_holes_in_a_batch_are_fetched_back(self, world: World) -> None:
@@ -147,13 +140,6 @@ class TestInsideABatch:
         assert (report.healed, report.absent, report.redelivered) == (4, 0, 0)
         assert (report.gaps, len(report.commits)) == ((gap(8, 13),), 2)
         world.assert_whole(14)
-
-    def test_holes_that_the_hub_has_as_well_are_absent(self, world: World) -> None:
-        world.lost(6, 8, 9, 13)
-        given = tuple(each for each in world.log[5:15] if each.sequence_number not in (6, 8, 9, 13))
-        report = world.deliver_events(given)
-        assert (report.healed, report.absent, report.redelivered) == (0, 4, 0)
-        world.assert_whole(14, 6, 8, 9, 13)
 
     def test_some_holes_come_back_and_some_do_not(self, world: World) -> None:
         world.lost(8, 11)
@@ -187,15 +173,6 @@ class TestTrouble:
         assert (kept.first, kept.last, kept.status, kept.attempts) == (5, 9, "open", 3)
         assert kept.found_at == world.clock.now()
 
-    def test_once_the_hub_is_back_the_next_delivery_heals_the_gap(self, world: World) -> None:
-        world.hub.fails = lambda: True
-        with pytest.raises(HubUnreachable):
-            world.deliver(10, 14)
-        world.hub.fails = lambda: False
-        world.deliver(10, 14)
-        assert [(kept.status, kept.attempts) for kept in world.store.gaps()] == [("healed", 2)]
-        world.assert_whole(14)
-
     def test_a_hub_that_fails_between_pieces_leaves_what_was_committed(self) -> None:
         world = World(last=4 * PIECE)
         answers = iter([False] * (PIECE + 50) + [True])
@@ -204,18 +181,6 @@ class TestTrouble:
             world.deliver(3 * PIECE, 4 * PIECE)
         assert [kept.last for kept in world.store.ledger()] == [4, PIECE + 3]
         assert world.gaps() == [(5, PIECE + 3, "healed"), (PIECE + 4, 3 * PIECE - 1, "open")]
-        world.deliver(3 * PIECE, 4 * PIECE)
-        world.assert_whole(4 * PIECE)
-
-    def test_a_process_that_dies_between_pieces_is_gone_on_from(self) -> None:
-        world = World(last=4 * PIECE)
-        with pytest.raises(StoreUnavailable):
-            world.deliver(
-                3 * PIECE,
-                4 * PIECE,
-                store=FaultyStore(world.store, on_commit=[None, None, Fault.NOT_REACHED]),
-            )
-        assert len(world.store.ledger()) == 3
         world.deliver(3 * PIECE, 4 * PIECE)
         world.assert_whole(4 * PIECE)
 
@@ -304,12 +269,6 @@ class TestTheBeginning:
         ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(1), GapReading(hub)))
         assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 3), (10, 14, 0)]
 
-    def test_a_partition_whose_hub_cannot_be_asked_where_it_begins_waits(self) -> None:
-        store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)}, fails=lambda: True)
-        with pytest.raises(HubUnreachable):
-            ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(), GapReading(hub)))
-        assert store.ledger() == []
-
 
 @pytest.mark.parametrize(
     ("numbers", "committed", "asked", "rows"),
@@ -327,20 +286,6 @@ def test_a_range_that_was_asked_for_is_cut_into_what_came_back_what_did_not_and_
 ) -> None:
     run = [event(number) for number in numbers]
     assert [(one.first, one.last, one.status) for one in gap_rows(run, committed, asked)] == rows
-
-
-def test_the_log_line_of_a_gap_names_its_numbers() -> None:
-    world = World()
-    world.hub.expire_before("0", 8)
-    report = world.deliver(10, 14)
-    assert gap_facts(partition(), report.gaps[0], report.healed, report.absent) == {
-        "action": "gap",
-        "partition": "telemetry/hubledger/0",
-        "first": 5,
-        "last": 9,
-        "healed": 2,
-        "absent": 3,
-    }
 
 
 def _slow(clock: FakeClock) -> Callable:

@@ -35,41 +35,29 @@ def guarded(run: tuple[Event, ...], first: int, missing: Span | None = None) -> 
     return Guarded(run, SequenceNumber(first), missing)
 
 
-def test_all_events_from_the_anchor_on_are_new_to_a_partition_without_a_checkpoint() -> None:
-    assert guard(batch(events(7, 9)), anchored(7)) == guarded(events(7, 9), 7)
-
-
-def test_events_before_the_anchor_are_dropped() -> None:
-    assert guard(batch(events(5, 9)), anchored(7)) == guarded(events(7, 9), 7)
-    assert guard(batch(events(5, 9)), anchored(10)) == guarded((), 10)
-
-
-def test_what_lies_between_anchor_and_batch_is_a_gap() -> None:
-    assert guard(batch(events(5, 9)), anchored(2)) == guarded(events(5, 9), 2, gap(2, 4))
+@pytest.mark.parametrize(
+    ("state", "run", "missing"),
+    [
+        pytest.param(anchored(5), events(5, 9), None, id="all events from the anchor on are new"),
+        pytest.param(anchored(7), events(7, 9), None, id="events before the anchor are dropped"),
+        pytest.param(anchored(10), (), None, id="a batch before the anchor is dropped whole"),
+        pytest.param(anchored(2), events(5, 9), gap(2, 4), id="between anchor and batch is a gap"),
+        pytest.param(committed(4), events(5, 9), None, id="events that follow the checkpoint are new"),
+        *(pytest.param(committed(at), (), None, id=f"committed already at {at}") for at in (9, 10, 99)),
+        *(pytest.param(committed(at), events(at + 1, 9), None, id=f"redelivered up to {at}") for at in (5, 6, 8)),
+        pytest.param(committed(3), events(5, 9), gap(4, 4), id="one number is missing before the batch"),
+        pytest.param(committed(0), events(5, 9), gap(1, 4), id="between checkpoint and batch is a gap"),
+    ],
+)
+def test_a_batch_has_the_events_that_are_new_and_the_gap_before_them(
+    state: PartitionState, run: tuple[Event, ...], missing: Span | None
+) -> None:
+    assert guard(batch(events(5, 9)), state) == guarded(run, state.next_number, missing)
 
 
 def test_a_partition_that_is_neither_anchored_nor_committed_is_not_guessed_about() -> None:
     with pytest.raises(ValueError, match="telemetry/hubledger/0 is not anchored"):
         guard(batch(events(0, 1)), PartitionState(partition(), 1, None))
-
-
-def test_events_that_follow_the_checkpoint_are_all_new() -> None:
-    assert guard(batch(events(5, 9)), committed(4)) == guarded(events(5, 9), 5)
-
-
-@pytest.mark.parametrize("at", [9, 10, 99])
-def test_a_batch_that_is_committed_already_is_dropped_whole(at: int) -> None:
-    assert guard(batch(events(5, 9)), committed(at)) == guarded((), at + 1)
-
-
-@pytest.mark.parametrize("at", [5, 6, 8])
-def test_the_redelivered_part_of_a_batch_is_dropped(at: int) -> None:
-    assert guard(batch(events(5, 9)), committed(at)) == guarded(events(at + 1, 9), at + 1)
-
-
-@pytest.mark.parametrize(("at", "missing"), [(3, gap(4, 4)), (0, gap(1, 4))])
-def test_what_lies_between_checkpoint_and_batch_is_a_gap(at: int, missing: Span) -> None:
-    assert guard(batch(events(5, 9)), committed(at)) == guarded(events(5, 9), at + 1, missing)
 
 
 def holed() -> tuple[Event, ...]:
@@ -102,10 +90,6 @@ def test_the_gap_of_a_batch_with_holes_reaches_from_the_first_missing_number_to_
 def test_what_the_hub_was_asked_for_is_no_gap_any_more(asked: Span, missing: Span | None) -> None:
     known = replace(batch(holed()), asked=asked)
     assert guard(known, committed(0)) == guarded(holed()[1:], 1, missing)
-
-
-def test_a_single_event_is_a_run() -> None:
-    assert guard(batch([event(0)]), anchored(0)) == guarded((event(0),), 0)
 
 
 def test_an_old_number_enqueued_after_the_checkpoint_is_another_incarnation() -> None:

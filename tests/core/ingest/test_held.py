@@ -145,14 +145,6 @@ class TestTheLimit:
         assert world.ingest(*log).redelivered == 4
         assert (world.checkpoint, world.stops) == (4, [])
 
-    def test_is_counted_on_when_the_stop_is_met_again(self) -> None:
-        world = World(replace(HOLDING, held_limit=1))
-        for _ in range(3):
-            with pytest.raises(HeldLettersFull):
-                world.ingest(*of_key(0, 0, "poison"), *of_key(1, 4))
-        (stop,) = world.engine.read_partition(partition()).stops
-        assert stop.attempts == 3
-
 
 def test_runs_that_are_cut_for_a_refused_row_keep_the_order() -> None:
     world = World()

@@ -252,22 +252,11 @@ class TestLostAnswers:
         assert ranges(store) == [(0, 2), (3, 6)]
         assert (len(report.commits), report.redelivered, report.gaps) == (2, 0, (gap(3, 4),))
 
-    def test_a_lost_answer_and_then_a_rival_leave_each_event_once(self, world: World) -> None:
-        report = world.ingest(Fault.LOST, Fault.RIVAL)
-        assert ranges(world.store) == [(0, 4), (5, 9)]
-        assert (report.commits, report.redelivered) == ((), 5)
-
     def test_answers_that_stay_lost_go_to_the_host_and_leave_nothing_twice(self, world: World) -> None:
         with pytest.raises(CommitOutcomeUnknown):
             world.ingest(*[Fault.LOST] * 9)
         assert ranges(world.store) == [(0, 4)]
         assert world.ingest().redelivered == 0
-        assert ranges(world.store) == [(0, 4), (5, 9)]
-
-    def test_what_stood_in_doubt_when_the_host_took_over_is_dropped_as_redelivered(self, world: World) -> None:
-        with pytest.raises(CommitOutcomeUnknown):
-            world.ingest(*[Fault.LOST] * (CONFLICT_LIMIT - 1), Fault.UNANSWERED)
-        assert world.ingest().redelivered == 5
         assert ranges(world.store) == [(0, 4), (5, 9)]
 
     def test_a_report_names_only_commits_of_its_own(self, world: World) -> None:
@@ -300,13 +289,6 @@ class TestOutages:
         report = ingest(patient, event(0, "look a"), event(1, "reading a"))
         assert (len(report.commits), len(clock.slept)) == (1, 5)
         assert ranges(store) == [(0, 1)]
-
-    def test_an_outage_in_the_middle_of_a_batch_keeps_what_was_committed(self) -> None:
-        store = MemoryStore()
-        given = (*readings(0, 2), *readings(5, 6))
-        with pytest.raises(StoreUnavailable):
-            ingest(FaultyStore(store, on_commit=[None, Fault.NOT_REACHED]), *given)
-        assert ranges(store) == [(0, 2)]
 
 
 def test_every_plan_has_an_id_of_its_own() -> None:

@@ -72,19 +72,6 @@ def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
 
 
 @pytest.mark.slow
-@given(st.permutations(range(6)), st.integers(1, 5), st.data())
-@settings(max_examples=100)
-def test_overlapping_batches_in_any_order_never_give_an_event_twice(
-    order: list[int], length: int, data: st.DataObject
-) -> None:
-    log = [event(number, data.draw(st.sampled_from(BODIES))) for number in range(6 + length)]
-    store, gap_reading = MemoryStore(), GapReading(MemoryHub({"0": log}))
-    for first in order:
-        ingest_batch(batch(log[first : first + length]), Ingestion(store, PLAIN, stamps(first), gap_reading))
-    assert_equals_one_pass(store, {"0": log[: 5 + length]})
-
-
-@pytest.mark.slow
 @given(LOGS, st.sets(st.integers(0, 24)), st.sets(st.integers(0, 24)), st.integers(0, 20))
 @settings(max_examples=300)
 def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(

@@ -22,7 +22,7 @@ from core.ingest.stalled_partitions import (
     SilenceCheck,
     Unhealed,
 )
-from core.model.commits import BatchCommit, Checkpoint, PartitionState, PartitionStop
+from core.model.commits import Checkpoint, PartitionState, PartitionStop
 from core.model.events import Event, Partition, SequenceNumber, Span
 from core.settle.isolate import Journal
 from tests.fakes.builders import NOON, FakeClock, batch, event, events, partition, stamps
@@ -98,24 +98,6 @@ def test_a_partition_that_stands_still_behind_the_hubs_end_is_healed_after_the_g
     assert_equals_one_pass(world.store, {"0": world.log, "1": world.log})
     assert [(kept.first, kept.last, kept.status) for kept in world.store.gaps()] == [(10, 19, "healed")] * 2
     assert world.look(after=500) == []
-
-
-def test_a_second_run_of_the_check_while_the_first_one_heals_disturbs_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.look()
-    commit, meanwhile = world.store.commit_batch, [lambda: list(world.check.run("timer-2"))]
-
-    def commit_and_be_overtaken(made: BatchCommit) -> int:
-        number = commit(made)
-        if meanwhile:
-            meanwhile.pop()()
-        return number
-
-    monkeypatch.setattr(world.store, "commit_batch", commit_and_be_overtaken)
-    assert [type(one) for one in world.look(after=120)] == [Healed]
-    assert world.ranges() == world.ranges("1") == [(0, 9, 0), (10, 19, 0)]
-    assert_equals_one_pass(world.store, {"0": world.log, "1": world.log})
 
 
 def test_a_partition_that_an_attempt_has_in_hand_is_left_to_it(world: World) -> None:
@@ -296,17 +278,6 @@ def test_what_retention_cut_at_the_end_is_absent_in_a_commit_of_its_own(world: W
     assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
 
 
-def test_a_partition_continues_after_absent_numbers_at_its_end(world: World) -> None:
-    world.hub.expire_before("0", 20)
-    world.look()
-    world.look(after=120)
-    later = events(20, 22, "reading a")
-    world.hub.publish("0", later)
-    report = ingest_batch(batch(later), Ingestion(world.store, PLAIN, world.means.clock, world.means.gap_reading))
-    assert (report.redelivered, report.gaps) == (0, ())
-    assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
-
-
 def test_events_that_the_trigger_still_had_in_hand_are_dropped_and_stop_nothing(world: World) -> None:
     world.hub.expire_before("0", 20)
     world.look()
@@ -324,13 +295,6 @@ def test_a_partition_of_which_no_event_ever_came_is_healed_from_its_anchor() -> 
     world.look(after=130)
     world.look(after=130)
     assert world.ranges("2") == [(0, 19, 4)]
-
-
-def test_a_new_partition_without_events_is_anchored_early_so_that_retention_cannot_hide_a_loss() -> None:
-    world = World()
-    world.hub.recreate("2")
-    world.look()
-    assert world.store.read_partition(partition("2")).anchor == 0
 
 
 def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one(world: World) -> None:
@@ -444,12 +408,6 @@ class TestALift:
         world.host.numbers.clear()
         world.look(after=120)
         assert world.host.numbers == {"0": 19}
-
-    def test_of_ten_partitions_lifts_each(self) -> None:
-        ids = [str(id) for id in range(10)]
-        world = TriggerWorld(*ids)
-        assert len(world.said(after=120)) == 10
-        assert world.host.numbers == dict.fromkeys(ids, 19)
 
     def test_never_moves_a_checkpoint_back(self) -> None:
         world = TriggerWorld()
@@ -586,13 +544,6 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         )
         assert world.store.read_partition(partition()).next_number == 60
 
-    def test_keeps_its_record_while_no_event_comes(self) -> None:
-        world = TriggerWorld()
-        world.look(after=120)
-        world.stand(3)
-        world.look(after=600)
-        assert [stop.reason for stop in world.stops()] == ["trigger"]
-
     def test_has_no_record_once_it_commits_again(self) -> None:
         world = TriggerWorld()
         world.look(after=120)
@@ -603,15 +554,6 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         assert world.stops() == ()
         assert world.look(after=119) == []
         assert [type(one) for one in world.look(after=1)] == [Healed, PartitionStanding]
-
-    def test_has_no_record_when_it_commits_again_and_nothing_waits(self) -> None:
-        world = TriggerWorld()
-        world.look(after=120)
-        world.stand(3)
-        world.publish(50, 59)
-        world.deliver(59)
-        world.look(after=60)
-        assert world.stops() == ()
 
     @pytest.mark.parametrize("delivered", [55, 59])
     def test_has_no_record_when_it_committed_before_a_new_process_looks(self, delivered: int) -> None:

@@ -68,10 +68,3 @@ def test_the_longest_pause_never_shrinks(policy: Backoff, attempts: int) -> None
 def test_more_chance_is_no_shorter_pause(policy: Backoff, attempts: int, one: float, other: float) -> None:
     less, more = sorted([one, other])
     assert policy.pause(attempts, less) <= policy.pause(attempts, more)
-
-
-@given(policies(), ATTEMPTS)
-def test_attempts_once_spent_stay_spent(policy: Backoff, attempts: int) -> None:
-    assert policy.is_spent(policy.attempts)
-    assert not policy.is_spent(policy.attempts - 1)
-    assert policy.is_spent(attempts + 1) or not policy.is_spent(attempts)

@@ -26,20 +26,6 @@ def everything(engine: Engine) -> tuple[object, ...]:
     return (*(engine.rows(each) for each in (SensorReading, HomeAlert, Home)), engine.letters(), engine.ledger())
 
 
-def test_a_test_runs_once_for_each_engine_because_its_store_and_its_eyes_have_one_database(
-    request: pytest.FixtureRequest, store: Store, engine: Engine
-) -> None:
-    assert len(request.node.callspec.params) == 1
-    store.commit_batch(commit(store.read_partition(partition()), 0, 4))
-    assert [(kept.first, kept.last) for kept in engine.ledger()] == [(0, 4)]
-
-
-def test_a_partition_that_was_never_committed_has_a_stream_and_no_checkpoint(store: Store) -> None:
-    state = store.read_partition(P)
-    assert state.partition == P
-    assert state.checkpoint is None
-
-
 def test_a_stream_keeps_its_number_for_every_partition_and_owner(make_store: Callable[[], Store]) -> None:
     one, other = make_store(), make_store()
     assert one.read_partition(P).stream_id == other.read_partition(partition("7")).stream_id
@@ -133,14 +119,6 @@ def test_a_commit_that_expects_more_than_is_there_conflicts(store: Store, engine
     with pytest.raises(CheckpointConflict):
         store.commit_batch(commit(done.state_after(1), 5, 9))
     assert engine.ledger() == []
-
-
-def test_committing_the_same_commit_twice_conflicts(store: Store, engine: Engine) -> None:
-    once = commit(store.read_partition(P), 0, 0, settled({0: [reading()]}))
-    store.commit_batch(once)
-    with pytest.raises(CheckpointConflict):
-        store.commit_batch(once)
-    assert len(engine.rows(SensorReading)) == len(engine.ledger()) == 1
 
 
 def test_a_conflict_leaves_the_store_usable(store: Store) -> None:
@@ -298,10 +276,6 @@ def test_a_store_that_was_closed_opens_again(store: Store) -> None:
 LATER = EPOCH + timedelta(days=1)
 
 
-def test_a_partition_has_no_stop_until_one_is_noted(store: Store) -> None:
-    assert store.read_partition(P).stops == ()
-
-
 def test_a_stop_keeps_its_first_time_and_counts_its_attempts(store: Store) -> None:
     state = store.read_partition(P)
     store.note_stop(state, "outage", "40 of 50 events fail", LATER)
@@ -310,14 +284,6 @@ def test_a_stop_keeps_its_first_time_and_counts_its_attempts(store: Store) -> No
     assert state.stops == (PartitionStop("outage", "45 of 50 events fail", 2, LATER),)
     assert state.stop_for("incarnation") is None
     assert store.read_partition(partition("1")).stops == ()
-
-
-def test_a_stop_is_cleared_alone(store: Store) -> None:
-    state = store.read_partition(P)
-    store.note_stop(state, "outage", "all fail", LATER)
-    store.note_stop(state, "incarnation", "a new hub", LATER)
-    store.clear_stops(store.read_partition(P), ["outage"])
-    assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
 
 
 @pytest.mark.parametrize("reason", ["store", "trigger"])
@@ -334,13 +300,6 @@ def test_a_fault_that_repeats_and_a_standstill_are_stops_among_others(store: Sto
     assert store.read_partition(P).stops == (again,)
     store.clear_stops(state, [reason])
     assert store.read_partition(P).stops == ()
-
-
-def test_a_commit_leaves_the_stop(store: Store) -> None:
-    state = store.anchor_partition(store.read_partition(P), SequenceNumber(0), LATER)
-    store.note_stop(state, "outage", "all fail", LATER)
-    store.commit_batch(commit(store.read_partition(P), 0, 4, settled({}, filtered=5)))
-    assert [stop.reason for stop in store.read_partition(P).stops] == ["outage"]
 
 
 def test_a_commit_ends_the_stops_that_it_names_and_leaves_the_others(store: Store) -> None:

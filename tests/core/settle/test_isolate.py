@@ -81,26 +81,8 @@ class TestOneRefusedEvent:
         assert "too large" in kept.error
         assert kept.body == b"huge a"
 
-    def test_whose_state_is_refused_hides_it_from_later_events(self) -> None:
-        store = MemoryStore()
-        log = [event(0, "nowhere a"), event(1, "look a"), event(2, "home b 1"), event(3, "look b")]
-        ingest(store, log)
-        assert_equals_one_pass(store, {"0": log})
-        assert [kept.row for kept in store.rows(Home)] == [Home("b", "Europe/Berlin", True)]
-        assert [(kept.sequence_number, kept.error_class) for kept in store.letters()] == [
-            (0, "refused"),
-            (1, "reference"),
-        ]
-
 
 class TestManyRefusedEvents:
-    @pytest.mark.parametrize("bad", [[0, 1], [0, 99], [98, 99], [10, 50, 51, 90], range(0, 100, 7), range(40, 60)])
-    def test_become_letters_and_all_others_are_committed(self, bad: Iterable[int]) -> None:
-        store, log = MemoryStore(), log_of(100, bad)
-        ingest(store, log)
-        assert_equals_one_pass(store, {"0": log})
-        assert refused(store) == list(bad)
-
     def test_each_keep_their_own_words(self) -> None:
         store, log = MemoryStore(), log_of(100, [10, 30])
         log[30] = event(30, "nowhere b")

@@ -68,11 +68,6 @@ class TestAnchors:
         assert other.read_partition(P) == state
         assert other.anchor_partition(early, number(5), LATER) == state
 
-    def test_partitions_are_anchored_apart(self, store: Store) -> None:
-        for id in ("0", "1", "10"):
-            store.anchor_partition(store.read_partition(partition(id)), number(int(id)), LATER)
-        assert [store.read_partition(partition(id)).anchor for id in ("0", "1", "10")] == [0, 1, 10]
-
     def test_threads_that_anchor_one_partition_agree(self, make_store: Callable[[], Store]) -> None:
         stores = [make_store() for _ in range(4)]
         state = stores[0].read_partition(P)
@@ -195,10 +190,6 @@ class TestGaps:
         assert rows(engine) == [(5, 6, "absent", 1), (7, 9, "healed", 1), (10, 20, "open", 1)]
         assert [kept.found_at for kept in engine.gaps()] == [EPOCH, LATER, LATER]
 
-    def test_a_part_without_a_gap_that_was_noted_is_kept_too(self, store: Store, engine: Engine) -> None:
-        store.commit_batch(with_absent(store.read_partition(P), 0, 4, 5, [part(0, 4, "absent")]))
-        assert rows(engine) == [(0, 4, "absent", 1)]
-
     def test_many_parts_are_kept(self, store: Store, engine: Engine) -> None:
         parts = [part(at, at, "absent" if at % 2 else "healed") for at in range(500)]
         store.commit_batch(with_absent(store.read_partition(P), 0, 499, 250, parts))
@@ -210,14 +201,6 @@ class TestGaps:
         store.commit_batch(commit(stale, 0, 1))
         with pytest.raises(CheckpointConflict):
             store.commit_batch(with_absent(stale, 0, 4, 5, [part(0, 4, "absent")]))
-        assert rows(engine) == [(0, 4, "open", 1)]
-
-    def test_refused_data_leaves_the_gap_as_it_was(self, store: Store, engine: Engine) -> None:
-        state = begun(store)
-        store.note_gap(state, gap(0, 4), EPOCH)
-        outcome = settled({4: [reading(ppm=2**63)]})
-        with pytest.raises(DataRefused):
-            store.commit_batch(replace(commit(state, 0, 4, outcome), absent=4, gaps=[part(0, 3, "absent")]))
         assert rows(engine) == [(0, 4, "open", 1)]
 
     def test_a_gap_that_ends_before_it_begins_is_refused(self, store: Store, engine: Engine) -> None:
@@ -234,9 +217,3 @@ class TestGaps:
         store.close_gaps(P)
         here = [(0, 2, "absent", 1), (5, 9, "healed", 1), (10, 15, "open", 1)]
         assert rows(engine) == [*here, (0, 2, "absent", 1), (5, 9, "open", 1), (10, 15, "open", 1)]
-
-    def test_closing_gaps_where_there_is_nothing_does_nothing(self, store: Store, engine: Engine) -> None:
-        store.close_gaps(P)
-        store.note_gap(begun(store), gap(0, 4), EPOCH)
-        store.close_gaps(P)
-        assert rows(engine) == [(0, 4, "open", 1)]

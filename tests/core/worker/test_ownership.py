@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -27,57 +26,46 @@ def owned(owner_id: str, etag: str, place: Partition = P) -> Ownership:
     return Ownership(place, owner_id, etag, EPOCH + timedelta(microseconds=123_457))
 
 
-@pytest.fixture
-def owners(store: Store) -> Store:
-    return store
+def test_a_stream_without_owners_has_no_ownerships(store: Store) -> None:
+    assert store.read_ownerships(P.stream) == ()
 
 
-def test_a_stream_without_owners_has_no_ownerships(owners: Store) -> None:
-    assert owners.read_ownerships(P.stream) == ()
+def test_a_claim_is_kept_as_it_is(store: Store) -> None:
+    assert store.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
+    assert store.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
-def test_a_claim_is_kept_as_it_is(owners: Store) -> None:
-    assert owners.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
-    assert owners.read_ownerships(P.stream) == (owned("one", "etag-1"),)
+def test_a_partition_that_is_owned_cannot_be_claimed_as_if_it_never_was(store: Store) -> None:
+    store.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
+    assert not store.claim_ownership(owned("other", "etag-2"), NEVER_OWNED)
+    assert store.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
-def test_a_partition_that_is_owned_cannot_be_claimed_as_if_it_never_was(owners: Store) -> None:
-    owners.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
-    assert not owners.claim_ownership(owned("other", "etag-2"), NEVER_OWNED)
-    assert owners.read_ownerships(P.stream) == (owned("one", "etag-1"),)
+def test_the_etag_that_stands_renews_and_an_older_one_does_not(store: Store) -> None:
+    store.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
+    assert store.claim_ownership(owned("other", "etag-2"), "etag-1")
+    assert not store.claim_ownership(owned("one", "etag-3"), "etag-1")
+    assert store.read_ownerships(P.stream) == (owned("other", "etag-2"),)
 
 
-def test_the_etag_that_stands_renews_and_an_older_one_does_not(owners: Store) -> None:
-    owners.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
-    assert owners.claim_ownership(owned("other", "etag-2"), "etag-1")
-    assert not owners.claim_ownership(owned("one", "etag-3"), "etag-1")
-    assert owners.read_ownerships(P.stream) == (owned("other", "etag-2"),)
+def test_an_etag_renews_nothing_where_nothing_was_owned(store: Store) -> None:
+    assert not store.claim_ownership(owned("one", "etag-1"), "etag-0")
+    assert store.read_ownerships(P.stream) == ()
 
 
-def test_an_etag_renews_nothing_where_nothing_was_owned(owners: Store) -> None:
-    assert not owners.claim_ownership(owned("one", "etag-1"), "etag-0")
-    assert owners.read_ownerships(P.stream) == ()
+def test_a_release_stays_listed_and_can_be_claimed_by_its_etag(store: Store) -> None:
+    store.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
+    assert store.claim_ownership(owned("", "etag-2"), "etag-1")
+    assert store.read_ownerships(P.stream) == (owned("", "etag-2"),)
+    assert store.claim_ownership(owned("other", "etag-3"), "etag-2")
 
 
-def test_a_release_stays_listed_and_can_be_claimed_by_its_etag(owners: Store) -> None:
-    owners.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
-    assert owners.claim_ownership(owned("", "etag-2"), "etag-1")
-    assert owners.read_ownerships(P.stream) == (owned("", "etag-2"),)
-    assert owners.claim_ownership(owned("other", "etag-3"), "etag-2")
-
-
-def test_streams_and_partitions_are_owned_apart(owners: Store) -> None:
+def test_streams_and_partitions_are_owned_apart(store: Store) -> None:
     places = [P, partition("10"), partition(group="other"), partition(hub="namespace/other")]
     for number, place in enumerate(places):
-        assert owners.claim_ownership(owned("one", f"etag-{number}", place), NEVER_OWNED)
-    assert {one.partition for one in owners.read_ownerships(STREAM)} == {P, partition("10")}
-    assert [one.partition for one in owners.read_ownerships(places[2].stream)] == [places[2]]
-
-
-def test_an_ownership_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> None:
-    one, other = make_store(), make_store()
-    one.claim_ownership(owned("one", "etag-1"), NEVER_OWNED)
-    assert other.read_ownerships(P.stream) == (owned("one", "etag-1"),)
+        assert store.claim_ownership(owned("one", f"etag-{number}", place), NEVER_OWNED)
+    assert {one.partition for one in store.read_ownerships(STREAM)} == {P, partition("10")}
+    assert [one.partition for one in store.read_ownerships(places[2].stream)] == [places[2]]
 
 
 @pytest.mark.parametrize("expected", [NEVER_OWNED, "etag-0"], ids=["never owned", "owned before"])
@@ -95,21 +83,14 @@ def test_exactly_one_of_many_claimers_wins(make_store: Callable[[], Store], expe
         assert stands == claims[won.index(True)]
 
 
-def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store: Store, owners: Store) -> None:
-    assert dict(owners.read_checkpoints(P.stream)) == {}
+def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store: Store) -> None:
+    assert dict(store.read_checkpoints(P.stream)) == {}
     for place, last in ((P, 4), (partition("10"), 0)):
         store.commit_batch(commit(store.read_partition(place), 0, last))
     other = partition(group="other")
     store.commit_batch(commit(store.read_partition(other), 0, 9))
-    assert dict(owners.read_checkpoints(P.stream)) == {"0": (4, "256"), "10": (0, "0")}
-    assert dict(owners.read_checkpoints(other.stream)) == {"0": (9, "576")}
-
-
-def test_claims_of_one_moment_differ_by_their_etags(owners: Store) -> None:
-    first = owned("one", "etag-1")
-    owners.claim_ownership(first, NEVER_OWNED)
-    owners.claim_ownership(replace(first, etag="etag-2"), "etag-1")
-    assert not owners.claim_ownership(replace(first, owner_id="other", etag="etag-9"), "etag-1")
+    assert dict(store.read_checkpoints(P.stream)) == {"0": (4, "256"), "10": (0, "0")}
+    assert dict(store.read_checkpoints(other.stream)) == {"0": (9, "576")}
 
 
 @pytest.mark.slow
@@ -199,12 +180,6 @@ def test_a_release_leaves_the_partitions_of_peers_and_no_claim_wins_after_it() -
 
     assert asyncio.run(released()) == []
     assert owners_of(store) == ["", "b"]
-
-
-def test_an_owner_that_never_claimed_releases_nothing() -> None:
-    store = MemoryStore()
-    asyncio.run(SqlCheckpointStore(store).release_all())
-    assert owners_of(store) == []
 
 
 def test_each_balancing_is_a_sign_of_life() -> None:
