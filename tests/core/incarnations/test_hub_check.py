@@ -379,3 +379,16 @@ class TestTheNextIncarnation:
         assert world.deliver(log(0, 9)).healed == 0
         assert [(kept.first, kept.last, kept.absent) for kept in world.base.ledger()] == [(0, 9, 0)]
         assert len(world.base.rows(SensorReading)) == 10
+
+    def test_is_noticed_by_a_process_that_remembers_the_closed_stream(self, world: World) -> None:
+        world.deliver(log(0, 9))
+        other = world.means
+        world.start_process()
+        world.deliver(log(10, 14))
+        world.recreate(*renewed(0, 14))
+        world.open_next()
+        world.clock.advance(1)
+        world.hub.publish("0", renewed(15, 19))
+        ingest_batch(batch(renewed(15, 19)), other)
+        assert world.base.read_partition(partition()).checkpoint is not None
+        assert world.base.read_partition(partition()).stops == ()
