@@ -21,8 +21,8 @@ from core.store.sqlserver.connections import Deadlines, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import in_schema, open_session
 from core.tasks.task import TaskOrder
-from tests.contract.test_open_replays import request
-from tests.contract.test_retries import resolved, retry
+from tests.core.letters.test_store import resolved, retry
+from tests.core.replay.test_open import request
 from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
 from tests.fakes.engines import CONNECTION
 from tests.fakes.kept import Engine

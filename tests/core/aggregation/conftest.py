@@ -1,12 +1,15 @@
-"""The world in which the tests of a tick begin: one event is committed."""
+"""The stores of the tests of aggregation, and the world in which the tests of a tick begin: one event is committed."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tests.fakes.aggregation_engines import ingest
+import core.aggregation.tick
+from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, aggregation_of, ingest
 from tests.fakes.builders import reading
+from tests.fakes.kept import PersistentEngine
 from tests.fakes.ticks import World
 
 
@@ -16,3 +19,21 @@ def world(tmp_path: Path) -> Iterator[World]:
     ingest(made.store, [reading()])
     yield made
     made.store.close()
+
+
+@pytest.fixture
+def database(persistent: PersistentEngine) -> AggregationEngine:
+    return aggregation_of(persistent)
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
+    opened = cast(AggregatingStore, database.open())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each slice be a separate transaction."""
+    monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)

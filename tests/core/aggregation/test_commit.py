@@ -1,4 +1,4 @@
-"""core/aggregation/tick.py: the size of the transactions follows the disk; tests/contract has the rest."""
+"""core/aggregation/tick.py: the size of the transactions follows the disk."""
 
 from datetime import datetime, timedelta
 

@@ -14,7 +14,7 @@ from core.model.ports import Clock
 from core.settle.partition_store import Partitions
 from core.store.database import OneStream, StreamClosed, write
 from core.store.memory import Memory
-from tests.contract.test_replay_jobs import request
+from tests.core.replay.test_task import request
 from tests.fakes.builders import (
     EPOCH,
     NOON,

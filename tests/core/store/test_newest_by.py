@@ -17,7 +17,7 @@ from core.model.transforms import Transform
 from core.replay.pieces import ReplayJob
 from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import SensorReading
-from tests.contract.test_retries import resolved, retry
+from tests.core.letters.test_store import resolved, retry
 from tests.fakes.builders import EPOCH, batch, claim, commit, event, keep_letters, partition, settled, stamps
 from tests.fakes.kept import Engine
 from tests.fakes.ordered_flights import FLIGHTS, changes_of, flight, minute_of, now_as

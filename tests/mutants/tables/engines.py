@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlite/statements.py",
-        "tests/contract/test_replays.py",
+        "tests/core/replay/test_store.py",
         (
             "a replay replaces the state of a newer event",
             "{{0}}.sequence_number <= excluded.sequence_number",

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-HELD, REPLAYS = "tests/contract/test_held_letters.py", "tests/contract/test_held_replays.py"
+HELD, REPLAYS = "tests/core/letters/test_held.py", "tests/core/replay/test_held.py"
 ORDER, LIMIT = "tests/core/settle/test_settle.py", "tests/core/ingest/test_held.py"
 
 MUTANTS = (

@@ -33,12 +33,12 @@ MUTANTS = (
     ),
     *in_file(
         "core/ledger/explain.py",
-        "tests/contract/operator/test_places_of_keys.py",
+        "tests/core/ledger/test_places_of_keys.py",
         ("a search passes over the rows among many letters", "begins = walked[-1][0]", "pass"),
     ),
     *in_file(
         "core/ledger/store.py",
-        "tests/contract/operator/test_books.py",
+        "tests/core/ledger/test_store.py",
         ("a lost letter counts as settled where each is counted", "if statuses is STATUSES:", "if not statuses:"),
     ),
     *in_file(
@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/audit/audit.py",
-        "tests/contract/operator/test_audits_in_pieces.py",
+        "tests/core/audit/test_audits_in_pieces.py",
         (
             "totals of a checkpoint that are wrong pass the audit",
             "    if counted.equals(",
@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/audit/audit.py",
-        "tests/contract/operator/test_audits_at_once.py",
+        "tests/core/audit/test_audits_at_once.py",
         (
             "a range that comes between two statements is a fault",
             TOTALS + ENDS,
@@ -103,17 +103,17 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/event_hub_checkpoint.sql",
-        "tests/contract/operator/test_books.py",
+        "tests/core/ledger/test_store.py",
         ("a batch adds no outcome to the totals", "written = written + :written,", "written = :written,"),
     ),
     *in_file(
         "sql/queries/purge.sql",
-        "tests/contract/operator/test_purges.py",
+        "tests/core/purge/test_purge.py",
         ("a piece forgets the letters of those before it", "purged_letters + :letters,", ":letters,"),
     ),
     *in_file(
         "core/audit/audit.py",
-        "tests/contract/operator/test_purges.py",
+        "tests/core/purge/test_purge.py",
         ("purged commits may come back", "oldest <= purged.commit_number:", "oldest < 0:"),
     ),
     *in_file(
@@ -136,7 +136,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/aggregation/store.py",
-        "tests/contract/test_slices.py",
+        "tests/core/aggregation/test_slices.py",
         (
             "a result is committed from a cut that has moved",
             'Step("move_cut", values, expect=1, otherwise=MovedOn),',
@@ -145,17 +145,17 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlite/statements.py",
-        "tests/contract/test_slices.py",
+        "tests/core/aggregation/test_slices.py",
         ("the hash of the staged rows is not compared", " AND d.rows_hash = f.rows_hash\\n", "\\n"),
     ),
     *in_file(
         "core/aggregation/tick.py",
-        "tests/contract/test_slices.py",
+        "tests/core/aggregation/test_slices.py",
         ("a commit begins again at the first slice", "if one.number >= first", "if one.number >= 0"),
     ),
     *in_file(
         "sql/queries/aggregation_run.sql",
-        "tests/contract/test_slices.py",
+        "tests/core/aggregation/test_slices.py",
         (
             "slices are committed twice",
             " AND committed_slices = :expected_slices\n   AND NOT EXISTS",

@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/event_hub_dead_letter.sql",
-        "tests/contract/test_claims.py tests/contract/test_moves.py",
+        "tests/core/letters/test_claims.py tests/core/letters/test_move_use_case.py",
         (
             "a claim that is sent again takes more letters",
             "AND h.status = 'retrying' AND h.claimed_by = :claimed_by);",
@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/letters/store.py",
-        "tests/contract/test_retries.py",
+        "tests/core/letters/test_store.py",
         (
             "a retry commits letters that its claim has lost",
             "                expect=len(commit.outcomes),\n",
@@ -134,7 +134,7 @@ MUTANTS = (
     ),
     *in_file(
         SQL,
-        "tests/contract/test_claims.py",
+        "tests/core/letters/test_claims.py",
         (
             "a claim takes letters that are not due",
             "d.due_at <= :claimed_at\n",
@@ -154,7 +154,7 @@ MUTANTS = (
     ),
     *in_file(
         SQL,
-        "tests/contract/test_retries.py",
+        "tests/core/letters/test_store.py",
         (
             "a retry settles a letter of a different claim",
             "sequence_number = :sequence_number\n   AND status = 'retrying' AND claimed_by = :claimed_by;",
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     *in_file(
         SQL,
-        "tests/contract/test_moves.py",
+        "tests/core/letters/test_move_use_case.py",
         (
             "a release takes the letters of a different claim",
             "AND (:claimed_by = '' OR d.claimed_by = :claimed_by)",
@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/dead_letter_attempt.sql",
-        "tests/contract/test_moves.py tests/contract/test_retries.py",
+        "tests/core/letters/test_move_use_case.py tests/core/letters/test_store.py",
         (
             "a move that is sent twice leaves two attempts",
             "a.sequence_number = d.sequence_number AND a.touched_by = :touched_by);",
@@ -187,7 +187,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/letters/redrive.py",
-        "tests/contract/test_redrives.py",
+        "tests/core/letters/test_redrive.py",
         (
             "a redrive takes letters that failed after its request",
             "min(wanted.failed_before or END, requested_at)",

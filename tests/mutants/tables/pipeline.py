@@ -23,7 +23,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/aggregation_cut.sql",
-        "tests/contract/test_slices.py",
+        "tests/core/aggregation/test_slices.py",
         (
             "a run moves a cut that is not where it began",
             "WHERE job = :job AND cut = :cut_from AND paused_at IS NULL",
@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/aggregation_run.sql",
-        "tests/contract/test_slices.py",
+        "tests/core/aggregation/test_slices.py",
         (
             "a paused job commits slices",
             "c.job = aggregation_run.job AND c.paused_at IS NOT NULL",
@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/aggregation/store.py",
-        "tests/contract/test_ordered_runs.py",
+        "tests/core/aggregation/test_ordered_runs.py",
         (
             "an order is carried out twice",
             '        steps.append(Step("end_order", ended, expect=1, otherwise=MovedOn))\n',
@@ -102,7 +102,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/aggregation_run.sql",
-        "tests/contract/test_ordered_runs.py",
+        "tests/core/aggregation/test_ordered_runs.py",
         (
             "a repair with committed slices never fails",
             "AND (committed_slices = 0 OR kind = 'repair')",

@@ -3,9 +3,9 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/core/replay"
-REPLAYS, JOBS = "tests/contract/test_replays.py", "tests/contract/test_replay_jobs.py"
+REPLAYS, JOBS = "tests/core/replay/test_store.py", "tests/core/replay/test_task.py"
 
-KEYED = "tests/contract/test_keyed_replays.py"
+KEYED = "tests/core/replay/test_keyed.py"
 
 MUTANTS = (
     *in_file(
@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/replay/store.py",
-        "tests/contract/operator/test_explanations.py",
+        "tests/core/ledger/test_explain.py",
         (
             "a replay does not count the letters that it makes",
             ", added, made] if letters else []",

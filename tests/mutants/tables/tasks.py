@@ -3,15 +3,15 @@
 from tests.mutants.mutant import in_file
 
 AUDITS, JOBS, RUN = (
-    "tests/contract/operator/test_audit_tasks.py",
-    "tests/contract/test_redrives.py",
+    "tests/core/audit/test_task.py",
+    "tests/core/letters/test_redrive.py",
     "tests/core/tasks/test_run.py",
 )
 
 MUTANTS = (
     *in_file(
         "sql/queries/task.sql",
-        "tests/contract/test_replay_jobs.py",
+        "tests/core/replay/test_task.py",
         (
             "a piece that a different driver did is done again",
             "retracted)\n WHERE task_id = :task_id AND part = :part AND step = :expected AND closed_at IS NULL;",

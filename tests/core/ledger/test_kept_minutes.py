@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from core.ledger.store import Ledger
 from core.ledger.totals import KEPT, Minute
 from core.store.database import OneStream, PatientDatabase
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, partition
 
 DAY_LATER = EPOCH + KEPT

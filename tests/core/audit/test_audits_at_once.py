@@ -8,7 +8,7 @@ import pytest
 from core.audit.audit import Audit, Reading, audit
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import STREAM, partition, reading, settled
 from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.sql.values import ROW_CLASSES

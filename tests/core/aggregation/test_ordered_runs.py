@@ -26,8 +26,8 @@ from core.aggregation.runs import (
 )
 from core.aggregation.tick import commit_run
 from examples.home_security.aggregates.home_activity import HomeActivity
-from tests.contract.test_aggregation import activity
 from tests.core.aggregation.test_orders import given
+from tests.core.aggregation.test_store import activity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,

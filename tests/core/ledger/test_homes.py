@@ -7,7 +7,7 @@ import pytest
 from examples.home_security import homes
 from examples.home_security.activity import Alert, HomeReading, RegisteredHome
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, partition, settled
 
 LATER = EPOCH + timedelta(days=8)

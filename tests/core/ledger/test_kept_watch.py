@@ -10,7 +10,7 @@ from core.model.commits import SequenceGap
 from core.model.events import PartitionId, SequenceNumber
 from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import PartRequest, TaskOrder, TaskRequest
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.operator_stores import operator_stores

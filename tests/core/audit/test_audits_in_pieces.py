@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.audit.audit import Audit, AuditedPartition, Reading, audit
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import STREAM, event, letter, reading, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.operator_stores import operator_stores

@@ -24,7 +24,7 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 from tests.patience import allowed, ended
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LETTERS = 120
 
 
@@ -54,7 +54,7 @@ def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteE
     store = sqlite.open()
     keep_letters(store, dict.fromkeys(range(LETTERS), "a"))
     store.close()
-    command = [sys.executable, "-m", "tests.contract.letter_claiming_process", str(sqlite.path)]
+    command = [sys.executable, "-m", "tests.core.letters.letter_claiming_process", str(sqlite.path)]
     running = [
         subprocess.Popen([*command, name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for name in ("one", "other")

@@ -18,7 +18,7 @@ from core.replay.pieces import ReplayCommit, ReplayCounts, ReplayJob
 from core.replay.task import ReplayKind
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import SensorReading
-from tests.contract.test_held_letters import HOLDING, statuses, written
+from tests.core.letters.test_held import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event
 from tests.fakes.kept import Engine
 from tests.fakes.moving import discard

@@ -14,7 +14,7 @@ from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterKey, LetterPosition
 from core.transforms.loading import load_transform
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
 from tests.fakes.moving import discard, requeue
 

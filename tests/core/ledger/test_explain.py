@@ -11,7 +11,7 @@ from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.commits import SequenceGap
 from core.model.events import Event, PartitionId, SequenceNumber, Span
 from core.model.rows import References, Row
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import STREAM, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order

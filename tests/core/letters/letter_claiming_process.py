@@ -1,4 +1,4 @@
-"""A keeper as a separate process: `python -m tests.contract.letter_claiming_process DATABASE NAME`.
+"""A keeper as a separate process: `python -m tests.core.letters.letter_claiming_process DATABASE NAME`.
 
 It claims letters, seven at a time, until it gets none, and prints those it got as JSON.
 """

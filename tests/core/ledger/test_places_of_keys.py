@@ -4,7 +4,7 @@ import pytest
 
 from core.ledger import explain
 from core.model.events import PartitionId, span
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import event, home, letter, partition, reading, settled
 
 ONE = PartitionId("0")

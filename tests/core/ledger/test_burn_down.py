@@ -6,7 +6,7 @@ from datetime import timedelta
 from core.ledger.store import OpenCount, OpenGap
 from core.model.commits import DeadLetter, LetterStatus
 from core.model.events import PartitionId, SequenceNumber, Span
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, event, letter, partition
 
 P0 = PartitionId("0")

@@ -14,7 +14,7 @@ from core.model.events import Event, span
 from core.model.rows import References, Row
 from core.replay.pieces import ReplayJob
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.contract.test_held_letters import HOLDING, statuses
+from tests.core.letters.test_held import HOLDING, statuses
 from tests.fakes.builders import STREAM, event, partition
 from tests.fakes.kept import Engine
 from tests.fakes.operator_stores import operator_stores

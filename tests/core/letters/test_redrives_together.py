@@ -13,8 +13,8 @@ from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
 from core.settle.partition_store import Partitions
 from core.store.database import StreamClosed
-from tests.contract.test_held_letters import World, of_key
-from tests.contract.test_held_letters import statuses as statuses_of
+from tests.core.letters.test_held import World, of_key
+from tests.core.letters.test_held import statuses as statuses_of
 from tests.fakes.builders import claim, keep_letters
 from tests.fakes.incarnations import opening
 from tests.fakes.kept import Engine

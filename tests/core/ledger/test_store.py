@@ -10,7 +10,7 @@ from core.ledger.store import read_books
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import OPEN, LetterKey
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 
 P = PartitionId("0")

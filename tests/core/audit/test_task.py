@@ -20,7 +20,7 @@ from core.store.database import OneStream, StreamClosed
 from core.tasks.run import SliceReport, note_fault, open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.task import Task, TaskOrder, TaskRequest, report_of
-from tests.contract.operator.conftest import Office
+from tests.core.conftest import Office
 from tests.fakes import builders
 from tests.fakes.builders import EPOCH
 
