@@ -43,7 +43,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/audit/audit.py",
-        f"{UNIT}/ledger/test_audit.py",
+        f"{UNIT}/audit/test_audit.py",
         (
             "a ledger that ends early passes the audit",
             "if ledger.last < ledger.checkpoint:",

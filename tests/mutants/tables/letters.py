@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/letters/retry.py",
-        f"{UNIT}/letters/test_moves.py",
+        f"{UNIT}/letters/test_move_use_case.py",
         (
             "a release whose answer was lost is not sent again",
             "            found = keeper.store.move_letters(part)\n        moved",
@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/event_hub_dead_letter.sql",
-        "tests/core/letters/test_claims.py tests/core/letters/test_move_use_case.py",
+        "tests/core/letters/test_claims.py tests/core/letters/test_moves.py",
         (
             "a claim that is sent again takes more letters",
             "AND h.status = 'retrying' AND h.claimed_by = :claimed_by);",
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     *in_file(
         SQL,
-        "tests/core/letters/test_move_use_case.py",
+        "tests/core/letters/test_moves.py",
         (
             "a release takes the letters of a different claim",
             "AND (:claimed_by = '' OR d.claimed_by = :claimed_by)",
@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/queries/dead_letter_attempt.sql",
-        "tests/core/letters/test_move_use_case.py tests/core/letters/test_store.py",
+        "tests/core/letters/test_moves.py tests/core/letters/test_store.py",
         (
             "a move that is sent twice leaves two attempts",
             "a.sequence_number = d.sequence_number AND a.touched_by = :touched_by);",
