@@ -5,7 +5,7 @@ from dataclasses import replace
 from core.errors import StopReason
 from core.model.commits import Checkpoint, PartitionState, PartitionStop
 from core.model.events import SequenceNumber
-from tests.fakes.builders import EPOCH, alert, commit, event, ids, partition, reading, settled
+from tests.fakes.builders import EPOCH, alert, commit, event, partition, reading, settled
 
 NEW = PartitionState(partition(), 7, None)
 
@@ -38,8 +38,3 @@ def test_the_state_after_a_commit_has_only_the_stops_that_do_not_end_with_it() -
 def test_rows_are_counted_over_all_classes() -> None:
     assert settled({0: [reading(), alert()], 1: [reading()]}).rows_written == 3
     assert settled({}).rows_written == 0
-
-
-def test_seeded_ids_repeat() -> None:
-    one, other = iter(ids(3)), iter(ids(3))
-    assert [next(one) for _ in range(5)] == [next(other) for _ in range(5)]

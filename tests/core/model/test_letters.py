@@ -1,27 +1,27 @@
-"""core/model/letters.py: the table of moves, the policy of each class, and what travels through an orchestration."""
+"""core/model/letters.py: the table of moves, the pauses, and what travels through an orchestration."""
 
 import json
+from datetime import timedelta
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
-from core.model.commits import ErrorClass, LetterStatus
+from core.model.commits import ErrorClass
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import (
     AFTER_FAILURE,
     MOVES,
+    Backoff,
     ClaimedPosition,
     LetterChunk,
     LetterPolicy,
     LetterPosition,
-    Move,
     RetryReport,
     chunks_of,
 )
-
-STATUSES: set[str] = set(get_args(LetterStatus))
-END = {"resolved", "discarded"}
 
 
 def edges() -> set[tuple[str, str, str]]:
@@ -48,25 +48,6 @@ def test_the_table_of_moves_is_this() -> None:
         ("hold", "retrying", "held"),
         ("hold", "exhausted", "held"),
     }
-
-
-def test_every_move_and_every_status_is_in_the_table() -> None:
-    assert set(MOVES) == set(get_args(Move))
-    assert {status for _, source, target in edges() for status in (source, target)} == STATUSES
-
-
-def test_nothing_leaves_an_end_and_an_end_can_be_reached_from_everywhere() -> None:
-    assert {source for _, source, _ in edges()} == STATUSES - END
-    for start in STATUSES - END:
-        reached, frontier = {start}, {start}
-        while frontier:
-            frontier = {target for _, source, target in edges() if source in frontier} - reached
-            reached |= frontier
-        assert reached & END == END
-
-
-def test_a_letter_is_resolved_only_while_it_is_retried() -> None:
-    assert {source for _, source, target in edges() if target == "resolved"} == {"retrying"}
 
 
 def test_every_class_has_a_policy_that_a_retry_may_follow() -> None:
@@ -109,21 +90,6 @@ def test_a_chunk_goes_through_json_and_comes_back(alone: bool) -> None:
     assert convert(json.loads(json.dumps(to_builtins(chunk))), LetterChunk) == chunk
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"partition_id": "0", "claimed_by": "x"},
-        {"partition_id": "0", "claimed_by": "x", "sequence_numbers": 5},
-        {"partition_id": "0", "claimed_by": "x", "sequence_numbers": ["one"]},
-        {"partition_id": "0", "claimed_by": "x", "sequence_numbers": [None]},
-    ],
-)
-def test_what_is_no_chunk_is_refused(given: dict[str, object]) -> None:
-    with pytest.raises(ValueError):
-        convert(given, LetterChunk)
-
-
 def test_a_report_is_small_json_of_counts() -> None:
     report = RetryReport(PartitionId("3"), resolved=2, waiting=1, commits=1, rows_written=4)
     assert json.loads(json.dumps(report.facts())) == {
@@ -135,3 +101,53 @@ def test_a_report_is_small_json_of_counts() -> None:
 def test_the_policy_without_settings_is_the_one_of_the_design() -> None:
     policy = LetterPolicy()
     assert (policy.keep_bodies, policy.chunk, policy.fan_out, policy.lease.total_seconds()) == (True, 100, 16, 300)
+
+
+def seconds(value: float) -> timedelta:
+    return timedelta(seconds=value)
+
+
+def test_the_longest_pause_doubles_from_thirty_seconds_up_to_an_hour() -> None:
+    longest = [Backoff().longest(attempts) for attempts in range(1, 10)]
+    assert longest == [seconds(each) for each in (30, 60, 120, 240, 480, 960, 1920, 3600, 3600)]
+
+
+@pytest.mark.parametrize("attempts", [0, -1, 1])
+def test_before_the_second_attempt_the_longest_pause_is_the_base(attempts: int) -> None:
+    assert Backoff().longest(attempts) == seconds(30)
+
+
+@pytest.mark.parametrize(("chance", "pause"), [(0.0, 0), (0.25, 30), (0.5, 60), (1.0, 120)])
+def test_chance_takes_from_none_to_all_of_the_pause(chance: float, pause: float) -> None:
+    assert Backoff().pause(3, chance) == seconds(pause)
+
+
+@pytest.mark.parametrize(("attempts", "spent"), [(0, False), (7, False), (8, True), (9, True)])
+def test_eight_attempts_are_all_there_are(attempts: int, spent: bool) -> None:
+    assert Backoff().is_spent(attempts) is spent
+
+
+def test_a_policy_of_ones_own_is_kept() -> None:
+    own = Backoff(base=seconds(1), ceiling=seconds(20), attempts=3, factor=3.0)
+    assert [own.longest(attempts) for attempts in range(1, 6)] == [seconds(each) for each in (1, 3, 9, 20, 20)]
+    assert own.is_spent(3)
+
+
+def test_a_base_of_nothing_is_no_pause() -> None:
+    assert [Backoff(base=seconds(0)).longest(attempts) for attempts in (1, 8, 10**6)] == [seconds(0)] * 3
+
+
+SPANS = st.timedeltas(timedelta(0), timedelta(days=7))
+CHANCES = st.floats(0, 1)
+ATTEMPTS = st.integers(0, 10**6)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Backoff:
+    base, ceiling = sorted([draw(SPANS), draw(SPANS)])
+    return Backoff(base, ceiling, draw(st.integers(1, 100)), draw(st.floats(1, 1000)))
+
+
+@given(policies(), ATTEMPTS, CHANCES)
+def test_a_pause_lies_between_nothing_and_the_ceiling(policy: Backoff, attempts: int, chance: float) -> None:
+    assert timedelta(0) <= policy.pause(attempts, chance) <= policy.longest(attempts) <= policy.ceiling

@@ -47,15 +47,6 @@ def test_a_declaration_is_not_inherited() -> None:
         row_table(Heir)
 
 
-def test_a_key_without_a_field_is_refused() -> None:
-    @dataclass(frozen=True)
-    class House:
-        home_id: str
-
-    with pytest.raises(InvalidTransform, match="House: the key of house names no field"):
-        state_of("house", key=())(House)
-
-
 def test_a_reference_is_found_by_the_values_of_its_key() -> None:
     thing = Thing("t", "k", "red")
     references = References({ReferenceKey.of(thing): thing, ReferenceKey.of(home("t")): home("t")})

@@ -2,8 +2,7 @@
 
 import pytest
 
-from core.store.migrations import load_migrations
-from core.store.queries import Engine, Param, Query, load_queries, parse_queries, queries_of, server_text, sqlite_text
+from core.store.queries import Engine, Param, Query, parse_queries, queries_of, server_text, sqlite_text
 
 TWO = """\
 -- name: first_one
@@ -152,17 +151,6 @@ def test_a_line_of_an_optional_parameter_is_left_out_when_the_parameter_is_missi
     assert query.text_without(set()) == query.text
     assert query.text_without({"b"}) == query.text.replace("   AND +b = :b  -- if given\n", "")
     assert query.text_without({"a", "b", "c"}) == "SELECT a\n  FROM t\n WHERE a = :a\n   AND c < :a;"
-
-
-def test_the_statements_of_an_engine_are_found_by_name() -> None:
-    queries = load_queries("sqlite")
-    assert {"read_checkpoint", "advance_checkpoint", "record_batch", "add_letter"} <= set(queries)
-    assert all(name == query.name for name, query in queries.items())
-
-
-def test_migrations_count_from_one_without_a_hole() -> None:
-    versions = [migration.version for migration in load_migrations("sqlite")]
-    assert versions == list(range(1, len(versions) + 1))
 
 
 def test_a_part_stands_in_each_statement_that_names_it() -> None:

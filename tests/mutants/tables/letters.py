@@ -8,7 +8,7 @@ SQL = "sql/queries/event_hub_dead_letter.sql"
 MUTANTS = (
     *in_file(
         "core/model/letters.py",
-        f"{UNIT}/model/test_backoff.py",
+        f"{UNIT}/model/test_letters.py",
         ("pauses do not grow", "self.factor ** (max(attempts, 1) - 1)", "self.factor ** 0"),
         ("a letter gets one attempt too many", "return attempts >= self.attempts", "return attempts > self.attempts"),
     ),

@@ -1,9 +1,16 @@
-"""core/transforms/contract.py and rows.py: every fault of a module's form is named, with its line."""
+"""core/transforms/contract.py: every fault of a module's form and of its names is told, with its line."""
+
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from core.errors import InvalidTransform
-from core.transforms.loading import load_transform
+from core.model import aggregates as declarations
+from core.model.aggregates import ADDED
+from core.transforms.contract import LONGEST_COLUMN, LONGEST_TABLE, fault_of_column, fault_of_table
+from core.transforms.loading import check_transform, load_transform
+from examples.home_security import aggregates
 from tests.fakes.written_modules import WrittenModules
 
 HEAD = """from dataclasses import dataclass
@@ -201,3 +208,160 @@ def test_a_length_belongs_to_a_text_and_a_column_of_a_server_can_have_it(modules
     assert fault.endswith("Thing.wrong: Text is the length of a str, and the field holds int")
     (fault,) = faults("wrong: Annotated[str, Text(8), Text(9)]")
     assert fault.endswith("Thing.wrong: it has two lengths: annotate it with one Text")
+
+
+SQLITE_WORDS = """
+ADD ALL ALTER AND AS AUTOINCREMENT BETWEEN CASE CAST CHECK COLLATE COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE
+DISTINCT DROP ELSE ESCAPE EXCEPT EXISTS FOREIGN FROM GROUP HAVING IN INDEX INSERT INTERSECT INTO IS ISNULL JOIN LIMIT
+NOT NOTHING NOTNULL NULL ON OR ORDER PRIMARY RAISE REFERENCES RETURNING SELECT SET TABLE THEN TO TRANSACTION UNION
+UNIQUE UPDATE USING VALUES WHEN WHERE reading word action matched window rows
+"""
+T_SQL_WORDS = ("user", "plan", "key", "file", "percent", "public", "proc", "schema", "view", "right", "merge", "backup")
+
+
+def test_a_word_that_sqlite_refuses_as_a_table_is_refused() -> None:
+    refused = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for word in SQLITE_WORDS.split():
+            try:
+                connection.execute(f"CREATE TABLE {word} (x)")
+            except sqlite3.OperationalError:
+                refused.append(word)
+    assert len(refused) > 50
+    assert [word for word in refused if fault_of_table(word) is None] == []
+    assert [word for word in ("reading", "word", "action", "matched", "rows") if fault_of_table(word)] == []
+
+
+def test_a_word_of_t_sql_is_refused_in_any_case() -> None:
+    assert [word for word in (*T_SQL_WORDS, "User") if "is a word of SQL" not in (fault_of_table(word) or "")] == []
+
+
+def test_a_name_of_other_characters_or_too_long_or_of_sqlites_own_is_refused() -> None:
+    for name in (
+        "",
+        "a b",
+        "1st",
+        "a-b",
+        "dbo.a",
+        "a]",
+        "häuser",
+        "a;DROP TABLE home",
+        "a\n",
+        "sqlite_master",
+        "Excluded",
+        "json_each",
+        "hubledger_purged",
+    ):
+        assert fault_of_table(name), name
+    assert fault_of_table("a" * LONGEST_TABLE) is None
+    assert fault_of_table("a" * (LONGEST_TABLE + 1))
+    assert fault_of_column("order") is fault_of_column("a" * LONGEST_COLUMN) is None
+    assert fault_of_column("a" * (LONGEST_COLUMN + 1))
+    assert fault_of_column("hubledger_taken") == fault_of_column("Hubledger_taken") is not None
+
+
+AGGREGATE = """from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+from core.model.aggregates import Count, Key, Most, Sum, aggregate_of
+from examples.home_security.transform import HomeAlert
+@aggregate_of(HomeAlert, "NAME", at="observed_at", window=timedelta(days=1))
+@dataclass(frozen=True, slots=True)
+class Planted:
+"""
+
+TASKS = """from collections.abc import Iterable
+from dataclasses import dataclass
+from core.model.events import Event
+from core.model.rows import References, Row, appended_to
+VERSION = "tasks/1"
+@appended_to("Task")
+@dataclass(frozen=True, slots=True)
+class Task:
+    number: int
+def transform(event: Event, references: References) -> Iterable[Row]:
+    return ()
+"""
+
+
+def test_our_own_transforms_have_no_fault() -> None:
+    assert check_transform("examples.home_security") == (3, 1)
+    assert check_transform("examples.flight_info") == (2, 1)
+
+
+@pytest.fixture
+def planted(modules: WrittenModules, monkeypatch: pytest.MonkeyPatch) -> WrittenModules:
+    """The folder of a second package of aggregates, whose declarations are forgotten afterwards."""
+    folder = modules.folder / "planted_aggregates"
+    folder.mkdir()
+    monkeypatch.setattr(aggregates, "__path__", [*aggregates.__path__, str(folder)])
+    for table in ("_AGGREGATES", "_ROLLUPS"):
+        monkeypatch.setattr(declarations, table, dict(getattr(declarations, table)))
+    return WrittenModules(folder)
+
+
+def test_every_fault_of_an_aggregate_is_reported_with_the_line_of_its_declaration(planted: WrittenModules) -> None:
+    fields = (
+        "    window_start: datetime\n    most: Annotated[str, Most('ppm')]\n    sum: Annotated[int, Sum('nothing')]\n"
+    )
+    planted.write(AGGREGATE.replace("NAME", "planted") + fields, "planted")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform("examples.home_security")
+    assert [fault.rpartition("/")[2] for fault in refused.value.faults] == [
+        "planted.py:6: Planted.most: write int | None as its type, because that is the type of ppm",
+        "planted.py:6: Planted.sum: the source has no column nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("home_alert", "Planted and HomeAlert have one table, home_alert: name the aggregate differently"),
+        ("Home_Activity", "HomeActivity and Planted have one table, home_activity: name the aggregate differently"),
+        ("task", "Planted and Hubledger have one table, task: name the aggregate differently"),
+        ("a b", "Planted: the table name 'a b' has other characters"),
+        ("order", "Planted: the table name order is a word of SQL: use a different one"),
+        ("user", "Planted: the table name user is a word of SQL: use a different one"),
+        ("a" * 113, f"Planted: the table name {'a' * 113}_staged is longer than 119 characters"),
+    ],
+)
+def test_the_table_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
+    planted: WrittenModules, name: str, fault: str
+) -> None:
+    fields = "    home_id: Annotated[str, Key(32)]\n    window_start: datetime\n    alerts: Annotated[int, Count()]\n"
+    planted.write(AGGREGATE.replace("NAME", name) + fields, "planted")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform("examples.home_security")
+    assert fault in refused.value.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        *((name, "the store and the lake add a column of this name to planted") for name in (*ADDED, "Run_Number")),
+        ("ALERTS", "a second field differs only in case, and SQL has one column for both"),
+        ("Home_id", "a second field differs only in case, and SQL has one column for both"),
+        ("a" * (LONGEST_COLUMN + 1), f"the name is longer than {LONGEST_COLUMN} characters"),
+        ("hubledger_level", "the names of columns of Hubledger begin with hubledger_"),
+    ],
+)
+def test_a_column_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
+    planted: WrittenModules, name: str, fault: str
+) -> None:
+    fields = "    home_id: Annotated[str, Key(32)]\n    window_start: datetime\n    alerts: Annotated[int, Count()]\n"
+    planted.write(
+        AGGREGATE.replace("NAME", "planted") + f"{fields}    {name}: Annotated[datetime, Most('observed_at')]\n",
+        "planted",
+    )
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform("examples.home_security")
+    assert f"Planted.{name}: {fault}" in "\n".join(refused.value.faults)
+    assert "planted.py:12: " in "\n".join(refused.value.faults)
+
+
+def test_a_table_of_hubledger_is_no_table_of_a_room(modules: WrittenModules) -> None:
+    modules.write(TASKS, "room_of_tasks")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform("room_of_tasks")
+    fault = "room_of_tasks.py:8: Task: the table Task belongs to Hubledger: use a different one"
+    assert refused.value.faults == (fault,)
