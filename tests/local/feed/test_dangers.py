@@ -1,59 +1,82 @@
-"""local/feed/dangers.py, and the transform that meets its events."""
+"""local/feed/dangers.py: what transform and trigger make of its events, and the app's own reader of their messages."""
 
 import subprocess
 import sys
-from functools import cache
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
+import pytest
+
+from core.model.events import Event
 from core.model.rows import References
+from core.remote.hub.events import to_event
 from examples.home_security.transform import Home, SensorReading
-from local.feed.dangers import DEADLY, KILLING, REFUSED, REFUSED_EVENTS, dangers_of, references, transform, with_dangers
-from local.feed.homes import HomeScript, HomeShares, home_minutes
-from local.feed.planned_events import CRASH, REFUSAL, Minute
+from local.feed.dangers import (
+    DEADLY,
+    KILLING,
+    KINDS,
+    REFUSED,
+    REFUSED_EVENTS,
+    WireBody,
+    dangers_of,
+    fields,
+    map_property,
+    references,
+    sequence,
+    short_decimal,
+    text,
+    transform,
+    with_dangers,
+)
+from local.feed.homes import Expected, HomeScript, HomeShares, home_minutes
+from local.feed.planned_events import CRASH, POISON, REFUSAL, WRITTEN, Minute, PlannedEvent
+from local.feed.publisher import NOT_FINITE, Publisher, Resends
+from local.functions_host.sdk_messages import Delivery, delivery_of
+from tests.fakes import trigger_events
 from tests.fakes.builders import event
+from tests.local.feed.builders import send
+from tests.local.feed.test_publisher import Hub, go_on
 
 SCRIPT = HomeScript(homes=200, events=6_000, seed=3, shares=HomeShares(late=0.0))
+ENDS = {
+    text: Delivery.BINDING_FAILS,
+    sequence: Delivery.BINDING_FAILS,
+    fields: Delivery.BINDING_FAILS,
+    map_property: Delivery.READER_STOPS,
+    short_decimal: Delivery.DROPPED,
+}
+
+Published = Callable[[PlannedEvent[Expected]], bytes]
 
 
-def made(killing: int) -> list[Minute]:
-    return list(with_dangers(home_minutes(SCRIPT), SCRIPT, dangers_of(killing, 0)))
+def made(killing: int | None, undeliverable: int = 0) -> list[PlannedEvent[Expected]]:
+    dangers = dangers_of(killing, undeliverable)
+    return [one for minute in with_dangers(home_minutes(SCRIPT), SCRIPT, dangers) for one in minute.events]
 
 
-dangerous = cache(made)
-
-
-def outcomes(minutes: list[Minute]) -> list[str]:
-    return [one.expected[0] for minute in minutes for one in minute.events]
-
-
-def test_a_story_keeps_its_length_and_gets_its_dangers() -> None:
+def test_a_story_keeps_its_length_and_registrations_and_gets_its_dangers_spread_by_its_seed() -> None:
+    plain = [one for minute in home_minutes(SCRIPT) for one in minute.events]
     for killing in (0, 1, 3):
-        found = outcomes(dangerous(killing))
-        assert len(found) == 6_000
-        assert (found.count(CRASH), found.count(REFUSAL)) == (killing, REFUSED_EVENTS)
+        story = made(killing)
+        outcomes = [one.expected.outcome for one in story]
+        assert len(outcomes) == 6_000
+        assert (outcomes.count(CRASH), outcomes.count(REFUSAL)) == (killing, REFUSED_EVENTS)
+        assert "reference" not in outcomes
+        assert [one for one in story if b'"registration"' in one.body] == [
+            one for one in plain if b'"registration"' in one.body
+        ]
+        places = [at for at, outcome in enumerate(outcomes) if outcome in (CRASH, REFUSAL)]
+        assert min(later - earlier for earlier, later in pairwise(places)) > 300
+        assert made(killing) == story
 
 
-def test_dangers_are_spread_and_the_same_for_the_same_seed() -> None:
-    places = [at for at, outcome in enumerate(outcomes(dangerous(1))) if outcome in (CRASH, REFUSAL)]
-    assert min(later - earlier for earlier, later in pairwise(places)) > 300
-    assert made(1) == dangerous(1)
-
-
-def test_no_registration_is_replaced_so_every_home_registers_before_its_readings() -> None:
-    plain, changed = list(home_minutes(SCRIPT)), dangerous(1)
-
-    def registrations(minutes: list[Minute]) -> int:
-        return sum(b'"registration"' in one.body for minute in minutes for one in minute.events)
-
-    assert registrations(plain) == registrations(changed)
-    assert "reference" not in outcomes(changed)
-
-
-def test_a_refused_body_makes_a_row_that_no_database_takes() -> None:
+def test_a_refused_body_makes_a_row_that_no_database_takes_and_other_bodies_are_those_of_homes() -> None:
     (row,) = transform(event(0, REFUSED.decode()), References({}))
     assert isinstance(row, SensorReading)
     assert row.ppm == 2**63
     assert list(references(event(0, REFUSED.decode()))) == []
+    body = '{"home_id":"h","kind":"registration","time_zone":"Etc/UTC","armed":true}'
+    assert list(transform(event(0, body), References({}))) == [Home("h", "Etc/UTC", True)]
 
 
 def test_a_killing_body_ends_the_process_with_a_message() -> None:
@@ -67,7 +90,43 @@ def test_a_killing_body_ends_the_process_with_a_message() -> None:
     assert (ended.returncode, ended.stderr) == (DEADLY, "event 7 kills its process\n")
 
 
-def test_other_bodies_are_those_of_homes() -> None:
-    body = '{"home_id":"h","kind":"registration","time_zone":"Etc/UTC","armed":true}'
-    (home,) = transform(event(0, body), References({}))
-    assert home == Home("h", "Etc/UTC", True)
+@pytest.fixture
+def published() -> Iterator[Published]:
+    """Publish an event of the home h-1, and return its message as the hub hands it out."""
+    resends = Resends()
+
+    def publish(planned: PlannedEvent[Expected]) -> bytes:
+        hub = Hub()
+        minutes = [Minute("h-1", [planned])] * 2  # a gateway's send
+        Publisher(hub, go_on, resends, NOT_FINITE).publish(send(*minutes))
+        (batch,) = hub.taken
+        assert len(batch) == 2
+        return trigger_events.handed_out(bytes(batch._message[5][0]))
+
+    yield publish
+    resends.close()
+
+
+def test_each_kind_fails_in_its_way_of_the_trigger_and_the_app_s_own_reader_reads_its_planned_body(
+    published: Published,
+) -> None:
+    assert set(KINDS) == set(ENDS)
+    reading = next(one for minute in home_minutes(SCRIPT) for one in minute.events if one.expected.ppm is not None)
+    for kind in KINDS:
+        planned = kind(reading, "h-1 7")
+        message = published(planned)
+        assert delivery_of(message) == ENDS[kind]
+        found: Event = to_event(trigger_events.received(message))
+        assert (found.partition_key, bytes(found.body)) == ("h-1", planned.body), kind.__name__
+        assert planned.expected.outcome == (POISON if kind in (text, sequence) else WRITTEN)
+        names = set(NOT_FINITE) if planned.expected.outcome == POISON else {"undeliverable"}
+        assert set(found.properties) == (set() if kind is fields else names)
+
+
+def test_a_story_has_so_many_undeliverable_events_each_kind_in_turn() -> None:
+    bodies = [one.body for one in made(None, 7)]
+    assert len(bodies) == 6_000
+    encoded = [body for body in bodies if isinstance(body, WireBody)]
+    assert len(encoded) == 7
+    assert [len([body for body in encoded if body.startswith(begin)]) for begin in (b'"', b"[")] == [2, 1]
+    assert [one.body for one in made(None, 7)] == bodies

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import threading
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local.capture import SCHEMA
-from local.feed.event_file import LARGEST_LINE, FileEvent, UnusableFile, events_in, has_bodies, is_container
+from local.feed.event_file import LARGEST_LINE, FileEvent, UnusableFile, events_in, has_bodies, is_container, samples_in
 
 FIRST, SECOND = b'{"id":"a","price":1.10}', '{"id":"\u00e4"}'.encode()
 LINES = FIRST + b"\n" + SECOND + b"\n"
@@ -46,25 +47,29 @@ def container(schema: dict[str, Any], records: list[dict[str, Any]]) -> bytes:
     return file.getvalue()
 
 
+OF_TWO = b"[" + FIRST + b", " + SECOND + b"]"
+IN_BASE64 = b"eyJpZCI6ImEiLCJwcmljZSI6MS4xMH0=\neyJpZCI6IsOkIn0=\n"
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("events.jsonl", LINES),
         ("events.jsonl", b"\xef\xbb\xbf" + LINES),
+        ("events.jsonl", LINES.replace(b"\n", b"\r\n\r\n\n")),
         ("events.jsonl", LINES.decode().encode("utf-16")),
         ("events.jsonl", b"\xfe\xff" + LINES.decode().encode("utf-16-be")),
         ("events.jsonl.gz", gzip.compress(LINES)),
         ("events.jsonl", gzip.compress(LINES)),
         ("events.json", LINES),
-        ("events.json", b"[" + FIRST + b", " + SECOND + b"]"),
-        ("events.json.gz", gzip.compress(b"[" + FIRST + b", " + SECOND + b"]")),
-        ("events.json", PRETTY),
+        ("events.json", OF_TWO),
+        ("events.json.gz", gzip.compress(OF_TWO)),
         ("events.txt", PRETTY),
         ("events.txt", b"\xef\xbb\xbf" + PRETTY),
         ("events.txt", PRETTY.decode().encode("utf-16")),
         ("events.avro", captured(FIRST, SECOND)),
-        ("events.base64", b"eyJpZCI6ImEiLCJwcmljZSI6MS4xMH0=\neyJpZCI6IsOkIn0=\n"),
-        ("events.base64.gz", gzip.compress(b"eyJpZCI6ImEiLCJwcmljZSI6MS4xMH0=\neyJpZCI6IsOkIn0=\n")),
+        ("events.base64", IN_BASE64),
+        ("events.base64.gz", gzip.compress(IN_BASE64)),
     ],
     ids=range(16),
 )
@@ -74,11 +79,27 @@ def test_each_kind_of_file_has_the_same_events(tmp_path: Path, name: str, conten
     assert has_bodies(path) is (".base64" in name or ".avro" in name)
 
 
+def test_a_line_is_a_body_with_its_number_whatever_bytes_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"no JSON\n\n\xff\xfe \n \none \x0b\xe2\x80\xa8 line")
+    found = [FileEvent(1, b"no JSON"), FileEvent(3, b"\xff\xfe "), FileEvent(4, b" ")]
+    assert list(events_in(path)) == [*found, FileEvent(5, b"one \x0b\xe2\x80\xa8 line")]
+
+
+def test_a_line_of_a_base64_file_is_the_bytes_that_it_stands_for(tmp_path: Path) -> None:
+    whole = b"\n" * LARGEST_LINE
+    assert bodies(tmp_path / "events.base64", b"AAr/\r\n\n" + b64encode(whole)) == [b"\x00\n\xff", whole]
+
+
+def test_the_samples_of_a_room_are_in_base64_where_such_a_file_is(tmp_path: Path) -> None:
+    assert samples_in(tmp_path) == tmp_path / "events.jsonl"
+    (tmp_path / "events.base64").touch()
+    assert samples_in(tmp_path) == tmp_path / "events.base64"
+
+
 def test_a_list_in_one_line_is_one_event_unless_the_file_is_named_json(tmp_path: Path) -> None:
-    of_two = b"[" + FIRST + b"," + SECOND + b"]"
-    assert bodies(tmp_path / "events.jsonl", of_two) == [of_two]
-    assert bodies(tmp_path / "events.json", of_two) == [FIRST, SECOND]
-    assert bodies(tmp_path / "events.json", of_two + b"\n" + of_two) == [of_two, of_two]
+    assert bodies(tmp_path / "events.jsonl", OF_TWO) == [OF_TWO]
+    assert bodies(tmp_path / "events.json", OF_TWO + b"\n" + OF_TWO) == [OF_TWO, OF_TWO]
 
 
 def test_a_list_longer_than_a_line_has_its_elements(tmp_path: Path) -> None:
@@ -108,6 +129,9 @@ def test_a_file_of_capture_has_keys_and_properties_and_events_without_a_body(tmp
     [
         ("own.avro", container({"type": "record", "name": "R", "fields": []}, [{}]), "`new --format avro --from "),
         ("cut.avro", captured(*[FIRST] * 9)[:-20], "is no whole file of Event Hubs Capture"),
+        ("bad.base64", b"AAr/\n{}", "line 2 is not base64: write one body a line"),
+        ("big.base64", b64encode(bytes(LARGEST_LINE + 1)), "line 1 has more than 1,047,552 bytes"),
+        ("no.base64", b"?" * (2 * LARGEST_LINE), "line 1 has more than 1,047,552 bytes"),
         ("cut.gz", gzip.compress(LINES)[:-9], "is no whole gzip file: Compressed file ended"),
         ("bad.gz", gzip.compress(LINES)[:10] + b"\xff" * 30, "is no whole gzip file"),
         ("cut.jsonl", LINES.decode().encode("utf-16")[:-1], "is no whole UTF-16"),
@@ -115,7 +139,7 @@ def test_a_file_of_capture_has_keys_and_properties_and_events_without_a_body(tmp
         ("big.json", b'[1, "' + b"x" * LARGEST_LINE + b'"]', "line 2 has more than 1,047,552 bytes"),
         ("zeros.gz", gzip.compress(bytes(50_000_000)), "line 1 has more than 1,047,552 bytes"),
     ],
-    ids=range(8),
+    ids=range(11),
 )
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
     tmp_path: Path, name: str, content: bytes, why: str

@@ -25,12 +25,6 @@ def registrations(minute: Minute) -> list[int]:
     return [at for at, event in enumerate(minute.events) if event.expected.kind == "registration"]
 
 
-def test_a_registration_opens_its_minute_so_that_publishing_it_again_changes_nothing() -> None:
-    for minute in story():
-        at = registrations(minute)
-        assert at == list(range(len(at)))
-
-
 @pytest.mark.slow
 def test_every_home_that_speaks_registers_before_the_end_and_later_than_its_first_readings_when_it_is_late() -> None:
     for events in range(300, 2_000, 100):

@@ -16,9 +16,12 @@ def test_without_options_the_feed_is_endless_and_steady() -> None:
     assert (options.senders, options.events, options.rate, options.record) == (100_000, None, 1000.0, None)
 
 
-def test_full_speed_and_an_end_can_be_requested() -> None:
-    options = parse_options(["--rate", "full", "--events", "20000", "--start", "2026-01-01T01:00:00+01:00"])
-    assert (options.rate, options.events, options.start) == (None, 20_000, 1_767_225_600_000_000)
+def test_a_rate_an_end_a_start_and_a_business_can_be_requested() -> None:
+    given = "--rate full --events 20000 --start 2026-01-01T01:00:00+01:00 --transform {}"
+    for name in ("flight_info", "examples.flight_info"):
+        options = parse_options(given.format(name).split())
+        assert (options.rate, options.events, options.start) == (None, 20_000, 1_767_225_600_000_000)
+        assert (options.transform, options.senders) == (FLIGHTS, FLIGHTS.usual_senders)
 
 
 def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,10 +39,11 @@ def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         "--duplicates=some": "must be a number from 0 to 1",
         "--gather=-1": "must be a number of seconds from 0 to 10",
         "--start=today": "must be a time like",
+        "--transform=flight_info --senders=10000": "there are no more than 9999 flight numbers",
         "--start=2026-01-01T00:00:00": "must name its time zone",
     }.items():
         with pytest.raises(SystemExit):
-            parse_options([given])
+            parse_options(given.split())
         assert why in capsys.readouterr().err, given
 
 
@@ -78,12 +82,6 @@ def test_the_share_of_duplicates_is_the_requested_one(domain: Domain) -> None:
     assert 0 < copies(0.001) < copies(None) < copies(0.1)
 
 
-def test_the_whole_or_the_short_name_of_a_transform_chooses_a_business() -> None:
-    for name in ("flight_info", "examples.flight_info"):
-        options = parse_options(["--transform", name])
-        assert (options.transform, options.senders) == (FLIGHTS, FLIGHTS.usual_senders)
-
-
 def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_homes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -93,9 +91,3 @@ def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_h
                 parse_options([*given, *other])
             why = f"argument {given[0]}: it needs a number of --events, of home_security"
             assert why in capsys.readouterr().err, (given, other)
-
-
-def test_there_are_no_more_flights_than_numbers_for_them(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_options(["--transform", "flight_info", "--senders", "10000"])
-    assert "there are no more than 9999 flight numbers" in capsys.readouterr().err

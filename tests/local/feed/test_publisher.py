@@ -130,10 +130,3 @@ def test_a_refused_send_that_is_given_up_is_not_in_the_hub_and_an_unanswered_one
     refused, unanswered = Hub(busy()), Hub(ConnectionLostError("gone"))
     assert Publisher(refused, stop, resends).publish(send(minute())) == Copies(0, 0)
     assert Publisher(unanswered, stop, resends).publish(send(minute())) == Copies(0, 1)
-
-
-def test_the_log_of_the_client_is_left_as_it_was() -> None:
-    log = logging.getLogger("azure.eventhub._producer_client")
-    before = log.level, log.propagate, list(log.handlers)
-    Resends().close()
-    assert (log.level, log.propagate, list(log.handlers)) == before

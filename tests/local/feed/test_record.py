@@ -60,7 +60,9 @@ def test_a_lost_answer_leaves_a_range_of_copies_and_an_empty_record_has_none(tmp
     assert published_copies(record(tmp_path / "empty.db", [])) == Copies(0, 0)
 
 
-def test_two_feeds_do_not_share_a_record(tmp_path: Path) -> None:
+def test_two_feeds_do_not_share_a_record_and_only_one_that_exists_is_added_to(tmp_path: Path) -> None:
+    with pytest.raises(RecordExists, match="does not exist"):
+        Record(tmp_path / "record.db", HOMES, seed=1, senders=40, is_added_to=True)
     path = record(tmp_path / "record.db", [minute()])
     with pytest.raises(RecordExists, match="name a new file"):
         Record(path, HOMES, seed=1, senders=40)
@@ -76,8 +78,3 @@ def test_a_later_feed_adds_to_the_record_of_an_earlier_one(tmp_path: Path) -> No
     added.close()
     assert rows(path, "SELECT COUNT(*), MAX(number) FROM event") == [(15, 15)]
     assert rows(path, "SELECT complete FROM feed") == [(1,)]
-
-
-def test_only_a_record_that_exists_is_added_to(tmp_path: Path) -> None:
-    with pytest.raises(RecordExists, match="does not exist"):
-        Record(tmp_path / "record.db", HOMES, seed=1, senders=40, is_added_to=True)

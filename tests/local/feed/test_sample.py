@@ -1,12 +1,11 @@
-"""local/feed/event_file.py: the lines of a user's file, their keys, and the files that are refused."""
+"""local/feed/sample.py: the lines of a user's file, their keys, and the files that are refused."""
 
 import json
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
-from local.feed.event_file import LARGEST_LINE, UnusableFile, samples_in
+from local.feed.event_file import LARGEST_LINE, UnusableFile
 from local.feed.feeding import LARGEST_SEND, Gateways
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
 
@@ -16,47 +15,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "events.jsonl"
 
 
-def bodies(file: Path, content: bytes) -> list[bytes]:
-    file.write_bytes(content)
-    return [line.body for line in read_sample(file)]
-
-
 def keys(file: Path, *values: str) -> list[str | None]:
     file.write_text("".join(f'{{"id": {value}}}\n' for value in (*values, '"last"')))
     return [line.key for line in keyed_by(file, read_sample(file), "id").lines[:-1]]
-
-
-def test_a_line_is_a_body_without_its_end_and_empty_lines_are_skipped(file: Path) -> None:
-    assert bodies(file, b'{"a":1}\n{"a":2}') == [b'{"a":1}', b'{"a":2}']
-    assert bodies(file, b'{"a":1}\r\n\r\n\n{"a":2}\r\n') == [b'{"a":1}', b'{"a":2}']
-    assert bodies(file, b'\xef\xbb\xbf{"a":1}\n') == [b'{"a":1}']
-    assert bodies(file, b"no JSON\n\xff\xfe \n \n") == [b"no JSON", b"\xff\xfe ", b" "]
-    assert bodies(file, b"one \x0b\xe2\x80\xa8 line") == [b"one \x0b\xe2\x80\xa8 line"]
-
-
-def test_a_line_of_a_base64_file_is_the_bytes_that_it_stands_for(file: Path) -> None:
-    binary = file.with_suffix(".base64")
-    whole = b"\n" * LARGEST_LINE
-    assert bodies(binary, b"AAr/\r\n\n" + b64encode(whole)) == [b"\x00\n\xff", whole]
-    for content, why in {
-        b"AAr/\n{}": r"events\.base64, line 2 is not base64: write one body a line",
-        b64encode(whole + b"1"): "line 1 has more than 1,047,552 bytes",
-        b"?" * (2 * LARGEST_LINE): "line 1 has more than 1,047,552 bytes",
-    }.items():
-        binary.write_bytes(content)
-        with pytest.raises(UnusableFile, match=why):
-            read_sample(binary)
-
-
-def test_the_samples_of_a_room_are_in_base64_where_such_a_file_is(file: Path) -> None:
-    assert samples_in(file.parent) == file
-    file.with_suffix(".base64").touch()
-    assert samples_in(file.parent) == file.with_suffix(".base64")
-
-
-def test_a_line_keeps_the_number_that_it_has_in_the_file(file: Path) -> None:
-    file.write_bytes(b"a\n\nb\n")
-    assert [line.number for line in read_sample(file)] == [1, 3]
 
 
 def test_a_file_that_cannot_be_published_is_refused_with_one_clear_sentence(file: Path) -> None:
@@ -75,18 +36,9 @@ def test_a_file_that_cannot_be_published_is_refused_with_one_clear_sentence(file
         read_sample(file.parent)
 
 
-def test_a_key_is_a_text_a_number_as_it_is_written_or_a_boolean(file: Path) -> None:
-    assert keys(file, '"c-1"', "7", "1e3", "7.50", "true", "12345678901234567890123") == [
-        "c-1",
-        "7",
-        "1e3",
-        "7.50",
-        "true",
-        "12345678901234567890123",
-    ]
-
-
-def test_a_line_without_the_field_has_no_key(file: Path) -> None:
+def test_a_key_is_a_text_a_number_as_it_is_written_or_a_boolean_and_any_other_line_has_none(file: Path) -> None:
+    numbers = ["7", "1e3", "7.50", "true", "12345678901234567890123"]
+    assert keys(file, '"c-1"', *numbers) == ["c-1", *numbers]
     assert keys(file, "null", '""', "[1]", "{}", "NaN", '"\\ud800"') == [None] * 6
     file.write_bytes(b'{"id": "a"}\n[1]\n"id"\nno JSON\n{"other": 1}\n' + b"[" * 100_000)
     assert [line.key for line in keyed_by(file, read_sample(file), "id").lines] == ["a", *[None] * 5]
@@ -107,17 +59,20 @@ def test_the_likeliest_key_is_the_column_that_most_lines_have_however_its_field_
     assert likeliest_key(lines, ["order_id"]) == "orderId"
     assert likeliest_key(lines, ["kind", "order_id"]) == "Kind", "the first of several with as many lines"
     assert likeliest_key(lines, ["depot"]) is None
-    assert likeliest_key(lines, []) is None
 
 
 def test_the_lines_come_in_the_order_of_the_file_again_and_again(file: Path) -> None:
     file.write_text("a\nb\nc\n")
     sample = Sample(file, read_sample(file))
-    assert published(sample, 7) == [b"a", b"b", b"c", b"a", b"b", b"c", b"a"]
-    assert published(sample, 2) == [b"a", b"b"]
-    twice = published(sample, 999, duplicates=0.1)
+
+    def published(events: int, duplicates: float = 0.0) -> list[bytes]:
+        return [event.body for minute in sample_minutes(sample, events, 1, duplicates) for event in minute.events]
+
+    assert published(7) == [b"a", b"b", b"c", b"a", b"b", b"c", b"a"]
+    assert published(2) == [b"a", b"b"]
+    twice = published(999, duplicates=0.1)
     assert len(twice) == 999
-    assert twice != published(sample, 999)
+    assert twice != published(999)
 
 
 def test_a_file_is_described_with_its_lines_and_its_key(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +90,3 @@ def test_events_without_a_key_go_to_all_partitions_and_large_ones_to_small_sends
     assert {send.partition_id for send in sends} == {"0", "1"}
     assert sorted(send.events for send in sends) == [2] * 6
     assert all(len(event.body) < LARGEST_SEND for send in sends for one in send.minutes for event in one.events)
-
-
-def published(sample: Sample, events: int, duplicates: float = 0.0) -> list[bytes]:
-    return [event.body for minute in sample_minutes(sample, events, 1, duplicates) for event in minute.events]
