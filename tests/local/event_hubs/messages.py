@@ -11,19 +11,23 @@ from local.event_hubs.frames import ATTACH, SOURCE, TARGET, TRANSFER, composite
 from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS
 
 
+def section(code: int, value: Any) -> bytes:
+    return encode(Described(ULong(code), value))
+
+
 def message(body: bytes = b"body", **annotations: Any) -> bytes:
     """Encode a message with a binary body; `partition_key="a"` becomes the annotation x-opt-partition-key."""
-    return _annotated(annotations) + encode(Described(ULong(DATA), body))
+    return _annotated(annotations) + section(DATA, body)
 
 
 def batch(messages: list[bytes], **annotations: Any) -> bytes:
     """Encode a batch of messages, with outer annotations as in `message`."""
-    return _annotated(annotations) + b"".join(encode(Described(ULong(DATA), each)) for each in messages)
+    return _annotated(annotations) + b"".join(section(DATA, each) for each in messages)
 
 
 def _annotated(annotations: dict[str, Any]) -> bytes:
     named = {Symbol("x-opt-" + name.replace("_", "-")): value for name, value in annotations.items()}
-    return encode(Described(ULong(MESSAGE_ANNOTATIONS), named)) if named else b""
+    return section(MESSAGE_ANNOTATIONS, named) if named else b""
 
 
 def attach_sender(
@@ -50,6 +54,14 @@ def transfer(
     """Encode a transfer of a delivery, or of a part of one."""
     head = (UInt(handle), UInt(delivery), b"tag", UInt(message_format), settled, more)
     return composite(TRANSFER, *head) + payload
+
+
+def transfers(payload: bytes, delivery: int = 0, handle: int = 0, message_format: int = 0) -> list[bytes]:
+    """Encode a delivery in parts that fit into frames."""
+    ends = range(60_000, len(payload) + 60_000, 60_000)
+    return [
+        transfer(payload[end - 60_000 : end], delivery, handle, message_format, more=end < len(payload)) for end in ends
+    ]
 
 
 def make_token(

@@ -8,6 +8,7 @@ from local.event_hubs.amqp import Connection
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.codec import Described, Symbol, UInt, ULong, decode
 from local.event_hubs.frames import (
+    ACCEPTED,
     AMQP_HEADER,
     ATTACH,
     BEGIN,
@@ -18,13 +19,14 @@ from local.event_hubs.frames import (
     OPEN,
     SOURCE,
     TARGET,
+    TRANSFER,
     composite,
     frame,
 )
 from local.event_hubs.hubs import Hubs, HubSettings
 from local.event_hubs.readers import Faults
 from local.event_hubs.server import unix_milliseconds
-from local.event_hubs.tokens import MANAGE, ROOT_KEY, Grant
+from local.event_hubs.tokens import MANAGE, ROOT_KEY, Grant, SharedAccessKey
 from tests.local.event_hubs.messages import attach_sender, message, transfer
 
 EVERYTHING = Grant((), frozenset({MANAGE}), 2**62)
@@ -32,11 +34,21 @@ SELECTOR = Symbol("apache.org:selector-filter:string")
 PARTITION = "telemetry/ConsumerGroups/hubledger/Partitions/0"
 
 
+class Clock:
+    """A clock that stands still until it is moved; Unix milliseconds."""
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+
 class FakeTransport(asyncio.Transport):
     """Stores the written bytes; ends the connection as soon as it is closed, as a socket that drains at once."""
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__()
+        super().__init__(extra={"peername": ("127.0.0.1", 4711)})
         self.written = bytearray()
         self.largest_write = self.waiting = 0
         self.is_read = True
@@ -76,6 +88,10 @@ class Peer:
         if grant:
             broker.connections[self.connection].add(grant)
 
+    @property
+    def is_closed(self) -> bool:
+        return self.transport.is_closing()
+
     def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> Self:
         """Open the connection and a session on channel 0."""
         self.connection.data_received(AMQP_HEADER)
@@ -102,13 +118,10 @@ class Peer:
         self,
         address: str = PARTITION,
         handle: int = 1,
-        selector: str | None = None,
+        filters: dict[Symbol, Any] | None = None,
         epoch: int | None = None,
-        name: str | None = None,
     ) -> None:
-        filters = {SELECTOR: Described(SELECTOR, selector)} if selector else None
-        given = {"com.microsoft:epoch": epoch, "com.microsoft:receiver-name": name}
-        properties = {Symbol(key): value for key, value in given.items() if value is not None}
+        properties = {} if epoch is None else {Symbol("com.microsoft:epoch"): epoch}
         ends = (Described(ULong(SOURCE), [address, *[None] * 6, filters]), Described(ULong(TARGET), ["here"]))
         self.send(ATTACH, f"r{handle}", UInt(handle), True, None, None, *ends, *[None] * 6, properties)
 
@@ -150,21 +163,32 @@ class Peer:
     def codes(self) -> list[int]:
         return [code for code, _, _ in self.frames()]
 
-    def outcomes(self) -> list[tuple[int, int, int]]:
-        """Return the dispositions received: first delivery, last, and the descriptor of the state."""
-        return [
-            (fields[1], fields[2], fields[4].descriptor) for code, fields, _ in self.frames() if code == DISPOSITION
-        ]
+    def fields(self, wanted: int) -> list[Sequence[Any]]:
+        """Return the fields of the performatives of one kind that were received since the last call."""
+        return [fields for code, fields, _ in self.frames() if code == wanted]
+
+    def payloads(self) -> list[bytes]:
+        return [payload for code, _, payload in self.frames() if code == TRANSFER]
+
+    def outcomes(self) -> list[tuple[int, int, bool]]:
+        """Return the dispositions received: first delivery, last, and whether they are accepted."""
+        return [(fields[1], fields[2], fields[4].descriptor == ACCEPTED) for fields in self.fields(DISPOSITION)]
 
     def refusals(self, code: int = DETACH) -> list[str]:
         """Return the conditions of the detaches received, or of the ends or closes."""
         at = 2 if code == DETACH else 0
-        return [fields[at].value[0] for found, fields, _ in self.frames() if found == code and fields[at]]
+        return [fields[at].value[0] for fields in self.fields(code) if fields[at]]
 
 
-def make_broker(*settings: HubSettings, kind: type[HubBroker] = HubBroker, faults: Faults | None = None) -> HubBroker:
-    hubs = settings or (HubSettings("telemetry", 4, ("hubledger",)),)
-    return kind(Hubs(hubs, unix_milliseconds), [ROOT_KEY], unix_milliseconds, faults or Faults())
+def make_broker(
+    *settings: HubSettings,
+    kind: type[HubBroker] = HubBroker,
+    faults: Faults | None = None,
+    clock: Clock | None = None,
+    keys: Sequence[SharedAccessKey] = (ROOT_KEY,),
+) -> HubBroker:
+    hubs, now = settings or (HubSettings("telemetry", 4, ("hubledger",)),), clock or unix_milliseconds
+    return kind(Hubs(hubs, now), [*keys], now, faults or Faults())
 
 
 def publisher(broker: HubBroker, *bodies: bytes) -> Peer:
@@ -175,9 +199,9 @@ def publisher(broker: HubBroker, *bodies: bytes) -> Peer:
     return peer
 
 
-def reader(broker: HubBroker, window: int = 1_000_000, max_frame: int = 65_536, selector: str | None = None) -> Peer:
+def reader(broker: HubBroker, window: int = 1_000_000, max_frame: int = 65_536) -> Peer:
     """Attach a reader to partition 0, without credit."""
     peer = Peer(broker).begin(window, max_frame)
-    peer.attach_reader(PARTITION, selector=selector)
+    peer.attach_reader()
     peer.frames()
     return peer

@@ -22,21 +22,48 @@ from local.event_hubs.codec import (
     encode,
     skip,
 )
+from local.event_hubs.sections import items
 
-unsigned = {UByte: 8, UShort: 16, UInt: 32, ULong: 64}
+WRITTEN: dict[str, Any] = {  # the encodings that the specification gives
+    "40": None,
+    "41": True,
+    "42": False,
+    "5007": UByte(7),
+    "600102": UShort(258),
+    "7000000001": UInt(1),
+    "5310": ULong(0x10),
+    "800000000000000100": ULong(256),
+    "71ffffffff": Int(-1),
+    "81fffffffffffffffe": -2,
+    "830000000000000001": Timestamp(1),
+    "a102c3a4": "ä",
+    "a30161": Symbol("a"),
+    "a00100": b"\x00",
+    "c00100": [],
+    "c10502a3016b41": {Symbol("k"): True},
+    "005324c00100": Described(ULong(0x24), []),
+    "f00000000f00000002b100000001300000000131": Array(["0", "1"]),
+}
+READ: dict[str, Any] = {  # the forms that only peers write
+    "43": 0,
+    "44": 0,
+    "45": [],
+    "52ff": 255,
+    "54ff": -1,
+    "55fe": -2,
+    "5601": True,
+    "c00301a000": [b""],
+    "d0000000050000000141": [True],
+    "e00402500102": Array([1, 2]),  # type: ignore[list-item]
+    "98" + "00" * 15 + "05": Raw(bytes.fromhex("98" + "00" * 15 + "05")),  # a uuid
+    "7300000041": Raw(bytes.fromhex("7300000041")),  # a char
+}
 symbols = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300).map(Symbol)
 longs = st.integers(-(2**63), 2**63 - 1)
 scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    longs,
-    *(st.integers(0, 2**bits - 1).map(kind) for kind, bits in unsigned.items()),
-    st.integers(-(2**31), 2**31 - 1).map(Int),
-    longs.map(Timestamp),
-    st.floats(allow_nan=False),
-    st.text(max_size=300),
-    symbols,
-    st.binary(max_size=300),
+    st.none() | st.booleans() | longs | longs.map(Timestamp) | st.integers(-(2**31), 2**31 - 1).map(Int),
+    *(st.integers(0, 2**bits - 1).map(kind) for kind, bits in ((UByte, 8), (UShort, 16), (UInt, 32), (ULong, 64))),
+    st.floats(allow_nan=False) | st.text(max_size=300) | symbols | st.binary(max_size=300),
 )
 values = st.recursive(
     scalars,
@@ -64,7 +91,7 @@ def test_a_value_is_read_and_skipped_as_it_was_written_and_refused_when_it_is_cu
 
 @given(st.binary(max_size=60))
 def test_random_bytes_are_read_or_refused_and_nothing_else(garbage: bytes) -> None:
-    for read in (decode, skip):
+    for read in (decode, skip, items):
         try:
             read(garbage, 0)
         except DecodeError:
@@ -72,48 +99,14 @@ def test_random_bytes_are_read_or_refused_and_nothing_else(garbage: bytes) -> No
 
 
 def test_a_value_has_the_encoding_that_the_specification_gives() -> None:
-    expected: dict[str, Any] = {
-        "40": None,
-        "41": True,
-        "42": False,
-        "5007": UByte(7),
-        "600102": UShort(258),
-        "7000000001": UInt(1),
-        "5310": ULong(0x10),
-        "800000000000000100": ULong(256),
-        "71ffffffff": Int(-1),
-        "81fffffffffffffffe": -2,
-        "830000000000000001": Timestamp(1),
-        "a102c3a4": "ä",
-        "a30161": Symbol("a"),
-        "a00100": b"\x00",
-        "c00100": [],
-        "c10502a3016b41": {Symbol("k"): True},
-        "005324c00100": Described(ULong(0x24), []),
-        "f00000000f00000002b100000001300000000131": Array(["0", "1"]),
-    }
-    assert [encode(value).hex() for value in expected.values()] == list(expected)
+    assert [encode(value).hex() for value in WRITTEN.values()] == list(WRITTEN)
+    with pytest.raises(TypeError, match="no AMQP encoding is defined for complex"):
+        encode(1j)
 
 
 def test_the_forms_that_only_peers_write_are_read() -> None:
-    uuid, char = "98" + "00" * 15 + "05", "7300000041"
-    expected: dict[str, Any] = {
-        "43": 0,
-        "44": 0,
-        "45": [],
-        "52ff": 255,
-        "54ff": -1,
-        "55fe": -2,
-        "5601": True,
-        "c00301" + "a000": [b""],
-        "d00000000500000001" + "41": [True],
-        "e00402500102": Array([1, 2]),  # type: ignore[list-item]
-        uuid: Raw(bytes.fromhex(uuid)),
-        char: Raw(bytes.fromhex(char)),
-    }
-    assert {encoded: decode(bytes.fromhex(encoded)) for encoded in expected} == {
-        encoded: (value, len(encoded) // 2) for encoded, value in expected.items()
-    }
+    found = {encoded: decode(bytes.fromhex(encoded)) for encoded in READ}
+    assert found == {encoded: (value, len(encoded) // 2) for encoded, value in READ.items()}
 
 
 def test_broken_values_are_refused() -> None:
@@ -126,19 +119,14 @@ def test_broken_values_are_refused() -> None:
         "00" * 5000,  # a descriptor of a descriptor of a descriptor
         "c0ff01",
         "f00000000500ffffff40",  # an array of sixteen million nulls in no bytes
-        "c10301" + "4141",  # a key without a value
-        "c10602" + "c00100" + "41" + "41",  # a list as a key
+        "c103014141",  # a key without a value
+        "c10602c001004141",  # a list as a key
         "a301ff",
-        "a1" + "02c328",
-        "b4" + "00000000",
+        "a102c328",
+        "b400000000",
         "10",
         "d0ffffffff00000001",
         nested.hex(),  # a list in a list in a list
     ):
         with pytest.raises(DecodeError):
             pytest.fail(f"{encoded[:40]} was read as {decode(bytes.fromhex(encoded))}")
-
-
-def test_a_value_of_no_amqp_type_is_not_written() -> None:
-    with pytest.raises(TypeError, match="no AMQP encoding is defined for complex"):
-        encode(1j)
