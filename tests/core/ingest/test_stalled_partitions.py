@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
-from core.ingest.gaps import NO_GAP_READING, GapReading
+from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import (
     Healed,
@@ -46,33 +46,29 @@ class InHand(Journal):
 
 
 class World:
-    """Two partitions of 20 events each, of which 0 to 9 are committed."""
+    """Partitions of 20 events each, of which the trigger delivered 0 to 9."""
 
-    def __init__(self) -> None:
-        self.store, self.clock = MemoryStore(), FakeClock()
+    def __init__(self, *ids: str) -> None:
+        self.store, self.clock, self.ids = MemoryStore(), FakeClock(), ids or ("0", "1")
         self.log = events(0, 19, "reading a")
-        self.hub = MemoryHub({"0": self.log, "1": self.log})
+        self.events = {id: [*self.log] for id in self.ids}
+        self.hub = MemoryHub(self.events)
         verified = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
         self.means = Ingestion(self.store, PLAIN, stamps(1, self.clock), GapReading(self.hub), incarnations=verified)
         self.check = SilenceCheck(self.means, GRACE)
-        for id in ("0", "1"):
-            self.deliver(0, 9, id)
+        for id in self.ids:
+            self.deliver(9, id)
 
-    def deliver(self, first: int, last: int, id: str = "0") -> None:
+    def deliver(self, last: int, id: str = "0") -> None:
+        """Let the trigger deliver all events up to a number."""
+        given = [one for one in self.events[id] if one.sequence_number <= last]
         means = self.means
-        ingest_batch(
-            batch(self.log[first : last + 1], partition(id)),
-            Ingestion(self.store, PLAIN, means.clock, means.gap_reading),
-        )
+        ingest_batch(batch(given, partition(id)), Ingestion(self.store, PLAIN, means.clock, means.gap_reading))
 
-    def publish(self, *numbers: int, id: str = "0") -> tuple[Event, ...]:
-        made = tuple(event(number, "reading a", at=self.clock.now()) for number in numbers)
+    def publish(self, first: int, last: int, id: str = "0") -> None:
+        made = [event(number, "reading a", at=self.clock.now()) for number in range(first, last + 1)]
+        self.events.setdefault(id, []).extend(made)
         self.hub.publish(id, made)
-        return made
-
-    def deliver_all(self, up_to: int) -> None:
-        held = [one for one in self.hub.held["0"].values() if one.sequence_number <= up_to]
-        ingest_batch(batch(held), Ingestion(self.store, PLAIN, self.means.clock, NO_GAP_READING))
 
     def look(self, after: float = 0.0) -> Sequence[Looked]:
         self.clock.advance(after)
@@ -80,6 +76,9 @@ class World:
 
     def ranges(self, id: str = "0") -> list[tuple[int, int, int]]:
         return [(kept.first, kept.last, kept.absent) for kept in self.store.ledger() if kept.partition_id == id]
+
+    def stops(self, id: str = "0") -> tuple[PartitionStop, ...]:
+        return self.store.read_partition(partition(id)).stops
 
 
 @pytest.fixture
@@ -117,48 +116,49 @@ def test_a_clock_that_was_ahead_delays_no_healing(world: World) -> None:
 
 
 def test_a_partition_that_moves_is_left_to_the_trigger(world: World) -> None:
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     world.look()
     for number in range(10, 20):
         assert world.look(after=60) == []
-        world.deliver(number, number)
+        world.deliver(number)
     assert world.ranges() == [(0, 9, 0), *((number, number, 0) for number in range(10, 20))]
 
 
 def test_a_partition_that_stands_is_healed_while_events_still_come_and_stays_level(world: World) -> None:
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     world.look()
     for number in range(20, 24):
-        world.publish(number)
+        world.publish(number, number)
         assert [type(one) for one in world.look(after=60)] == [Healed] * (number > 20)
     assert world.ranges() == [(0, 9, 0), (10, 21, 0), (22, 22, 0), (23, 23, 0)]
     world.look(after=600)
-    world.publish(24)
+    world.publish(24, 24)
     assert len(world.look()) == 1, "nobody else has committed since"
 
 
 def test_a_partition_is_carried_until_a_different_owner_commits_there_again(world: World) -> None:
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     world.look()
     world.look(after=120)
-    ingest_batch(batch(world.publish(20)), Ingestion(world.store, PLAIN, world.means.clock, world.means.gap_reading))
-    world.publish(21)
+    world.publish(20, 20)
+    world.deliver(20)
+    world.publish(21, 21)
     assert world.look(after=60) == []
     assert world.look(after=119) == []
     assert len(world.look(after=1)) == 1
 
 
 def test_a_different_owner_that_commits_during_the_healing_gets_the_partition_back(world: World) -> None:
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     for first in (20, 520, 1020):
-        world.publish(*range(first, first + 500))
+        world.publish(first, first + 499)
     world.look()
     seen: list[int] = []
 
     def meanwhile() -> bool:
         seen.append(1)
         if len(seen) == 700:
-            world.deliver_all(up_to=600)
+            world.deliver(600)
         return False
 
     world.clock.advance(120)
@@ -166,15 +166,15 @@ def test_a_different_owner_that_commits_during_the_healing_gets_the_partition_ba
     assert [type(one) for one in world.look()] == [Healed]
     world.hub.fails = lambda: False
     assert world.store.read_partition(partition()).next_number == 1520
-    world.publish(1520)
+    world.publish(1520, 1520)
     assert world.look(after=60) == []
 
 
 def test_no_number_is_absent_while_the_hubs_newest_event_is_younger_than_the_grace(world: World) -> None:
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     world.look()
     world.clock.advance(119)
-    world.publish(20, 21, 22, 23)
+    world.publish(20, 23)
     world.hub.lose("0", 20, 23)
     (healed,) = world.look(after=1)
     assert isinstance(healed, Healed)
@@ -186,8 +186,8 @@ def test_no_number_is_absent_while_the_hubs_newest_event_is_younger_than_the_gra
 
 
 def test_a_fault_in_the_middle_does_not_begin_the_wait_again(world: World) -> None:
-    world.deliver(10, 19, "1")
-    world.publish(*range(20, 1200))
+    world.deliver(19, "1")
+    world.publish(20, 1199)
     world.look()
     world.clock.advance(120)
     answers = iter([False] * 900)
@@ -202,18 +202,18 @@ def test_a_fault_in_the_middle_does_not_begin_the_wait_again(world: World) -> No
 
 def test_a_partition_that_was_stopped_for_an_hour_is_level_after_one_check(world: World) -> None:
     """The host passes the batches of a partition that is stopped, so only the own reader brings them."""
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     world.look()
     made_at, world.hub.made_at = world.hub.made_at, world.clock.now()
     for minute in range(60):
-        world.publish(*range(20 + 60 * minute, 80 + 60 * minute))
+        world.publish(20 + 60 * minute, 79 + 60 * minute)
         assert {type(one) for one in world.look(after=60)} == {Unhealed}
-    assert [stop.attempts for stop in world.store.read_partition(partition()).stops] == [60]
+    assert [stop.attempts for stop in world.stops()] == [60]
     world.hub.made_at = made_at
     (healed,) = world.look(after=60)
     assert isinstance(healed, Healed)
     assert (healed.healed, healed.absent, healed.is_level) == (3_610, 0, True)
-    assert world.store.read_partition(partition()).stops == ()
+    assert world.stops() == ()
 
 
 class TestManyPartitionsThatStand:
@@ -251,7 +251,7 @@ class TestManyPartitionsThatStand:
 def slow_world(patience: float) -> World:
     world = World()
     for id in ("0", "1"):
-        world.publish(*range(20, 2200), id=id)
+        world.publish(20, 2199, id)
 
     def new_id() -> UUID:
         world.clock.advance(6)
@@ -264,7 +264,7 @@ def slow_world(patience: float) -> World:
 
 
 def test_what_retention_cut_at_the_end_is_absent_in_a_commit_of_its_own(world: World) -> None:
-    world.deliver(10, 19, "1")
+    world.deliver(19, "1")
     world.hub.expire_before("0", 20)
     world.look()
     (healed,) = world.look(after=120)
@@ -282,7 +282,7 @@ def test_events_that_the_trigger_still_had_in_hand_are_dropped_and_stop_nothing(
     world.hub.expire_before("0", 20)
     world.look()
     world.look(after=120)
-    world.deliver(10, 19)
+    world.deliver(19)
     assert world.ranges() == [(0, 9, 0), (10, 19, 10)]
 
 
@@ -307,7 +307,7 @@ def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one(world: World) 
     assert "the hub ends at -1, before the checkpoint at 9" in str(fault.fault)
     assert isinstance(healed, Healed)
     assert world.ranges() == [(0, 9, 0)]
-    assert [stop.attempts for stop in world.store.read_partition(partition("0")).stops] == [2]
+    assert [stop.attempts for stop in world.stops()] == [2]
 
 
 def test_a_hub_that_cannot_be_asked_at_all_is_a_fault_of_the_look(world: World) -> None:
@@ -319,7 +319,7 @@ def test_a_hub_that_cannot_be_asked_at_all_is_a_fault_of_the_look(world: World) 
 def test_an_open_gap_that_the_trigger_closed_itself_is_noted_as_healed(world: World) -> None:
     state = world.store.read_partition(partition())
     world.store.note_gap(state, Span(SequenceNumber(10), SequenceNumber(19)), world.clock.now())
-    world.deliver(10, 19)
+    world.deliver(19)
     world.look()
     assert [(kept.first, kept.last, kept.status) for kept in world.store.gaps()] == [(10, 19, "healed")]
 
@@ -352,44 +352,30 @@ class MemoryHost:
         return True
 
 
-class TriggerWorld:
-    """Partitions of which the trigger delivered 0 to 9, and whose hub goes on to 19."""
+class TriggerWorld(World):
+    """A world with a host, at which the check has looked once."""
 
     def __init__(self, *ids: str) -> None:
-        self.store, self.clock, self.host, self.ids = MemoryStore(), FakeClock(), MemoryHost(), ids or ("0",)
-        self.hub = MemoryHub({id: events(0, 9, "reading a") for id in self.ids})
-        verified = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
-        self.means = Ingestion(self.store, PLAIN, stamps(1, self.clock), GapReading(self.hub), incarnations=verified)
-        self.check = SilenceCheck(self.means, GRACE, self.host)
-        for id in self.ids:
-            self.deliver(9, id)
-            self.publish(10, 19, id)
+        self.host = MemoryHost()
+        super().__init__(*(ids or ("0",)))
+        self.start_process()
         assert self.look() == []
 
-    def publish(self, first: int, last: int, id: str = "0") -> None:
-        self.hub.publish(id, [event(one, "reading a", at=self.clock.now()) for one in range(first, last + 1)])
+    def start_process(self) -> None:
+        self.check = SilenceCheck(self.means, GRACE, self.host)
 
     def deliver(self, last: int, id: str = "0") -> None:
-        """Let the trigger deliver all events up to a number."""
-        given = [one for one in self.hub.held[id].values() if one.sequence_number <= last]
-        ingest_batch(batch(given, partition(id)), replace(self.means, clock=stamps(2, self.clock)))
+        super().deliver(last, id)
         self.host.deliver_up_to(last, id)
-
-    def look(self, after: float = 0.0) -> Sequence[Looked]:
-        self.clock.advance(after)
-        return list(self.check.run("timer-1"))
 
     def said(self, after: float = 0.0) -> list[str]:
         return [one.words for one in self.look(after) if isinstance(one, PartitionStanding)]
 
-    def stops(self, id: str = "0") -> tuple[PartitionStop, ...]:
-        return self.store.read_partition(partition(id)).stops
-
-    def stand(self, minutes: int, more: int = 10) -> None:
+    def stand(self, minutes: int) -> None:
         """Let so many minutes pass in which events come and the trigger delivers none."""
         for _ in range(minutes):
             last = self.hub.last["0"]
-            self.publish(last + 1, last + more)
+            self.publish(last + 1, last + 10)
             self.look(after=59.9)  # the timer is not exact
 
 
@@ -536,7 +522,7 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         world = TriggerWorld()
         world.look(after=120)
         world.stand(3)
-        world.check = SilenceCheck(world.means, GRACE, world.host)
+        world.start_process()
         world.stand(1)
         (stop,) = world.stops()
         assert stop.detail.startswith(
@@ -560,7 +546,7 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         world = TriggerWorld()
         world.look(after=120)
         world.stand(3)
-        world.check = SilenceCheck(world.means, GRACE, world.host)
+        world.start_process()
         world.publish(50, 59)
         world.deliver(delivered)
         assert world.look(after=60) == []
@@ -570,7 +556,7 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         world = TriggerWorld()
         world.look(after=120)
         world.stand(3)
-        world.check = SilenceCheck(world.means, GRACE, world.host)
+        world.start_process()
         world.look(after=60)
         assert [stop.reason for stop in world.stops()] == ["trigger"]
 
