@@ -36,7 +36,7 @@ VERBS = [
     "bug",
     "poison",
 ]
-STEPS = 50
+STEPS, MINUTE = 50, timedelta(minutes=1)
 KEYS = [(), (), (), ("a",), ("a", "c"), ("nobody",)]  # of a replay; () means all events
 MOVES: list[TaskVerb] = ["pause", "resume", "resume", "cancel"]
 
