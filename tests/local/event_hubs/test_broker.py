@@ -7,7 +7,6 @@ import pytest
 
 from local.event_hubs.codec import Described, Symbol, Timestamp, UByte, UInt, ULong, decode
 from local.event_hubs.frames import ATTACH, DETACH, SOURCE, TARGET, TRANSFER, composite
-from local.event_hubs.hubs import HubSettings
 from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, sections
 from local.event_hubs.tokens import LISTEN, Grant
 from tests.local.event_hubs.messages import attach_sender, make_token, section, transfer
@@ -49,12 +48,6 @@ async def test_a_link_without_a_token_or_without_the_right_is_refused() -> None:
         peer = Peer(make_broker(), grant).begin()
         peer.attach_sender()
         assert peer.refusals() == ["amqp:unauthorized-access"]
-
-
-async def test_hubs_are_found_in_any_case() -> None:
-    peer = Peer(make_broker(HubSettings("Telemetry", 1, ("HubLedger",)))).begin()
-    peer.attach_reader("TELEMETRY/consumergroups/HUBLEDGER/partitions/0")
-    assert peer.refusals() == []
 
 
 # $management

@@ -70,26 +70,11 @@ def test_a_position_that_does_not_exist_is_refused(log: PartitionLog) -> None:
             position(log, selector)
 
 
-def test_an_empty_partition_has_a_first_and_a_latest_position_but_no_other() -> None:
-    log = PartitionLog("0")
-    assert position(log, "offset > '-1'") == position(log, "offset > '@latest'") == 0
-    with pytest.raises(AmqpError):
-        position(log, "sequence-number > '0'")
-
-
 def test_events_are_numbered_without_a_gap_and_their_offsets_rise(log: PartitionLog) -> None:
     assert numbers(log) == list(range(10))
     offsets = [event.offset for event in log.read(0, 10)]
     assert offsets == sorted(set(offsets))
     assert (log.last_sequence, log.last_offset) == (9, offsets[-1])
-
-
-def test_events_that_are_staged_message_by_message_have_numbers_of_their_own() -> None:
-    log = PartitionLog("0")
-    for _ in range(3):
-        log.stage(EVENT, 100)
-    log.append_staged()
-    assert numbers(log) == [0, 1, 2]
 
 
 def test_enqueued_times_never_go_back_within_a_partition() -> None:
@@ -100,6 +85,7 @@ def test_enqueued_times_never_go_back_within_a_partition() -> None:
     log.stage(EVENT, 60)
     log.append_staged()
     assert [event.enqueued_at for event in log.read(0, 9)] == [100, 100, 120, 120]
+    assert numbers(log) == [0, 1, 2, 3]
 
 
 def test_a_staged_event_cannot_be_read_and_leaves_no_gap_when_it_is_dropped() -> None:
@@ -122,6 +108,10 @@ def test_a_reader_before_the_retained_events_starts_at_the_first_of_them_or_at_t
     assert position(log, "sequence-number > '9'") == position(log, "offset > '-1'") == 10
     with pytest.raises(AmqpError, match="system is '9'"):
         position(log, "sequence-number > '10'")
+    empty = PartitionLog("0")
+    assert position(empty, "offset > '-1'") == position(empty, "offset > '@latest'") == 0
+    with pytest.raises(AmqpError):
+        position(empty, "sequence-number > '0'")
 
 
 @given(st.lists(st.integers(1, 60), max_size=30), st.integers(1, 100), st.data())

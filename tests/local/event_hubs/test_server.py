@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.event_hubs import Emulator, HubSettings, SharedAccessKey
+from local.event_hubs import Emulator, HubSettings
 from local.event_hubs.frames import AMQP_HEADER
 from tests.patience import allowed
 
@@ -17,28 +17,30 @@ def make(database: Path | None = None) -> Emulator:
     return Emulator([HubSettings("telemetry", 2)], database)
 
 
-def greeted(port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=allowed(5)) as connection:
+def connect(emulator: Emulator) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(5))
+
+
+def greeted(emulator: Emulator) -> bool:
+    with connect(emulator) as connection:
         connection.sendall(AMQP_HEADER)
-        return connection.recv(8)
+        return connection.recv(8) == AMQP_HEADER
 
 
 def test_it_listens_while_the_block_runs_and_again_on_its_port_even_after_an_error(tmp_path: Path) -> None:
     emulator = make(tmp_path / "hubs.db")
     with pytest.raises(ZeroDivisionError), emulator.running():
-        assert greeted(emulator.port) == AMQP_HEADER
+        assert greeted(emulator)
         raise ZeroDivisionError
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(5))
+        connect(emulator)
     for _ in range(2):
         with emulator.running(port=emulator.port):
-            assert greeted(emulator.port) == AMQP_HEADER
+            assert greeted(emulator)
 
 
-def test_a_port_in_use_leaves_the_database_closed(tmp_path: Path) -> None:
-    taken = socket.create_server(("127.0.0.1", 0))
-    port = taken.getsockname()[1]
-    with taken, pytest.raises(OSError, match="in use"), make(tmp_path / "hubs.db").running(port=port):
+def test_a_port_in_use_leaves_the_database_closed(tmp_path: Path, taken_port: int) -> None:
+    with pytest.raises(OSError, match="in use"), make(tmp_path / "hubs.db").running(port=taken_port):
         pass
     with make(tmp_path / "hubs.db").running():
         pass
@@ -65,32 +67,19 @@ def test_connections_that_say_nothing_or_only_just_came_do_not_outlive_the_stop(
     for _ in range(30):
         emulator = make()
         with emulator.running():
-            connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(5))
+            connection = connect(emulator)
         with connection, suppress(ConnectionResetError):
             while connection.recv(1024):  # until the server hangs up; a timeout fails
                 pass
     gc.collect()  # a transport that was left would warn, and a warning is an error
 
 
-def test_the_ends_of_an_unknown_hub_are_a_key_error() -> None:
+def test_what_cannot_be_is_refused() -> None:
     emulator = make()
     assert emulator.end_of("telemetry") == {"0": -1, "1": -1}
     with pytest.raises(KeyError):
         emulator.end_of("nowhere")
-
-
-def test_a_fault_is_refused_while_nothing_runs() -> None:
     with pytest.raises(RuntimeError, match="not running"):
-        make().let_time_pass()
-
-
-def test_an_emulator_without_keys_is_refused() -> None:
+        emulator.let_time_pass()
     with pytest.raises(ValueError, match="an emulator needs a key"):
         Emulator([HubSettings("telemetry")], keys=())
-
-
-def test_the_connection_string_is_that_of_a_development_emulator() -> None:
-    emulator = Emulator([HubSettings("telemetry")], keys=(SharedAccessKey("mine", "secret"),))
-    assert emulator.connection_string == (
-        "Endpoint=sb://localhost:0;SharedAccessKeyName=mine;SharedAccessKey=secret;UseDevelopmentEmulator=true"
-    )
