@@ -1,6 +1,5 @@
 """The engines under the contract of the store, each with a reader of the rows that it wrote."""
 
-import os
 import sqlite3
 import weakref
 from contextlib import closing
@@ -17,11 +16,9 @@ from local.trials.replay_identity import memory_connection
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.lengths import enforce_lengths
 from tests.fakes.rooms import EXAMPLES, Rooms
-from tests.fakes.server_engine import SqlServerEngine
+from tests.fakes.server_engine import CONNECTION, SqlServerEngine
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
-
-CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
 
 class SqliteEngine(SqliteEyes):

@@ -1,19 +1,26 @@
 """The T-SQL server that MSSQL_CONNECTION names, as an engine of the contract suite."""
 
+import atexit
+import os
 import re
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.store.sqlserver.connections import LongText, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.eyes import Eyes
 from tests.fakes.kept import SERVER, STAGED, Dialect, staged_values
-from tests.fakes.rooms import EXAMPLES, Rooms
-from tests.fakes.server_schema import empty_schema, shared_schema
+from tests.fakes.rooms import EXAMPLES, Rooms, all_migrations
 from tests.fakes.store import Store
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +76,59 @@ def _shared_session(connection_string: str) -> Session:
     if connection_string not in _sessions:
         _sessions[connection_string] = connect(connection_string)
     return _sessions[connection_string]
+
+
+@cache
+def tables_of(rooms: Rooms = EXAMPLES) -> tuple[str, ...]:
+    """Return our tables and those of rooms, in the order in which they are created."""
+    standing: dict[str, None] = {}
+    for migration in all_migrations("sqlserver", rooms):
+        for verb, table in re.findall(r"(CREATE|DROP) TABLE (?:IF EXISTS )?hubledger\.(\w+)", migration.text):
+            standing.pop(table, None)
+            if verb == "CREATE":
+                standing[table] = None
+    return tuple(standing)
+
+
+TABLES = tables_of()
+
+
+def shared_schema(connection_string: str = CONNECTION, rooms: Rooms = EXAMPLES) -> str:
+    """Return the schema for all tests of this process with these rooms; the process drops it when it ends."""
+    return _made_schema(connection_string, rooms)
+
+
+@cache
+def _made_schema(connection_string: str, rooms: Rooms) -> str:
+    schema = f"hubledger_test_{secrets.token_hex(4)}"
+    migrate_server(connection_string, schema, rooms=rooms)
+    atexit.register(drop_schema, connection_string, schema, rooms)
+    return schema
+
+
+def empty_schema(session: Session, schema: str, rooms: Rooms = EXAMPLES) -> None:
+    """Delete every row except the list of migrations, referring rows first."""
+    session.run("SET NOCOUNT ON; " + " ".join(f"DELETE FROM {schema}.{table};" for table in reversed(tables_of(rooms))))
+
+
+def drop_schema(connection_string: str, schema: str, rooms: Rooms = EXAMPLES) -> None:
+    """Drop the schema with its content, if it exists."""
+    session = connect(connection_string)
+    for table in [*reversed(tables_of(rooms)), "schema_migration"]:
+        session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")
+    session.run(f"IF SCHEMA_ID(N'{schema}') IS NOT NULL EXEC(N'DROP SCHEMA {schema}');")
+    session.close()
+
+
+@contextmanager
+def under_way(*texts: str, values: Sequence[Any] = ()) -> Iterator[Session]:
+    """A transaction that ran these batches on a session of its own and has not ended; it is rolled back."""
+    session = connect(CONNECTION)
+    try:
+        session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")  # a batch that commits ends within this one
+        for text in texts:
+            session.run(in_schema(f"SET NOCOUNT ON; {text}", shared_schema()), list(values))
+        yield session
+    finally:
+        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        session.close()

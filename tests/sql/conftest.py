@@ -1,22 +1,25 @@
 """Fixtures of the tests that need a T-SQL server: its schema, emptied, and a store over it whose line is watched."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 
 import pytest
 
-from core.store.sqlserver.connections import Session, connect
+from core.store.sqlserver.connections import Deadlines, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from tests.fakes.engines import CONNECTION
-from tests.fakes.server_schema import empty_schema, shared_schema
+from tests.fakes.server_engine import CONNECTION, empty_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.wire import Wire
+
+SOON = Deadlines(statement=timedelta(seconds=5))
 
 
 @pytest.fixture
 def server_session() -> Iterator[Session]:
     """To look and work by hand in the process's own schema, which is emptied first."""
     opened = connect(CONNECTION)
-    empty_schema(opened, shared_schema(CONNECTION))
+    empty_schema(opened, shared_schema())
     yield opened
     opened.close()
 
@@ -37,6 +40,13 @@ def wire(line: tuple[Wire, str]) -> Wire:
 @pytest.fixture
 def server_store(server_session: Session, line: tuple[Wire, str]) -> Iterator[Store]:
     """A store over the emptied schema, behind that line."""
-    opened = Store(SqlServerDatabase(line[1], schema=shared_schema(CONNECTION)))
+    opened = Store(SqlServerDatabase(line[1], schema=shared_schema()))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def hasty(server_session: Session) -> Iterator[Store]:
+    """A store that ends with an error instead of waiting for a lock."""
+    with closing(Store(SqlServerDatabase(CONNECTION, SOON, schema=shared_schema()))) as opened:
+        yield opened

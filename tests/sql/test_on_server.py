@@ -21,10 +21,9 @@ from core.store.sqlserver.connections import LongText, Session, connect, load_dr
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
-from tests.fakes.engines import CONNECTION
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.rooms import EXAMPLES, all_migrations
-from tests.fakes.server_schema import TABLES, drop_schema, shared_schema
+from tests.fakes.server_engine import CONNECTION, TABLES, drop_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_of
 from tests.sql.values import EPOCH, ROW_CLASSES
@@ -116,7 +115,7 @@ RETRACTED = (
 
 def test_a_rehearsal_locks_nothing_while_its_client_reads(server_store: Store, server_session: Session) -> None:
     """The answer is larger than the buffers of the line, so the server waits for the client."""
-    schema, state = shared_schema(CONNECTION), server_store.read_partition(partition())
+    schema, state = shared_schema(), server_store.read_partition(partition())
     server_store.commit_batch(commit(state, 0, 4))
     place, numbers = place_of(state), LongText(json.dumps([*range(4_000)]))
     server_session.run(in_schema(RETRACTED, schema), [*place.values(), numbers])
@@ -144,7 +143,7 @@ def test_batches_of_all_sizes_leave_one_plan_for_each_text(server_store: Store, 
         log = events(first, first + size - 1, "double home-1")
         ingest_batch(batch(log), Ingestion(remembering, PLAIN, own))
         first += size
-    (found,) = server_session.run(PLANS, [f"{shared_schema(CONNECTION)}.batch_ledger"])
+    (found,) = server_session.run(PLANS, [f"{shared_schema()}.batch_ledger"])
     types_and_texts = [text.partition(")SET NOCOUNT ON;")[::2] for (text,) in found]
     texts = [text for types, text in types_and_texts if types.startswith("(@P1 ")]
     assert len(texts) == len(set(texts)) > 0

@@ -11,8 +11,7 @@ from core.model.rows import References, Row, appended_to
 from core.model.transforms import Transform
 from core.store.sqlserver.connections import Session
 from tests.fakes.builders import batch, event, stamps
-from tests.fakes.engines import CONNECTION
-from tests.fakes.server_schema import shared_schema
+from tests.fakes.server_engine import shared_schema
 from tests.fakes.store import Store
 
 pytestmark = pytest.mark.server
@@ -68,7 +67,7 @@ END;"""
 @pytest.fixture
 def schema(server_session: Session) -> Iterator[str]:
     """The process's own schema, with these tables."""
-    name = shared_schema(CONNECTION)
+    name = shared_schema()
     for text in TABLES.values():
         server_session.run(f"SET NOCOUNT ON; {text.format(schema=name)}")
     trigger = TRIGGER.format(schema=name).replace("'", "''")

@@ -18,8 +18,7 @@ from core.store.script import of_rows
 from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import PATIENCE, batch, event, partition, stamps
-from tests.fakes.engines import CONNECTION
-from tests.fakes.server_schema import shared_schema
+from tests.fakes.server_engine import CONNECTION, shared_schema
 from tests.fakes.store import Store
 
 pytestmark = pytest.mark.server
@@ -67,7 +66,7 @@ TABLES = {
 @pytest.fixture
 def schema(server_session: Session) -> Iterator[str]:
     """The process's own schema, with these tables."""
-    name = shared_schema(CONNECTION)
+    name = shared_schema()
     for table, key in TABLES.items():
         server_session.run(f"SET NOCOUNT ON; CREATE TABLE {name}.{table} ({key}, note int NOT NULL, {LINEAGE});")
     yield name

@@ -1,10 +1,10 @@
-"""Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: which transactions wait."""
+"""Locks on the T-SQL server of MSSQL_CONNECTION: which transactions wait, and for which rows."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
-from datetime import timedelta
 from itertools import count
 from uuid import uuid4
 
@@ -12,28 +12,43 @@ import pytest
 
 from core.audit.task import AuditAsked, audit_request
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable
-from core.model.commits import SequenceGap
-from core.model.events import SequenceNumber, Span
-from core.store.columns import instant_text
+from core.letters.listing import LetterChoice
+from core.letters.redrive import Redrive, piece_script
+from core.model.commits import ROWS_AT_ONCE, SequenceGap
+from core.model.events import Partition, PartitionId, SequenceNumber, Span
+from core.model.rows import PlacedRow
+from core.store.columns import instant_text, numbers_json, place_of
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
-from core.store.sqlserver.connections import Deadlines, Session, connect
-from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.connections import LongText, Session, connect
 from core.store.sqlserver.schema import in_schema, open_session
 from core.tasks.task import TaskOrder
+from examples.home_security.transform import Home
 from tests.core.letters.test_store import resolved, retry
 from tests.core.replay.test_open import request
-from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
-from tests.fakes.engines import CONNECTION
+from tests.fakes.builders import (
+    EPOCH,
+    NOON,
+    PATIENCE,
+    STREAM,
+    claim,
+    commit,
+    event,
+    hold,
+    keep_letters,
+    letter,
+    partition,
+    settled,
+)
 from tests.fakes.kept import Engine
+from tests.fakes.redriving import Redriving
 from tests.fakes.replaying import opened
-from tests.fakes.server_engine import SqlServerEngine
-from tests.fakes.server_schema import shared_schema
+from tests.fakes.server_engine import CONNECTION, SqlServerEngine, shared_schema, under_way
 from tests.fakes.store import Store
+from tests.sql.statements import commit_with
+from tests.sql.test_on_server import RETRACTED
 
 pytestmark = pytest.mark.server
-
-SOON = Deadlines(statement=timedelta(seconds=5))  # a statement that waits for a lock ends with an error
 
 
 @pytest.fixture
@@ -43,28 +58,18 @@ def engine() -> Engine:
 
 
 @pytest.fixture
-def hasty(engine: Engine) -> Iterator[Store]:
-    """A store that waits for no lock longer than its deadline."""
-    store = Store(SqlServerDatabase(CONNECTION, SOON, schema=shared_schema(CONNECTION)))
-    yield store
-    store.close()
+def stores(engine: Engine) -> Iterator[list[Store]]:
+    """Those of four processes."""
+    with ExitStack() as opened:
+        yield [opened.enter_context(closing(engine.open().patient(PATIENCE))) for _ in range(4)]
 
 
-@contextmanager
-def locked(*numbers: int) -> Iterator[Session]:
+def locked(*numbers: int) -> AbstractContextManager[Session]:
     """Letters whose rows another transaction has locked and changed: a retry that is under way."""
-    session, schema = connect(CONNECTION), shared_schema(CONNECTION)
-    try:
-        session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")
-        for number in numbers:
-            session.run(
-                f"SET NOCOUNT ON; UPDATE {schema}.event_hub_dead_letter SET due_at = DATEADD(second, 1, due_at)"
-                f" WHERE sequence_number = {number};"
-            )
-        yield session
-    finally:
-        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
-        session.close()
+    changed = (
+        "UPDATE hubledger.event_hub_dead_letter SET due_at = DATEADD(second, 1, due_at) WHERE sequence_number = {};"
+    )
+    return under_way(*(changed.format(number) for number in numbers))
 
 
 def test_a_session_keeps_its_wait_for_locks_and_loses_the_priority_of_a_batch_with_values() -> None:
@@ -125,20 +130,14 @@ def test_a_freeing_keeps_no_letter_that_stays_held(hasty: Store) -> None:
     keep_letters(hasty, {0: "a", 1: "a"}, status="held")
     values = {"stream_id": hasty.open_stream(STREAM), "freed_by": "f", "freed_at": instant_text(NOON), "most": 9}
     text, given = run_batch(Script("freeing", (Step("free_without_order", values),)), rehearse=False)
-    session, schema = connect(CONNECTION), shared_schema(CONNECTION)
-    try:
-        session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")
-        session.run(in_schema(text, schema), given)
-        with locked(1):
-            assert claimed(hasty) == []  # the freed letter is passed over
-    finally:
-        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
-        session.close()
+    with under_way(text, values=given), locked(1):
+        assert claimed(hasty) == []  # the freed letter is passed over
 
 
-def test_keepers_side_by_side_hold_each_letter_once_while_others_are_retried(engine: Engine) -> None:
+def test_keepers_side_by_side_hold_each_letter_once_while_others_are_retried(
+    stores: list[Store], engine: Engine
+) -> None:
     """Any deadlock that is left is retried: no call fails, and every letter is settled once."""
-    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
     keep_letters(stores[0], dict.fromkeys(range(400), "a"))
     turns = count()
 
@@ -158,8 +157,6 @@ def test_keepers_side_by_side_hold_each_letter_once_while_others_are_retried(eng
         kept = [number for numbers in pool.map(keep, stores) for number in numbers]
     assert sorted(kept) == list(range(400))
     assert {one.status for one in engine.letters()} == {"resolved"}
-    for store in stores:
-        store.close()
 
 
 def test_a_gap_is_noted_after_the_commit_that_is_under_way_and_not_at_all_when_that_settled_it(
@@ -168,13 +165,9 @@ def test_a_gap_is_noted_after_the_commit_that_is_under_way_and_not_at_all_when_t
     """A note waits for the checkpoint's lock, which a commit takes first: afterwards the numbers are committed."""
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
     state = hasty.read_partition(partition())
-    schema, gap = shared_schema(CONNECTION), Span(SequenceNumber(5), SequenceNumber(9))
-    session = connect(CONNECTION)
-    session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; UPDATE {schema}.event_hub_checkpoint SET sequence_number = 9;")
-    with pytest.raises(StoreUnavailable):
+    gap = Span(SequenceNumber(5), SequenceNumber(9))
+    with under_way("UPDATE hubledger.event_hub_checkpoint SET sequence_number = 9;"), pytest.raises(StoreUnavailable):
         hasty.note_gap(state, gap, EPOCH)
-    session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
-    session.close()
     absent = replace(commit(state, 5, 9, settled({})), absent=5, gaps=[SequenceGap(gap.first, gap.last, "absent")])
     hasty.commit_batch(absent)
     with pytest.raises(CheckpointConflict):
@@ -182,38 +175,26 @@ def test_a_gap_is_noted_after_the_commit_that_is_under_way_and_not_at_all_when_t
     assert [(kept.first, kept.last, kept.status) for kept in engine.gaps()] == [(5, 9, "absent")]
 
 
+OPENING = "SELECT stream_id FROM hubledger.event_stream WITH (UPDLOCK);"
+
+
 def test_a_replay_is_opened_after_the_opening_that_is_under_way_and_commits_do_not_wait_for_either(
     hasty: Store, engine: Engine
 ) -> None:
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 9))
-    session, schema = connect(CONNECTION), shared_schema(CONNECTION)
-    session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; SELECT stream_id FROM {schema}.event_stream WITH (UPDLOCK);")
-    with pytest.raises(StoreUnavailable):
-        opened(hasty, request(1, partition_id="1"))
-    hasty.commit_batch(commit(hasty.read_partition(partition()), 10, 19))
-    hasty.commit_batch(commit(hasty.read_partition(partition("1")), 0, 9))
-    session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
-    session.close()
+    with under_way(OPENING):
+        with pytest.raises(StoreUnavailable):
+            opened(hasty, request(1, partition_id="1"))
+        hasty.commit_batch(commit(hasty.read_partition(partition()), 10, 19))
+        hasty.commit_batch(commit(hasty.read_partition(partition("1")), 0, 9))
     opened(hasty, request(1, partition_id="1"))
-
-
-@contextmanager
-def stream_locked(how: str) -> Iterator[Session]:
-    """A transaction that holds the row of the stream; `how` is a statement with a place for the name of its table."""
-    session = connect(CONNECTION)
-    try:
-        session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; {how.format(f'{shared_schema(CONNECTION)}.event_stream')};")
-        yield session
-    finally:
-        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
-        session.close()
 
 
 def test_a_commit_waits_while_its_stream_is_closed_and_is_refused_afterwards(hasty: Store) -> None:
     """A commit that reads a version of the row would not wait, and would land in the closed stream."""
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
     state = hasty.read_partition(partition())
-    with stream_locked("UPDATE {} SET closed_at = SYSUTCDATETIME()") as closing:
+    with under_way("UPDATE hubledger.event_stream SET closed_at = SYSUTCDATETIME();") as closing:
         with pytest.raises((StoreUnavailable, CommitOutcomeUnknown)):
             hasty.commit_batch(commit(state, 5, 9))
         closing.run("SET NOCOUNT ON; COMMIT TRANSACTION;")
@@ -223,8 +204,8 @@ def test_a_commit_waits_while_its_stream_is_closed_and_is_refused_afterwards(has
 
 def test_commits_share_the_row_of_their_stream_with_each_other_and_with_an_opening(hasty: Store) -> None:
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
-    for how in ("SELECT stream_id FROM {} WITH (REPEATABLEREAD)", "SELECT stream_id FROM {} WITH (UPDLOCK)"):
-        with stream_locked(how):
+    for how in (OPENING, OPENING.replace("UPDLOCK", "REPEATABLEREAD")):
+        with under_way(how):
             state = hasty.read_partition(partition())
             hasty.commit_batch(commit(state, state.next_number, state.next_number + 4))
 
@@ -233,30 +214,132 @@ def test_an_audit_is_opened_after_the_piece_of_a_purge_that_is_under_way(hasty: 
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
     order = TaskOrder(uuid4(), hasty.open_stream(STREAM), "ann", "", NOON)
     asked = audit_request(order, AuditAsked(), (partition().partition_id,))
-    with stream_locked("SELECT stream_id FROM {} WITH (UPDLOCK)"), pytest.raises(StoreUnavailable):
+    with under_way(OPENING), pytest.raises(StoreUnavailable):
         hasty.tasks.open(asked)
     hasty.tasks.open(asked)
     assert hasty.tasks.find(order.task_id) is not None
 
 
-def test_each_process_that_stops_a_partition_is_counted(engine: Engine) -> None:
+def test_each_process_that_stops_a_partition_is_counted(stores: list[Store]) -> None:
     """Also where an update passes over the row that another process is inserting."""
-    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
     for at in range(10):
         state = stores[0].read_partition(partition(str(at)))
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda store, of=state: store.note_stop(of, "outage", "all fail", NOON), stores))
         assert [one.attempts for one in stores[0].read_partition(partition(str(at))).stops] == [4]
-    for store in stores:
-        store.close()
 
 
-def test_a_letter_that_is_held_is_begun_by_one_chunk(engine: Engine) -> None:
-    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
+def test_a_letter_that_is_held_is_begun_by_one_chunk(stores: list[Store]) -> None:
     keep_letters(stores[0], dict.fromkeys(range(50), "a"))
     claimed(stores[0])
     with ThreadPoolExecutor(4) as pool:
         begun = pool.map(lambda at: len(stores[at].begin_chunk(hold(stores[at], range(50)), f"run-{at}")), range(4))
         assert sorted(begun) == [0, 0, 0, 50]
-    for store in stores:
-        store.close()
+
+
+ATTEMPTS = """
+DECLARE @stream_id int = ?, @partition_id varchar(40) = ?, @letters nvarchar(max) = ?;
+INSERT INTO hubledger.dead_letter_attempt (stream_id, partition_id, sequence_number, attempt, touched_by, kind, status,
+       error, transform_version, done_by, done_at)
+SELECT @stream_id, @partition_id, l.sequence_number, a.attempt, N'a claim', 'retry', 'waiting', REPLICATE(N'x', 2000),
+       N'test/1', N'test', SYSUTCDATETIME()
+  FROM OPENJSON(@letters) WITH (sequence_number bigint '$') AS l
+ CROSS JOIN (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS a (attempt);
+"""
+
+
+def running(script: Script) -> AbstractContextManager[Session]:
+    """A transaction that has run all steps of a script, and has not ended."""
+    text, given = run_batch(script, rehearse=False)
+    return under_way(text, values=given)
+
+
+@pytest.fixture
+def desk(hasty: Store) -> Redriving:
+    """Six exhausted letters of partition 0."""
+    keep_letters(hasty, dict.fromkeys(range(6), "a"), status="exhausted", due_at=None)
+    made = Redriving(hasty)
+    made.clock.advance(3_600)
+    return made
+
+
+def begun(desk: Redriving) -> Redrive:
+    """Return a running retry of the six letters, in pieces of three."""
+    job = desk.ask(6, LetterChoice(status="exhausted"), rate=6)
+    desk.move(job, "begin")
+    return desk.now(job)
+
+
+def first_piece(desk: Redriving, job: Redrive) -> Script:
+    walked = desk.store.walk(job)
+    assert walked is not None
+    return piece_script(job, walked, desk.clock.now())
+
+
+def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving) -> None:
+    job = begun(desk)
+    with running(first_piece(desk, job)):
+        failed = settled({}, letters=[letter(event(6))])
+        desk.store.commit_batch(commit(desk.store.read_partition(partition()), 6, 6, failed))
+        walked = desk.store.walk(job)
+        assert walked is not None
+        assert walked.numbers == (0, 1, 2)
+    assert desk.slice(job).is_over
+    assert (desk.now(job).task.status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
+
+
+def test_a_keeper_passes_over_the_letters_of_a_piece_that_is_under_way(desk: Redriving) -> None:
+    job = begun(desk)
+    keep_letters(desk.store, {10: "a"})
+    with running(first_piece(desk, job)):
+        assert [one.position.sequence_number for one in desk.store.claim_letters(claim())] == [10]
+
+
+def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Store, server_session: Session) -> None:
+    text = in_schema(f"SET LOCK_TIMEOUT 2000; {RETRACTED}", shared_schema())
+    places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
+    server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(ROWS_AT_ONCE)]))])
+    piece = {**places[0], "last_commit": 2, "most": ROWS_AT_ONCE}
+    with running(Script("a purge", (Step("delete_retracted", piece, expect=ROWS_AT_ONCE),))):
+        server_session.run(text, [*places[1].values(), LongText("[0]")])
+
+
+def test_the_attempts_of_a_whole_piece_of_letters_are_locked_and_not_their_table(
+    hasty: Store, server_session: Session
+) -> None:
+    """Each attempt has an error so long that its page holds no second one."""
+    text = in_schema(f"SET NOCOUNT ON; SET LOCK_TIMEOUT 2000; {ATTEMPTS}", shared_schema())
+    places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
+    numbers = [*range(ROWS_AT_ONCE // 9)]
+    server_session.run(text, [*places[0].values(), LongText(json.dumps(numbers))])
+    letters = {**places[0], "sequence_numbers": numbers_json([SequenceNumber(number) for number in numbers])}
+    with running(Script("a purge", (Step("delete_attempts", letters, counts="attempts"),))):
+        server_session.run(text, [*places[1].values(), LongText("[0]")])
+
+
+COMPRESSED = """
+SELECT OBJECT_NAME(p.object_id) FROM sys.partitions AS p
+ WHERE OBJECT_SCHEMA_NAME(p.object_id) = ? AND p.index_id = 1 AND p.data_compression_desc = 'PAGE'
+ ORDER BY 1;
+"""
+
+
+def commit_homes(store: Store, partition_id: str, *home_ids: str) -> None:
+    """Write these homes as the first commit of a partition."""
+    homes: list[PlacedRow] = [(7, place, Home(home_id, "Etc/UTC", True)) for place, home_id in enumerate(home_ids)]
+    partition = Partition("namespace/telemetry", "hubledger", PartitionId(partition_id))
+    store.commit_batch(replace(commit_with({Home: homes}), state=store.read_partition(partition)))
+
+
+def test_the_appended_tables_and_the_ledger_are_compressed_by_page(server_session: Session) -> None:
+    ((*found,),) = server_session.run(COMPRESSED, [shared_schema()])
+    assert [name for (name,) in found] == ["batch_ledger", "flight_change", "home_alert", "sensor_reading"]
+
+
+@pytest.mark.parametrize("home_ids", [("home-99",), ("home-5", "home-7")], ids=["new", "changed"])
+def test_a_state_of_a_small_table_waits_for_no_state_of_a_different_partition(
+    hasty: Store, home_ids: tuple[str, ...]
+) -> None:
+    commit_homes(hasty, "0", *(f"home-{number}" for number in range(20)))
+    with under_way("UPDATE hubledger.home SET armed = armed WHERE home_id = N'home-3';"):
+        commit_homes(hasty, "1", *home_ids)

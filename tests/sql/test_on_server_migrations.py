@@ -20,9 +20,8 @@ from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from core.transforms.loading import Room
 from hubledger.cli.ddl.migration import next_migration
 from tests.fakes.declared import appended, forgotten
-from tests.fakes.engines import CONNECTION
 from tests.fakes.own_room import own_room
-from tests.fakes.server_schema import drop_schema
+from tests.fakes.server_engine import CONNECTION, drop_schema
 
 pytestmark = pytest.mark.server
 

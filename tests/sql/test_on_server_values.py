@@ -17,8 +17,7 @@ from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
-from tests.fakes.engines import CONNECTION
-from tests.fakes.server_schema import shared_schema
+from tests.fakes.server_engine import CONNECTION, shared_schema
 from tests.fakes.store import Store
 from tests.sql.values import DECIMALS, EPOCH, LARGEST_DECIMAL, ROW_CLASSES, awkward_row_of, row_of
 
@@ -100,7 +99,7 @@ CREATE TABLE {schema}.device (
 @pytest.fixture
 def own_tables(server_session: Session) -> Iterator[Session]:
     """Return the session, with the tables of these row classes."""
-    schema = shared_schema(CONNECTION)
+    schema = shared_schema()
     server_session.run(f"SET NOCOUNT ON; {OWN_TABLES.format(schema=schema)}")
     yield server_session
     server_session.run(f"SET NOCOUNT ON; DROP TABLE {schema}.measurement; DROP TABLE {schema}.device;")
@@ -140,7 +139,7 @@ def test_a_row_that_the_server_refuses_becomes_a_letter_and_no_other(
     ingest_batch(
         batch(event(number) for number in range(40)), Ingestion(server_store, Transform("test/1", rows_of), stamps())
     )
-    schema = shared_schema(CONNECTION)
+    schema = shared_schema()
     (refused,) = own_tables.run(
         f"SELECT d.sequence_number, d.error_class, d.error FROM {schema}.event_hub_dead_letter AS d;"
     )[-1]
@@ -167,7 +166,7 @@ def test_values_of_every_type_are_read_back_equal(
     row = measured(number, order=order, ratio=ratio, on_day=on_day, at=at)
     server_store.commit_batch(commit(state, number, number, settled({number: [row]})))
     ((kept_order, kept_ratio, kept_day, kept_at),) = own_tables.run(
-        f"SELECT m.[order], m.ratio, m.on_day, m.[at] FROM {shared_schema(CONNECTION)}.measurement AS m"
+        f"SELECT m.[order], m.ratio, m.on_day, m.[at] FROM {shared_schema()}.measurement AS m"
         f" WHERE m.sequence_number = {number};"
     )[-1]
     assert (kept_order, kept_ratio, kept_day, kept_at) == (order, ratio, on_day, at.replace(tzinfo=None))
@@ -185,9 +184,9 @@ def test_a_number_that_a_replay_retracts_is_exact(server_store: Store, own_table
     numbers = "[" + ", ".join(f"[{number}]" for number in rows) + "]"
     retract = Step(of_rows("retract", Measurement), {**place, "sequence_numbers": numbers})
     server_store.database.run(Script("a test", (retract,)))
-    documents = own_tables.run(
-        f"SELECT r.row FROM {shared_schema(CONNECTION)}.retracted_row AS r ORDER BY r.sequence_number;"
-    )[-1]
+    documents = own_tables.run(f"SELECT r.row FROM {shared_schema()}.retracted_row AS r ORDER BY r.sequence_number;")[
+        -1
+    ]
     assert [[row_of_json(Measurement, text)] for (text,) in documents] == list(rows.values())
 
 
@@ -204,7 +203,7 @@ EXEC(N'CREATE VIEW {schema}.looked_at AS SELECT r.note FROM {schema}.rounded AS 
 def test_columns_that_change_what_is_sent_are_named_when_the_store_opens(
     server_session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    schema = shared_schema(CONNECTION)
+    schema = shared_schema()
     server_session.run(f"SET NOCOUNT ON; {CHANGING_TABLES.format(schema=schema)}")
     opened = Store(SqlServerDatabase(CONNECTION, schema=schema))
     try:
@@ -243,7 +242,7 @@ def test_rows_with_quotes_and_escapes_are_taken_as_they_are(
     assert server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 1, outcome)) == 1
     table = row_table(row_class)
     kept = server_session.run(
-        f"SELECT t.[{table.columns[0]}] FROM {shared_schema(CONNECTION)}.{table.name} AS t ORDER BY t.sequence_number;"
+        f"SELECT t.[{table.columns[0]}] FROM {shared_schema()}.{table.name} AS t ORDER BY t.sequence_number;"
     )[-1]
     assert [value for (value,) in map(tuple, kept)] == [
         getattr(row, table.columns[0]) for row in (row_of(row_class), awkward_row_of(row_class))
@@ -267,8 +266,7 @@ def test_a_text_that_a_column_can_hold_is_kept_as_it_was(server_store: Store, se
     last = len(AWKWARD) - 1
     server_store.commit_batch(commit(server_store.read_partition(partition()), 0, last, settled({}, letters=given)))
     kept = server_session.run(
-        f"SELECT d.partition_key, d.error FROM {shared_schema(CONNECTION)}.event_hub_dead_letter AS d"
-        " ORDER BY d.sequence_number;"
+        f"SELECT d.partition_key, d.error FROM {shared_schema()}.event_hub_dead_letter AS d ORDER BY d.sequence_number;"
     )[-1]
     assert kept == [(text, text[:1_000]) for text in AWKWARD]
 
@@ -277,7 +275,7 @@ def test_times_of_seven_digits_are_read_to_the_microsecond(server_store: Store, 
     """We write six digits, as Python has; what others write into our tables is read without the seventh."""
     server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 0))
     server_session.run(
-        f"UPDATE {shared_schema(CONNECTION)}.event_hub_checkpoint"
+        f"UPDATE {shared_schema()}.event_hub_checkpoint"
         " SET enqueued_at = CONVERT(datetime2(7), '2026-01-01T00:00:00.1234569', 126);"
     )
     checkpoint = server_store.read_partition(partition()).checkpoint
@@ -289,7 +287,6 @@ def test_many_letters_with_long_texts_are_each_kept_whole(server_store: Store, s
     letters = [letter(event(number, bytes([number % 256]) * 3_000)) for number in range(200)]
     server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 199, settled({}, letters=letters)))
     kept = server_session.run(
-        f"SELECT d.body, d.properties FROM {shared_schema(CONNECTION)}.event_hub_dead_letter AS d"
-        " ORDER BY d.sequence_number;"
+        f"SELECT d.body, d.properties FROM {shared_schema()}.event_hub_dead_letter AS d ORDER BY d.sequence_number;"
     )[-1]
     assert [(bytes(body), text) for body, text in kept] == [(one.event.body, "{}") for one in letters]
