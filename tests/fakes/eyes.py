@@ -45,10 +45,10 @@ class Eyes:
         columns = (*PLACE, *ordinal, "commit_number", *table.columns)
         found = self._select(table.name, columns, ("sequence_number", *(table.key or ordinal)))
         lineage = 5 - bool(table.key)
-        return [
-            KeptRow(*one[:3], None if table.key else one[3], one[lineage - 1], _row(row_class, one[lineage:]))
-            for one in found
+        kept: list[list[Any]] = [
+            [*one[:3], None if table.key else one[3], one[lineage - 1], _row(row_class, one[lineage:])] for one in found
         ]
+        return [KeptRow(*one) for one in kept]
 
     def letters(self) -> list[KeptLetter]:
         return [_letter(list(one)) for one in self._select("event_hub_dead_letter", LETTER, ("sequence_number",))]
@@ -72,14 +72,16 @@ class Eyes:
 
     def gaps(self) -> list[KeptGap]:
         found = self._select("sequence_gap", GAP, ("first_sequence_number",))
-        return [KeptGap(*one[:4], instant(one[4]), *one[5:]) for one in found]
+        kept: list[list[Any]] = [[*one[:4], instant(one[4]), *one[5:]] for one in found]
+        return [KeptGap(*one) for one in kept]
 
     def staged(self) -> list[tuple[str, int]]:
         return [one[1:] for one in self._select("staged_event", PLACE, ("sequence_number",))]
 
     def _ranges(self, kind: str) -> list[KeptRange]:
         found = self._select("batch_ledger", (*RANGE, "kind"), ("commit_number",))
-        return [KeptRange(*one[:-2], instant(one[-2])) for one in found if one[-1] == kind]
+        kept: list[list[Any]] = [[*one[:-2], instant(one[-2])] for one in found if one[-1] == kind]
+        return [KeptRange(*one) for one in kept]
 
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[tuple[Any, ...]]:
         chosen, ordered = (", ".join(f"t.{quoted(name)}" for name in names) for names in (columns, order))
@@ -114,7 +116,8 @@ def _value(hint: Any, value: Any) -> Any:
 def _retracted(one: tuple[Any, ...]) -> KeptRetracted:
     row_class = {row_table(each).name: each for each in declared()}[one[3]]
     columns = json.loads(one[7])
-    return KeptRetracted(*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns)))
+    values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
+    return KeptRetracted(*values)
 
 
 def _letter(values: list[Any]) -> KeptLetter:

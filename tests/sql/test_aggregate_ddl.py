@@ -38,33 +38,6 @@ def of_server(script: str) -> Columns:
     return {name: frozenset(lines) for name, lines in found.items()}
 
 
-def of_embedded(script: str) -> Columns:
-    """Return the columns of each table, as SQLite describes them after it ran a script."""
-    options = "SELECT name, wr, strict FROM pragma_table_list WHERE schema = 'main'"
-    columns = "SELECT name, type, [notnull], pk FROM pragma_table_info(?)"
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(script)
-        tables = connection.execute(options).fetchall()
-        described = {name: [kinds, *connection.execute(columns, [name])] for name, *kinds in tables}
-    return {name: frozenset(map(str, lines)) for name, lines in described.items()}
-
-
-def differences(engine: Engine, migrated: str, one: Aggregate) -> dict[str, list[str]]:
-    """Return the columns of an aggregate's tables that the migrations lack, or have beyond its declaration."""
-    read = of_embedded if engine == "sqlite" else of_server
-    standing, declared = read(migrated), read(tables_text(one, engine))
-    names = [name for level in one.levels for name in (level.name, level.staged)]
-    faults = {name: sorted(standing.get(name, frozenset()) ^ declared[name]) for name in names}
-    return {name: lines for name, lines in faults.items() if lines}
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_migrations_make_the_tables_of_every_aggregate(engine: Engine) -> None:
-    migrated = "\n".join(one.text for one in all_migrations(engine))
-    found = {one.name: differences(engine, migrated, one) for one in load_aggregates()}
-    assert found == {"flight_punctuality": {}, "home_activity": {}}
-
-
 BYTES = {"bigint": 8, "int": 4, "smallint": 2, "bit": 1, "datetime2(7)": 8, "date": 3, "uniqueidentifier": 16}
 
 
@@ -104,28 +77,6 @@ def test_no_primary_key_of_the_schema_has_more_bytes_than_a_clustered_key() -> N
     found = widths("\n".join(one.text for one in all_migrations("sqlserver")))
     assert len(found) >= 35
     assert {name: size for name, size in found.items() if size > KEY_BYTES} == {}
-
-
-CHANGES = {
-    "sqlite": ("delayed INTEGER NOT NULL,", "delayed INTEGER,"),
-    "sqlserver": ("delayed bigint NOT NULL,", "delayed int NOT NULL,"),
-}
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_migration_that_differs_from_a_declaration_is_seen(engine: Engine) -> None:
-    migrated = "\n".join(one.text for one in all_migrations(engine)).replace(*CHANGES[engine])
-    found = [one.name for one in load_aggregates() if differences(engine, migrated, one)]
-    assert found == ["flight_punctuality"]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_migrations_make_the_index_of_the_source_of_every_aggregate(engine: Engine) -> None:
-    migrated = " ".join(" ".join(one.text for one in all_migrations(engine)).split())
-    lacking = [
-        one.name for one in load_aggregates() if " ".join(source_index_text(one, engine).split()) not in migrated
-    ]
-    assert lacking == []
 
 
 def test_the_index_of_a_source_seeks_a_time_of_a_partition_and_holds_the_key() -> None:

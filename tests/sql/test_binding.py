@@ -15,17 +15,11 @@ USER = Path(__file__).parents[2] / "infra" / "hooks" / "database_user.sql"
 ADD = "ALTER TABLE hubledger.home ADD floors int;"
 OFFENDERS = {
     "the filter of an index": f"{ADD} CREATE INDEX ix ON hubledger.home (home_id) WHERE floors IS NOT NULL;",
-    "a selected column": f"{ADD} SELECT h.floors FROM hubledger.home AS h;",
     "a column in a condition": f"{ADD} DELETE FROM hubledger.home WHERE floors = 1;",
-    "an updated column": f"{ADD} UPDATE hubledger.home SET floors = 1;",
-    "an inserted column": f"{ADD} INSERT INTO hubledger.home (home_id, floors) VALUES ('a', 1);",
     "a read for an insert": f"{ADD} INSERT INTO hubledger.parcel (a) SELECT h.floors FROM hubledger.home AS h;",
-    "a computed column": f"{ADD} ALTER TABLE hubledger.home ADD storeys AS (floors + 1);",
-    "a check": f"{ADD} ALTER TABLE hubledger.home ADD CONSTRAINT ck CHECK (floors > 0);",
     "the key of an index": f"{ADD} CREATE INDEX ix ON hubledger.home (floors);",
     "a name in brackets and capitals": f"{ADD} UPDATE [hubledger].[Home] SET [Floors] = 1;",
     "the second of two columns": "ALTER TABLE hubledger.home ADD a int, b int; UPDATE hubledger.home SET b = 1;",
-    "a use before the column": f"IF EXISTS (SELECT h.floors FROM hubledger.home AS h) SELECT 1 AS x; {ADD}",
     "a use inside of a block": f"IF 1 = 1 BEGIN {ADD} UPDATE hubledger.home SET floors = 1; END;",
     "a column that a text adds": f"EXEC(N'{ADD}'); UPDATE hubledger.home SET floors = 1;",
     "a text that does both": f"EXEC(N'{ADD} UPDATE hubledger.home SET floors = 1;');",
@@ -41,13 +35,9 @@ INNOCENT = {
     ),
     "a text of its own": f"{ADD} EXEC(N'CREATE INDEX ix ON hubledger.home (home_id) WHERE floors IS NOT NULL;');",
     "a text with quotes": f"{ADD} EXEC(N'CREATE INDEX ix ON hubledger.home (home_id) WHERE time_zone = N''floors'';');",
-    "a text after a text": f"EXEC(N'{ADD}'); EXEC(N'UPDATE hubledger.home SET floors = 1;');",
     "the statement itself": "ALTER TABLE hubledger.home ADD floors int CONSTRAINT ck CHECK (floors > 0), rooms int;",
-    "a column of a different table": f"{ADD} UPDATE hubledger.parcel SET floors = 1;",
-    "a different column of the table": f"{ADD} UPDATE hubledger.home SET armed = 1;",
     "a word in quotes": f"{ADD} UPDATE hubledger.home SET time_zone = N'floors';",
     "a remark": f"{ADD} UPDATE hubledger.home SET armed = 1; -- floors of hubledger.home",
-    "a view in a text": "SET NOCOUNT ON; EXEC(N'CREATE VIEW hubledger.v AS SELECT 1 AS a;');",
 }
 
 

@@ -19,7 +19,6 @@ from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.batch import run_batch, run_text
 from core.transforms.loading import load_transform
 from local.explain import TRANSACTIONS, explained, lock_lines, main
-from tests.checkout import ROOT
 from tests.offenders import holds_for
 from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, every_script, replay_of, retry_of
 from tests.sql.values import EPOCH, ROW_CLASSES
@@ -83,12 +82,6 @@ def test_a_transaction_is_explained_by_the_text_that_the_store_sends(name: str) 
     remarks = [line for line in lines if line.startswith("--")]
     assert len(remarks) > 1
     assert lines == [*remarks, *sent_by(name).splitlines()], name
-
-
-def test_the_page_names_every_transaction_that_is_explained() -> None:
-    page = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
-    told = page.partition("`python -m local.explain commit_batch` prints")[2].partition("\n\n")[0]
-    assert [name for name in TRANSACTIONS if f"`{name}`" not in told] == ["commit_batch"]
 
 
 @holds_for(every_script())

@@ -1,4 +1,4 @@
-"""Runs on the T-SQL server of MSSQL_CONNECTION: a long ledger is planned in time, and a slice keeps no other waiting."""
+"""Runs on the T-SQL server of MSSQL_CONNECTION: a long ledger is planned in time, and a slice makes nobody wait."""
 
 import json
 from collections.abc import Iterator

@@ -21,12 +21,11 @@ from core.errors import (
     CommitOutcomeUnknown,
     DataRefused,
     SchemaMismatch,
-    StoreMisconfigured,
     StoreUnavailable,
 )
 from core.model.commits import BatchCommit, SequenceGap
 from core.model.events import SequenceNumber, Span
-from core.model.rows import PlacedRow, ReferenceKey
+from core.model.rows import PlacedRow
 from core.store import migrate
 from core.store.database import write
 from core.store.memory import Memory
@@ -116,13 +115,6 @@ def test_a_commit_is_one_short_request_on_the_wire_and_arrives_whole(
     assert len(state.commits) == 1
 
 
-def test_a_read_that_is_repeated_is_one_request_too(store: Store, wire: Wire) -> None:
-    store.read_references([ReferenceKey(Home, ("a",))])
-    before = wire.requests
-    store.read_references([ReferenceKey(Home, (f"{number}",)) for number in range(5_000)])
-    assert wire.requests - before == 1
-
-
 def test_batches_with_and_without_values_take_turns(store: Store, state: Server) -> None:
     for _ in range(2):
         assert store.database.ask("read_commit_numbers") == []
@@ -138,13 +130,6 @@ def test_a_partition_is_anchored_and_its_gaps_are_noted(store: Store) -> None:
     assert (state.anchor, state.opened_at) == (2**62, EPOCH)
     store.note_gap(state, Span(SequenceNumber(2**62), SequenceNumber(2**62 + 1)), EPOCH)
     store.close_gaps(PARTITION)
-
-
-def test_a_schema_is_made_step_by_step(server: TdsServer, state: Server, driver_name: str) -> None:
-    state.version = 0
-    assert migrate_server(server.connection_string(driver_name)) == list(load_migrations("sqlserver"))
-    assert "sp_getapplock" in state.executed[0][0]
-    assert "COMMIT TRANSACTION;" in state.executed[-1][0]
 
 
 def test_the_command_prints_each_migration_when_it_begins_and_when_it_ends(
@@ -212,22 +197,17 @@ def test_the_texts_of_a_commit_arrive_unharmed(store: Store, state: Server) -> N
 
 
 TAKEN = "Violation of PRIMARY KEY constraint '{}'. Cannot insert duplicate key in object 'x.y'."
-SERVERS_WORDS = {
+SERVERS_WORDS = {  # each kind of fault; core/store/sqlserver/test_faults.py has all numbers
     "the checkpoint moved": (
         51100,
         "open_checkpoint touched a different number of rows than expected",
         CheckpointConflict,
     ),
     "a trigger that throws the same number": (51100, "The record does not exist.", DataRefused),
-    "a trigger that rolls back": (3609, "The transaction ended in the trigger.", DataRefused),
     "a first commit that lost the race": (2627, TAKEN.format("pk_event_hub_checkpoint"), CheckpointConflict),
-    "a position that is taken": (2627, TAKEN.format("pk_sensor_reading"), DataRefused),
-    "a gap that another owner noted": (2627, TAKEN.format("pk_sequence_gap"), StoreUnavailable),
-    "a check": (547, 'The INSERT statement conflicted with the CHECK constraint "ck".', DataRefused),
     "a text too long, in two lines": (8152, "String or binary data would be truncated.\nTerminated.", DataRefused),
     "a deadlock": (1205, "Rerun the transaction.", StoreUnavailable),
     "a missing table": (208, "Invalid object name 'hubledger.home'.", SchemaMismatch),
-    "an unknown one": (9999, "something else", StoreUnavailable),
 }
 
 
@@ -241,21 +221,6 @@ def test_what_the_server_says_reaches_us_by_its_meaning(store: Store, state: Ser
     with pytest.raises(named):
         store.commit_batch(commit)
     assert store.commit_batch(commit) == 1
-
-
-@pytest.mark.parametrize(
-    ("number", "words", "named"),
-    [
-        (18456, "Login failed for user 'app'.", StoreMisconfigured),
-        (40613, "Database is not currently available.", StoreUnavailable),
-    ],
-)
-def test_a_sign_in_that_is_refused_has_its_meaning(
-    store: Store, server: TdsServer, number: int, words: str, named: type[Exception]
-) -> None:
-    server.refusal = fault("?", number, words)
-    with pytest.raises(named, match=r"^STORE_CONNECTION: "):
-        store.read_partition(PARTITION)
 
 
 @pytest.mark.parametrize("given", ["", "LANGUAGE=French;"])

@@ -101,14 +101,6 @@ class TestThePartition:
             ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), Ingestion(world.store, PLAIN, stamps(at)))
         assert world.calls() == ["read_partition", "anchor_partition", "read_partition", *["commit_batch"] * 10]
 
-    def test_a_redelivered_batch_is_no_call(self) -> None:
-        world = World()
-        given = batch(events(0, 4, "reading a"))
-        ingest_batch(given, Ingestion(world.store, PLAIN, stamps()))
-        world.calls()
-        ingest_batch(given, Ingestion(world.store, PLAIN, stamps()))
-        assert world.calls() == []
-
     @pytest.mark.parametrize(
         ("fault", "raised"),
         [

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.eventhub.aio import CheckpointStore
 
 from core.incarnations.next_incarnation import Incarnations, Opening
 from core.model.events import PartitionId, SequenceNumber, stream_of
@@ -40,10 +39,6 @@ def claim(checkpoints: SqlCheckpointStore, *claims: dict[str, Any]) -> list[dict
 
 def listed(checkpoints: SqlCheckpointStore) -> list[dict[str, Any]]:
     return list(asyncio.run(checkpoints.list_ownership(*NAMES)))
-
-
-def test_it_is_a_checkpoint_store_of_the_sdk(checkpoints: SqlCheckpointStore) -> None:
-    assert isinstance(checkpoints, CheckpointStore)
 
 
 def test_a_claim_that_is_won_comes_back_with_an_etag_and_a_time_in_seconds(checkpoints: SqlCheckpointStore) -> None:
@@ -101,12 +96,6 @@ def test_what_is_listed_may_be_changed_and_read_again_and_again(checkpoints: Sql
     for each in first:
         each.clear()
     assert [each["owner_id"] for each in listed(checkpoints)] == ["one"]
-
-
-def test_a_claim_leaves_what_it_was_given_alone(checkpoints: SqlCheckpointStore) -> None:
-    given = wanted()
-    claim(checkpoints, given)
-    assert given == wanted()
 
 
 def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts(kept: MemoryStore) -> None:

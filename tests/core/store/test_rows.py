@@ -74,11 +74,6 @@ def test_appended_rows_are_written_with_their_whole_lineage(database: sqlite3.Co
     ]
 
 
-def test_nothing_is_written_as_null(database: sqlite3.Connection) -> None:
-    put(database, (7, 0, Seen("a", Colour.RED, 0.5, False, None, None)))
-    assert database.execute("SELECT whole, image, seen_at FROM seen").fetchall() == [(0, None, None)]
-
-
 def test_a_server_writes_a_float_of_a_document_with_all_its_digits() -> None:
     text = rows_query(of_rows("retract", Seen)).text
     assert "SELECT t.[thing] AS [thing], t.[colour] AS [colour], CONVERT(varchar(40), t.[ratio], 3) AS [ratio]," in text
@@ -145,12 +140,6 @@ def test_a_field_may_be_named_as_a_keyword_and_a_decimal_keeps_every_digit(datab
     text = rows_query(of_rows("set", Word)).text
     assert "t.[order] = r.[order] COLLATE" in text
     assert "[table] decimal(38, 10) '$[2]'" in text
-
-
-def test_the_newest_of_a_key_stands_within_one_call_and_over_several(database: sqlite3.Connection) -> None:
-    for numbers in ([0, 4], [2], [3, 5]):
-        put(database, *((number, 0, Thing("a", 1, None, None, number % 2 == 1)) for number in numbers))
-    assert database.execute("SELECT sequence_number, whole FROM thing").fetchall() == [(5, 1)]
 
 
 def test_a_row_of_database_values_reads_back_as_it_was_written() -> None:

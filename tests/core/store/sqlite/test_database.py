@@ -14,8 +14,6 @@ import pytest
 
 from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
 from core.model.rows import appended_to, state_of
-from core.settings import read_settings
-from core.store.connect import open_database
 from core.store.database import write
 from core.store.script import Outcome, Script, Step, of_rows
 from core.store.sqlite.database import SqliteDatabase
@@ -122,21 +120,6 @@ def test_times_are_stored_as_texts_of_one_length(sqlite: SqliteEngine) -> None:
     assert sqlite.sql("SELECT enqueued_at, updated_at FROM event_hub_checkpoint") == [
         ("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z")
     ]
-
-
-def test_the_store_of_the_settings_reads_and_commits(sqlite: SqliteEngine) -> None:
-    settings = read_settings(
-        {
-            "STORE_CONNECTION": f"sqlite:{sqlite.path}",
-            "EVENTHUB": "Endpoint=sb://localhost",
-            "EVENTHUB_NAME": "telemetry",
-            "EVENTHUB_CONSUMER_GROUP": "hubledger",
-        }
-    )
-    store = Store(open_database(settings.store_connection))
-    assert store.commit_batch(commit(store.read_partition(partition()), 0, 4)) == 1
-    assert [books.balanced for books in store.read_ledgers()] == [True]
-    store.close()
 
 
 @contextmanager
@@ -270,17 +253,6 @@ class TestAScript:
         step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
         store.database.run(Script("a test", (step,)))
         assert sqlite.sql("SELECT ratio, amount FROM measure") == [(1.7976931348623157e308, f"1{'0' * 400}")]
-
-    @pytest.mark.parametrize("text", ["x" * 5_000, '"\\\n\x1f', "\x00", "\ufdd0\uffff", "👩‍👩‍👧"], ids=ascii)
-    def test_writes_a_text_as_it_is(self, store: Store, sqlite: SqliteEngine, text: str) -> None:
-        step = Step(of_rows("append", SensorReading), {**PLACE, "commit_number": 1}, many=[(0, 0, reading(text))])
-        store.database.run(Script("a test", (step,)))
-        assert sqlite.sql("SELECT home_id FROM sensor_reading") == [(text,)]
-
-    def test_refuses_a_lone_surrogate(self, store: Store) -> None:
-        step = Step(of_rows("append", SensorReading), {**PLACE, "commit_number": 1}, many=[(0, 0, reading("\ud800"))])
-        with pytest.raises(DataRefused):
-            store.database.run(Script("a test", (step,)))
 
 
 @appended_to("measure")

@@ -61,13 +61,6 @@ def calls_of(driver: FakeDriver, call: Callable[[], object]) -> int:
     return len(driver.server.executed) - before
 
 
-class TestAPartition:
-    def test_moves_its_checkpoint_with_a_commit_that_gives_its_number(self, store: Store) -> None:
-        commit = first_commit(store)
-        assert store.commit_batch(commit) == 1
-        assert store.read_partition(PARTITION) == commit.state_after(1)
-
-
 def test_a_transaction_is_one_call_whatever_it_carries(committed: FakeDriver) -> None:
     store = store_of(committed)
     commit = replace(commit_of(ROW_CLASSES, first=False, letters=True), state=store.read_partition(PARTITION))
@@ -363,10 +356,3 @@ def ingest(driver: FakeDriver) -> IngestReport:
     given = tuple(Event(SequenceNumber(number), str(number), EPOCH, None, {}, b"") for number in range(5))
     store = store_of(driver, memory=Memory(timedelta(seconds=60)))
     return ingest_batch(EventBatch(PARTITION, given, "i"), Ingestion(store, Transform("quiet/1", nothing), clock))
-
-
-class TestConnections:
-    def test_are_opened_again_after_a_close(self, store: Store) -> None:
-        commit = first_commit(store)
-        store.close()
-        assert store.commit_batch(commit) == 1

@@ -1,25 +1,20 @@
 """The verbs of the store over core/store/sqlserver, before a driver that fails on demand."""
 
 from collections.abc import Callable
-from datetime import datetime
-from decimal import Decimal
 from typing import Any, ClassVar
 
 import pytest
 
 from core.aggregation.runs import Failure
 from core.aggregation.store import Aggregations
-from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.model.events import Event, SequenceNumber
 from core.model.letters import LetterHold
-from core.model.rows import ReferenceKey
 from examples.home_security.transform import Home
-from tests.fakes.odbc_driver import DECLARED, Error, FakeDriver, fault, lost, unmet
+from tests.fakes.odbc_driver import DECLARED, FakeDriver, unmet
 from tests.fakes.store import Store
 from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, replay_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 
-PARTITION = commit_of((), first=True, letters=False).partition
 SEVEN = SequenceNumber(7)
 FAILURE = Failure("r", 1, 1, EPOCH, "why")
 
@@ -32,22 +27,6 @@ def values(driver: FakeDriver) -> dict[str, Any]:
     """Return the values of the last batch by their variables."""
     text, given = driver.server.executed[-1]
     return dict(zip(DECLARED.findall(text), given, strict=True))
-
-
-class TestReferences:
-    @pytest.mark.parametrize(
-        "key",
-        ["\ud800", 2**63, -(2**63) - 1, float("nan"), Decimal("Infinity"), datetime(2026, 1, 1)],  # noqa: DTZ001
-        ids=ascii,
-    )
-    def test_that_no_row_can_have_are_absent_and_not_asked_for(
-        self, store: Store, driver: FakeDriver, key: object
-    ) -> None:
-        assert dict(store.read_references([ReferenceKey(Home, (key,)), ReferenceKey(Home, ("a",))])) == {}
-        assert driver.server.executed[-1][1] == ['[["a"]]']
-        calls = len(driver.server.executed)
-        assert dict(store.read_references([ReferenceKey(Home, (key,))])) == {}
-        assert len(driver.server.executed) == calls
 
 
 class TestLetters:
@@ -102,21 +81,3 @@ class TestAnAggregation:
         driver.server.refused = ("aggregation_run", unmet(every_run()[name][0], guard))
         assert not write_run(runs)
         assert len(driver.open) == 1
-
-    @pytest.mark.parametrize("name", WRITES)
-    @pytest.mark.parametrize(
-        ("error", "raised"),
-        [
-            (lost(), CommitOutcomeUnknown),
-            (fault("40001", 1205), StoreUnavailable),
-            (fault("22001", 2628), DataRefused),
-        ],
-        ids=["lost", "a deadlock", "too long"],
-    )
-    def test_that_fails_says_how(
-        self, runs: Aggregations, driver: FakeDriver, name: str, error: Error, raised: type[Exception]
-    ) -> None:
-        driver.server.refused = ("aggregation_run", error)
-        with pytest.raises(raised):
-            self.WRITES[name][1](runs)
-        assert len(driver.open) == int(raised is not CommitOutcomeUnknown)
