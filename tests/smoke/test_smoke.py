@@ -11,13 +11,7 @@ from tests.smoke.conftest import Target
 DEADLINE_S = 60.0  # of an idle machine
 HOME = "H-smoke"
 REGISTRATION = {"kind": "registration", "home_id": HOME, "time_zone": "Europe/Paris", "armed": False}
-READING = {
-    "kind": "door",
-    "home_id": HOME,
-    "sensor_id": "S1",
-    "state": "active",
-    "observed_at": "2026-01-01T12:00:00Z",
-}
+READING = {"kind": "door", "home_id": HOME, "sensor_id": "S1", "state": "active", "observed_at": "2026-01-01T12:00:00Z"}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.route)

@@ -9,17 +9,7 @@ import pytest
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.replaying import order
 from tests.spark.readings import NOON, gas, switch
-from tests.spark.stream import (
-    Stream,
-    as_they_are,
-    fewer,
-    gas_event,
-    motion_event,
-    moved,
-    refusing,
-    registered,
-    twice,
-)
+from tests.spark.stream import Stream, as_they_are, fewer, gas_event, motion_event, moved, refusing, registered, twice
 from tests.spark.world import Fate, World
 
 

@@ -101,12 +101,7 @@ def test_a_backfill_equals_a_recount_of_its_days_and_increments_after_it_are_exa
     world.commit([gas("home-1", ppm=5), switch("home-6")], of="5")
     world.settle()
     second, first = world.store.read_runs(HOME_ACTIVITY, 10, 2)
-    assert (first.kind, first.cut_from, second.kind, second.cut_from) == (
-        "backfill",
-        "{}",
-        "increment",
-        first.cut_to,
-    )
+    assert (first.kind, first.cut_from, second.kind, second.cut_from) == ("backfill", "{}", "increment", first.cut_to)
     since, until = days.since or NOON.date() - 9 * DAY, days.until or NOON.date() + 9 * DAY
     assert world.activity() == of_days(world.recounted(), since, until)
     assert second.readings == 2

@@ -78,9 +78,7 @@ def test_a_hub_whose_numbers_fit_stops_every_partition_until_the_next_incarnatio
 
 
 @pytest.mark.proof("incarnation")
-def test_a_hub_with_fewer_events_is_read_from_its_beginning_once_the_next_incarnation_is_open(
-    place: Workplace,
-) -> None:
+def test_a_hub_with_fewer_events_is_read_from_its_beginning_once_the_next_incarnation_is_open(place: Workplace) -> None:
     place.start_worker()
     place.publish(BEFORE)
     place.until_all_accounted()

@@ -117,11 +117,7 @@ MUTANTS = (
     *in_file(
         "core/model/shapes.py",
         f"{HANDLERS}/test_access.py",
-        (
-            "a reader sees errors",
-            "held | dict.fromkeys(shown.quoting())",
-            "held",
-        ),
+        ("a reader sees errors", "held | dict.fromkeys(shown.quoting())", "held"),
     ),
     *in_file(
         "handlers/web/answering.py",

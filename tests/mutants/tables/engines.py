@@ -103,11 +103,7 @@ MUTANTS = (
     *in_file(
         "core/store/sqlserver/batch.py",
         HOUSE,
-        (
-            "a batch goes on after an error",
-            'else ["SET XACT_ABORT ON;"]',
-            "else []",
-        ),
+        ("a batch goes on after an error", 'else ["SET XACT_ABORT ON;"]', "else []"),
         ("a script is no transaction", 'lines += [] if is_plain else ["BEGIN TRANSACTION;"]', "lines += []"),
     ),
     *in_file(

@@ -9,11 +9,7 @@ MUTANTS = (
     *in_file(
         "core/ingest/guard.py",
         f"{UNIT}/ingest/test_guard.py",
-        (
-            "the guard keeps redelivered events",
-            "fresh = events[known:] if known else events",
-            "fresh = events",
-        ),
+        ("the guard keeps redelivered events", "fresh = events[known:] if known else events", "fresh = events"),
         (
             "the guard takes an old number of a new hub for a redelivered event",
             "        state.refuse_other_hub(event)\n",
@@ -76,11 +72,7 @@ MUTANTS = (
     *in_file(
         "core/ingest/ingest.py",
         f"{UNIT}/ingest/test_gaps.py",
-        (
-            "absent numbers are not counted",
-            "absent=last.sequence_number - first + 1 - len(run),",
-            "absent=0,",
-        ),
+        ("absent numbers are not counted", "absent=last.sequence_number - first + 1 - len(run),", "absent=0,"),
         (
             "a gap is healed without a note",
             "means.store.note_gap(gap.state, gap.missing, means.clock.now())",
@@ -105,11 +97,7 @@ MUTANTS = (
             "each_once = (next(same) for _, same in groupby(in_order, key=number_of))",
             "each_once = in_order",
         ),
-        (
-            "numbers that the hub lost count as healed",
-            '"healed" if is_there else "absent"',
-            '"healed"',
-        ),
+        ("numbers that the hub lost count as healed", '"healed" if is_there else "absent"', '"healed"'),
     ),
     *in_file(
         "core/ingest/stalled_partitions.py",
@@ -154,11 +142,7 @@ MUTANTS = (
         f"{ISOLATE}::TestOneRefusedEvent::test_keeps_the_words_of_the_database"
         f" {ISOLATE}::TestManyRefusedEvents::test_are_tried_alone_at_once_where_most_events_are_refused"
         f" {ISOLATE}::TestManyRefusedEvents::test_are_bounded_in_one_invocation_and_the_next_one_goes_on",
-        (
-            "refusals of one invocation have no limit",
-            "self.refusals > self.limit",
-            "self.refusals > 100 * self.limit",
-        ),
+        ("refusals of one invocation have no limit", "self.refusals > self.limit", "self.refusals > 100 * self.limit"),
         (
             "events after a refused one are tried all at once again",
             "self.reach = max(1, last - max(self.refused))",
@@ -168,11 +152,7 @@ MUTANTS = (
     *in_file(
         "core/settle/settle.py",
         f"{UNIT}/settle/test_settle.py",
-        (
-            "the rows of one event share an ordinal",
-            "            ordinal += 1",
-            "            ordinal += 0",
-        ),
+        ("the rows of one event share an ordinal", "            ordinal += 1", "            ordinal += 0"),
         (
             "a bad event counts as filtered as well",
             "order.note(letters[-1])\n            continue\n",
@@ -183,11 +163,7 @@ MUTANTS = (
             "        references.learn(placed[2])\n",
             "",
         ),
-        (
-            "a missing reference is taken for a bug",
-            'return "reference"',
-            'return "unknown"',
-        ),
+        ("a missing reference is taken for a bug", 'return "reference"', 'return "unknown"'),
         (
             "a written event counts as filtered",
             "return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)",

@@ -20,11 +20,7 @@ MUTANTS = (
             "return self.open + self.settled + self.purged == self.dead_lettered + self.replayed",
             "return self.open + self.settled <= self.dead_lettered + self.replayed",
         ),
-        (
-            "held events have no outcome",
-            "return self.dead_lettered + self.held",
-            "return self.dead_lettered",
-        ),
+        ("held events have no outcome", "return self.dead_lettered + self.held", "return self.dead_lettered"),
     ),
     *in_file(
         "core/ledger/explain.py",
@@ -77,11 +73,7 @@ MUTANTS = (
     *in_file(
         "core/audit/audit.py",
         "tests/core/audit/test_audits_at_once.py",
-        (
-            "a range that comes between two statements is a fault",
-            TOTALS + ENDS,
-            ENDS + TOTALS,
-        ),
+        ("a range that comes between two statements is a fault", TOTALS + ENDS, ENDS + TOTALS),
     ),
     *in_file(
         "sql/queries/ledger_audit.sql",

@@ -111,11 +111,7 @@ MUTANTS = (
     *in_file(
         "core/letters/store.py",
         "tests/core/letters/test_store.py",
-        (
-            "a retry commits letters that its claim has lost",
-            "                expect=len(commit.outcomes),\n",
-            "",
-        ),
+        ("a retry commits letters that its claim has lost", "                expect=len(commit.outcomes),\n", ""),
         (
             "a retry leaves no row in the ledger",
             '            Step("record_change", {**shared, **change, "kind": "retry"}),\n',

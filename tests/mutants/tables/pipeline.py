@@ -42,11 +42,7 @@ MUTANTS = (
     *in_file(
         "core/aggregation/tick.py",
         f"{UNIT}/aggregation/test_never_stuck.py",
-        (
-            "a result that the database refuses is tried again and again",
-            "    own.store.discard_staged(staged)\n",
-            "",
-        ),
+        ("a result that the database refuses is tried again and again", "    own.store.discard_staged(staged)\n", ""),
     ),
     *in_file(
         "core/aggregation/lake_publication.py",

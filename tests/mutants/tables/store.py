@@ -8,11 +8,7 @@ MUTANTS = (
     *in_file(
         "core/settle/partition_store.py",
         "tests/core/settle/test_commit.py",
-        (
-            "a commit writes no ledger row",
-            'steps.append(Step("record_batch", recorded))',
-            "pass",
-        ),
+        ("a commit writes no ledger row", 'steps.append(Step("record_batch", recorded))', "pass"),
         (
             "a commit from an older state is kept",
             'values["expected"] = commit.expected',
@@ -32,11 +28,7 @@ MUTANTS = (
             "            if self._memory:\n                self._memory.forget(commit.partition)\n",
             "            if self._memory is ...:\n                self._memory.forget(commit.partition)\n",
         ),
-        (
-            "references outlive the state of their partition",
-            "            self._memory.forget_references()\n",
-            "",
-        ),
+        ("references outlive the state of their partition", "            self._memory.forget_references()\n", ""),
     ),
     *in_file(
         "core/settle/partition_store.py",
