@@ -5,16 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.trees import planted
 
 Verdict = Literal["killed", "timeout", "SURVIVED", "BROKEN", "DOES NOT APPLY"]
 GOOD: tuple[Verdict, ...] = ("killed", "timeout")
@@ -28,44 +25,43 @@ TRIVIAL = re.compile(
 SUMMARY = re.compile(r"^(FAILED|ERROR) (\S+?::\S.*?|\S+)(?: - (.*))?$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """The result of a mutant: `by` is the test that killed it, or the reason why it counts for nothing."""
 
-    mutant: Mutant
     verdict: Verdict
     by: str
-    seconds: float
 
 
+@dataclass
 class Runner:
     """Runs pytest in trees, each run in a separate process group; `stop` ends all that run."""
 
-    def __init__(self, deadline: float) -> None:
-        self._deadline = deadline
-        self._running: set[subprocess.Popen[str]] = set()
-        self._lock = threading.Lock()
-        self._stopped = False
+    deadline: float
+    _running: set["subprocess.Popen[str]"] = field(default_factory=set)
+    _stopped: bool = False
 
     def try_mutant(self, mutant: Mutant, tree: Path) -> Trial:
-        """Run the tests of a mutant with the mutant planted."""
-        began = time.monotonic()
+        """Run the tests of a mutant with the mutant planted, and restore the file."""
+        path = tree / mutant.path
+        original = path.read_text(encoding="utf-8")
         try:
-            with planted(mutant, tree):
-                verdict, by = _verdict(*self.run(mutant.tests, tree, self._deadline))
+            path.write_text(mutant.planted(original), encoding="utf-8")
+            return _trial(*self.run(mutant.tests, tree, self.deadline))
         except ValueError as error:
-            verdict, by = "DOES NOT APPLY", str(error)
+            return Trial("DOES NOT APPLY", str(error))
         except subprocess.TimeoutExpired:
-            verdict, by = "timeout", f"no end after {self._deadline:g} s"
-        return Trial(mutant, verdict, by, time.monotonic() - began)
+            return Trial("timeout", f"no end after {self.deadline:g} s")
+        finally:
+            path.write_text(original, encoding="utf-8")
 
     def run(self, tests: Sequence[str], tree: Path, deadline: float | None = None) -> tuple[int, str]:
         """Return pytest's exit code and output; TimeoutExpired after the deadline."""
         options = ["-x", "-q", "-rfE", "--tb=short", "--no-header", "--assert=plain"]  # plain: twice as fast
         limited = ["sh", "-c", 'ulimit -v "$0" 2>/dev/null; exec "$@"', str(MEMORY)]
+        command = [*limited, sys.executable, "-m", "pytest", *options, *tests]
         environment = {**os.environ, "COLUMNS": "400"} | ({"PYTHONDONTWRITEBYTECODE": "1"} if deadline else {})
         process = subprocess.Popen(
-            [*limited, sys.executable, "-m", "pytest", *options, *tests],
+            command,
             cwd=tree,
             env=environment,
             stdout=subprocess.PIPE,
@@ -73,43 +69,37 @@ class Runner:
             text=True,
             start_new_session=True,
         )
-        with self._lock:
-            self._running.add(process)
+        self._running.add(process)
         try:
             if self._stopped:
                 raise KeyboardInterrupt
             output, _ = process.communicate(timeout=deadline)
         finally:
-            self._end(process)
+            if process.poll() is None:
+                _kill(process)
+                process.communicate()
+            self._running.discard(process)
         return process.returncode, output
 
     def stop(self) -> None:
         """End every run, and let no further one begin."""
-        with self._lock:
-            self._stopped, running = True, list(self._running)
-        for process in running:
+        self._stopped = True
+        for process in list(self._running):
             _kill(process)
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
-        if process.poll() is None:
-            _kill(process)
-            process.communicate()
-        with self._lock:
-            self._running.discard(process)
 
-
-def _kill(process: subprocess.Popen[str]) -> None:
+def _kill(process: "subprocess.Popen[str]") -> None:
     """Kill the process group of a run: a hanging test may have children."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _verdict(code: int, output: str) -> tuple[Verdict, str]:
+def _trial(code: int, output: str) -> Trial:
     if code == 0:
-        return "SURVIVED", ""
+        return Trial("SURVIVED", "")
     trivial, found = TRIVIAL.search(output), SUMMARY.search(output)
     if trivial:
-        return "BROKEN", trivial[0].removeprefix("E").strip()
+        return Trial("BROKEN", trivial[0].removeprefix("E").strip())
     if found is None or found[1] == "ERROR":
-        return "BROKEN", found[0] if found else f"pytest ended with {code}: {output.strip()[-300:]}"
-    return "killed", found[2]
+        return Trial("BROKEN", found[0] if found else f"pytest ended with {code}: {output.strip()[-300:]}")
+    return Trial("killed", found[2])
