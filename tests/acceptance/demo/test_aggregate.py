@@ -92,19 +92,6 @@ def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(start: Start,
     assert serve.left() == []
 
 
-def test_a_demo_of_flights_aggregates_their_punctuality(start: Start, tmp_path: Path) -> None:
-    options = ("--events", "2000", "--transform", "flight_info", "--aggregate", "--folder", str(tmp_path))
-    demo = start("local.demo", *options)
-    ended = demo.wait(SPARK_DEADLINE)
-    assert ended.code == 0, ended.err
-    assert demo.left() == []
-    figures = json.loads(ended.out[-1])
-    aggregate, aggregation = figures["aggregate"], figures["aggregation"]
-    assert (aggregate["name"], aggregate["equals_recount"]) == ("flight_punctuality", True)
-    assert aggregate["rows"] == figures["written"] > 1_900 and "home_page" not in figures
-    assert_worked(ended, aggregation)
-
-
 def test_a_demo_that_is_stopped_while_spark_works_leaves_no_process_behind(start: Start, tmp_path: Path) -> None:
     demo = start("local.demo", "--events", "1000000", "--rate", "500", "--aggregate", "--folder", str(tmp_path))
     demo.wait_for_line(lambda line: line.startswith("publishing"))

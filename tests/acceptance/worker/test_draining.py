@@ -8,24 +8,21 @@ import threading
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from azure.eventhub import EventData
 
 from core.app import Sources
 from core.remote.hub.reader import SdkHubReader
-from core.settings import Settings, read_settings
-from core.store.database import Database
-from core.store.script import Named, Outcome, Script
+from core.settings import read_settings
+from core.store.script import Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from core.worker.work import Terms, Timing, check_and_work, work_stream
+from core.worker.work import Terms, check_and_work
 from tests.acceptance.worker.started import (
     DEADLINE,
     PARTITIONS,
-    STREAM,
     TIMES,
     Workplace,
     send_to_the_end,
@@ -60,49 +57,6 @@ def test_a_signal_under_load_loses_nothing_and_releases_every_partition(place: W
     place.assert_each_event_once()
 
 
-class SlowDatabase:
-    """A database that holds one statement until the test releases it."""
-
-    def __init__(self, database: Database, statement: str) -> None:
-        self._database, self._statement = database, statement
-        self.running, self.go_on, self.ran = threading.Event(), threading.Event(), threading.Event()
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        return self._database.ask(statement, **values)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        if script.steps[0].statement != self._statement:
-            return self._database.run(script, rehearse)
-        self.running.set()
-        assert self.go_on.wait(allowed(DEADLINE))
-        outcome = self._database.run(script, rehearse)
-        self.ran.set()
-        return outcome
-
-    def close(self) -> None:
-        self._database.close()
-
-
-def settings_at(place: Workplace) -> Settings:
-    return read_settings(settings_of(place.emulator.connection_string, place.engine.path))
-
-
-def test_a_claim_that_wins_after_the_signal_is_released(place: Workplace) -> None:
-    settings, database = settings_at(place), SlowDatabase(SqliteDatabase(place.engine.path), "take_ownership")
-
-    async def ended() -> None:
-        with closing(database), closing(SdkHubReader(settings)) as hub:
-            working = asyncio.ensure_future(work_stream(Sources(settings, database, hub, PLAIN), TERMS, Timing()))
-            assert await asyncio.to_thread(database.running.wait, allowed(DEADLINE))
-            working.cancel()
-            database.go_on.set()
-            with suppress(asyncio.CancelledError):
-                await working
-
-    asyncio.run(ended())
-    assert {one.owner_id for one in place.store.read_ownerships(STREAM.stream)} == {""}
-
-
 def test_a_signal_before_the_worker_is_ready_ends_it(place: Workplace) -> None:
     worker = place.start_worker()
     place.until(lambda: catches(worker.pid, signal.SIGTERM))
@@ -110,11 +64,29 @@ def test_a_signal_before_the_worker_is_ready_ends_it(place: Workplace) -> None:
     assert worker.wait(allowed(DEADLINE)) == 0
 
 
+class SlowStart(SqliteDatabase):
+    """A database that holds the statement of a start until the test releases it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.running, self.go_on, self.ran = threading.Event(), threading.Event(), threading.Event()
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        is_held = script.steps[0].statement == "open_stream"
+        if is_held:
+            self.running.set()
+            assert self.go_on.wait(allowed(DEADLINE))
+        outcome = super().run(script, rehearse)
+        if is_held:
+            self.ran.set()
+        return outcome
+
+
 def test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database(place: Workplace) -> None:
-    settings, database = settings_at(place), SlowDatabase(SqliteDatabase(place.engine.path), "open_stream")
+    settings = read_settings(settings_of(place.emulator.connection_string, place.engine.path))
 
     async def has_waited() -> bool:
-        with closing(database), closing(SdkHubReader(settings)) as hub:
+        with closing(SlowStart(place.engine.path)) as database, closing(SdkHubReader(settings)) as hub:
             working = asyncio.ensure_future(check_and_work(Sources(settings, database, hub, PLAIN), TERMS))
             assert await asyncio.to_thread(database.running.wait, allowed(DEADLINE))
             working.cancel()

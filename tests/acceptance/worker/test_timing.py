@@ -90,11 +90,6 @@ def world(place: Workplace, caplog: pytest.LogCaptureFixture) -> World:
     return World(place, caplog)
 
 
-def test_sums_are_logged_at_the_end(world: World) -> None:
-    world.work(lambda: world.place.until(lambda: sum(world.place.accounted()) == 1), {"BATCH_LINES_PER_MINUTE": "0"})
-    assert [(line["msg"], line["events"]) for line in world.lines("ingest")] == [("batches ingested", 1)]
-
-
 def test_a_worker_takes_partitions_that_the_hub_gets_while_it_runs(world: World) -> None:
     emulator, place = world.place.emulator, world.place
 
