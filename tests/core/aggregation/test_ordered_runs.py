@@ -28,14 +28,7 @@ from core.aggregation.tick import commit_run
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.core.aggregation.test_orders import given
 from tests.core.aggregation.test_store import activity
-from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
-    AggregatingStore,
-    AggregationEngine,
-    committed,
-    ingest,
-    stage,
-)
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, committed, ingest, stage
 from tests.fakes.builders import reading
 from tests.fakes.runs import LATER, NOW, close, opened_run, planned, staged_result, window
 

@@ -4,13 +4,7 @@ import json
 from datetime import timedelta
 
 from core.aggregation.orders import Pipelines
-from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
-    AggregatingStore,
-    AggregationEngine,
-    committed,
-    finish,
-)
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, committed, finish
 from tests.fakes.runs import LATER, NOW, opened_run
 
 SOUND, FAULTY = json.dumps({"fault": None}), json.dumps({"fault": "rows differ 👩" + "x" * 900, "rows": {}})

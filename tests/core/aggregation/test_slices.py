@@ -15,14 +15,7 @@ from core.aggregation.tick import PORTION, commit_run, next_portion
 from core.errors import StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
-from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
-    AggregationEngine,
-    committed,
-    finish,
-    slice_of,
-    stage,
-)
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, committed, finish, slice_of, stage
 from tests.fakes.builders import EPOCH
 from tests.fakes.runs import HOMES, NOW, Dying, last_run, opened_run, staged_result, stored, window
 

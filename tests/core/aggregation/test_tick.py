@@ -84,11 +84,7 @@ def test_a_submit_whose_answer_was_lost_is_adopted(world: World) -> None:
 
 def test_a_submit_that_did_not_come_through_is_repeated_under_the_same_name_after_the_grace(world: World) -> None:
     world.engine.answers, world.engine.accepts = [EngineUnreachable("503")], False
-    assert [world.tick(), world.tick(), world.tick()] == [
-        ("submitted, without an answer",),
-        ("waits",),
-        ("waits",),
-    ]
+    assert [world.tick(), world.tick(), world.tick()] == [("submitted, without an answer",), ("waits",), ("waits",)]
     assert world.tick() == ("submitted",)
     assert len({request.name for request in world.engine.requests}) == 1
     assert (world.run.attempt, world.run.submits) == (1, 2)

@@ -174,10 +174,7 @@ def test_a_commit_that_the_checkpoint_has_not_counted_is_named() -> None:
 def test_absent_numbers_and_gaps_that_differ_are_named_from_both_sides() -> None:
     found: dict[str, Any] = {"find_absent_faults": [(3, 12, 14, 2, 1)], "find_stray_gaps": [(17, 18)]}
     holding = replace(EVEN, written=4, absent=2)
-    assert kinds(Ledger(holding, found)) == [
-        ("absent", 12, 14),
-        ("absent", 17, 18),
-    ]
+    assert kinds(Ledger(holding, found)) == [("absent", 12, 14), ("absent", 17, 18)]
 
 
 def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:

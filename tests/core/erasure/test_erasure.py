@@ -106,7 +106,7 @@ def test_the_ledger_stays_balanced(world: ErasingWorld, engine: Engine) -> None:
     "statement",
     [
         "UPDATE retracted_row SET sequence_number = sequence_number + 100, ordinal = ordinal + 7,"
-        " table_name = 'home_alert'",
+        " table_name = 'home_alert'"
     ],
 )
 def test_no_audit_names_a_mark_or_a_place_of_an_erasure(world: ErasingWorld, engine: Engine, statement: str) -> None:

@@ -93,8 +93,7 @@ def test_a_hub_that_the_person_has_not_seen_is_refused(world: World, created: da
 
 
 @pytest.mark.parametrize(
-    ("anchoring", "anchors"),
-    [("first", [2, 0]), ("latest", [5, 0]), (EPOCH + timedelta(seconds=3), [3, 0])],
+    ("anchoring", "anchors"), [("first", [2, 0]), ("latest", [5, 0]), (EPOCH + timedelta(seconds=3), [3, 0])]
 )
 def test_every_partition_begins_where_the_person_says(world: World, anchoring: Anchoring, anchors: list[int]) -> None:
     world.hub.expire_before("0", 2)

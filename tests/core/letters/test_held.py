@@ -16,18 +16,7 @@ from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.settle.settle import OpenLetter
 from examples.home_security.transform import SensorReading
-from tests.fakes.builders import (
-    NOON,
-    STREAM,
-    FakeClock,
-    batch,
-    commit,
-    event,
-    letter,
-    partition,
-    settled,
-    stamps,
-)
+from tests.fakes.builders import NOON, STREAM, FakeClock, batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.kept import Engine
 from tests.fakes.moving import discard, requeue
 from tests.fakes.store import Store

@@ -35,11 +35,7 @@ def span(first: int, last: int) -> Span:
 
 
 def pieces_of(
-    hub: list[Event],
-    letters: list[Event],
-    whole: Span,
-    most: int = BATCH_EVENTS,
-    keys: frozenset[str] = frozenset(),
+    hub: list[Event], letters: list[Event], whole: Span, most: int = BATCH_EVENTS, keys: frozenset[str] = frozenset()
 ) -> list[Piece]:
     reading = MemoryHub({"0": hub}).read_range(STATE.partition, whole.first, whole.last, EPOCH + timedelta(days=1))
     reader, pieces, following = (

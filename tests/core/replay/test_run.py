@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.errors import (
-    DataRefused,
-    HubUnreachable,
-    StreamIncarnationChanged,
-    VersionChanged,
-)
+from core.errors import DataRefused, HubUnreachable, StreamIncarnationChanged, VersionChanged
 from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span
 from core.replay.pieces import ReplayCommit, ReplayCounts, ReplayJob
 from core.tasks.run import VERSION_PATIENCE, note_fault, open_parts, work_on

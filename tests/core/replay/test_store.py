@@ -311,10 +311,7 @@ def test_a_letter_that_is_being_retried_is_taken_from_its_claim(sqlite: SqliteEn
         "SELECT sequence_number, status, claimed_by, claimed_until, settled_why FROM event_hub_dead_letter ORDER BY 1"
     )
     name = f"replay-{job.task.task_id}"
-    assert held == [
-        (4, "resolved", name, None, "a replay wrote or filtered it"),
-        (6, "waiting", name, None, None),
-    ]
+    assert held == [(4, "resolved", name, None, "a replay wrote or filtered it"), (6, "waiting", name, None, None)]
     store.close()
 
 

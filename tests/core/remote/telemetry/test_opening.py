@@ -83,10 +83,7 @@ print(measured._recorder, *(name for name in sys.modules if name.startswith("ope
 
 @pytest.mark.parametrize(
     "environ",
-    [
-        {"OTEL_TRACES_EXPORTER": "no-such-exporter"},
-        {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "carrier-pigeon"},
-    ],
+    [{"OTEL_TRACES_EXPORTER": "no-such-exporter"}, {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "carrier-pigeon"}],
     ids=str,
 )
 def test_a_wrong_variable_leaves_the_work_without_telemetry(environ: dict[str, str]) -> None:
