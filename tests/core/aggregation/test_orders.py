@@ -1,7 +1,7 @@
 """Every store bounds the runs of the pipeline, and keeps a person's orders and the reasons of failed attempts."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -17,13 +17,11 @@ from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
     AggregationEngine,
-    aggregation_of,
     committed,
     finish,
     ingest,
 )
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
-from tests.fakes.kept import PersistentEngine
 from tests.fakes.runs import LATER, NOW
 
 COMMITTED_AT = EPOCH + timedelta(days=1)  # of the builders' commits
@@ -36,18 +34,6 @@ def given(act: Callable[..., None], *about: object) -> bool:
     except AggregationConflict:
         return False
     return True
-
-
-@pytest.fixture
-def database(persistent: PersistentEngine) -> AggregationEngine:
-    return aggregation_of(persistent)
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
-    opened = cast(AggregatingStore, database.open())
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -1,60 +1,105 @@
-"""Promises of every store about the burn-down: open letters by kind and by the hub's beginning; open gaps."""
+"""core/ledger/watch.py: the events that are gone by the hub, the forecast, and what is lost."""
 
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from core.ledger.store import OpenCount, OpenGap
-from core.model.commits import DeadLetter, LetterStatus
-from core.model.events import PartitionId, SequenceNumber, Span
-from tests.core.conftest import Office
-from tests.fakes.builders import EPOCH, event, letter, partition
+from core.ledger.store import BurnDowns, ForgottenKind, OpenCount, OpenGap
+from core.ledger.watch import BurnDown, read_burn_down
+from core.model.events import PartitionId, SequenceNumber
+from tests.fakes.builders import EPOCH, STREAM, event
+from tests.fakes.memory_hub import MemoryHub
 
-P0 = PartitionId("0")
-
-
-def failed(number: int, hour: float, status: LetterStatus = "waiting", is_kept: bool = True) -> DeadLetter:
-    """Return the letter of an event that was enqueued in an hour."""
-    of = letter(event(number, "body", at=EPOCH + timedelta(hours=hour)))
-    return replace(of, status=status, keeps_body=is_kept)
+DAY = timedelta(days=1)
+P0, P1 = PartitionId("0"), PartitionId("1")
 
 
-def counted(office: Office, beginning: int = 0, id: PartitionId = P0) -> dict[str, OpenCount]:
-    found = office.desk.burn_downs.count_open_letters(id, SequenceNumber(beginning))
-    return {one.kind: one for one in found}
+def hours(count: float) -> datetime:
+    """The time so many hours after the first event."""
+    return EPOCH + timedelta(hours=count)
 
 
-def test_open_letters_are_counted_with_and_without_a_body_and_settled_ones_are_not(office: Office) -> None:
-    statuses: list[LetterStatus] = ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"]
-    office.letters(*(failed(number, 1, status) for number, status in enumerate(statuses)))
-    office.letters(failed(6, 1, is_kept=False), failed(7, 5, "resolved", is_kept=False))
-    office.letters(failed(3, 1), of=partition("1"))
-    assert {kind: one.gone for kind, one in counted(office, 99).items()} == {"kept": 4, "unkept": 1}
-    assert office.desk.burn_downs.read_partition_ids() == ("0", "1")
-    assert counted(office, id=PartitionId("2")) == {}
+@dataclass
+class Open(BurnDowns):
+    """The open letters and gaps of partition 0, with letters of these numbers by kind, one event an hour."""
+
+    letters: dict[ForgottenKind, list[int]]
+    gaps: tuple[OpenGap, ...] = ()
+
+    def read_partition_ids(self) -> tuple[PartitionId, ...]:
+        return (P0,)
+
+    def count_open_letters(self, partition_id: PartitionId, beginning: SequenceNumber) -> tuple[OpenCount, ...]:
+        found = []
+        for kind, numbers in self.letters.items():
+            held = [hours(one) for one in numbers if one >= beginning]
+            found.append(OpenCount(partition_id, kind, len(numbers) - len(held), min(held, default=None)))
+        return tuple(found) if partition_id == P0 else ()
+
+    def read_open_gaps(self) -> tuple[OpenGap, ...]:
+        return self.gaps
 
 
-def test_letters_before_the_beginning_are_gone_and_the_first_of_the_others_has_the_time(office: Office) -> None:
-    office.letters(*(failed(number, hour) for number, hour in ((0, 0), (2, 0.5), (3, 1), (5, 3), (6, 10))))
-    assert counted(office)["kept"] == OpenCount(P0, "kept", 0, EPOCH)
-    assert counted(office, 3)["kept"] == OpenCount(P0, "kept", 2, EPOCH + timedelta(hours=1))
-    assert counted(office, 7)["kept"] == OpenCount(P0, "kept", 5, None)
+def hub_from(beginning: int = 0) -> MemoryHub:
+    """A hub whose partition 0 holds the events of 40 hours, without those before a number."""
+    hub = MemoryHub({"0": [event(number, at=hours(number)) for number in range(40)], "1": []})
+    hub.expire_before("0", beginning)
+    return hub
 
 
-def test_an_open_gap_is_not_older_than_the_event_at_the_checkpoint(office: Office) -> None:
-    office.commit(0, 4)
-    office.store.note_gap(office.store.read_partition(partition()), Span(SequenceNumber(5), SequenceNumber(9)), EPOCH)
-    bare = office.anchored(partition("1"), 3)
-    found_at = EPOCH + timedelta(days=3)
-    office.store.note_gap(bare, Span(SequenceNumber(3), SequenceNumber(3)), found_at)
-    checkpoint = office.store.read_partition(partition()).checkpoint
-    assert office.desk.burn_downs.read_open_gaps() == (
-        OpenGap(P0, SequenceNumber(5), checkpoint.enqueued_at),
-        OpenGap(PartitionId("1"), SequenceNumber(3), found_at),
-    )
-    office.commit(5, 9)
-    assert [gap.partition_id for gap in office.desk.burn_downs.read_open_gaps()] == ["1"]
+def read(store: Open, hub: MemoryHub, now: datetime, retention: timedelta | None = DAY) -> BurnDown:
+    return read_burn_down(STREAM, store, hub, retention, now)
 
 
-def test_a_stream_that_is_not_in_the_database_has_no_burn_down(office: Office) -> None:
-    desk = office.desk.burn_downs
-    assert (desk.read_partition_ids(), desk.read_open_gaps(), counted(office)) == ((), (), {})
+def facts(found: BurnDown) -> tuple[float, float, int]:
+    return found.letters_expiring_hours, found.loss_hours, found.events_lost
+
+
+def gap(first: int, after: float, partition_id: PartitionId = P0) -> OpenGap:
+    return OpenGap(partition_id, SequenceNumber(first), hours(after))
+
+
+def test_a_letter_loses_its_event_when_that_is_as_old_as_the_retention() -> None:
+    assert facts(read(Open({"kept": [10, 12, 30]}), hub_from(), hours(32))) == (2.0, 24.0, 0)
+
+
+def test_an_event_before_the_beginning_of_the_hub_is_gone_whatever_the_retention_says() -> None:
+    found = read(Open({"unkept": [3, 9, 10]}), hub_from(10), hours(11), timedelta(days=90))
+    assert facts(found) == (90 * 24 - 1, 90 * 24 - 1, 2)
+
+
+def test_an_event_that_the_hub_holds_longer_than_its_retention_is_lost_now_and_not_in_the_past() -> None:
+    assert facts(read(Open({"unkept": [3]}), hub_from(), hours(60))) == (0.0, 0.0, 0)
+
+
+def test_without_a_retention_there_is_no_forecast_but_the_events_that_are_gone() -> None:
+    assert facts(read(Open({"unkept": [3, 20]}), hub_from(10), hours(99), None)) == (-1.0, -1.0, 1)
+
+
+def test_letters_with_a_body_are_no_loss_and_those_without_and_gaps_are() -> None:
+    found = read(Open({"kept": [5], "unkept": [8, 9]}, (gap(20, 19),)), hub_from(), hours(24))
+    assert facts(found) == (5.0, 8.0, 0)
+    assert facts(read(Open({"kept": [5]}), hub_from(10), hours(24))) == (24.0, 24.0, 0)
+
+
+def test_a_gap_is_as_old_as_its_first_event_in_the_hub_and_not_as_the_event_before_it() -> None:
+    assert facts(read(Open({}, (gap(20, 2), gap(25, 2))), hub_from(), hours(40))) == (24.0, 4.0, 0)
+
+
+def test_a_gap_whose_first_event_left_the_hub_is_gone_and_the_next_one_counts() -> None:
+    assert facts(read(Open({}, (gap(5, 2), gap(25, 2))), hub_from(10), hours(30))) == (24.0, 19.0, 1)
+    assert facts(read(Open({}, (gap(5, 2),)), hub_from(10), hours(30))) == (24.0, 24.0, 1)
+
+
+def test_a_gap_of_a_partition_without_a_checkpoint_counts_too() -> None:
+    assert facts(read(Open({}, (gap(0, 1, P1),)), hub_from(), hours(2))) == (24.0, 23.0, 0)
+
+
+def test_a_hub_that_does_not_answer_leaves_the_forecast_and_shows_nothing_as_gone() -> None:
+    hub = hub_from(10)
+    hub.fails = lambda: True
+    assert facts(read(Open({"unkept": [3]}, (gap(20, 19),)), hub, hours(20))) == (7.0, 7.0, 0)
+    assert facts(read(Open({}, (gap(20, 19),)), hub, hours(20))) == (24.0, 23.0, 0)
+
+
+def test_nothing_open_has_the_whole_retention() -> None:
+    assert facts(read(Open({}), hub_from(), hours(1))) == (24.0, 24.0, 0)

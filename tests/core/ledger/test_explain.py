@@ -1,18 +1,35 @@
-"""Every store finds the evidence about one sequence number, from which its explanation follows."""
+"""core/ledger/explain.py: the evidence about a number, the first commit since a time, and the places of a key."""
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+
+import pytest
 
 from core.audit.audit import LAST_NUMBER, audit, recount_rows
 from core.errors import PoisonEvent
-from core.ledger.explain import Explanation, explain
+from core.ledger import explain as module
+from core.ledger.explain import (
+    Before,
+    Explanation,
+    KeyPlace,
+    KeySearch,
+    explain,
+    find_places,
+    first_commit_since,
+    sentence_of,
+)
 from core.ledger.store import read_books
+from core.ledger.totals import LedgerRange
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.commits import SequenceGap
-from core.model.events import Event, PartitionId, SequenceNumber, Span
+from core.model.events import Event, PartitionId, SequenceNumber, Span, span
 from core.model.rows import References, Row
+from examples.flight_info.transform import FlightStatus
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.core.conftest import Office
-from tests.fakes.builders import STREAM, commit, event, home, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, STREAM, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order
 
@@ -231,3 +248,131 @@ def test_retries_of_other_letters_around_a_number_are_not_its_own(office: Office
         assert found is not None
         kinds[number] = [change.kind for change in found.found.changes]
     assert kinds == {0: ["retry"], 1: [], 2: ["retry"]}
+
+
+ROW = LedgerRange(1, "batch", SequenceNumber(0), SequenceNumber(9), 10, 0, 0, 0, 0, 10, "v", "i", EPOCH)
+
+
+class Rows:
+    """A ledger whose commits come a minute apart; the first `purged` ones are gone."""
+
+    def __init__(self, commits: int, purged: int = 0) -> None:
+        minutes = range(purged + 1, commits + 1)
+        self.rows = [replace(ROW, commit_number=n, committed_at=EPOCH + timedelta(minutes=n)) for n in minutes]
+        self.reads = 0
+
+    def __call__(self, after: int) -> LedgerRange | None:
+        self.reads += 1
+        return next((row for row in self.rows if row.commit_number > after), None)
+
+
+@pytest.mark.parametrize(
+    ("purged", "minutes", "expected"),
+    [
+        (0, -5, 1),
+        (0, 1, 1),
+        (0, 1.5, 2),
+        (0, 700, 700),
+        (0, 1000, 1000),
+        (0, 1000.5, None),
+        (400, 3, 401),
+        (400, 650, 650),
+    ],
+)
+def test_the_first_commit_at_or_after_a_time(purged: int, minutes: float, expected: int | None) -> None:
+    rows = Rows(1000, purged)
+    found = first_commit_since(EPOCH + timedelta(minutes=minutes), 1000, rows)
+    assert (None if found is None else found.commit_number) == expected
+    assert rows.reads <= 11
+
+
+def test_a_partition_without_a_commit_has_none() -> None:
+    assert first_commit_since(EPOCH, 0, Rows(0)) is None
+
+
+PIECE = 10
+SPANS = {PartitionId("10"): span(0, 99), PartitionId("2"): span(50, 149), PartitionId("3"): span(5, -1)}
+KEPT = {"10": {0, 7, 8, 9, 10, 55, 99}, "2": {49, 50, 148, 149, 150}, "3": {0}}
+ALL = [("10", n) for n in (99, 55, 10, 9, 8, 7, 0)] + [("2", n) for n in (149, 148, 50)]
+
+
+def read(id: PartitionId, reach: Span) -> tuple[list[KeyPlace], int]:
+    begins = max(reach.first, reach.last - PIECE + 1)
+    numbers = [n for n in range(reach.last, begins - 1, -1) if n in KEPT[id]]
+    return [KeyPlace(id, SequenceNumber(n), True, ()) for n in numbers], begins
+
+
+def walked(most: int, lasts: int) -> list[list[tuple[PartitionId, int]]]:
+    """Return the places of every page; a page is over after so many pieces."""
+    pages, after = [], None
+    for _ in range(100):
+        looks = count(1)
+        found, after = find_places(KeySearch(SPANS, most, lambda looks=looks: next(looks) >= lasts), after, read)  # type: ignore[misc]
+        pages.append([(one.partition_id, int(one.sequence_number)) for one in found])
+        if after is None:
+            return pages
+    raise AssertionError("a search ends")
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 500])
+@pytest.mark.parametrize("lasts", [1, 2, 7, 1000])
+def test_the_pages_have_every_place_once_the_newest_of_each_partition_first(most: int, lasts: int) -> None:
+    pages = walked(most, lasts)
+    assert [one for page in pages for one in page] == ALL
+    assert max(map(len, pages)) <= most
+
+
+def test_a_page_whose_time_is_over_ends_after_one_piece() -> None:
+    found, after = find_places(KeySearch(SPANS, 50, lambda: True), ("10", 55), read)  # type: ignore[arg-type]
+    assert (found, after) == ([], ("10", 45))
+
+
+def test_a_cursor_of_a_partition_that_is_not_searched_begins_at_the_next_one() -> None:
+    after: Before = PartitionId("11"), 3
+    found, ends = find_places(KeySearch(SPANS, 50, lambda: False), after, read)
+    assert ([one.sequence_number for one in found], ends) == ([149, 148, 50], None)
+
+
+def test_the_sentence_names_the_subjects_and_the_tables_without_one() -> None:
+    said = sentence_of((SensorReading, FlightStatus))
+    assert "in the partition keys of letters and in sensor_reading.home_id." in said
+    assert "a row of flight_status, because no subject is declared there" in said
+    assert "whose state a newer event has replaced" in said
+    assert "replaced" not in sentence_of((HomeAlert,))
+    assert "no subject" not in sentence_of((Home, HomeAlert))
+
+
+def test_the_sentence_of_a_room_without_a_subject_promises_only_letters() -> None:
+    assert sentence_of((FlightStatus,)).startswith("Searched in the partition keys of letters. ")
+
+
+ONE = PartitionId("0")
+
+
+def places(office: Office, key: str, first: int = 0, last: int = 99) -> list[tuple[int, bool, tuple[str, ...]]]:
+    found, _ = office.desk.explanations.find_places(key, ONE, span(first, last))
+    return [(one.sequence_number, one.letter, one.tables) for one in found]
+
+
+def keyed(number: int, key: str | None) -> object:
+    return letter(event(number, key=key))
+
+
+def test_letters_by_partition_key_and_rows_by_subject_the_newest_first(office: Office) -> None:
+    office.commit(0, 3, settled({0: [home("h")], 1: [reading("h"), reading("h")], 2: [reading("other")]}, filtered=1))
+    office.letters(keyed(5, "h"), keyed(6, "other"), keyed(7, None), keyed(8, "h "))  # type: ignore[arg-type]
+    office.commit(9, 9, settled({9: [reading("h")]}), partition("1"))
+    assert places(office, "h") == [(5, True, ()), (1, False, ("sensor_reading",)), (0, False, ("home",))]
+    assert places(office, "h", 1, 4) == [(1, False, ("sensor_reading",))]
+    assert places(office, "H") == []
+    assert places(office, "unknown") == []
+
+
+def test_a_search_reads_a_piece_and_says_where_it_begins(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.letters(*[keyed(number, "h") for number in range(6)])  # type: ignore[arg-type]
+    monkeypatch.setattr(module, "LOOKED_AT", 4)
+    found, begins = office.desk.explanations.find_places("h", ONE, span(0, 5))
+    assert ([one.sequence_number for one in found], begins) == ([5, 4, 3, 2], 2)
+    monkeypatch.setattr(module, "LETTERS_LOOKED_AT", 2)
+    found, begins = office.desk.explanations.find_places("h", ONE, span(0, 5))
+    assert ([one.sequence_number for one in found], begins) == ([5, 4], 4)

@@ -1,17 +1,26 @@
-"""Promises of every store about the books: the totals that each checkpoint carries, and what an audit makes of them."""
+"""Promises of every store about the ledger: totals, minutes, the burn-down, and what the watch reads."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from core.audit.audit import LAST_NUMBER, audit
 from core.ledger.explain import explain
-from core.ledger.store import read_books
-from core.model.commits import SequenceGap
+from core.ledger.store import Ledger, OpenCount, OpenGap, read_books
+from core.ledger.totals import KEPT, Minute
+from core.model.commits import DeadLetter, LetterStatus, SequenceGap
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.letters import OPEN, LetterKey
+from core.store.database import OneStream, PatientDatabase
+from core.tasks.statuses import TaskMove, TaskVerb
+from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.core.conftest import Office
-from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, NOON, STREAM, commit, event, home, letter, partition, reading, settled
+from tests.fakes.replaying import World, log_of, order
 
 P = PartitionId("0")
 
@@ -119,12 +128,6 @@ class TestAudit:
                 first, first + 4, settled({first: [reading()]}, letters=[letter(event(first + 1))], filtered=3)
             )
 
-    def test_books_in_order_have_no_fault(self, office: Office) -> None:
-        self.fill(office)
-        done = audit(office.desk.audits, None)
-        assert done.balanced
-        assert [(one.ledger.accounted, one.ledger.letters) for one in done.partitions] == [(15, 3)]
-
     def test_a_range_that_was_left_out_is_a_hole_with_its_numbers(self, office: Office) -> None:
         for first, last in [(0, 4), (7, 9), (20, 20)]:
             office.commit(first, last)
@@ -186,19 +189,202 @@ class TestGaps:
         assert beyond is not None
         assert beyond.found.gap is None
 
-    def test_what_the_hub_no_longer_had_is_absent(self, office: Office) -> None:
-        office.commit(0, 4)
-        made = commit(office.store.read_partition(partition()), 5, 9, settled({}, filtered=3))
-        gap = SequenceGap(SequenceNumber(6), SequenceNumber(7), "absent")
-        office.store.commit_batch(replace(made, absent=2, gaps=(gap,)))
-        outcomes = [explain(P, SequenceNumber(number), office.desk.explanations) for number in (6, 7)]
-        assert [one.outcome if one else None for one in outcomes] == ["absent", "absent"]
-        (books,) = office.desk.ledger.read_books()
-        assert (books.absent, books.balanced, audit(office.desk.audits, None).balanced) == (2, True, True)
-
     def test_a_ledger_that_begins_after_its_anchor_does_not_balance(self, office: Office) -> None:
         state = office.store.anchor_partition(office.store.read_partition(partition()), SequenceNumber(3), EPOCH)
         office.store.commit_batch(commit(state, 5, 9))
         (books,) = office.desk.ledger.read_books()
         assert (books.anchor, books.numbers, books.balanced) == (3, 7, False)
         assert [(one.kind, one.first, one.last) for one in audit(office.desk.audits, None).faults] == [("hole", 3, 4)]
+
+
+def failed(number: int, hour: float, status: LetterStatus = "waiting", is_kept: bool = True) -> DeadLetter:
+    """Return the letter of an event that was enqueued in an hour."""
+    of = letter(event(number, "body", at=EPOCH + timedelta(hours=hour)))
+    return replace(of, status=status, keeps_body=is_kept)
+
+
+def counted(office: Office, beginning: int = 0, id: PartitionId = P) -> dict[str, OpenCount]:
+    found = office.desk.burn_downs.count_open_letters(id, SequenceNumber(beginning))
+    return {one.kind: one for one in found}
+
+
+def test_open_letters_are_counted_with_and_without_a_body_and_settled_ones_are_not(office: Office) -> None:
+    statuses: list[LetterStatus] = ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"]
+    office.letters(*(failed(number, 1, status) for number, status in enumerate(statuses)))
+    office.letters(failed(6, 1, is_kept=False), failed(7, 5, "resolved", is_kept=False))
+    office.letters(failed(3, 1), of=partition("1"))
+    assert {kind: one.gone for kind, one in counted(office, 99).items()} == {"kept": 4, "unkept": 1}
+    assert office.desk.burn_downs.read_partition_ids() == ("0", "1")
+    assert counted(office, id=PartitionId("2")) == {}
+
+
+def test_letters_before_the_beginning_are_gone_and_the_first_of_the_others_has_the_time(office: Office) -> None:
+    office.letters(*(failed(number, hour) for number, hour in ((0, 0), (2, 0.5), (3, 1), (5, 3), (6, 10))))
+    assert counted(office)["kept"] == OpenCount(P, "kept", 0, EPOCH)
+    assert counted(office, 3)["kept"] == OpenCount(P, "kept", 2, EPOCH + timedelta(hours=1))
+    assert counted(office, 7)["kept"] == OpenCount(P, "kept", 5, None)
+
+
+def test_an_open_gap_is_not_older_than_the_event_at_the_checkpoint(office: Office) -> None:
+    office.commit(0, 4)
+    office.store.note_gap(office.store.read_partition(partition()), Span(SequenceNumber(5), SequenceNumber(9)), EPOCH)
+    bare = office.anchored(partition("1"), 3)
+    found_at = EPOCH + timedelta(days=3)
+    office.store.note_gap(bare, Span(SequenceNumber(3), SequenceNumber(3)), found_at)
+    checkpoint = office.store.read_partition(partition()).checkpoint
+    assert office.desk.burn_downs.read_open_gaps() == (
+        OpenGap(P, SequenceNumber(5), checkpoint.enqueued_at),
+        OpenGap(PartitionId("1"), SequenceNumber(3), found_at),
+    )
+    office.commit(5, 9)
+    assert [gap.partition_id for gap in office.desk.burn_downs.read_open_gaps()] == ["1"]
+
+
+def test_a_stream_that_is_not_in_the_database_has_no_burn_down(office: Office) -> None:
+    desk = office.desk.burn_downs
+    assert (desk.read_partition_ids(), desk.read_open_gaps(), counted(office)) == ((), (), {})
+
+
+DAY_LATER = EPOCH + KEPT
+
+
+def minute(at: datetime, lag: int = 7) -> Minute:
+    return Minute(at, lag, 2**53 + lag)
+
+
+def patient(office: Office) -> Ledger:
+    """Return a ledger that sends the row of a minute again after a race, as the app's does."""
+    return Ledger(OneStream(PatientDatabase(office.store.database, timedelta(seconds=30)), STREAM))
+
+
+def stored(office: Office, since: datetime = EPOCH - timedelta(days=9)) -> list[Minute]:
+    return [*office.desk.ledger.read_minutes(since)]
+
+
+def test_a_stream_that_is_not_in_the_database_has_no_minutes_and_gets_none(office: Office) -> None:
+    office.desk.ledger.store_minute(minute(EPOCH))
+    assert stored(office) == []
+
+
+def test_minutes_come_in_order_since_a_time_with_the_times_at_which_they_were_read(office: Office) -> None:
+    office.commit(0, 0)
+    seconds = timedelta(seconds=15, microseconds=300)
+    written = [minute(EPOCH + seconds + timedelta(minutes=at), at) for at in range(5)]
+    for one in (written[3], written[0], *written):
+        office.desk.ledger.store_minute(one)
+    assert stored(office) == written
+    assert stored(office, EPOCH + timedelta(minutes=3)) == written[3:]
+
+
+def test_the_first_of_two_watches_in_one_minute_is_stored_and_the_second_changes_nothing(office: Office) -> None:
+    office.commit(0, 0)
+    for second, lag in ((15, 1), (0, 2), (59.9, 3)):
+        office.desk.ledger.store_minute(minute(EPOCH + timedelta(seconds=second), lag))
+    assert stored(office) == [minute(EPOCH + timedelta(seconds=15), 1)]
+
+
+def test_watches_that_store_one_minute_at_one_moment_leave_one_row(make_office: Callable[[], Office]) -> None:
+    here, there = make_office(), make_office()
+    here.commit(0, 0)
+    ledgers = [patient(here), patient(there)] * 3
+    for at in range(10):
+        now = minute(EPOCH + timedelta(minutes=at))
+        with ThreadPoolExecutor(len(ledgers)) as pool:
+            list(pool.map(lambda ledger, now=now: ledger.store_minute(now), ledgers))
+    assert len(stored(here)) == 10
+
+
+def test_a_minute_is_removed_when_one_of_a_day_later_is_stored(office: Office) -> None:
+    office.commit(0, 0)
+    for at in (EPOCH, EPOCH + timedelta(minutes=1), EPOCH + timedelta(hours=12)):
+        office.desk.ledger.store_minute(minute(at))
+    office.desk.ledger.store_minute(minute(DAY_LATER))
+    assert stored(office)[0].at == EPOCH
+    office.desk.ledger.store_minute(minute(DAY_LATER + timedelta(minutes=1)))
+    assert stored(office)[0].at == EPOCH + timedelta(minutes=1)
+
+
+def test_each_stream_has_its_own_minutes_and_the_watch_of_any_removes_the_old_ones_of_all(office: Office) -> None:
+    office.commit(0, 0)
+    office.commit(0, 0, of=partition(group="other"))
+    other = Ledger(OneStream(office.store.database, replace(STREAM, consumer_group="other")))
+    office.desk.ledger.store_minute(minute(EPOCH, 1))
+    other.store_minute(minute(EPOCH, 2))
+    assert stored(office) == [minute(EPOCH, 1)]
+    assert other.read_minutes(EPOCH) == (minute(EPOCH, 2),)
+    later = minute(DAY_LATER + timedelta(minutes=1), 3)
+    other.store_minute(later)
+    assert stored(office) == []
+    assert other.read_minutes(EPOCH) == (later,)
+
+
+P1 = PartitionId("1")
+JOB = UUID("6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11")
+ENDS: tuple[TaskVerb, ...] = ("pause", "cancel")
+
+
+def commit_at(office: Office, at: datetime, first: int, last: int, *gaps: SequenceGap, of: str = "0") -> None:
+    """A range of a partition that is filtered, but for what its gaps say is absent."""
+    absent = sum(gap.last - gap.first + 1 for gap in gaps if gap.status == "absent")
+    state = office.store.read_partition(partition(of))
+    made = commit(state, first, last, settled({}, filtered=last - first + 1 - absent))
+    office.store.commit_batch(replace(made, committed_at=at, absent=absent, gaps=gaps))
+
+
+def gap(first: int, last: int, status: str = "absent") -> SequenceGap:
+    return SequenceGap(SequenceNumber(first), SequenceNumber(last), status)  # type: ignore[arg-type]
+
+
+def test_an_empty_database_tells_nothing(office: Office) -> None:
+    assert (office.desk.ledger.read_last_batches(), office.desk.ledger.count_absent(EPOCH)) == ({}, 0)
+
+
+def test_an_open_task_is_held_up_while_it_has_a_fault(office: Office) -> None:
+    count, tasks = office.desk.ledger.count_tasks_held_up, office.desk.tasks
+    assert count() == 0
+    commit_at(office, EPOCH, 0, 4)
+    stream_id = office.store.open_stream(STREAM)
+    request = TaskRequest(TaskOrder(JOB, stream_id, "ada", "look", EPOCH), "audit", "all", "{}", (PartRequest("0"),), 1)
+    tasks.open(request)
+    counts = [count()]
+    for fault in ("no hub", None):
+        tasks.note_fault(JOB, fault, EPOCH)
+        counts.append(count())
+    for verb in ENDS:
+        tasks.move(TaskMove(JOB, verb, "audit", "", EPOCH, "Durable holds it"))
+        counts.append(count())
+    assert counts == [0, 1, 0, 1, 0]
+
+
+def test_the_time_of_the_newest_batch_of_each_partition_is_exact_to_the_microsecond(office: Office) -> None:
+    moment = EPOCH + timedelta(hours=5, microseconds=7)
+    commit_at(office, EPOCH, 0, 4)
+    commit_at(office, moment, 5, 9)
+    commit_at(office, EPOCH + timedelta(hours=1), 0, 3, of="1")
+    assert office.desk.ledger.read_last_batches() == {P: moment, P1: EPOCH + timedelta(hours=1)}
+
+
+def test_a_partition_whose_ranges_are_all_gone_has_no_time(office: Office) -> None:
+    commit_at(office, EPOCH, 0, 4)
+    commit_at(office, EPOCH, 0, 3, of="1")
+    office.engine.by_hand("DELETE FROM batch_ledger WHERE partition_id = '0'")
+    assert office.desk.ledger.read_last_batches() == {P1: EPOCH}
+
+
+def test_a_replay_does_not_move_a_partition(office: Office) -> None:
+    world = World(office.store, {"0": log_of("reading a", "quiet")})
+    before = office.desk.ledger.read_last_batches()
+    world.clock.advance(3_600)
+    world.replay(order(["0"], 1, 1))
+    assert office.desk.ledger.read_last_batches() == before == {P: NOON}
+
+
+def test_absent_numbers_count_from_the_time_of_the_commit_that_found_them_so(office: Office) -> None:
+    late = EPOCH + timedelta(hours=2)
+    commit_at(office, EPOCH + timedelta(hours=1), 0, 9, gap(0, 2), gap(3, 9, "healed"))
+    state = office.store.read_partition(partition())
+    office.store.note_gap(state, gap(10, 19), EPOCH)  # found long before it could be settled
+    commit_at(office, late, 10, 19, gap(10, 14), gap(15, 19, "healed"))
+    commit_at(office, late, 0, 3, gap(0, 0), of="1")
+    count = office.desk.ledger.count_absent
+    assert [count(EPOCH), count(late), count(late + timedelta(microseconds=1))] == [9, 6, 0]

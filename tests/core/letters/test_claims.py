@@ -33,10 +33,6 @@ def numbers(store: Store, by: str = "claim-1", **asked: object) -> list[int]:
     return sorted(one.position.sequence_number for one in got)
 
 
-def test_where_nothing_waits_nothing_is_claimed(store: Store) -> None:
-    assert store.claim_letters(claim()) == ()
-
-
 def test_what_is_due_is_claimed_with_its_partition(store: Store, engine: Engine) -> None:
     keep_letters(store, {3: "a"}, "0")
     keep_letters(store, {5: "b"}, "10")
@@ -216,12 +212,6 @@ class TestTheNextOneDue:
         keep_letters(store, {0: "a"})
         numbers(store)
         assert store.next_due_at(STREAM, LATEST) == NOON + LEASE
-
-    def test_is_an_aware_instant(self, store: Store) -> None:
-        keep_letters(store, {0: "a"}, due_at=datetime(2026, 7, 1, 12, tzinfo=UTC))
-        due = store.next_due_at(STREAM, LATEST)
-        assert due is not None
-        assert due.tzinfo is not None
 
 
 def test_a_claim_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> None:

@@ -12,7 +12,7 @@ from core.letters.listing import FIRST_PAGE, LetterChoice, ListedLetter
 from core.letters.retry import Keeper
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId, SequenceNumber
-from core.model.letters import LetterKey, LetterPosition
+from core.model.letters import LetterPosition
 from core.transforms.loading import load_transform
 from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
@@ -159,12 +159,6 @@ def test_letters_of_another_stream_are_not_listed(office: Office) -> None:
     office.letters(letter(event(0)), of=partition("0", group="other"))
     office.letters(letter(event(5)))
     assert [one.sequence_number for one in pages(office, ALL, 10)] == [5]
-
-
-def test_nothing_lies_after_the_last_key(office: Office) -> None:
-    office.letters(letter(event(0)))
-    key = LetterKey(EPOCH, PartitionId("0"), SequenceNumber(0))
-    assert office.desk.letters.list_letters(ALL, key, 10) == ()
 
 
 def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Office) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.errors import TaskConflict, TaskOverlap, TooManyTasks
+from core.errors import StoreUnavailable, TaskConflict, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterChoice
-from core.letters.redrive import LOOKED_AT, MOST_OPEN, LetterOrder, NextLetters, RedriveOutcome
+from core.letters.redrive import LOOKED_AT, MOST_OPEN, LetterOrder, NextLetters, Redrive, RedriveOutcome, piece_limit
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition, OrderedMove
 from core.tasks.statuses import TASK_MOVES, TaskVerb
-from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
+from tests.fakes.builders import FakeClock, commit, event, keep_letters, letter, partition, settled
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import Engine
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters
 from tests.fakes.store import Store
 
@@ -213,16 +215,6 @@ def test_the_cap_of_the_rate_is_kept(desk: Redriving) -> None:
     assert len(desk.rests) == 6
 
 
-def test_two_drivers_move_each_letter_once(desk: Redriving, make_store: Callable[[], Store], engine: Engine) -> None:
-    job = desk.ask(12, rate=2_000_000)
-    drivers = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(2)]
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda one: one.slice(job), drivers))
-    ended = desk.now(job)
-    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 12, 0)
-    assert len(engine.attempts()) == 12
-
-
 def test_a_cancelled_job_counts_what_it_has_moved(desk: Redriving, engine: Engine) -> None:
     job = desk.ask(12, rate=4)
     desk.slice(job, seconds=0.6)
@@ -241,3 +233,52 @@ def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
     assert (job.task.requested_by, job.task.reason, job.task.status) == ("somebody", "because", "planned")
     desk.store.tasks.note_fault(job.task.task_id, "the database is away", desk.clock.now())
     assert desk.now(job).task.fault == "the database is away"
+
+
+NUMBERS = range(6)
+
+
+@pytest.fixture
+def few() -> Redriving:
+    """Six exhausted letters."""
+    store = MemoryStore()
+    keep_letters(store, dict.fromkeys(NUMBERS, "a"), status="exhausted", due_at=None)
+    made = Redriving(store)
+    made.clock.advance(60)
+    return made
+
+
+def driver(few: Redriving, job: Redrive, *faults: Fault | None) -> Redriving:
+    """A driver whose pieces have these faults; the rival does one piece before it."""
+    rival = Redriving(few.store, few.clock, seed=9)
+    faulty = FaultyStore(few.store, on_letters=faults, meanwhile=lambda: rival.slice(job, seconds=0))
+    return Redriving(faulty, few.clock, seed=1)
+
+
+@pytest.mark.parametrize("fault", [Fault.RIVAL, Fault.UNANSWERED, Fault.LOST])
+def test_a_slice_goes_on_after_a_rival_and_after_a_lost_answer(few: Redriving, fault: Fault) -> None:
+    job = few.ask(6, rate=4)
+    assert driver(few, job, fault, fault, None, fault).slice(job).is_over
+    assert (few.now(job).task.status, few.now(job).moved) == ("done", 6)
+    assert few.moved(job) == [("0", number) for number in NUMBERS]
+
+
+def test_a_fault_ends_the_slice_and_the_pieces_before_it_remain(few: Redriving) -> None:
+    job = few.ask(6, rate=4)
+    with pytest.raises(StoreUnavailable):
+        driver(few, job, None, Fault.NOT_REACHED).slice(job)
+    assert few.now(job).moved == 2
+    assert few.slice(job).is_over
+
+
+@pytest.mark.parametrize(("rate", "limit"), [(None, 1_000), (1, 1), (2, 1), (500, 250), (100_000, 1_000)])
+def test_a_piece_is_at_most_half_a_second_of_the_rate(rate: int | None, limit: int) -> None:
+    assert piece_limit(rate) == limit
+
+
+def test_the_cap_of_one_letter_a_second_holds_between_hosts_whose_clocks_differ(few: Redriving) -> None:
+    job, ahead = few.ask(6, rate=1), FakeClock()
+    ahead.advance(60.005)
+    Redriving(few.store, ahead, seed=1).slice(job, seconds=0)
+    few.slice(job, seconds=0)
+    assert few.rests == [timedelta(seconds=1.005)]

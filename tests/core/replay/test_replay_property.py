@@ -107,7 +107,6 @@ def test_doing_a_replay_again_changes_nothing(bodies: list[str], transform: Any,
 
 
 FLIGHT_BODIES = st.sampled_from(["quiet 1", *(f"{key} {minute}" for key in (1, 2) for minute in range(5)), "look 1"])
-FLIGHT_CHANGES = st.dictionaries(st.integers(0, 7), FLIGHT_BODIES, max_size=4)
 FLIGHT_LOGS = st.lists(FLIGHT_BODIES, min_size=1, max_size=8)
 
 

@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ledger/explain.py",
-        "tests/core/ledger/test_places_of_keys.py",
+        "tests/core/ledger/test_explain.py",
         ("a search passes over the rows among many letters", "begins = walked[-1][0]", "pass"),
     ),
     *in_file(
@@ -63,7 +63,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/audit/audit.py",
-        "tests/core/audit/test_audits_in_pieces.py",
+        "tests/core/audit/test_store.py",
         (
             "totals of a checkpoint that are wrong pass the audit",
             "    if counted.equals(",
@@ -72,7 +72,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/audit/audit.py",
-        "tests/core/audit/test_audits_at_once.py",
+        "tests/core/audit/test_store.py",
         ("a range that comes between two statements is a fault", TOTALS + ENDS, ENDS + TOTALS),
     ),
     *in_file(

@@ -41,7 +41,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/partition_store.py",
-        "tests/core/letters/test_kept_letters.py",
+        "tests/core/letters/test_store.py",
         ("a letter has no body", '"body": event.body if letter.keeps_body else b"",', '"body": b"",'),
         ("a lone surrogate in an error loses the letter", '"error": storable(letter.error),', '"error": letter.error,'),
     ),

@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/remote/hub/client.py",
-        "tests/core/remote/hub/test_consumer.py",
+        "tests/core/remote/hub/test_client.py",
         (
             "a worker commits a batch whose numbers fall",
             "enumerate(map(lt, numbers, numbers[1:]), 1) if not rises]",

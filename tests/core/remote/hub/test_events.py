@@ -32,11 +32,6 @@ def test_an_event_keeps_its_place_time_key_and_body() -> None:
     assert event.body == b"abc\xff"
 
 
-def test_an_event_without_key_and_properties_has_none() -> None:
-    event = to_event(received())
-    assert (event.partition_key, event.properties) == (None, {})
-
-
 def test_properties_are_texts_and_plain_values() -> None:
     id = UUID(int=7)
     given = {b"a": b"text", "b": 5, b"c": 1.5, b"d": None, b"e": True, b"f": id, b"g": [b"x", {b"y": b"\xff"}]}
@@ -65,10 +60,6 @@ def test_a_body_that_is_no_data_is_json() -> None:
     assert to_event(received(sequence=[Encoded(encode([1])), Encoded(encode([b"\x00"]))])).body == (
         b'[1,{"$binary":"AA=="}]'
     )
-
-
-def test_a_message_without_a_body_is_an_empty_event() -> None:
-    assert to_event(received(value=None)).body == b""
 
 
 def test_a_body_that_cannot_be_read_is_its_bytes() -> None:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from core.model.events import Event
@@ -78,8 +76,3 @@ def test_a_bad_traceparent_leaves_the_id_of_the_sdk() -> None:
 
 def test_properties_that_cannot_be_read_have_no_link() -> None:
     assert producer_links(sent(Unread("json", "{"), {})) == ((), 0)
-
-
-@given(st.lists(st.dictionaries(st.sampled_from(["traceparent", "Diagnostic-Id"]), st.text(max_size=60)), max_size=50))
-def test_no_text_raises(properties: list[dict[str, str]]) -> None:
-    producer_links(sent(*properties))

@@ -1,4 +1,4 @@
-"""core/ledger/totals.py: which books balance, how far a partition lags, and that letters are counted at one moment."""
+"""core/ledger/totals.py: which books balance, how far a partition lags, and the rate between two looks of the watch."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from core.audit.faults import PartitionLedger
-from core.ledger.totals import Books, LetterBooks, PartitionBooks, lag_of, lag_time
+from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_of, lag_time, rates
 from core.model.events import PartitionId, SequenceNumber
 from tests.fakes.builders import EPOCH, partition
 
@@ -107,3 +107,20 @@ def test_a_ledger_that_accounts_for_every_number_is_balanced() -> None:
 def test_a_ledger_that_does_not_add_up_is_not_balanced(changed: dict[str, int]) -> None:
     ledger = replace(LEDGER, **changed)  # type: ignore[arg-type]
     assert not ledger.balanced
+
+
+def at(seconds: float, accounted: int) -> Minute:
+    return Minute(EPOCH + timedelta(seconds=seconds), 0, accounted)
+
+
+def test_the_rate_is_the_numbers_accounted_for_in_the_seconds_between_two_looks() -> None:
+    assert rates([at(0, 100), at(60, 160), at(120.5, 160), at(720.5, 6_160)]) == [None, 1.0, 0.0, 10.0]
+
+
+def test_the_first_minute_has_no_rate() -> None:
+    assert rates([]) == []
+    assert rates([at(0, 5)]) == [None]
+
+
+def test_a_count_that_falls_and_two_looks_at_one_moment_are_no_rate_below_zero_and_none_without_end() -> None:
+    assert rates([at(0, 100), at(60, 90), at(60, 95)]) == [None, 0.0, 5.0]
