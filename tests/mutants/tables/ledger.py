@@ -9,7 +9,7 @@ ENDS = "    ends = store.read_ledger_ends(id)\n"
 MUTANTS = (
     *in_file(
         "core/ledger/totals.py",
-        f"{UNIT}/ledger/test_books.py",
+        f"{UNIT}/ledger/test_totals.py",
         (
             "books with more outcomes than numbers are balanced",
             "return self.is_recorded and self.accounted == self.numbers",
@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/ledger/explain.py",
-        f"{UNIT}/ledger/test_at_key.py",
+        f"{UNIT}/ledger/test_explain.py",
         ("a full page passes over places", "found[search.most - 1].sequence_number)", "begins)"),
     ),
     *in_file(

@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/letters/retry.py",
-        f"{UNIT}/letters/test_move_use_case.py",
+        f"{UNIT}/letters/test_retry_under_faults.py",
         (
             "a release whose answer was lost is not sent again",
             "            found = keeper.store.move_letters(part)\n        moved",

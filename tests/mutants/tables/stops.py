@@ -75,7 +75,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/incarnations/next_incarnation.py",
-        f"{UNIT}/ledger/test_next_incarnation.py",
+        f"{UNIT}/incarnations/test_opening.py",
         ("a dry run opens the next incarnation", "    if not order.is_dry_run:\n", "    if order.reason:\n"),
     ),
     *in_file(
