@@ -61,18 +61,15 @@ def test_a_fault_of_the_hub_that_repeats_is_logged_because_no_line_of_the_host_a
     assert lines[0]["error"].startswith("HubUnreachable: ")
 
 
-def test_the_look_for_gaps_fails_while_the_hub_does_not_answer(running: Running) -> None:
-    with pytest.raises(HubUnreachable, match="telemetry"):
-        functions()["heal_gaps"](None, SimpleNamespace(invocation_id="t-1"))
-
-
 def test_an_empty_receive_is_ignored_and_needs_no_settings(running: Running) -> None:
     running.without(*SETTINGS, "STORE_CONNECTION")
     functions()["ingest"]([], None)
     assert running.lines == []
 
 
-def test_a_watch_without_an_answer_of_the_hub_logs_its_fault_and_fails(running: Running) -> None:
+def test_a_look_for_gaps_and_a_watch_fail_while_the_hub_does_not_answer_and_the_watch_logs_it(running: Running) -> None:
+    with pytest.raises(HubUnreachable, match="telemetry"):
+        functions()["heal_gaps"](None, SimpleNamespace(invocation_id="t-1"))
     with pytest.raises(HubUnreachable):
         functions()["watch"](None)
     (line,) = running.lines
@@ -138,10 +135,8 @@ def test_no_wait_for_the_database_reaches_the_end_of_an_invocation(running: Runn
     waiting = Waiting(clock.monotonic, clock.sleep, lambda: 1.0)
     patient, began = PatientDatabase(Away(), timedelta(days=1), waiting), clock.seconds
     own, store = app(), Partitions(patient)
-    ingestion, retrying = (
-        replace(own.core.ingestion, store=store),
-        replace(own.core.retrying, store=Letters(patient, store)),
-    )
+    ingestion = replace(own.core.ingestion, store=store)
+    retrying = replace(own.core.retrying, store=Letters(patient, store))
     app.value = replace(own, core=replace(own.core, patient=patient, ingestion=ingestion, retrying=retrying))
     with suppress(StoreUnavailable):
         call(running)

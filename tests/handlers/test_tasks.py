@@ -114,12 +114,13 @@ def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) 
     assert [one["requested_by"] for one in filled.tasks()].count("timer") == 2
 
 
-def test_the_timer_drives_no_task_that_is_paused(filled: Running) -> None:
-    task_id = filled.open("audit")["task_id"]
-    assert filled.move("pause", task_id).status == 200
-    assert filled.tick() == []
-    assert filled.move("resume", task_id).status == 200
-    assert filled.tick() == [task_id]
+def test_the_timer_drives_every_open_task_that_is_not_paused_also_after_a_tick_that_failed(filled: Running) -> None:
+    audit, purge = filled.open("audit")["task_id"], filled.open("purge", reason="look first")["task_id"]
+    assert filled.move("pause", audit).status == 200
+    assert filled.tick(DurableClient(fault=OSError("no extension"))) == []
+    assert filled.tick() == [purge]
+    assert filled.move("resume", audit).status == 200
+    assert sorted(filled.tick()) == sorted([audit, purge])
 
 
 def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_resume_resumes_both(

@@ -85,13 +85,6 @@ def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> Non
     assert [(one["kind"], one["partition_id"]) for one in done["faults"]] == [("partition", "10")]
 
 
-def test_a_second_job_is_refused_with_the_place_of_the_first(filled: Running) -> None:
-    job = filled.open("audit")
-    refused = filled.put("audit", {})
-    assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
-    assert refused.body["type"].endswith(":task-overlap")
-
-
 def test_a_partition_that_does_not_exist_is_not_found_and_nothing_is_audited_in_an_empty_store(
     running: Running,
 ) -> None:
