@@ -6,14 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from core.aggregation.spark_engine import JobState
 from core.aggregation.store import Aggregations
 from handlers.app import aggregation, app
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, reading
 from tests.fakes.engines import SqliteEngine
 from tests.handlers.running import Reply, Running
-from tests.patience import until
 
 
 @pytest.fixture
@@ -49,12 +47,6 @@ class Aggregating(Running):
         tables, staged = SqliteAggregation(self.sqlite), f"s-{self.run_id}"
         stage(tables, staged, self.run_id, [])
         finish(tables, staged, self.run_id, EPOCH, quality)
-
-    def wait_for_the_end(self) -> None:
-        """Wait until the killed job of the open run is gone."""
-        own, job_id = aggregation(), f"agg-{self.run_id}-1"
-        assert own is not None
-        until(lambda: own.engine.state(job_id) is JobState.FAILED, 20)
 
     @property
     def run_id(self) -> str:

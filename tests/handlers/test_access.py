@@ -159,10 +159,11 @@ def test_a_filter_by_partition_key_is_revealing_too(filled: Running) -> None:
 def test_a_stop_tells_its_detail_only_where_it_quotes_no_error(filled: Running) -> None:
     own = app()
     state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
-    for reason in ("held", "incarnation"):
+    for reason in ("held", "incarnation", "trigger"):
         own.core.ingestion.store.note_stop(state, reason, f"why {reason}", NOON)
     stops = {one["reason"]: one["detail"] for one in ask("status").body["partitions"][0]["stops"]}
-    assert stops == {"outage": None, "store": None, "held": "why held", "incarnation": "why incarnation"}
+    told = {reason: f"why {reason}" for reason in ("held", "incarnation", "trigger")}
+    assert stops == {"outage": None, "store": None, **told}
     details = {one["reason"]: one["detail"] for one in ask("reveal_stops").body["stops"]}
     assert details == {**stops, **dict.fromkeys(("outage", "store"), f"one of the errors: {MARK}")}
 

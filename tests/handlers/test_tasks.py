@@ -242,11 +242,16 @@ def test_a_request_needs_a_kind_that_there_is_and_an_id(filled: Running) -> None
     assert filled.put("audit", {}, "1").fields == ["task_id"]
 
 
-def test_a_move_to_a_status_that_is_reached_changes_nothing(filled: Running) -> None:
+def test_a_move_to_a_status_that_is_reached_changes_nothing_and_one_that_does_not_fit_is_refused(
+    filled: Running,
+) -> None:
     filled.put("audit", {}, JOB)
     for verb, status in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
         moved = [filled.move(verb, JOB) for _ in range(2)]
         assert [(one.status, one.body["status"]) for one in moved] == [(200, status)] * 2
-    assert [one["move"] for one in filled.task(JOB)["history"]] == [
-        "pause", "resume", "cancel",
-    ]  # fmt: skip
+    late = filled.move("resume", JOB)
+    told = (late.status, late.body["task_status"], late.body["detail"])
+    assert told == (409, "cancelled", "resume: the audit is cancelled")
+    moves = [(one["move"], one["why"], one["by"]) for one in filled.task(JOB)["history"]]
+    by = ("because I say so", "unverified (key holder)")
+    assert moves == [("pause", *by), ("resume", *by), ("cancel", *by)]

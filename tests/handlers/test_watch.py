@@ -15,7 +15,7 @@ from core.model.events import PartitionId
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
 from handlers.timers import note
-from tests.fakes.builders import NOON, partition
+from tests.fakes.builders import partition
 from tests.handlers.running import HOME, MOTION, Running, functions
 
 
@@ -97,12 +97,3 @@ def test_a_trigger_that_stands_has_a_line_of_its_own_and_a_fault_has_its_own(cap
     lines = [(line.getMessage(), line.levelname, line.__dict__["action"]) for line in caplog.records]
     assert lines == [("trigger stands", "WARNING", "trigger"), ("gap not healed", "ERROR", "gap")]
     assert caplog.records[0].__dict__["detail"] == WORDS
-
-
-def test_the_status_and_the_health_show_the_words_to_everybody_who_may_read_them(running: Running) -> None:
-    own = app()
-    state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
-    own.core.ingestion.store.note_stop(state, "trigger", WORDS, NOON)
-    (shown,) = running.get("status").body["partitions"]
-    assert [(one["reason"], one["detail"]) for one in shown["stops"]] == [("trigger", WORDS)]
-    assert running.get("health_ledger").status == 503

@@ -33,13 +33,6 @@ def test_a_paused_job_begins_submits_and_commits_nothing_until_it_is_resumed(agg
     assert [one["move"] for one in aggregating.listed().body["history"]] == ["resume", "pause"]
 
 
-def test_a_job_that_never_ran_can_be_paused(aggregating: Aggregating) -> None:
-    assert aggregating.order("pause", WHY).status == 200
-    aggregating.commit()
-    assert aggregating.step() == ["is paused"]
-    assert aggregating.listed().body["runs"] == []
-
-
 def test_an_order_that_does_not_fit_is_a_conflict_and_changes_nothing(aggregating: Aggregating) -> None:
     run_id = aggregating.begin()
     refused = [aggregating.order("resume", WHY), aggregating.order("discard", {**WHY, "what": "result"}, run_id)]
@@ -65,21 +58,6 @@ def test_a_run_that_does_not_exist_is_not_found_and_a_wrong_id_or_body_is_refuse
         assert (reply.status, reply.fields) == (404, ["run_id"])
     assert (aggregating.shown("../x").status, aggregating.shown("../x").fields) == (400, ["run_id"])
     assert aggregating.order("discard", WHY, NOBODY).fields == ["what"]
-
-
-@pytest.mark.slow
-def test_a_cancelled_job_is_ended_and_the_next_attempt_follows(aggregating: Aggregating) -> None:
-    run_id = aggregating.begin()
-    done = aggregating.order("cancel", WHY, run_id)
-    assert (done.status, done.body["run"]["status"]) == (200, "submitted")
-    aggregating.wait_for_the_end()
-    assert aggregating.step() == ["submitted"]
-    shown = aggregating.shown(run_id).body
-    assert (shown["run"]["attempt"], shown["staged_at"]) == (2, None)
-    (failure,) = shown["failures"]
-    assert (failure["attempt"], failure["why"], failure["reason"]) == (1, "its job failed", "its processes were killed")
-    assert failure["link"].endswith(f"agg-{run_id}-1")
-    assert aggregating.listed().body["history"][0]["run_id"] == run_id
 
 
 def test_an_order_is_carried_out_once_under_its_id_which_no_other_order_may_have(aggregating: Aggregating) -> None:

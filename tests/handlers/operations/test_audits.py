@@ -75,16 +75,6 @@ def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled
     assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
 
 
-def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> None:
-    job = filled.open("audit")
-    for table in ("batch_ledger", "event_hub_checkpoint", "home", "sensor_reading"):
-        filled.sqlite.sql(f"DELETE FROM {table} WHERE partition_id = '10'")
-    filled.drive(job["task_id"])
-    done = filled.task(job["task_id"])
-    assert (done["status"], done["balanced"]) == ("done", False)
-    assert [(one["kind"], one["partition_id"]) for one in done["faults"]] == [("partition", "10")]
-
-
 def test_a_partition_that_does_not_exist_is_not_found_and_nothing_is_audited_in_an_empty_store(
     running: Running,
 ) -> None:

@@ -47,14 +47,3 @@ def test_the_body_of_a_different_event_under_the_number_is_not_shown(show: Show)
 def test_a_body_of_the_hub_is_cut_at_the_limit_and_keeps_its_length(show: Show) -> None:
     found = show(body=b"x" * (LARGEST_SHOWN + 1))["body"]
     assert (found["bytes"], found["truncated"], len(found["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)
-
-
-def test_half_of_a_surrogate_pair_is_shown_in_every_form(running: Running) -> None:
-    body = b'{"kind":"\\ud83d"}'
-    running.ingest([0], [body])
-    found = {form: running.get("reveal_letter", PLACE, body=form) for form in ("text", "json", "hex")}
-    assert {form: (one.status, one.body["body"]["shown"]) for form, one in found.items()} == {
-        "text": (200, body.decode()),
-        "json": (200, '{\n  "kind": "\\ud83d"\n}'),
-        "hex": (200, body.hex()),
-    }

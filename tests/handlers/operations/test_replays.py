@@ -147,21 +147,6 @@ def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is
     assert [kept.transform_version for kept in replays.sqlite.replays()] == ["home_security/2"]
 
 
-@pytest.mark.parametrize("by_hand", ["UPDATE home SET time_zone = 'Mars/Olympus'", "DELETE FROM home"])
-def test_a_state_that_somebody_changed_is_shown_by_a_dry_run_and_written_again_by_the_replay(
-    replays: Running, by_hand: str
-) -> None:
-    homes = "SELECT home_id, time_zone, armed FROM home"
-    before = replays.sqlite.sql(homes)
-    replays.sqlite.sql(by_hand)
-    deploy()
-    task_id = start(replays)
-    replays.drive(task_id)
-    assert [one["sequence_number"] for one in diff(replays, task_id)["events"]] == ["0"]
-    replays.drive(start(replays, dry_run=False))
-    assert replays.sqlite.sql(homes) == before
-
-
 def test_a_diff_has_an_error_that_quotes_half_of_a_surrogate_pair(replays: Running) -> None:
     def quoting(event: Event, references: References) -> list[Any]:
         raise ValueError("no such kind: \ud83d")
@@ -199,21 +184,6 @@ def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(repla
     assert second.body["task_id"] == first
     start(replays)  # a dry one
     start(replays, dry_run=False, **{"from": {"sequence_number": "3"}})
-
-
-def test_a_job_is_paused_resumed_and_cancelled_and_names_authors_and_reasons(replays: Running) -> None:
-    task_id = start(replays, dry_run=False)
-    assert replays.move("pause", task_id).body["status"] == "paused"
-    assert replays.drive(task_id) == {"parts": []}
-    replays.sqlite.sql(f"INSERT INTO replay_state VALUES ('{task_id}', '0', 'a', 1, '{{}}')")
-    resumed, cancelled, late = (replays.move(verb, task_id) for verb in ("resume", "cancel", "resume"))
-    assert (resumed.body["status"], cancelled.body["status"], late.status) == ("running", "cancelled", 409)
-    assert (late.body["task_status"], late.body["detail"]) == ("cancelled", "resume: the replay is cancelled")
-    assert [(one["move"], one["why"]) for one in cancelled.body["history"]] == [
-        (name, "because I say so") for name in ("pause", "resume", "cancel")
-    ]
-    assert len(replays.client.started) == 2
-    assert (replays.sqlite.replays(), replays.sqlite.sql("SELECT * FROM replay_state")) == ([], [])
 
 
 def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_changes_nothing(
