@@ -60,18 +60,19 @@ def test_bars_stand_where_and_as_high_as_the_numbers_say(home: "Page", aggregate
     assert high[1] / one == pytest.approx(most, rel=0.02)
 
 
-def test_the_week_is_shown_on_request_and_adds_up_to_more(home: "Page", aggregated: Run) -> None:
+def test_the_week_is_shown_by_keyboard_and_adds_up_to_more(home: "Page", aggregated: Run) -> None:
     week = activity(aggregated)["week"]
-    home.click("[data-span=week]")
+    press_until(home, "Newest week")
+    home.keyboard.press("Enter")
+    home.wait_for_selector("[data-span=week][aria-pressed=true]")
+    assert home.evaluate("document.activeElement.innerText") == "Newest week"
+    press_until(home, "In numbers")
+    home.keyboard.press("Enter")
+    home.wait_for_selector("details[open] tr")
     doors = next(one for one in week["kinds"] if one["kind"] == "door")
     home.wait_for_selector(f"text='Open in {doors['active']} of {doors['readings']} readings'")
     labels = home.locator("section[aria-label=Doors] svg text").all_text_contents()
     assert {"Mon", "Tue", "Wed", "Thu", "Fri"} <= set(labels)
-
-
-def test_times_are_those_of_the_home(home: "Page") -> None:
-    assert "Europe/Paris" in home.inner_text("#period")
-    assert "Sat 14 Mar 2026, 19:00" in home.inner_text("#period")  # 18:00 in UTC
 
 
 def test_alerts_come_first_the_newest_on_top_and_the_others_on_request(home: "Page", aggregated: Run) -> None:
@@ -92,8 +93,10 @@ def test_the_page_says_as_of_when_and_that_more_is_coming(home: "Page", aggregat
     assert committed == activity(aggregated)["as_of"]["committed_at"]
 
 
-def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
+def test_earlier_days_are_looked_at_and_left_again_on_the_clock_of_the_home(home: "Page") -> None:
     latest = home.inner_text("#period")
+    assert "Europe/Paris" in latest
+    assert "Sat 14 Mar 2026, 19:00" in latest  # 18:00 in UTC
     assert home.inner_text("main .badge").startswith("last known: ")
     assert "No sensor has reported since Sat 14 Mar 2026" in home.inner_text("#silent")
     home.click("[data-go=earlier]")
@@ -110,12 +113,11 @@ def test_a_silent_home_is_shown_as_silent(aggregated: Run, open_page: Opener) ->
     assert page.locator("main svg, main button").count() == 0
 
 
-def test_a_missing_home_is_reported_in_words(aggregated: Run, open_page: Opener) -> None:
+def test_a_missing_home_is_reported_in_words_and_an_address_with_markup_is_text(
+    aggregated: Run, open_page: Opener
+) -> None:
     page = open_page("/api/homes/NOWHERE")
     page.wait_for_selector("main .fault:has-text('no home is registered as NOWHERE')")
-
-
-def test_an_address_with_markup_is_text(aggregated: Run, open_page: Opener) -> None:
     page = open_page(f"/api/homes/{quote('<img|src=x|onerror=hacked=1>')}")
     page.wait_for_selector("main .fault:has-text('<img|src=x|onerror=hacked=1>')")
     assert page.locator("main img").count() == 0
@@ -164,16 +166,6 @@ def test_the_page_fits_the_screen_in_either_colour_scheme(
                 assert is_light(page) == (scheme == "light")
             if (home_id, width, scheme) == (HOME, 360, "light"):
                 picture(page, "home-phone")
-
-
-def test_everything_is_reached_by_keyboard_and_stays_in_focus(home: "Page") -> None:
-    press_until(home, "Newest week")
-    home.keyboard.press("Enter")
-    home.wait_for_selector("[data-span=week][aria-pressed=true]")
-    assert home.evaluate("document.activeElement.innerText") == "Newest week"
-    press_until(home, "In numbers")
-    home.keyboard.press("Enter")
-    home.wait_for_selector("details[open] tr")
 
 
 def test_every_chart_has_words_and_every_field_a_label(home: "Page") -> None:

@@ -1,10 +1,10 @@
-"""Replays and aggregation runs on the operator's page: from a dry run to one that is committed, and on the way."""
+"""Replays, erasures and purges on the operator's page: from a dry run to one that is committed, and on the way."""
 
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.conftest import HOSTILE, Run, reading, registration, with_engine
+from tests.browser.conftest import HOSTILE, Run, reading, registration
 from tests.browser.tab import Picture
 from tests.browser.test_ops import order, press_until, show
 from tests.patience import allowed
@@ -186,66 +186,6 @@ def test_a_place_that_is_filled_again_leaves_the_focus_where_it_was(page: "Page"
     with page.expect_response("**/api/status"):
         pass
     assert page.evaluate("document.activeElement.innerText") == "Show the letters"
-
-
-def test_the_runs_of_the_aggregation_are_listed_with_what_they_came_to(
-    page: "Page", aggregated: Run, picture: Picture
-) -> None:
-    show(page, "#/runs")
-    page.wait_for_selector("table[aria-label='Aggregation runs'] tbody tr")
-    (first,) = page.request.get(f"{aggregated.address}/api/aggregations").json()["runs"]
-    cells = page.locator("table[aria-label='Aggregation runs'] tbody tr td")
-    told = {cell.get_attribute("data-label"): cell.inner_text() for cell in cells.all()}
-    assert (told["Status"], told["Engine"].strip()) == ("committed", "local")
-    assert told["Aggregate"] == first["job"]
-    assert "Readings" not in told, "words of one app"
-    assert told["Windows"] == f"{first['windows']:,}"
-    picture(page, "ops-runs")
-
-
-def test_the_cut_says_how_far_it_is_behind(page: "Page", aggregated: Run) -> None:
-    aggregated.feed("14", reading(14, 55))
-    show(page, "#/runs")
-    page.wait_for_selector("#cut:has-text('not aggregated yet')")
-
-
-def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
-    run_id = "00000000000000aa"
-    rows(
-        aggregated,
-        "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
-        " planned_at, intent_at, engine_job_id, is_snapshot)"
-        " SELECT ?, job, run_number + 1, cut, cut, 'livy', 2, 2, 'submitted', '2026-11-21T12:00:00.000000Z',"
-        " '2026-11-21T12:00:00.000000Z', 'job-1', 0 FROM aggregation_cut",
-        run_id,
-    )
-    rows(
-        aggregated,
-        "INSERT INTO aggregation_failure VALUES (?, 1, 1, '2026-11-21T12:01:00.000000Z', 'job-0', 'its job failed',"
-        " ?, 'Traceback: the last line', 'javascript:alert(1)')",
-        run_id,
-        HOSTILE,
-    )
-    with_engine(page)
-    show(page, "#/runs")
-    failures = "table[aria-label='Failures of the run']"
-    page.wait_for_selector(f"{failures} td:has-text('its job failed')")
-    assert HOSTILE in page.inner_text(failures)
-    assert page.locator(f"{failures} a").count() == 0  # only a web address is a link
-    page.click(f"{failures} summary")
-    page.wait_for_selector(f"{failures} pre:has-text('the last line')")
-    page.click("button:text-is('Pause')")
-    confirmed(page, "peak hours")
-    page.wait_for_selector("#paused:has-text('peak hours')")
-    page.click("button:text-is('Resume')")
-    confirmed(page, "they are over")
-    page.wait_for_selector("#paused", state="detached")
-    page.click("button:text-is('Discard the run')")
-    confirmed(page, "smaller runs")
-    page.wait_for_selector("table[aria-label='Aggregation runs'] td:has-text('smaller runs')")
-    assert rows(aggregated, "SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
-    rows(aggregated, "DELETE FROM aggregation_failure WHERE run_id = ?", run_id)
-    rows(aggregated, "DELETE FROM aggregation_run WHERE run_id = ?", run_id)
 
 
 def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page", run: Run) -> None:
