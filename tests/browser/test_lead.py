@@ -190,6 +190,13 @@ def test_the_aggregation_offers_only_what_can_work_and_says_what_a_step_does(pag
     page.keyboard.press("Escape")
 
 
+def leads_to_a_section(page: "Page", run: Run, href: str) -> None:
+    path, _, anchor = href.partition("#")
+    guide = page.request.get(f"{run.address}{path}")
+    assert (guide.status, guide.headers["content-type"]) == (200, "text/html; charset=utf-8"), href
+    assert f'id="{anchor}"' in guide.text(), href
+
+
 def guides(page: "Page") -> set[str]:
     """The address of the guide of each panel in sight; each panel has one."""
     found = set()
@@ -215,10 +222,7 @@ def test_every_panel_leads_to_its_section_of_the_guide(aggregated: Run, page: "P
     met |= guides(page)
     assert len(met - {"/api/ops/operator.html#many-letters-at-once"}) == 10  # which only a redrive shows
     for href in met:
-        path, _, anchor = href.partition("#")
-        guide = page.request.get(f"{aggregated.address}{path}")
-        assert (guide.status, guide.headers["content-type"]) == (200, "text/html; charset=utf-8"), href
-        assert f'id="{anchor}"' in guide.text(), href
+        leads_to_a_section(page, aggregated, href)
 
 
 def test_a_stop_is_read_without_scrolling_and_trouble_comes_before_health(

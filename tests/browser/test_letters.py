@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tests.browser.conftest import Run, seen
-from tests.browser.test_ops import boxes, order, show
+from tests.browser.test_ops import order, show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -46,15 +46,6 @@ def test_no_retry_is_offered_where_no_letter_can_be_retried_and_the_page_says_wh
     page.wait_for_selector("#no-retry:has-text('is held until the letter that it waits for is settled')")
     assert page.locator(".card:has(#no-retry) button:has-text('Retry')").count() == 0
     assert page.locator(".card:has(#no-retry) button:has-text('Discard')").count() == 2
-
-
-def test_the_fields_of_the_filter_stand_in_lines(page: "Page") -> None:
-    page.set_viewport_size({"width": 1280, "height": 700})
-    show(page, "#/letters?status=exhausted&error_class=poison")
-    page.wait_for_selector("select[name=status]")
-    fields = boxes(page, ".fields :is(input, select)")
-    assert len({round(one["width"]) for one in fields}) == 1
-    assert len({round(one["y"] + one["height"]) for one in fields}) <= 2
 
 
 def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser.conftest import HOSTILE, Run, with_aggregation
 from tests.browser.tab import SCHEMES, Portrait
-from tests.browser.test_lead import changed
+from tests.browser.test_lead import changed, leads_to_a_section
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -130,10 +130,7 @@ def test_partitions_with_one_reason_and_one_error_are_one_row(page: "Page", run:
 def test_each_matter_leads_to_its_place_and_to_its_section_of_the_runbook(page: "Page", run: Run) -> None:
     changed(page, several)
     for link in page.locator(".matter a.guide").all():
-        path, _, anchor = str(link.get_attribute("href")).partition("#")
-        guide = page.request.get(f"{run.address}{path}")
-        assert (guide.status, guide.headers["content-type"]) == (200, "text/html; charset=utf-8")
-        assert f'id="{anchor}"' in guide.text()
+        leads_to_a_section(page, run, str(link.get_attribute("href")))
     page.click(".matter:has-text('stopped: store') button")
     assert page.evaluate("document.activeElement.id") == "stopped"
     page.click(".matter:has-text('does not balance') button")

@@ -155,29 +155,6 @@ def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "P
     assert page.evaluate("window.hacked") is None
 
 
-def test_a_replay_is_requested_and_committed_by_keyboard(page: "Page", run: Run) -> None:
-    rows(run, "DELETE FROM sensor_reading WHERE partition_id = '13' AND sequence_number = 5")
-    press_until(page, "Tasks")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("input[name=partitions]")
-    press_until(page, "partitions")
-    page.keyboard.type("13")
-    press_until(page, "reason")
-    page.keyboard.type("by keyboard alone")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(f"{STATUS}:has-text('done')")
-    number = page.inner_text("#task-status").split()[-1]
-    press_until(page, "Replay it for good")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open]")
-    page.keyboard.type(number)
-    page.keyboard.press("Tab")
-    page.keyboard.type("by keyboard alone")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("h2:text-is('Replay')")
-    page.wait_for_selector(f"{STATUS}:has-text('done')")
-
-
 def test_a_place_that_is_filled_again_leaves_the_focus_where_it_was(page: "Page") -> None:
     page.wait_for_selector("#verdict")
     press_until(page, "Show the letters")

@@ -13,8 +13,11 @@ from uuid import uuid4
 import azure.functions as func
 import pytest
 
+from core.errors import StoreUnavailable
 from core.incarnations.hub_check import NOT_VERIFIED
 from core.model.events import Event, Partition
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script
 from handlers import api, dead_letters, ingest, tasks, timers
 from handlers.app import aggregation, app
 from handlers.operations import status as health
@@ -52,6 +55,29 @@ def handed_over(number: int, body: bytes) -> Event:
     """Return the hub's event of a number that `Running.ingest` gave to the trigger."""
     at = datetime.fromisoformat(recorded_metadata()["SystemPropertiesArray"][0]["EnqueuedTimeUtc"])
     return event(number, body, at=at.replace(tzinfo=UTC))
+
+
+class LostDatabase:
+    """A database that answers no more from a script on that begins with a statement; without one, from the start."""
+
+    def __init__(self, database: Database | None = None, since: str | None = None) -> None:
+        self._database, self._since = database, since
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._reached().ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        if script.steps[0].statement == self._since:
+            self._database = None
+        return self._reached().run(script, rehearse)
+
+    def close(self) -> None:
+        """Close nothing: the database is the test's."""
+
+    def _reached(self) -> Database:
+        if self._database is None:
+            raise StoreUnavailable("the database does not answer")
+        return self._database
 
 
 @cache

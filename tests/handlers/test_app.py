@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from core.app import TURN, YOUNG_OBJECTS
-from core.errors import InvalidTransform, SchemaMismatch, SettingsRefused
+from core.errors import InvalidTransform, SchemaMismatch
 from handlers.app import CLOCK, OnFirstUse, app
 from handlers.operations.tasks import kind_named
 from tests.fakes.written_modules import broken_room, written_modules
@@ -73,13 +73,6 @@ def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running
     running.sqlite.sql("DROP TABLE home_alert")
     with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
         app().core.ingestion.store.open_stream(app().settings.stream)
-
-
-def test_settings_that_are_refused_are_refused_to_each_user(running: Running) -> None:
-    running.without("STORE_CONNECTION")
-    for _ in range(2):
-        with pytest.raises(SettingsRefused, match="STORE_CONNECTION"):
-            app()
 
 
 def test_a_room_with_a_broken_aggregate_is_a_fault_before_the_first_event(running: Running, tmp_path: Path) -> None:

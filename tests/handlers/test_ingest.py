@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,13 +16,12 @@ from core.errors import HubUnreachable, SettingsRefused, StoreUnavailable
 from core.letters.store import Letters
 from core.settle.partition_store import Partitions
 from core.store.database import PatientDatabase, Waiting
-from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.connections import Deadlines
 from handlers.app import WAITING_LIMIT, app
 from handlers.operations.tasks import replays_of
 from handlers.tasks import SLICE
 from tests.fakes.builders import FakeClock
-from tests.handlers.running import CONTEXT, HOME, MOTION, SETTINGS, Running, functions
+from tests.handlers.running import CONTEXT, HOME, MOTION, SETTINGS, LostDatabase, Running, functions
 
 ROOT = Path(__file__).parents[2]
 JOB = str(UUID(int=1))
@@ -104,19 +102,6 @@ def test_a_fault_of_the_database_that_repeats_is_logged_with_its_count_and_shown
     assert running.get("status").body["stops"] == 0
 
 
-class Away:
-    """A database that never answers."""
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        raise StoreUnavailable("no answer")
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        raise StoreUnavailable("no answer")
-
-    def close(self) -> None:
-        """Close nothing."""
-
-
 INVOCATIONS: dict[str, tuple[timedelta, Callable[[Running], object]]] = {
     "ingest": (WAITING_LIMIT, lambda running: running.ingest([0], [HOME])),
     "find_wait": (SLICE, lambda _: functions()["find_wait"]("dead-letters-1")),
@@ -133,7 +118,7 @@ def test_no_wait_for_the_database_reaches_the_end_of_an_invocation(running: Runn
     clock = FakeClock()
     clock.advance(time.monotonic())
     waiting = Waiting(clock.monotonic, clock.sleep, lambda: 1.0)
-    patient, began = PatientDatabase(Away(), timedelta(days=1), waiting), clock.seconds
+    patient, began = PatientDatabase(LostDatabase(), timedelta(days=1), waiting), clock.seconds
     own, store = app(), Partitions(patient)
     ingestion = replace(own.core.ingestion, store=store)
     retrying = replace(own.core.retrying, store=Letters(patient, store))

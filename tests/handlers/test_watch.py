@@ -80,13 +80,6 @@ def test_the_history_is_of_the_last_minutes_that_were_asked_for_and_holds_counts
     assert {name for one in by_default for name in one} == {"at", "lag", "accounted", "rate"}
 
 
-def test_a_store_without_a_watch_has_no_history_and_a_count_out_of_limits_is_refused(running: Running) -> None:
-    assert running.get("status_history").body == {"minutes": []}
-    for minutes in ("0", "1441", "-1", "x", ""):
-        refused = running.get("status_history", minutes=minutes)
-        assert (refused.status, refused.fields) == (400, ["minutes"]), minutes
-
-
 WORDS = "the trigger of partition 1 stands at 1,410 since 12:03 UTC; 10,129 events went by the app's own reader"
 
 

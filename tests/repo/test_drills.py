@@ -113,7 +113,7 @@ def test_a_copy_with_the_new_column_answers_with_it_and_its_other_tests_hold(tmp
     copy, asked = COLUMN.made(tmp_path), "tests/handlers/test_copy.py"
     (copy / asked).write_text(ASKED, encoding="utf-8")
     others = ("test_api_page.py", "test_sql.py")
-    tests = ("tests/handlers/operations/test_letter_bodies.py", "tests/core/letters/test_listing.py")
+    tests = ("tests/handlers/operations/test_letters.py", "tests/core/letters/test_listing.py")
     run(copy, "pytest", "-q", "-n", "0", asked, *tests, *(f"tests/repo/{name}" for name in others))
 
 

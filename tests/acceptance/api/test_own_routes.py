@@ -74,6 +74,19 @@ def test_the_description_has_the_routes_with_their_levels(served: Served) -> Non
     assert not any("homes" in path for path in paths)
 
 
+def test_the_app_of_a_room_has_its_tables_and_routes_and_none_of_an_example(served: Served) -> None:
+    tables = set(served.contents())
+    assert "order_state" in tables
+    assert not {"home", "home_alert", "sensor_reading", "flight_status", "home_activity"} & tables
+    for path in ("ops", "status/history", "ledger/audit", "dead-letters", "tasks", "health/ledger", "aggregations"):
+        assert served.get(path).status == 200, path
+    for path in ("homes", "homes/h1", "homes/h1/activity"):
+        answer = served.get(path)
+        assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
+        assert answer.json["detail"] == "the app has no route at this address; /api/openapi.json lists all"
+    assert served.post("homes/h1/links", {}).status == 404
+
+
 def test_a_different_app_has_none_of_them(app: Path, tmp_path: Path) -> None:
     rooms = (Room("examples.flight_info", app / "examples" / "flight_info"),)
     other = Served(tmp_path, (app, rooms), TRANSFORM="examples.flight_info")

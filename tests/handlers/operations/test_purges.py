@@ -96,10 +96,6 @@ def test_a_second_purge_is_refused_with_the_place_of_the_first(filled: Running) 
     assert filled.put("purge", ORDER).status == 201
 
 
-def test_nothing_is_purged_in_an_empty_store(running: Running) -> None:
-    assert running.put("purge", ORDER).status == 404
-
-
 def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
     wrong: list[tuple[dict[str, Any], list[str]]] = [
         ({}, ["reason"]),

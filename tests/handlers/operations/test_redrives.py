@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.errors import StoreUnavailable
-from core.store.database import Database, PatientDatabase, Waiting
-from core.store.script import Named, Outcome, Script
+from core.store.database import PatientDatabase, Waiting
 from handlers.app import app
 from handlers.operations.tasks import kind_named
-from tests.handlers.running import HOME, Reply, Running, functions
+from tests.handlers.running import HOME, LostDatabase, Reply, Running, functions
 
 ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
 LETTER = {"partition_id": "1", "sequence_number": "1"}
@@ -220,34 +218,11 @@ def test_a_request_that_is_not_valid_names_the_field(redrives: Running) -> None:
     assert redrives.client.started == []
 
 
-class LostInTheMiddle:
-    """A database that answers no more when the work on a task begins."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._is_lost = False
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        return self._reached().ask(statement, **values)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        self._is_lost = self._is_lost or script.steps[0].statement == "move_task"
-        return self._reached().run(script, rehearse)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def _reached(self) -> Database:
-        if self._is_lost:
-            raise StoreUnavailable("the database does not answer")
-        return self._database
-
-
 def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
     redrives: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta(milliseconds=10))
-    own, slept, lost = app(), [0.0], LostInTheMiddle(redrives.sqlite.database())
+    own, slept, lost = app(), [0.0], LostDatabase(redrives.sqlite.database(), since="move_task")
     waiting = Waiting(lambda: sum(slept, time.monotonic()), slept.append)
     patient = PatientDatabase(lost, timedelta(minutes=2), waiting)
     app.value = replace(own, core=replace(own.core, patient=patient), brief=lost)

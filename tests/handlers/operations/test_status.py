@@ -79,12 +79,6 @@ def test_the_status_and_the_health_show_every_stop_of_every_reason(running: Runn
     assert (health.status, health.body["healthy"], health.body["stops"]) == (503, False, [*first, *seventh])
 
 
-def test_the_status_shows_when_the_hub_of_the_stream_was_created(running: Running) -> None:
-    own = app()
-    own.core.ingestion.store.adopt_hub(own.core.ingestion.store.read_incarnation(own.settings.stream), EPOCH)
-    assert running.get("status").body["hub_created_at"] == "2026-01-01T00:00:00Z"
-
-
 def test_the_status_shows_when_the_ends_of_the_hub_were_read(running: Running) -> None:
     running.ingest([0, 1], [HOME, MOTION])
     seconds = chain((100.0, 100.0), repeat(101.5))
