@@ -110,13 +110,3 @@ def write_room(root: Path, name: str = "orders") -> Path:
         (room / file).parent.mkdir(parents=True, exist_ok=True)
         (room / file).write_text(text.replace(ORDERS, f"apps.{name}"), encoding="utf-8")
     return room
-
-
-def write_app(root: Path) -> Path:
-    """Make a folder of the app with this room in `apps/`; all else leads to ours. Return the folder."""
-    root.mkdir()
-    for path in OURS.iterdir():
-        if path.name not in ("apps", ".git", ".venv", ".local-run", "local.settings.json"):
-            (root / path.name).symlink_to(path)
-    (write_room(root).parent / "__init__.py").write_text("")
-    return root
