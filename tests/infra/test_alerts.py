@@ -20,8 +20,7 @@ from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation
 from tests.fakes.builders import EPOCH, STREAM
 from tests.handlers.test_function_app import binding
-from tests.infra.policies import ALERTS
-from tests.infra.test_policies import FILES
+from tests.infra.test_policies import ALERTS, FILES
 from tests.offenders import holds_for
 from tests.patience import allowed
 from tests.repo.product import ROOT

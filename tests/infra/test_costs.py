@@ -10,8 +10,7 @@ import pytest
 from tests.infra.bicep import at
 from tests.infra.evaluate import Evaluator
 from tests.infra.plan import SETS, plan
-from tests.infra.policies import ALERTS
-from tests.infra.test_policies import FILES
+from tests.infra.test_policies import ALERTS, FILES
 from tests.repo.product import ROOT
 from tools.capacity import costs as parts
 from tools.capacity.__main__ import PARTITIONS, main

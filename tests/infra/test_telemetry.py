@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +17,10 @@ from core.remote.telemetry.signals import metric_of
 from core.settings import OWN_LINES
 from tests.fakes.builders import EPOCH
 from tests.handlers.test_function_app import index
-from tests.infra.bicep import Files, at, shown
 from tests.infra.evaluate import Evaluator
 from tests.infra.test_alerts import ingestion
-from tests.infra.test_policies import FILES, with_planted
+from tests.infra.test_made import RULES, made, of, the
+from tests.infra.test_policies import FILES
 from tests.patience import allowed
 from tests.repo.product import ROOT
 from tools.capacity.limits import DAY
@@ -45,56 +44,29 @@ from tools.capacity.telemetry import (
 )
 
 LARGEST, USUAL = Load(10_000), Load(1_000)  # the loads that the default cap must bear
-PLANTED = [
-    ("main.bicep", "param logDailyGigabytes int = profile == 'dev' ? 1 : 5", "param logDailyGigabytes int = 1"),
-    (
-        "main.bicep",
-        "      dailyGigabytes: logDailyGigabytes\n",
-        "      dailyGigabytes: 50\n",
-    ),
-    ("app/alerts.bicep", "dailyGigabytes * 800", "dailyGigabytes * 1000"),
-    ("app/alerts.bicep", "'{cap_megabytes}', string(capMegabytes)", "'{cap_megabytes}', '4000'"),
-    ("app/alerts.bicep", "name: 'log-cap'", "name: 'log-caps'"),
-    ("app/function.bicep", "OTEL_METRIC_EXPORT_INTERVAL: '300000'", "OTEL_METRIC_EXPORT_INTERVAL: '60000'"),
-    ("app/function.bicep", "'microsoft.rate_limited'", "'always_on'"),
-    ("app/function.bicep", "OTEL_TRACES_SAMPLER_ARG: '0.1'", "OTEL_TRACES_SAMPLER_ARG: '5'"),
-]
 
 
-def telemetry_can_be_paid(files: Files) -> Iterator[str]:
-    """Require a cap above the computed volume, an alert before the cap that reads the same number, and a sampler."""
-    main = files["main.bicep"]
-    cap = Evaluator(main, {}).name("logDailyGigabytes")
-    if ALERT_SHARE * cap <= (needed := total(volume(LARGEST, 32, size(LARGEST).instances))):
-        yield f"main.bicep: {ALERT_SHARE:.0%} of the cap, {cap} GB, must be above {needed:.2f} GB"
+def test_the_cap_is_above_what_is_computed_and_the_alert_comes_before_it() -> None:
+    cap = Evaluator(FILES["main.bicep"], {}).name("logDailyGigabytes")
+    assert total(volume(LARGEST, 32, size(LARGEST).instances)) < ALERT_SHARE * cap
     unsampled = Kind("a request for each batch", DAY * batches_per_second(USUAL, 16) * REQUEST_ITEMS, REQUEST_BYTES)
-    needed = total((*volume(USUAL, 16, 1), unsampled))
-    if cap <= needed:
-        yield f"main.bicep: the cap, {cap} GB, must be above the {needed:.2f} GB of a host that samples no requests"
-    for name, path in (("monitoring", "dailyGigabytes"), ("alerts", "limits.dailyGigabytes")):
-        call = next(one for one in main.of_kind("module") if one.name == name)
-        if shown(at(call.value, f"params.{path}")) != "logDailyGigabytes":
-            yield f"main.bicep: {name} must have the cap logDailyGigabytes"
-    alerts = files["app/alerts.bicep"]
-    if shown(alerts.var("capMegabytes")) != f"limits.dailyGigabytes * {1000 * ALERT_SHARE:.0f}":
-        yield "app/alerts.bicep: capMegabytes must be the alert's share of the cap"
-    queries = [shown(one["query"]) for one in alerts.var("alerts") if one["name"] == "log-cap"]
-    if not any("'{cap_megabytes}', string(capMegabytes)" in query for query in queries):
-        yield "app/alerts.bicep: log-cap must compare with capMegabytes"
-    settings = files["app/function.bicep"].var("hostSettings")
-    if settings.get("OTEL_METRIC_EXPORT_INTERVAL") != str(1000 * METRIC_SECONDS):
-        yield f"app/function.bicep: metrics must be exported every {METRIC_SECONDS} s"
-    sampler = (settings.get("OTEL_TRACES_SAMPLER"), settings.get("OTEL_TRACES_SAMPLER_ARG"))
-    if sampler != ("microsoft.rate_limited", str(REQUESTS_PER_SECOND)):
-        yield f"app/function.bicep: requests must be limited to {REQUESTS_PER_SECOND} a second, not by {sampler}"
+    assert total((*volume(USUAL, 16, 1), unsampled)) < cap, "of a host that samples no requests"
 
 
-def test_the_templates_keep_the_policy() -> None:
-    assert list(telemetry_can_be_paid(FILES)) == []
+@pytest.mark.parametrize("cap", [5, 7])
+def test_workspace_and_alert_have_the_cap_that_is_chosen(cap: int) -> None:
+    resources = made(logDailyGigabytes=cap)
+    workspace = the(resources, "Microsoft.OperationalInsights/workspaces")
+    assert workspace["properties"]["workspaceCapping"] == {"dailyQuotaGb": cap}
+    query = of(resources, RULES)["ar-token-log-cap"]["criterias"]["allOf"][0]["query"]
+    assert f"megabytes > {1000 * ALERT_SHARE * cap:.0f}\n" in query
 
 
-def test_the_policy_finds_each_violation_that_is_planted() -> None:
-    assert [change for change in PLANTED if not list(telemetry_can_be_paid(with_planted(*change)))] == []
+def test_metrics_and_requests_are_sent_as_seldom_as_the_arithmetic_has_them() -> None:
+    settings = of(made(), "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"]
+    assert settings["OTEL_METRIC_EXPORT_INTERVAL"] == str(1000 * METRIC_SECONDS)
+    assert settings["OTEL_TRACES_SAMPLER"] == "microsoft.rate_limited"
+    assert settings["OTEL_TRACES_SAMPLER_ARG"] == str(REQUESTS_PER_SECOND)
 
 
 def test_the_host_sends_its_own_lines_from_warning_on_only() -> None:

@@ -15,8 +15,7 @@ from core.measured import GAUGES
 from core.remote.telemetry import signals
 from core.remote.telemetry.opening import CONVENTIONS
 from core.remote.telemetry.signals import metric_of
-from tests.infra.policies import ALERTS
-from tests.infra.test_policies import FILES
+from tests.infra.test_policies import ALERTS, FILES
 from tests.repo.product import ROOT, text_of
 
 PAGE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")

@@ -1,0 +1,394 @@
+"""The resources that the templates make keep every guard, right and choice, by the values of the plan."""
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.infra.bicep import at
+from tests.infra.evaluate import DEPLOYER
+from tests.infra.plan import CHOSEN, Resource, given_by, plan
+from tests.infra.test_policies import ALERTS, FILES
+from tests.offenders import holds_for
+
+SETS = ("new", "dev", "kept", "network", "worker", "synapse", "databricks", "existing")
+# By type: values that hold in every set. Some regions of Flex Consumption refuse `ftpsState` (error 51021), and
+# sampling would drop facts that alerts read.
+GUARDS: dict[str, dict[str, Any]] = {
+    "Microsoft.Storage/storageAccounts": {
+        "properties.allowSharedKeyAccess": False,
+        "properties.allowBlobPublicAccess": False,
+        "properties.allowCrossTenantReplication": False,
+        "properties.defaultToOAuthAuthentication": True,
+        "properties.minimumTlsVersion": "TLS1_2",
+        "properties.supportsHttpsTrafficOnly": True,
+    },
+    "Microsoft.Storage/storageAccounts/blobServices/containers": {"properties.publicAccess": "None"},
+    "Microsoft.EventHub/namespaces": {"properties.disableLocalAuth": True, "properties.minimumTlsVersion": "1.2"},
+    "Microsoft.Sql/servers": {
+        "properties.administrators.azureADOnlyAuthentication": True,
+        "properties.minimalTlsVersion": "1.2",
+        "properties.restrictOutboundNetworkAccess": "Enabled",
+    },
+    "Microsoft.Sql/servers/firewallRules": {  # all of Azure; the hooks admit an address for their own time
+        "properties.startIpAddress": "0.0.0.0",
+        "properties.endIpAddress": "0.0.0.0",
+    },
+    "Microsoft.Synapse/workspaces": {"properties.azureADOnlyAuthentication": True},
+    "Microsoft.Insights/components": {"properties.DisableLocalAuth": True, "properties.SamplingPercentage": 100},
+    "Microsoft.OperationalInsights/workspaces": {"properties.features.disableLocalAuth": True},
+    "Microsoft.Web/sites": {
+        "identity.type": "UserAssigned",
+        "properties.httpsOnly": True,
+        "properties.siteConfig.ftpsState": None,
+        "properties.siteConfig.minTlsVersion": "1.2",
+        "properties.siteConfig.scmMinTlsVersion": "1.2",
+        "properties.functionAppConfig.deployment.storage.authentication.type": "UserAssignedIdentity",
+    },
+    "Microsoft.Web/sites/basicPublishingCredentialsPolicies": {"properties.allow": False},
+    "avm/res/app/managed-environment": {
+        "publicNetworkAccess": "Disabled",
+        "appLogsConfiguration.destination": "azure-monitor",
+    },
+    "avm/res/app/container-app": {"disableIngress": True},
+}
+APP = "id-app-token.properties.principalId"
+CAPTURE = "id-capture-token.properties.principalId"
+SYNAPSE = "synw-token.identity.principalId"
+BLOBS = "Storage Blob Data Contributor"
+RIGHTS = {
+    ("evhns-token/telemetry", APP, "Event Hubs Data Receiver"),
+    ("evhns-token/telemetry", DEPLOYER, "Event Hubs Data Sender"),
+    ("stlaketoken", CAPTURE, BLOBS),
+    ("sthosttoken", APP, "Storage Blob Data Owner"),
+    ("sthosttoken", APP, "Storage Queue Data Contributor"),
+    ("sthosttoken", APP, "Storage Table Data Contributor"),
+    ("appi-token", APP, "Monitoring Metrics Publisher"),
+}
+WITH_SPARK = RIGHTS | {("stlaketoken", APP, BLOBS), ("stlaketoken/default/spark", DEPLOYER, BLOBS)}
+ENTRA = "properties.identityProviders.azureActiveDirectory"
+GUID = "01234567-89ab-cdef-0123-456789abcdef"
+
+
+@cache
+def of_set(name: str) -> list[Resource]:
+    """Return the resources that a set of tests/infra/sets makes."""
+    return made(**given_by(CHOSEN / f"{name}.bicepparam"))
+
+
+def made(**given: Any) -> list[Resource]:
+    return [one for one in plan(FILES, given).values() if not one.exists]
+
+
+def of(resources: list[Resource], kind: str) -> dict[str, Any]:
+    """Return the values of each resource of a type, whatever its version, by its name."""
+    return {one.name: one.value for one in resources if one.type.partition(":")[0] == kind}
+
+
+def the(resources: list[Resource], kind: str) -> Any:
+    (value,) = of(resources, kind).values()
+    return value
+
+
+@holds_for(SETS)
+def test_every_guard_is_on(name: str) -> None:
+    wrong = [
+        f"{resource}.{path}: {at(value, path)!r}"
+        for kind, guards in GUARDS.items()
+        for resource, value in of(of_set(name), kind).items()
+        for path, wanted in guards.items()
+        if at(value, path) != wanted or type(at(value, path)) is not type(wanted)
+    ]
+    assert wrong == []
+
+
+def test_every_guard_has_a_type_that_is_made() -> None:
+    assert set(GUARDS) <= {one.type.partition(":")[0] for name in SETS for one in of_set(name)}
+
+
+@pytest.mark.parametrize(
+    ("given", "rights"),
+    [
+        pytest.param({}, RIGHTS, id="default"),
+        pytest.param({"vnetEnabled": True}, RIGHTS, id="network"),
+        pytest.param({"workerImage": "docker.io/w:1"}, RIGHTS, id="worker"),
+        pytest.param({"sparkEngine": "databricks"}, WITH_SPARK, id="databricks"),
+        pytest.param({"sparkEngine": "synapse"}, WITH_SPARK | {("stlaketoken", SYNAPSE, BLOBS)}, id="synapse"),
+        pytest.param({"developerRoles": "none"}, {one for one in RIGHTS if one[1] != DEPLOYER}, id="no developer"),
+        pytest.param(
+            {"developerRoles": "sendAndReceive"},
+            RIGHTS | {("evhns-token/telemetry", DEPLOYER, "Event Hubs Data Receiver")},
+            id="developer",
+        ),
+    ],
+)
+def test_each_identity_has_its_rights_and_no_others(given: dict[str, Any], rights: set[tuple[str, str, str]]) -> None:
+    ids = FILES["app/roles.bicep"].var("roleIds")
+    found = set()
+    for name, value in of(made(**given), "Microsoft.Authorization/roleAssignments").items():
+        right = value["properties"]
+        scope, _, last = name.rpartition("/")
+        role = last.removeprefix(f"{right['principalId']} ")
+        assert right["roleDefinitionId"].endswith(f"/{ids[role]}")
+        assert len(right["description"]) >= 20, f"{name} says no reason"
+        assert right["principalType"] == ("User" if right["principalId"] == DEPLOYER else "ServicePrincipal")
+        found.add((scope, right["principalId"], role))
+    assert found == rights
+
+
+def test_the_worker_pulls_its_image_and_nothing_more_from_the_registry() -> None:
+    pull = the(of_set("worker"), "avm/ptn/authorization/resource-role-assignment")
+    assert (pull["roleName"], pull["principalId"], pull["principalType"]) == ("AcrPull", APP, "ServicePrincipal")
+    assert pull["roleDefinitionId"].endswith("/7f951dda-4ed3-4680-a7ca-43fe172d538d") and len(pull["description"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("given", "sid", "kind"),
+    [
+        ({}, DEPLOYER, "User"),
+        ({"sqlAdministratorId": GUID, "sqlAdministratorType": "Group"}, GUID, "Group"),
+        ({"sqlAdministratorId": GUID, "sqlAdministratorType": "ServicePrincipal"}, GUID, "Application"),
+    ],
+)
+def test_the_administrator_is_known_to_the_database(given: dict[str, str], sid: str, kind: str) -> None:
+    """Azure SQL knows a service principal by its application id; without one the deployment is refused."""
+    administrators = the(made(**given), "Microsoft.Sql/servers")["properties"]["administrators"]
+    assert (administrators["sid"], administrators["principalType"]) == (sid, kind)
+
+
+def test_a_virtual_network_closes_all_data() -> None:
+    closed = {
+        name: (value["properties"]["publicNetworkAccess"], at(value, "properties.networkAcls.defaultAction"))
+        for kind in ("Microsoft.Storage/storageAccounts", "Microsoft.EventHub/namespaces", "Microsoft.Sql/servers")
+        for name, value in of(of_set("network"), kind).items()
+    }
+    assert closed == {
+        "sthosttoken": ("Disabled", "Deny"),
+        "stlaketoken": ("Enabled", "Deny"),  # Capture writes as a service that Azure trusts
+        "evhns-token": ("Disabled", None),
+        "sql-token": ("Disabled", None),
+    }
+    lake = of(of_set("network"), "Microsoft.Storage/storageAccounts")["stlaketoken"]
+    assert lake["properties"]["networkAcls"]["bypass"] == "AzureServices"
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("new", {"virtualNetworkRules"}),
+        ("network", set()),
+        ("worker", {"virtualNetworkRules"}),
+        ("synapse", {"virtualNetworkRules", "firewallRules"}),
+        ("databricks", {"virtualNetworkRules", "firewallRules"}),
+    ],
+)
+def test_the_database_admits_our_subnets_and_all_of_azure_only_with_a_spark_engine(name: str, rules: set[str]) -> None:
+    kinds = ("virtualNetworkRules", "firewallRules")
+    assert {kind for kind in kinds if of(of_set(name), f"Microsoft.Sql/servers/{kind}")} == rules
+    ours = of(of_set(name), "Microsoft.Sql/servers/virtualNetworkRules").values()
+    assert all(rule["properties"]["virtualNetworkSubnetId"].endswith(("/app", "/worker")) for rule in ours)
+    subnets = the(of_set(name), "avm/res/network/virtual-network")["subnets"]
+    assert {one["name"] for one in subnets if one.get("serviceEndpoints") == ["Microsoft.Sql"]} == {"app", "worker"}
+
+
+def test_sign_in_admits_one_tenant_and_leaves_callers_with_keys_alone() -> None:
+    """A caller without a token reaches the app, which checks keys and roles, and no path is left to forged headers."""
+    for client in ("", GUID):
+        configs = of(made(signInClientId=client), "Microsoft.Web/sites/config")
+        assert set(configs) == {"func-token/appsettings", "func-token/authsettingsV2"}
+        properties = configs["func-token/authsettingsV2"]["properties"]
+        assert properties["platform"] == {"enabled": bool(client), "runtimeVersion": "~1"}
+        assert properties["globalValidation"] == {
+            "requireAuthentication": False,
+            "unauthenticatedClientAction": "AllowAnonymous",
+        }
+        assert properties["httpSettings"] == {"requireHttps": True, "forwardProxy": {"convention": "NoProxy"}}
+        assert properties["login"] == {"preserveUrlFragmentsForLogins": True, "tokenStore": {"enabled": False}}
+        (entra,) = properties["identityProviders"].values()
+        assert entra["enabled"] is bool(client)
+        issuer = "https://login.microsoftonline.com/tenant/v2.0"
+        assert entra["registration"] == {"clientId": client or None, "openIdIssuer": issuer}
+
+
+def test_the_host_connects_by_identity_alone() -> None:
+    settings = of(of_set("new"), "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"]
+    for prefix in ("AzureWebJobsStorage", "EVENTHUB"):
+        assert settings[f"{prefix}__credential"] == "managedidentity"
+        assert settings[f"{prefix}__clientId"] == "id-app-token.properties.clientId"
+        assert prefix not in settings, "a connection string"
+    assert settings["APPLICATIONINSIGHTS_AUTHENTICATION_STRING"].endswith(";Authorization=AAD")
+
+
+def test_one_of_trigger_and_worker_ingests_with_the_settings_of_the_app() -> None:
+    alone, beside = (of_set(name) for name in ("new", "worker"))
+    settings = [
+        of(each, "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"] for each in (alone, beside)
+    ]
+    assert [one.get("AzureWebJobs.ingest.Disabled") for one in settings] == [None, "true"]
+    assert of(alone, "avm/res/app/container-app") == {}
+    path = "properties.functionAppConfig.scaleAndConcurrency.alwaysReady"
+    ready = [{one["name"] for one in at(the(each, "Microsoft.Web/sites"), path)} for each in (alone, beside)]
+    assert ready == [{"function:ingest", "durable"}, {"durable"}]
+    worker = the(beside, "avm/res/app/container-app")
+    secrets = {one["name"]: one["value"] for one in worker["secrets"]}
+    own = {one["name"]: secrets[one["secretRef"]] for one in worker["containers"][0]["env"]}
+    assert len(own) == len(secrets) > 30, "a reader of the container app sees names and no value"
+    assert own.items() - {("AZURE_CLIENT_ID", "id-app-token.properties.clientId")} <= settings[1].items()
+    given = made(workerImage="docker.io/w:1", appSettings={"OWN": "1", "IN_VAULT": "@Microsoft.KeyVault(x)"})
+    names = {one["name"] for one in the(given, "avm/res/app/container-app")["containers"][0]["env"]}
+    assert "OWN" in names and "IN_VAULT" not in names, "only Functions reads a reference to Key Vault"
+    secret = {"RESIDENT_LINK_SECRET": "a", "RESIDENT_LINK_SECRET_PREVIOUS": "b", "ERASURE_KEY": "c"}
+    given = made(workerImage="docker.io/w:1", appSettings=secret)
+    names = {one["name"] for one in the(given, "avm/res/app/container-app")["containers"][0]["env"]}
+    assert names & {"RESIDENT_LINK_SECRET", "RESIDENT_LINK_SECRET_PREVIOUS"} == set()
+
+
+def test_the_worker_runs_as_the_app_behind_both_probes_and_scales_by_its_processor() -> None:
+    """A scaler that has to sign in and can't freezes the number of replicas."""
+    worker = the(of_set("worker"), "avm/res/app/container-app")
+    identity = "rg-dev/Microsoft.ManagedIdentity/userAssignedIdentities/id-app-token"
+    assert worker["managedIdentities"] == {"userAssignedResourceIds": [identity]}
+    assert worker["registries"] == [{"server": "contosoimages.azurecr.io", "identity": identity}]
+    assert [one["type"] for one in worker["containers"][0]["probes"]] == ["Startup", "Liveness"]
+    assert [rule["custom"]["type"] for rule in worker["scaleSettings"]["rules"]] == ["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("given", "replicas"),
+    [
+        ({}, (1, 4)),
+        ({"partitionCount": 2}, (1, 2)),
+        ({"workerReplicas": 9, "workerMaximumReplicas": 3}, (9, 9)),
+        ({"workerReplicas": 9, "partitionCount": 2}, (2, 2)),
+    ],
+)
+def test_there_are_never_more_replicas_than_partitions(given: dict[str, int], replicas: tuple[int, int]) -> None:
+    scale = the(made(workerImage="docker.io/w:1", **given), "avm/res/app/container-app")["scaleSettings"]
+    assert (scale["minReplicas"], scale["maxReplicas"]) == replicas
+
+
+def test_instances_are_always_ready_and_replaced_as_chosen() -> None:
+    given = {"ingestAlwaysReady": 1, "httpAlwaysReady": 2, "durableAlwaysReady": 3, "updateStrategy": "RollingUpdate"}
+    config = the(made(**given), "Microsoft.Web/sites")["properties"]["functionAppConfig"]
+    ready = {one["name"]: one["instanceCount"] for one in config["scaleAndConcurrency"]["alwaysReady"]}
+    assert ready == {"function:ingest": 1, "http": 2, "durable": 3}
+    assert config["siteUpdateStrategy"] == {"type": "RollingUpdate"}
+    default = the(of_set("new"), "Microsoft.Web/sites")["properties"]["functionAppConfig"]
+    assert default["siteUpdateStrategy"] == {"type": "Recreate"}
+
+
+def test_no_password_deploys() -> None:
+    found = of(of_set("new"), "Microsoft.Web/sites/basicPublishingCredentialsPolicies")
+    assert set(found) == {"func-token/ftp", "func-token/scm"}
+
+
+def zones(resources: list[Resource]) -> list[Any]:
+    """Return what each resource of data or of instances says of its zones."""
+    return [
+        at(the(resources, "Microsoft.EventHub/namespaces"), "properties.zoneRedundant"),
+        at(the(resources, "Microsoft.Sql/servers/databases"), "properties.zoneRedundant"),
+        at(the(resources, "Microsoft.Web/serverfarms"), "properties.zoneRedundant"),
+        *(one["sku"]["name"] for one in of(resources, "Microsoft.Storage/storageAccounts").values()),
+    ]
+
+
+def test_one_choice_decides_on_the_zones_of_everything() -> None:
+    assert zones(made()) == [None, False, False, "Standard_LRS", "Standard_LRS"]
+    assert zones(made(zoneRedundant=True)) == [True, True, True, "Standard_ZRS", "Standard_ZRS"]
+    for zoned, replicas in ((True, 1), (False, None)):  # a replica of Hyperscale is its second zone
+        database = the(made(sqlTier="Hyperscale", zoneRedundant=zoned), "Microsoft.Sql/servers/databases")
+        assert database["properties"]["highAvailabilityReplicaCount"] == replicas
+
+
+LOCKED = {"evhns-token", "sql-token/hubledger", "sthosttoken", "stlaketoken"}
+
+
+def test_data_is_locked_against_deletion_by_choice() -> None:
+    locks = of(of_set("kept"), "Microsoft.Authorization/locks")
+    assert {name.rpartition("/")[0]: one["properties"]["level"] for name, one in locks.items()} == dict.fromkeys(
+        LOCKED, "CanNotDelete"
+    )
+    assert of(of_set("new"), "Microsoft.Authorization/locks") == {}
+
+
+def logs(resources: list[Resource]) -> dict[str, set[str]]:
+    """Return what each resource logs into the workspace."""
+    workspace = "rg-dev/Microsoft.OperationalInsights/workspaces/log-token"
+    found = of(resources, "Microsoft.Insights/diagnosticSettings")
+    assert {one["properties"]["workspaceId"] for one in found.values()} <= {workspace}
+    return {
+        name.removesuffix("/to-workspace"): {
+            each.get("category") or each["categoryGroup"] for each in one["properties"]["logs"]
+        }
+        for name, one in found.items()
+    }
+
+
+def test_services_log_what_is_rare_by_default_and_all_or_nothing_by_choice() -> None:
+    assert logs(of_set("new")) == {
+        "evhns-token": {"ArchiveLogs", "AutoScaleLogs", "DiagnosticErrorLogs", "OperationalLogs"},
+        "sql-token/hubledger": {"Blocks", "Deadlocks", "Errors", "Timeouts"},
+        "sthosttoken/default": {"StorageDelete"},
+        "stlaketoken/default": {"StorageDelete"},
+    }
+    audit = "sql-token/hubledger/audit-to-workspace"
+    kept = {name: found for name, found in logs(of_set("kept")).items() if name != audit}
+    assert set(kept) == set(logs(of_set("new"))) and all(found == {"allLogs"} for found in kept.values())
+    assert logs(made(diagnosticLogs="none")) == {}
+
+
+def test_the_database_is_audited_by_choice_and_never_statement_by_statement() -> None:
+    audits = "Microsoft.Sql/servers/databases/auditingSettings"
+    assert of(of_set("new"), audits) == {}
+    assert logs(of_set("kept"))["sql-token/hubledger/audit-to-workspace"] == {"SQLSecurityAuditEvents"}
+    properties = the(of_set("kept"), audits)["properties"]
+    assert (properties["state"], len(properties["auditActionsAndGroups"])) == ("Enabled", 6)
+    assert "BATCH_COMPLETED_GROUP" not in properties["auditActionsAndGroups"]
+
+
+def test_capture_can_be_turned_off_again() -> None:
+    for chosen in (True, False):
+        hub = the(made(captureEnabled=chosen), "Microsoft.EventHub/namespaces/eventhubs")
+        assert hub["properties"]["captureDescription"]["enabled"] is chosen
+
+
+RULES = "avm/res/insights/scheduled-query-rule"
+
+
+def test_each_alert_notifies_people_by_its_own_query_and_helps() -> None:
+    rules = {name.removeprefix("ar-token-"): rule for name, rule in of(of_set("new"), RULES).items()}
+    assert set(rules) == ALERTS
+    for name, rule in rules.items():
+        query = (CHOSEN.parents[2] / "infra" / "alerts" / f"{name}.kql").read_text(encoding="utf-8")
+        asked = re.sub(r"\\\{\w+\\\}", r"[\\w.]+", re.escape(query))
+        assert re.fullmatch(asked, rule["criterias"]["allOf"][0]["query"]), name
+        assert rule["actions"] == {"actionGroupResourceIds": ["actionGroup.outputs.resourceId"]}
+        assert isinstance(rule["severity"], int) and len(rule["alertDescription"]) > 30
+
+
+def test_silence_is_expected_until_the_app_is_there() -> None:
+    for deployed in (True, False):
+        rules = of(made(appDeployed=deployed), RULES)
+        off = [name for name, rule in rules.items() if not rule["enabled"]]
+        assert off == ([] if deployed else ["ar-token-watch-silent"])
+
+
+def test_receivers_are_the_addresses_of_the_environment_in_the_common_schema() -> None:
+    group = the(made(alertEmails="a@b.c, d@e.f", alertWebhooks="https://x.y"), "avm/res/insights/action-group")
+    common = {"useCommonAlertSchema": True}
+    assert group["emailReceivers"] == [
+        {"name": f"email-{number}", "emailAddress": address, **common}
+        for number, address in enumerate(("a@b.c", "d@e.f"))
+    ]
+    assert group["webhookReceivers"] == [{"name": "webhook-0", "serviceUri": "https://x.y", **common}]
+
+
+def test_every_resource_has_the_name_that_is_chosen_for_its_kind() -> None:
+    kinds = FILES["main.bicep"].var("conventionalNames")
+    chosen = {kind: f"x{kind.lower()[:20]}{number:02}" for number, kind in enumerate(kinds)}
+    given = [{"sparkEngine": engine, "workerImage": "docker.io/w:1"} for engine in ("synapse", "databricks")]
+    names = {one.name for each in given for one in made(**each, resourceNames=chosen)}
+    assert [name for name in chosen.values() if name not in names] == []
+    assert set(FILES["main.bicep"].var("nameLimits")) == set(kinds)
+    assert [name for name in names if "token" in name.split("/")[0] and not name.startswith("ar-token-")] == []
