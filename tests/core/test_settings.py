@@ -91,11 +91,7 @@ REFUSED = [
     (["BATCH_LINES_PER_MINUTE"], ["-1", "1000001", "twenty"], "must be a whole number from 0 to 1000000, not "),
     (FUSES, ["-1", "100000", "half", "0.5"], "must be a whole number from "),
     (COUNTS, ["0", "-1", "1.5", "many", "1e3", "100000", "٣"], "must be a whole number from 1 to "),
-    (
-        ["DEAD_LETTER_LEASE_SECONDS"],
-        ["0", "0.5", "86401", "nan"],
-        "must be a number of seconds from 1 to 86400",
-    ),
+    (["DEAD_LETTER_LEASE_SECONDS"], ["0", "0.5", "86401", "nan"], "must be a number of seconds from 1 to 86400"),
     (["KEEP_BODIES"], ["yes", "1", "0", "on", "tru"], "must be true or false, not "),
     (["SPARK_ENGINE"], ["spark"], "must be "),
     (["LIVY_DIALECT"], ["klingon"], "must be "),

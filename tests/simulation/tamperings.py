@@ -32,6 +32,10 @@ COLUMNS = (
     " total_commits, total_written, total_filtered, total_dead_lettered, total_held,"
     " total_absent"
 )
+BATCH_4 = COMMIT.format("kind = 'batch' AND commit_number = 4")
+RETRY = COMMIT.format("kind = 'retry'")
+REPLAY = COMMIT.format("kind = 'replay'")
+BATCH = COMMIT.format("kind = 'batch'")
 OF_COMMIT = "WHERE partition_id = :partition_id AND commit_number = :c"
 NEWEST = "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'"
 NEWEST_BATCH = f"{NEWEST} AND kind = 'batch'"
@@ -178,29 +182,15 @@ LEDGER = {
     "a written event counted as absent": counted("absent", "written", "absent"),
     "a written event counted as held": counted("held", "written", "letters"),
     "the counts of a replay changed": counted("filtered", "written", "replays", "replay"),
-    "a batch called a retry": commit(
-        "hole totals totals attempts",
-        "",
-        COMMIT.format("kind = 'batch' AND commit_number = 4"),
-        "kind = 'retry'",
-    ),
-    "the job of a replay's commit changed": commit(
-        "replays", "", COMMIT.format("kind = 'replay'"), "invocation_id = 'none'"
-    ),
+    "a batch called a retry": commit("hole totals totals attempts", "", BATCH_4, "kind = 'retry'"),
+    "the job of a replay's commit changed": commit("replays", "", REPLAY, "invocation_id = 'none'"),
     "the rows that a commit appended counted up": commit(
-        "rows_missing",
-        "commit {c} (batch)",
-        COMMIT.format("kind = 'batch'"),
-        "rows_appended = rows_appended + 1",
+        "rows_missing", "commit {c} (batch)", BATCH, "rows_appended = rows_appended + 1"
     ),
-    "the first range deleted": commit(
-        "commits hole letters_outside rows totals", "commit {c}", COMMIT.format("kind = 'batch'")
-    ),
-    "a range in the middle deleted": commit(
-        "hole commits totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4")
-    ),
+    "the first range deleted": commit("commits hole letters_outside rows totals", "commit {c}", BATCH),
+    "a range in the middle deleted": commit("hole commits totals", "", BATCH_4),
     "the last range deleted": commit("short commits letters_outside totals", "", NEWEST_BATCH),
-    "a retry deleted from the ledger": commit("commits", "no row for commit {c}", COMMIT.format("kind = 'retry'")),
+    "a retry deleted from the ledger": commit("commits", "no row for commit {c}", RETRY),
     "the newest commit deleted, which is a replay": commit(
         "commits replays rows rows", "no row for commit {c}", NEWEST
     ),
@@ -218,18 +208,13 @@ LEDGER = {
     "a replay twice": Tampering(
         "commits commits",
         "commit 100000",
-        COMMIT.format("kind = 'replay'"),
+        REPLAY,
         (copied_commit("first_sequence_number, last_sequence_number, 0, 0, 0, 0, 0, 0"),),
     ),
-    "a range widened": commit(
-        "overlap totals totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4"), WIDER
-    ),
+    "a range widened": commit("overlap totals totals", "", BATCH_4, WIDER),
     "the last range widened": commit("beyond totals totals", "", NEWEST_BATCH, WIDER),
     "a commit number skipped": commit(
-        "commits commits commits attempts rows_missing",
-        "commit {c}",
-        COMMIT.format("kind = 'retry'"),
-        "commit_number = 100000",
+        "commits commits commits attempts rows_missing", "commit {c}", RETRY, "commit_number = 100000"
     ),
 }
 
@@ -252,20 +237,14 @@ TOTALS = {
     ),
     "a letter too many in the totals of a checkpoint": checkpoint("totals", OF_TOTALS, "letters = letters + 1"),
     "the totals of a commit raised": commit(
-        "totals totals",
-        "the totals of commit {c} ",
-        COMMIT.format("kind = 'batch' AND commit_number = 4"),
-        "total_written = total_written + 1",
+        "totals totals", "the totals of commit {c} ", BATCH_4, "total_written = total_written + 1"
     ),
     "the totals of a retry raised": commit(
-        "totals totals", "the totals of commit {c} ", COMMIT.format("kind = 'retry'"), "total_held = total_held + 1"
+        "totals totals", "the totals of commit {c} ", RETRY, "total_held = total_held + 1"
     ),
     **{
         f"the {total} events in the totals of a commit raised": commit(
-            "totals totals",
-            "the totals of commit {c} ",
-            COMMIT.format("kind = 'batch' AND commit_number = 4"),
-            f"total_{total} = total_{total} + 1",
+            "totals totals", "the totals of commit {c} ", BATCH_4, f"total_{total} = total_{total} + 1"
         )
         for total in ("filtered", "dead_lettered", "absent")
     },
@@ -393,8 +372,7 @@ GAPS = {
     "an absent gap called healed": gap("status = 'absent'", "status = 'healed'"),
     "a healed gap called absent": gap("status = 'healed'", "status = 'absent'"),
     "an absent gap widened": gap(
-        "status = 'absent' AND first_sequence_number > 60",
-        "last_sequence_number = last_sequence_number + 2",
+        "status = 'absent' AND first_sequence_number > 60", "last_sequence_number = last_sequence_number + 2"
     ),
     "an absent gap added": Tampering(
         "absent",

@@ -5,9 +5,8 @@ from functools import cache
 
 import pytest
 
-from tests.fakes.builders import event
-from tests.simulation.oracle import check, check_letters
-from tests.simulation.tables import Attempt, Books, Letter, Range, Truth
+from tests.simulation.oracle import check
+from tests.simulation.tables import Truth
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import World
 
@@ -90,18 +89,6 @@ def test_the_oracle_finds_damage_and_no_fault_before_it(damage: str) -> None:
     world.check(WatchedStore(world.image))
     with pytest.raises(AssertionError):
         world.check(store)
-
-
-def test_only_a_replay_holds_a_letter_again_that_was_tried() -> None:
-    place = (1, "0")
-    truth = Truth(*place, {4: event(4, "look a")}, None, set(), set())
-    books = Books(lambda statement: [])
-    books.letters[place] = [Letter(4, b"look a", 1, "unknown", "plain/1", "held", 0, None, None, None, 2)]
-    books.attempts[place] = [(4, Attempt(1, "retry", "waiting", 3, "somebody", None))]
-    with pytest.raises(AssertionError):
-        check_letters(truth, books)
-    books.ledger[place] = [Range(4, "replay", 0, 6, 0, 0, 3, 3, 0, "plain/1", "invocation-1")]
-    check_letters(truth, books)
 
 
 @pytest.mark.parametrize("change", FORBIDDEN)

@@ -33,8 +33,7 @@ from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.redriving import request_redrive
 from tests.fakes.store import Store
 from tests.simulation.faults import ProcessDatabase
-from tests.simulation.histories import ROW_CLASSES
-from tests.simulation.replay_world import MINUTE, ReplayWorld
+from tests.simulation.histories import MINUTE, ROW_CLASSES, ReplayWorld
 from tests.simulation.seeds import seeds
 
 DAY = 86_400.0

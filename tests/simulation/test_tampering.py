@@ -47,8 +47,7 @@ def test_the_untouched_store_is_clean(base: History, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if at % 4 else []) for at, name in enumerate(TAMPERINGS)],
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if at % 4 else []) for at, name in enumerate(TAMPERINGS)]
 )
 def test_a_tampering_is_named_with_its_place(name: str, base: History, tmp_path: Path) -> None:
     made, given = base.copied(tmp_path / "copy.db"), TAMPERINGS[name]

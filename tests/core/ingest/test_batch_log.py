@@ -216,10 +216,7 @@ def test_sums_are_due_at_the_end_of_their_minute_and_at_once_when_it_has_passed(
     assert lines.wait(NOON + 3 * MINUTE) == timedelta()
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(ORDINARY + UNUSUAL), st.integers(0, 20)), max_size=60),
-    st.integers(0, 4),
-)
+@given(st.lists(st.tuples(st.sampled_from(ORDINARY + UNUSUAL), st.integers(0, 20)), max_size=60), st.integers(0, 4))
 def test_whatever_comes_the_lines_sum_to_all_batches_and_are_few(
     given_reports: list[tuple[IngestReport, int]], own_lines: int
 ) -> None:

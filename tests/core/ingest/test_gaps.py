@@ -10,7 +10,6 @@ from core.ingest.gaps import NO_GAP_READING, GapReading, gap_rows
 from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.events import BATCH_EVENTS as PIECE
 from core.model.events import Event, SequenceNumber, Span
-from core.model.letters import Backoff, LetterPolicy
 from core.model.ports import Clock
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
@@ -102,24 +101,9 @@ class TestBeforeABatch:
         world = World(last=3 * PIECE + 20)
         report = world.deliver(2 * PIECE + 7, 2 * PIECE + 8)
         sizes = [kept.last - kept.first + 1 for kept in world.store.ledger()]
-        assert sizes == [
-            5,
-            PIECE - 1,
-            PIECE,
-            3,
-            2,
-        ]  # the first piece begins with the checkpoint's own event
+        assert sizes == [5, PIECE - 1, PIECE, 3, 2]  # the first piece begins with the checkpoint's own event
         assert report.healed == 2 * PIECE + 2
         world.assert_whole(2 * PIECE + 8)
-
-    def test_letters_of_what_was_fetched_back_wait_and_are_kept_as_any_other(self, world: World) -> None:
-        world.hub.held["0"][SequenceNumber(6)] = event(6, "bug")
-        policy = LetterPolicy(Backoff(base=timedelta(seconds=7)), keep_bodies=False)
-        means = Ingestion(world.store, PLAIN, stamps(1, world.clock), GapReading(world.hub), policy)
-        ingest_batch(batch(world.log[10:12]), means)
-        (kept,) = world.store.letters()
-        assert (kept.sequence_number, kept.body, kept.body_kept) == (6, b"", False)
-        assert kept.due_at == kept.failed_at + timedelta(seconds=7)
 
     def test_a_redelivered_batch_asks_the_hub_for_nothing(self, world: World) -> None:
         world.deliver(10, 14)

@@ -12,15 +12,7 @@ import pytest
 
 import core
 from core.model.commits import DeadLetter
-from core.settle.cause import (
-    Place,
-    cause_of,
-    differing_values,
-    fingerprint_of,
-    raised_in,
-    template_of,
-    values_of,
-)
+from core.settle.cause import Place, cause_of, differing_values, fingerprint_of, raised_in, template_of, values_of
 from core.settle.settle import dead_letter
 from tests.fakes.builders import event
 from tests.fakes.plain_transform import PLAIN

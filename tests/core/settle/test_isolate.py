@@ -83,15 +83,6 @@ class TestOneRefusedEvent:
 
 
 class TestManyRefusedEvents:
-    def test_each_keep_their_own_words(self) -> None:
-        store, log = MemoryStore(), log_of(100, [10, 30])
-        log[30] = event(30, "nowhere b")
-        ingest(store, log)
-        assert [("too large" in kept.error, "time_zone" in kept.error) for kept in store.letters()] == [
-            (True, False),
-            (False, True),
-        ]
-
     def test_are_tried_alone_at_once_where_most_events_are_refused(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(steady(watched), log_of(150, range(150)))
