@@ -35,16 +35,6 @@ def test_a_staged_result_is_committed_although_the_engine_refuses_to_answer(worl
     assert world.tick()[0] == "committed"
 
 
-def test_a_staged_result_needs_no_engine_at_all(world: World) -> None:
-    world.tick()
-    world.finish()
-    world.own = replace(world.own, engine=None)  # type: ignore[arg-type]
-    with pytest.raises(AttributeError):  # of the next run, which has to name its engine
-        ingest(world.store, [reading()])
-        world.tick()
-    assert world.readings() == 1
-
-
 def test_a_result_that_is_staged_while_the_engine_answers_is_committed_and_not_tried_again(world: World) -> None:
     world.tick()
     state = world.engine.state

@@ -100,13 +100,3 @@ def test_a_plan_goes_from_the_cut_to_what_is_reached_and_its_id_follows_from_the
     other = planned_run("job", replace(standing, number=5), "livy", EPOCH)
     assert other is not None
     assert other.run_id != run.run_id
-
-
-def test_nothing_is_planned_where_nothing_was_committed_since() -> None:
-    assert planned_run("job", Standing(Cut('{"1/0":1}'), 4, None, Cut('{"1/0":1}')), "livy", EPOCH) is None
-
-
-@pytest.mark.parametrize(("status", "is_open"), [("submitting", True), ("submitted", True), ("committed", False)])
-def test_a_run_is_open_until_it_is_closed(status: str, is_open: bool) -> None:
-    run = replace(SUBMITTING, status=status)  # type: ignore[arg-type]
-    assert (Standing(NO_CUT, 1, run, NO_CUT).open_run is run) is is_open

@@ -65,12 +65,6 @@ def test_the_cut_that_is_reached_names_every_partition_in_one_form(store: Aggreg
     assert store.read_standing(HOME_ACTIVITY).reached == f'{{"{stream_id}/10":1,"{stream_id}/2":2}}'
 
 
-def test_a_run_is_kept_as_it_was_planned(store: Aggregations) -> None:
-    run = opened_run(store)
-    standing = store.read_standing(HOME_ACTIVITY)
-    assert (standing.last_run, standing.open_run, standing.number) == (run, run, 1)
-
-
 def test_there_is_one_open_run_at_a_time(store: Aggregations) -> None:
     run = opened_run(store)
     assert not store.open_run(run)
@@ -113,12 +107,6 @@ def test_of_two_who_decide_on_another_submit_one_does(store: Aggregations) -> No
     assert renewed == replace(run, attempt=2, submits=2, intent_at=LATER)
     assert not store.note_submitted(run, "job-1", LATER)
     assert not store.fail_run(run, "why", LATER)
-
-
-def test_the_same_attempt_is_submitted_again_by_one_of_two(store: Aggregations) -> None:
-    run = opened_run(store)
-    assert store.renew_intent(run, 1, LATER)
-    assert not store.renew_intent(run, 1, LATER)
 
 
 def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: Aggregations) -> None:
@@ -199,13 +187,6 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
-def test_a_run_is_committed_once(store: Aggregations, database: AggregationEngine) -> None:
-    run = opened_run(store)
-    close(store, database, run, window())
-    assert not committed(store, run, result(f"{run.run_id}-s", run), LATER)
-    assert activity(store) == (window(),)
-
-
 def test_a_run_from_another_cut_than_the_standing_one_moves_no_cut_and_stays_open(
     store: Aggregations, database: AggregationEngine
 ) -> None:
@@ -240,13 +221,6 @@ def test_a_whole_window_replaces_what_stands_and_an_empty_one_removes_it(
     kept, added = activity(store)
     assert (kept.readings, kept.window_start) == (4, EPOCH)
     assert (added.readings, added.window_start) == (4, EPOCH + timedelta(minutes=30))
-
-
-def test_nothing_staged_is_an_empty_run(store: Aggregations, database: AggregationEngine) -> None:
-    run = opened_run(store)
-    close(store, database, run)
-    closed = store.read_runs(HOME_ACTIVITY, 10, 1)[0]
-    assert (closed.status, closed.readings, closed.windows) == ("committed", 0, 0)
 
 
 def test_an_unfinished_result_is_not_found(store: Aggregations, database: AggregationEngine) -> None:

@@ -147,11 +147,6 @@ def test_a_discard_in_the_middle_leaves_the_others_in_line(world: World, engine:
     assert written(engine) == [0, 1, 3]
 
 
-def test_a_discard_of_several_frees_the_one_after_them(world: World, engine: Engine) -> None:
-    world.discard(0, 1, 2)
-    assert statuses(engine)[3] == "waiting"
-
-
 def test_a_held_letter_alone_is_not_requeued(world: World) -> None:
     assert requeue(positions(2), world.keeper) == ()
 

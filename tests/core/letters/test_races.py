@@ -26,6 +26,18 @@ from tests.patience import allowed, ended
 
 ROOT = Path(__file__).parents[3]
 LETTERS = 120
+CLAIMING = """
+import json, sys
+from itertools import count
+from pathlib import Path
+from core.store.sqlite.database import SqliteDatabase
+from tests.fakes.builders import claim
+from tests.fakes.store import Store
+store, got, turns = Store(SqliteDatabase(Path(sys.argv[1]), busy_timeout=30.0)), [], count()
+while some := store.claim_letters(claim(f"{sys.argv[2]}-{next(turns)}", most=7)):
+    got += [one.position.sequence_number for one in some]
+print(json.dumps(got))
+"""
 
 
 def keeper(store: Store, seed: int) -> Keeper:
@@ -54,7 +66,7 @@ def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteE
     store = sqlite.open()
     keep_letters(store, dict.fromkeys(range(LETTERS), "a"))
     store.close()
-    command = [sys.executable, "-m", "tests.core.letters.letter_claiming_process", str(sqlite.path)]
+    command = [sys.executable, "-c", CLAIMING, str(sqlite.path)]
     running = [
         subprocess.Popen([*command, name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for name in ("one", "other")

@@ -82,11 +82,7 @@ def test_the_states_that_a_piece_wrote_last_are_carried_along() -> None:
 
 
 def test_nothing_is_carried_for_a_transform_that_looks_nothing_up() -> None:
-    trial = ReplayTrial(JOB, STATE, replace(PLAIN, references_of=None))
-    span = Span(SequenceNumber(5), SequenceNumber(5))
-    progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    done = plan_replay(Piece(span, (event(5, "home h 0"),)), progress, ReplayReferences({}, {}), trial, stamps())
-    assert done.carried == {}
+    assert plan(event(5, "home h 0"), transform=replace(PLAIN, references_of=None)).carried == {}
 
 
 def test_a_refused_event_becomes_a_letter_with_the_words_of_the_database() -> None:
@@ -101,10 +97,7 @@ def test_rows_are_taken_out_of_every_table_of_the_transform_and_of_what_it_wrote
     def others(event: Event, references: References) -> Iterable[Row]:
         return [home("x")]
 
-    trial = ReplayTrial(JOB, STATE, replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]))
-    span = Span(SequenceNumber(5), SequenceNumber(5))
-    progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    done = plan_replay(Piece(span, (event(5, "x"),)), progress, ReplayReferences({}, {}), trial, stamps())
+    done = plan(event(5, "x"), transform=replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]))
     assert done.row_classes == (*PLAIN.row_classes[1:], Home)
 
 

@@ -98,17 +98,6 @@ def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: TaskVe
     assert open_parts(job.task.task_id, small.means) == ()
 
 
-def test_a_paused_job_goes_on_where_it_stopped() -> None:
-    small = world()
-    job = begun(small)
-    small.slice(job)
-    small.move(job, "pause")
-    assert small.slice(job, seconds=60).pieces == 0
-    small.move(job, "resume")
-    small.slice(job, seconds=60)
-    assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
-
-
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed_with_that_version(
     dry_run: bool,
@@ -265,16 +254,6 @@ def test_a_piece_by_key_is_not_read_for_longer_than_its_time() -> None:
     small.hub = Slow(small.logs, small.clock)
     small.slice(keyed(small, "nobody"), seconds=60)
     assert spans(small) == [(0, 49), (50, 89)]
-
-
-def test_two_who_work_on_a_replay_by_key_do_each_piece_once() -> None:
-    small = world_of_keys()
-    job, others = keyed(small, "a", "c"), iter([False, True, False, True, False, False])
-    small.watched.before = lambda commit: next(others, False) and small.slice(job, seconds=9)
-    small.slice(job, seconds=60)
-    numbers = [number for span in small.watched.pieces for number in range(span.first, span.last + 1)]
-    assert sorted(numbers) == list(range(90))
-    assert (small.find(job.task.task_id).counts.events, small.find(job.task.task_id).others) == (60, 30)
 
 
 def test_a_replay_by_key_that_is_paused_or_dies_in_a_piece_begins_that_piece_again() -> None:

@@ -105,11 +105,6 @@ def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
     assert [(one.next_number, one.closed_at, one.report.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
 
 
-def test_a_job_that_was_never_opened_is_not_found(store: Store) -> None:
-    assert store.find_replay(JOB) is None
-    assert not store.tasks.move(move("cancel"))
-
-
 def with_digest(digest: str) -> TaskRequest:
     asked = request(dry_run=True)
     return replace(asked, order=replace(asked.order, digest=digest))
