@@ -5,6 +5,7 @@ They do not show the behaviour of the services themselves; they show that client
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -160,3 +161,132 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
                 return
 
     return Handler
+
+
+PATHS = {
+    "apache": "",
+    "synapse": "/livyApi/versions/2019-11-01-preview/sparkPools/pool",
+    "fabric": "/v1/workspaces/w/lakehouses/l/livyApi/versions/2023-12-01",
+}
+
+
+@dataclass
+class LivyService(Service):
+    """`/batches` below the dialect's path."""
+
+    dialect: str = "apache"
+
+    def __post_init__(self) -> None:
+        self.wants_token = self.dialect != "apache"
+
+    def new_id(self) -> str:
+        return super().new_id() if self.dialect == "fabric" else str(len(self.batches))
+
+    def is_submit(self, verb: str, path: str) -> bool:
+        return verb == "POST"
+
+    def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer:
+        found = re.fullmatch(rf"{PATHS[self.dialect]}/batches(?:/([^/]+)(/log)?)?", path)
+        if found is None:
+            return 404, {"msg": "no such path"}
+        if verb == "POST":
+            return self._create(body)
+        if found[1] is None:
+            return self._list(int(query.get("from", 0)), int(query.get("size", 20)))
+        batch = self.find(found[1])
+        if batch is None:
+            return 404, {"msg": f"Session '{found[1]}' not found."}
+        if found[2]:
+            return self._log(int(query["size"]))
+        if verb == "DELETE":
+            batch.kill()
+        return 200, self._view(batch)
+
+    def _create(self, body: Any) -> Answer:
+        if not body.get("file") or not body.get("name"):
+            return 400, {"msg": "requirement failed: File is required."}
+        if self.dialect == "apache" and any(one.name == body["name"] and one.code is None for one in self.batches):
+            return 400, {"msg": f"Rejected, Reason: Duplicate session name: Some({body['name']}) for session 1"}
+        batch = self.start(body["name"], body["file"], body["args"], body)
+        return (201 if self.dialect == "apache" else 200), self._view(batch)
+
+    def _log(self, size: int) -> Answer:
+        if self.dialect == "fabric":
+            return 403, {"msg": "no right to read logs"}
+        return 200, {"from": 0, "total": 500, "log": [f"line {number}" for number in range(500 - size, 500)]}
+
+    def _list(self, first: int, size: int) -> Answer:
+        shown = self.shown()
+        page = [self._view(batch) for batch in shown[first : first + size]]
+        return 200, {"from": first, "total": len(shown), "sessions": page}
+
+    def _view(self, batch: Batch) -> dict[str, Any]:
+        ended = "killed" if batch.killed else "success" if batch.code == 0 else "dead"
+        state = "running" if batch.code is None else ended
+        view: dict[str, Any] = {
+            "id": batch.id if self.dialect == "fabric" else int(batch.id),
+            "name": batch.name,
+            "state": state,
+        }
+        if self.dialect != "apache":
+            failed = [{"message": "exit code 3", "errorCode": "Spark_User_App", "source": "User"}]
+            errors = failed if state == "dead" else []
+            view |= {"result": "Uncertain", "livyInfo": {"currentState": state}, "errorInfo": errors}
+            view |= {"appInfo": {"driverLogUrl": f"https://logs/{batch.id}", "sparkUiUrl": None}}
+        return {**view, "appId": None, "log": ["the last line"]}
+
+
+RUNS = "/api/2.2/jobs/runs"
+
+
+@dataclass
+class DatabricksService(Service):
+    """Runs have numbers; a token is honoured after any end of its run."""
+
+    wants_token: bool = True
+    page: int = 2
+
+    def new_id(self) -> str:
+        return str(1_000 + len(self.batches))
+
+    def is_submit(self, verb: str, path: str) -> bool:
+        return path == f"{RUNS}/submit"
+
+    def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer:
+        if path == f"{RUNS}/submit" and verb == "POST":
+            return 200, {"run_id": int(self._submitted(body).id)}
+        if path == f"{RUNS}/list":
+            return self._list(int(query.get("page_token", 0)))
+        run_id = str((body or {}).get("run_id", query.get("run_id")))
+        batch = self.find(run_id)
+        if batch is None:
+            return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": f"Run {run_id} does not exist."}
+        if path == f"{RUNS}/cancel" and verb == "POST":
+            batch.kill()
+            return 200, {}
+        if path == f"{RUNS}/get-output":
+            return 200, {"error": "SystemExit: 3", "logs": "many lines", "error_trace": "Traceback"}
+        return 200, _run_view(batch)
+
+    def _submitted(self, body: Any) -> Batch:
+        (task,) = body["tasks"]
+        same = [batch for batch in self.batches if batch.request["idempotency_token"] == body["idempotency_token"]]
+        program = task["spark_python_task"]
+        return same[0] if same else self.start(body["run_name"], program["python_file"], program["parameters"], body)
+
+    def _list(self, first: int) -> Answer:
+        shown = self.shown()[::-1]
+        page: dict[str, Any] = {"runs": [_run_view(batch) for batch in shown[first : first + self.page]]}
+        if first + self.page < len(shown):
+            page["next_page_token"] = str(first + self.page)
+        return 200, page
+
+
+def _run_view(batch: Batch) -> dict[str, Any]:
+    state = {"life_cycle_state": "RUNNING"}
+    if batch.code is not None:
+        result = "CANCELED" if batch.killed else "SUCCESS" if batch.code == 0 else "FAILED"
+        state = {"life_cycle_state": "TERMINATED", "result_state": result}
+        state["state_message"] = "Task job failed"
+    page = {"run_page_url": f"https://workspace/#job/1/run/{batch.id}", "tasks": [{"run_id": int(batch.id)}]}
+    return {"run_id": int(batch.id), "run_name": batch.name, "state": state, **page}

@@ -22,9 +22,7 @@ from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from jobs.package import write_package
 from tests import patience
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
-from tests.fakes.databricks_service import DatabricksService
-from tests.fakes.livy_service import PATHS, LivyService
-from tests.fakes.spark_service import Service, Serving
+from tests.fakes.spark_service import PATHS, DatabricksService, LivyService, Service, Serving
 from tests.spark.here import environment, spark_home, spark_submit
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import World

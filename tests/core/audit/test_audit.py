@@ -142,18 +142,50 @@ def test_a_fault_is_named_with_its_numbers(ledger: Ledger, fault: tuple[str, int
     assert kinds(ledger) == [fault]
 
 
-def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
-    found = audit(Ledger(found={"find_missing_commits": [(4, 4), (7, 9)]}), None).faults
-    assert [(fault.kind, fault.detail) for fault in found] == [
-        ("commits", "the ledger has no row for commit 4"),
-        ("commits", "the ledger has no row for commits 7 to 9"),
-    ]
+COUNTED = RangeSum(6, 2, 2, 0, 0, 2, N(10), N(19), 2)
+DETAILS: dict[str, tuple[Ledger, list[str]]] = {
+    "commits without a row": (
+        Ledger(found={"find_missing_commits": [(4, 4), (7, 9)]}),
+        ["the ledger has no row for commit 4", "the ledger has no row for commits 7 to 9"],
+    ),
+    "totals that do not follow": (
+        Ledger(found={"find_total_faults": [(2, 15, 19)]}, counted=COUNTED),
+        ["the totals of commit 2 are not those of the commit before it and its own counts"],
+    ),
+    "a commit that is not counted": (
+        Ledger(replace(EVEN, counted_commits=1)),
+        ["the ledger has a row for commit 2, but the checkpoint has counted 1 commits"],
+    ),
+    "attempts that do not lead to the status": (
+        Ledger(
+            found={
+                "find_attempt_faults": [
+                    (11, "resolved", 0, 0, None),
+                    (12, "waiting", 2, 2, "resolved"),
+                    (13, "waiting", 2, 3, "waiting"),
+                ]
+            }
+        ),
+        [
+            "letter 11 is resolved, but it has no attempt",
+            "letter 12 is waiting, but its last attempt left it resolved",
+            "letter 13 has 2 attempts, but the last one is attempt 3",
+        ],
+    ),
+    "a replay of different events": (
+        Ledger(found={"find_replay_faults": [("job-1", 10, 19, 9, 8, 5, 5, 3, 3)]}),
+        [
+            "replay job-1 counts 9 events written, 5 rows written and 3 retracted, but its commits count 8 and 5"
+            " written, and 3 retracted rows exist"
+        ],
+    ),
+}
 
 
-def test_a_row_with_totals_that_do_not_follow_from_the_row_before_is_named() -> None:
-    ledger = Ledger(found={"find_total_faults": [(2, 15, 19)]}, counted=RangeSum(6, 2, 2, 0, 0, 2, N(10), N(19), 2))
-    (fault,) = audit(ledger, None).faults
-    assert fault.detail == "the totals of commit 2 are not those of the commit before it and its own counts"
+@pytest.mark.parametrize("case", DETAILS)
+def test_a_fault_is_told_with_what_differs(case: str) -> None:
+    ledger, told = DETAILS[case]
+    assert [fault.detail for fault in audit(ledger, None).faults] == told
 
 
 def test_a_partition_that_only_has_an_anchor_has_nothing_to_audit() -> None:
@@ -174,26 +206,10 @@ def test_incarnations_that_are_not_numbered_from_one_are_a_fault_of_the_stream()
         assert (fault.kind, fault.partition_id) == ("stream", "")
 
 
-def test_a_commit_that_the_checkpoint_has_not_counted_is_named() -> None:
-    more = replace(EVEN, counted_commits=1)
-    (fault,) = audit(Ledger(more), None).faults
-    assert fault.kind == "commits"
-    assert fault.detail == "the ledger has a row for commit 2, but the checkpoint has counted 1 commits"
-
-
 def test_absent_numbers_and_gaps_that_differ_are_named_from_both_sides() -> None:
     found: dict[str, Any] = {"find_absent_faults": [(3, 12, 14, 2, 1)], "find_stray_gaps": [(17, 18)]}
     holding = replace(EVEN, written=4, absent=2)
     assert kinds(Ledger(holding, found)) == [("absent", 12, 14), ("absent", 17, 18)]
-
-
-def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:
-    given = [(11, "resolved", 0, 0, None), (12, "waiting", 2, 2, "resolved"), (13, "waiting", 2, 3, "waiting")]
-    assert [fault.detail for fault in audit(Ledger(found={"find_attempt_faults": given}), None).faults] == [
-        "letter 11 is resolved, but it has no attempt",
-        "letter 12 is waiting, but its last attempt left it resolved",
-        "letter 13 has 2 attempts, but the last one is attempt 3",
-    ]
 
 
 def test_a_retry_and_a_replay_that_count_differently_are_named() -> None:
@@ -201,15 +217,6 @@ def test_a_retry_and_a_replay_that_count_differently_are_named() -> None:
     found = audit(Ledger(found={"find_retry_faults": [(4, 11, 12, 2, 1, 1, 1)], **replays}), None).faults
     assert [(fault.kind, fault.first, fault.last) for fault in found] == [("attempts", 11, 12), ("replays", 10, 19)]
     assert [fault.detail.split()[1] for fault in found] == ["4", "job-1"]
-
-
-def test_a_replay_that_counts_different_events_is_named_with_both_counts() -> None:
-    counts = [("job-1", 10, 19, 9, 8, 5, 5, 3, 3)]
-    (found,) = audit(Ledger(found={"find_replay_faults": counts}), None).faults
-    assert found.detail == (
-        "replay job-1 counts 9 events written, 5 rows written and 3 retracted, but its commits count 8 and 5 written,"
-        " and 3 retracted rows exist"
-    )
 
 
 AUDITED = AuditedPartition(

@@ -10,9 +10,7 @@ from core.aggregation.spark_engine import JobReport, JobRequest, JobState, Spark
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http_engines import DatabricksEngine, LivyEngine, LivyJobs
 from core.remote.spark.job_package import package_version
-from tests.fakes.databricks_service import DatabricksService
-from tests.fakes.livy_service import PATHS, LivyService
-from tests.fakes.spark_service import Service, Serving
+from tests.fakes.spark_service import PATHS, DatabricksService, LivyService, Service, Serving
 from tests.patience import until
 
 KINDS = [*PATHS, "databricks"]

@@ -1,6 +1,9 @@
 """core/measured.py and core/remote/telemetry/signals.py: the spans of the use cases, and the gauges of the watch."""
 
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,11 @@ from uuid import UUID
 
 import pytest
 from opentelemetry.metrics import NoOpMeter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NoOpTracer, SpanKind, StatusCode
 
 from core.aggregation.tick import AggregationReport, TickStep, aggregate
@@ -16,10 +24,11 @@ from core.ingest.ingest import Ingestion, ingest_batch
 from core.ledger.totals import Books, LetterBooks
 from core.ledger.watch import LaggingPartition, Observation
 from core.letters.retry import Keeper, claim_due, retry_chunk
-from core.measured import GAUGES, measured
+from core.measured import GAUGES, measured, record_with
 from core.model.events import PartitionId, Stream
 from core.model.ports import Clock
 from core.remote.telemetry import signals
+from core.remote.telemetry.opening import signals_of
 from core.remote.telemetry.signals import Signals, metric_of
 from core.replay.store import Replays
 from core.replay.task import ReplayKind
@@ -32,8 +41,47 @@ from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
-from tests.fakes.telemetry import Memory, recording
 from tests.fakes.ticks import World
+
+
+@dataclass
+class Memory:
+    """The recorder of the process, with the spans and metrics that it sent."""
+
+    exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
+    reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        tracers = TracerProvider(shutdown_on_exit=False)
+        tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.signals = signals_of(tracers, MeterProvider([self.reader], shutdown_on_exit=False), self.monotonic)
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        return list(self.exporter.get_finished_spans())
+
+    def points(self) -> dict[str, list[tuple[dict[str, Any], Any]]]:
+        """Return the points of each metric: attributes, and the value."""
+        found: dict[str, list[tuple[dict[str, Any], Any]]] = {}
+        data = self.reader.get_metrics_data()
+        for metric in [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics:
+            points: Any = metric.data.data_points
+            values = [(dict(one.attributes), one.value) for one in points]
+            found[metric.name] = values
+        return found
+
+
+@contextmanager
+def recording(monotonic: Callable[[], float] = time.monotonic) -> Iterator[Memory]:
+    """Record the measured use cases until the end of the block."""
+    memory = Memory(monotonic=monotonic)
+    record_with(memory.signals)
+    try:
+        yield memory
+    finally:
+        record_with(None)
+
 
 HUB = {signals.DESTINATION: "telemetry", signals.GROUP: "hubledger"}
 PROCESS = {signals.SYSTEM: "eventhubs", signals.OPERATION: "process", signals.OPERATION_TYPE: "process", **HUB}
