@@ -91,18 +91,12 @@ class TestInTheStore:
             batch(events(first, last, "quiet")), Ingestion(store, PLAIN, stamps(seed), gap_reading)
         ).redelivered
 
-    def test_events_before_the_anchor_are_dropped_and_the_first_range_begins_there(self) -> None:
-        store = MemoryStore()
-        assert self.ingest(store, 0, 4, at(7)) == 5
-        assert self.ingest(store, 5, 9, at(7)) == 2
-        assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
-        assert [books.balanced for books in store.read_ledgers()] == [True]
-
-    def test_another_setting_later_moves_no_anchor(self) -> None:
+    def test_events_before_the_anchor_are_dropped_and_another_setting_later_moves_none(self) -> None:
         store = MemoryStore()
         assert self.ingest(store, 0, 4, at(7)) == 5
         assert self.ingest(store, 5, 9, "first", seed=1) == 2
         assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
+        assert [books.balanced for books in store.read_ledgers()] == [True]
 
     def test_a_hub_that_cannot_be_asked_leaves_the_partition_without_a_beginning(self) -> None:
         store, away = MemoryStore(), MemoryHub({"0": events(0, 9)}, fails=lambda: True)

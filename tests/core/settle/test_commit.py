@@ -9,7 +9,7 @@ from msgspec import structs
 
 from core.errors import CheckpointConflict, DataRefused, StopReason
 from core.ledger.store import Ledger
-from core.model.commits import PartitionStop
+from core.model.commits import PartitionStop, Settled
 from core.model.events import SequenceNumber
 from core.model.rows import Row
 from core.model.transforms import unknown_fields_of
@@ -154,25 +154,20 @@ def test_refused_data_leaves_nothing_written(store: Store, engine: Engine, case:
     assert store.commit_batch(commit(state, 1, 3)) == 2
 
 
-def test_a_position_that_is_taken_is_refused(store: Store, engine: Engine) -> None:
-    store.commit_batch(commit(store.read_partition(P), 0, 0, settled({0: [reading()]})))
+@pytest.mark.parametrize(
+    ("outcome", "first"),
+    [
+        pytest.param(settled({0: [reading()]}), 1, id="a row at a position that is taken"),
+        pytest.param(settled({}, letters=[letter(event(0))]), 1, id="a second letter of one event"),
+        pytest.param(settled({}, filtered=1), 0, id="a range that begins where another began"),
+    ],
+)
+def test_what_is_there_already_is_refused(store: Store, engine: Engine, outcome: Settled, first: int) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 0, outcome))
+    before = everything(engine)
     with pytest.raises(DataRefused):
-        store.commit_batch(commit(store.read_partition(P), 1, 1, settled({0: [reading()]})))
-    assert len(engine.ledger()) == 1
-
-
-def test_a_second_letter_of_one_event_is_refused(store: Store, engine: Engine) -> None:
-    store.commit_batch(commit(store.read_partition(P), 0, 0, settled({}, letters=[letter(event(0))])))
-    with pytest.raises(DataRefused):
-        store.commit_batch(commit(store.read_partition(P), 1, 1, settled({}, letters=[letter(event(0))])))
-    assert len(engine.ledger()) == len(engine.letters()) == 1
-
-
-def test_a_range_that_begins_where_another_began_is_refused(store: Store, engine: Engine) -> None:
-    store.commit_batch(commit(store.read_partition(P), 0, 4))
-    with pytest.raises(DataRefused):
-        store.commit_batch(commit(store.read_partition(P), 0, 5))
-    assert len(engine.ledger()) == 1
+        store.commit_batch(commit(store.read_partition(P), first, 1, outcome if first else None))
+    assert everything(engine) == before
 
 
 @pytest.mark.parametrize("filtered", [0, 4, 6])
