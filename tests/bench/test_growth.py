@@ -24,12 +24,6 @@ def test_the_page_has_the_bytes_of_a_row_of_each_table_that_events_fill(measured
     assert PAGE.count(f"its body of {BODY} B included") == 1
 
 
-def test_the_example_of_the_page_is_their_sum(measured: dict[str, Growth]) -> None:
-    row, ledger, letter, attempt = (round(measured[name].sqlserver) for name in TABLES[:4])
-    total = row + ledger / 100 + (letter + attempt) / 1_000
-    assert f"{row} + {ledger} / 100 + ({letter} + {attempt}) / 1,000 = {total:.0f} B" in PAGE
-
-
 def test_a_purge_estimates_with_the_larger_of_both_engines(measured: dict[str, Growth]) -> None:
     estimates = {
         "batch_ledger": LEDGER_ROW,

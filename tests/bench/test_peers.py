@@ -1,20 +1,16 @@
 """bench/peers: it counts what a consumer lost and doubled, and strikes all consumers alike."""
 
-import asyncio
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from bench.peers.consumers import rows_of_bodies
 from bench.peers.faults import suffer
 from bench.peers.latency import WARM, Fed, percentiles
-from bench.peers.launched import struck
 from bench.peers.readings import values_of
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import WORKER, Bench, Consumer, groups
@@ -85,23 +81,6 @@ def test_a_missing_row_and_a_row_too_many_are_told_apart(story: tuple[Path, list
     change(consumer, f"INSERT INTO sensor_reading ({copied}) SELECT {copied} FROM sensor_reading WHERE id = 9")
     change(consumer, "DELETE FROM letter WHERE id = 1")
     assert recounted(consumer, record) == Recounted(1, 1, 1, 0)
-
-
-def test_a_delivery_is_lost_and_one_is_repeated_in_each_partition() -> None:
-    seen, noted = list[tuple[str, list[int]]](), list[str]()
-
-    async def take(context: Any, events: Any) -> None:
-        seen.append((context.partition_id, events))
-
-    async def deliver() -> None:
-        callback = struck(take, noted.append)
-        for id in "ab":
-            for number in range(3):
-                await callback(SimpleNamespace(partition_id=id), [number] * 5)
-
-    asyncio.run(deliver())
-    assert [(id, events[0]) for id, events in seen] == [(id, number) for id in "ab" for number in (1, 1, 2)]
-    assert noted == ["lost 5\n", "twice 5\n"] * 2
 
 
 def test_a_rate_is_of_the_whole_run_from_the_moment_at_which_the_consumer_is_ready() -> None:

@@ -9,28 +9,14 @@ FOLDERS = ("core", "handlers", "examples", "local", "bench", "jobs", "infra", "t
 MODULES = sorted(
     [ROOT / "function_app.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))],
 )
+SUFFIXES = {
+    ".py", ".sql", ".md", ".json", ".toml", ".bicep", ".yaml", ".yml", ".html", ".css", ".js", ".kql", ".sh", ".ps1",
+}  # fmt: skip
 TEXTS = sorted(
     path
     for folder in (*FOLDERS, "sql", "docs", ".")
     for path in (ROOT / folder).glob("*" if folder == "." else "**/*")
-    if path.suffix
-    in {
-        ".py",
-        ".sql",
-        ".md",
-        ".json",
-        ".toml",
-        ".bicep",
-        ".yaml",
-        ".yml",
-        ".html",
-        ".css",
-        ".js",
-        ".kql",
-        ".sh",
-        ".ps1",
-    }
-    and path.is_file()
+    if path.suffix in SUFFIXES and path.is_file()
 )
 
 

@@ -18,7 +18,7 @@ from core.letters.redrive import MOST_OPEN as MOST_REDRIVES
 from core.model.shapes import Nothing
 from core.replay.pieces import MOST_OPEN
 from examples.home_security.routes import LINK
-from handlers.api import OPERATIONS, OWN, ROUTES
+from handlers.api import OPERATIONS, ROUTES
 from handlers.operations.letters import LARGEST_SHOWN
 from handlers.web.openapi import describe
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
@@ -79,14 +79,6 @@ def test_each_example_has_the_query_and_the_body_that_its_route_takes() -> None:
         msgspec.convert(dict(parse_qsl(query, strict_parsing=bool(query))), operation.query, strict=False)
         if operation.body is not Nothing:
             msgspec.json.decode(body, type=operation.body)
-
-
-def test_each_body_of_more_than_a_reason_and_a_job_has_an_example() -> None:
-    bodies = [OPERATIONS[route].body for route in OWN]
-    taking = {each for one in bodies for each in get_args(one) or (one,)}
-    wordy = {one for one in taking if set(one.__struct_fields__) - {"reason", "job", "order_id"}}
-    shown = {type(msgspec.json.decode(body, type=one.body)) for one, _, body in examples() if body}
-    assert wordy - shown == set()
 
 
 def test_every_problem_is_listed_with_its_status_and_title() -> None:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from tests.repo.house import LIMITS, WALKS, House, cycles, figures_of, reachable
+from tests.repo.house import LIMITS, WALKS, House, figures_of, reachable
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -47,16 +47,6 @@ def test_the_page_has_a_line_for_every_room() -> None:
     assert [name for name in described if not (ROOT / name).exists()] == []
 
 
-def test_the_page_has_the_walks() -> None:
-    assert tuple(HOUSE.walks) == WALKS
-
-
-def test_every_module_of_a_walk_exists_and_comes_once() -> None:
-    missing = {name: [file for file in walk if not (ROOT / file).is_file()] for name, walk in HOUSE.walks.items()}
-    twice = {name: [file for file in walk if walk.count(file) > 1] for name, walk in HOUSE.walks.items()}
-    assert missing == twice == {name: [] for name in WALKS}
-
-
 def test_an_earlier_module_of_a_walk_imports_its_way_to_each_next_one() -> None:
     graph = {name: HOUSE.imports[name] | HOUSE.named[name] for name in HOUSE.imports}
     unreached = {
@@ -68,10 +58,6 @@ def test_an_earlier_module_of_a_walk_imports_its_way_to_each_next_one() -> None:
         for name, walk in HOUSE.walks.items()
     }
     assert unreached == {name: [] for name in WALKS}
-
-
-def test_no_import_goes_round() -> None:
-    assert cycles(HOUSE.imports) == []
 
 
 def test_the_house_keeps_its_limits() -> None:

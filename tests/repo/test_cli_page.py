@@ -5,10 +5,9 @@ import re
 import pathspec
 
 from core.model.policies import DEFAULT_DAYS
-from core.model.release import VERSION
 from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
-from tests.repo.cli_page import COMMON, PAGE, names, written
+from tests.repo.cli_page import PAGE, names, written
 from tests.repo.product import ROOT
 
 
@@ -18,17 +17,6 @@ def test_the_page_has_the_help_of_every_command() -> None:
     rows = "\n".join(re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE))
     assert [name for name in names() if not re.search(rf"^{name}\b", rows, re.MULTILINE)] == []
     assert len(names()) == len(SINGLE) + 1 + sum(len(own) for _, own in GROUPS.values())
-
-
-def test_the_page_has_the_options_of_all_commands_once() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    common, _, reference = page.partition("## Every command")[2].partition("| command |")
-    assert [name for name in COMMON if f"| `{name}" not in common] == []
-    assert [name for name in COMMON if f"`{name}" in reference] == ["--url"]  # that of `use`
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_the_ages_that_the_commands_name_are_of_tables_that_a_purge_takes() -> None:

@@ -1,15 +1,18 @@
-"""Every file, function and setting that the documents name exists."""
+"""Every file, function, table and setting that the documents name exists, and examples print what a page shows."""
 
 import ast
 import json
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from core.errors import SettingsRefused
+from core.model.policies import DEFAULT_DAYS
 from core.remote.hub import client as consumer
-from core.settings import read_settings
+from core.store.migrate import main
+from core.store.migrations import load_migrations
+from tests.fakes.written_modules import written_modules
 from tests.repo.product import MODULES, ROOT, name_of, nodes_of
 
 ONE_EVENT = ROOT / "docs" / "one-event.md"
@@ -54,26 +57,12 @@ def test_every_function_and_class_of_the_walk_is_defined() -> None:
     assert [name for name in (*FUNCTIONS, *CLASSES) if name not in defined() | HOST_WORDS] == []
 
 
-def test_the_adapter_reads_every_word_of_the_host() -> None:
-    adapter = (ROOT / "handlers" / "event_batches.py").read_text(encoding="utf-8")
-    assert set(CLASSES) >= HOST_WORDS
-    assert [word for word in sorted(HOST_WORDS) if f'"{word}"' not in adapter] == []
-
-
 def test_a_statement_of_the_walk_is_in_the_file_that_it_names() -> None:
     text = ONE_EVENT.read_text(encoding="utf-8")
     named = re.findall(r"`(\w+)` of `(sql/[\w/.]+)`", text)
     assert len(named) == text.count("`sql/") > 0
     for statement, file in named:
         assert f"-- name: {statement}\n" in (ROOT / file).read_text(encoding="utf-8")
-
-
-def test_every_setting_is_in_the_page_of_settings() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    source = "".join((ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/policies.py"))
-    names = set(re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source))
-    assert {"STORE_CONNECTION", "EVENTHUB_NAME", "TRANSFORM"} <= names
-    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_every_option_of_the_worker_is_in_the_page_of_settings() -> None:
@@ -85,13 +74,6 @@ def test_every_option_of_the_worker_is_in_the_page_of_settings() -> None:
     assert [
         name for name, default in defaults.items() if f"| `{name}` | {default} |".replace("  ", " ") not in page
     ] == []
-
-
-def test_every_setting_that_must_be_set_is_in_the_example() -> None:
-    example = (ROOT / "local.settings.example.json").read_text(encoding="utf-8")
-    with pytest.raises(SettingsRefused) as refusal:
-        read_settings({})
-    assert all(fault.split()[0] in example for fault in refusal.value.faults)
 
 
 def test_links_between_documents_lead_somewhere() -> None:
@@ -120,8 +102,28 @@ def test_the_worker_receives_as_host_json_has_the_trigger_receive() -> None:
     assert (hubs["maxEventBatchSize"], hubs["prefetchCount"]) == (consumer.BATCH_SIZE, consumer.PREFETCH)
 
 
-def test_the_settings_page_tells_the_values_of_host_json() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
-    for name in ("maxEventBatchSize", "minEventBatchSize", "prefetchCount", "batchCheckpointFrequency"):
-        assert f"| `extensions.eventHubs.{name}` | {hubs[name]} |" in page
+def test_the_page_of_retention_has_every_table_of_the_schema_with_the_defaults_of_the_code() -> None:
+    page = (ROOT / "docs" / "retention.md").read_text(encoding="utf-8")
+    rows = {
+        table: days
+        for tables, days in re.findall(r"^\| (`[\w`, ]+`) \|.*\| (\d*) ?\|$", page, re.MULTILINE)
+        for table in re.findall(r"\w+", tables)
+    }
+    text = " ".join(one.text for one in load_migrations("sqlite"))
+    made = set(re.findall(r"CREATE TABLE (\w+) \(", text)) - set(re.findall(r"DROP TABLE IF EXISTS (\w+);", text))
+    of_examples = {table for table in made if table.startswith(("home", "flight", "sensor"))}
+    assert set(rows) ^ (made - of_examples) == {"schema_migration"}
+    assert {table: int(days) for table, days in rows.items() if days} == dict(DEFAULT_DAYS)
+
+
+def test_the_check_of_a_transform_prints_the_faults_that_the_page_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STORE_CONNECTION", raising=False)
+    page = (ROOT / "docs" / "transforms.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## Checked at start\n(.*?)^## ", page, re.S | re.M)
+    ((module,), (output,)) = (re.findall(rf"```{kind}\n(.*?)```", section, re.S) for kind in ("python", "text"))
+    with written_modules(tmp_path) as modules:
+        modules.write(module, "faulty")
+        assert main(["--check", "--transform", "faulty"]) == 1
+    assert capsys.readouterr().err == output

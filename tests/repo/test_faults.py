@@ -2,7 +2,6 @@
 
 import ast
 import re
-from itertools import pairwise
 
 from core import errors
 from tests.repo.product import ROOT, errors_of_the_product, nodes_of
@@ -33,11 +32,6 @@ def is_there(test: str) -> bool:
 def test_every_row_is_whole() -> None:
     assert [row for row in rows() if len(row) != 5 or not all(row)] == []
     assert len(rows()) >= 40
-
-
-def test_every_table_has_the_same_heading() -> None:
-    tables = [above for above, below in pairwise(PAGE.splitlines()) if below.startswith("|---")]
-    assert set(tables) == {HEADING}
 
 
 def test_every_row_names_a_test_that_exists() -> None:

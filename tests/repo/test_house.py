@@ -4,12 +4,11 @@ import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.patience import allowed
-from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of, tree_of
+from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of
 
 MODULE_LINES, FUNCTION_LINES = 600, 60
 SUFFIXES = {".py", ".js", ".html", ".css", ".sql"}
@@ -31,14 +30,6 @@ def test_a_module_is_short() -> None:
         return len(text_of(path).splitlines())
 
     assert offenders(MODULES, lambda path: lines(path) > MODULE_LINES and lines(path)) == {}
-
-
-def test_a_module_begins_by_saying_its_idea() -> None:
-    def is_silent(path: Path) -> bool:
-        only_makes_a_package = path.name == "__init__.py" and not text_of(path).strip()
-        return not only_makes_a_package and not ast.get_docstring(tree_of(path))
-
-    assert offenders(MODULES, is_silent) == {}
 
 
 def test_a_function_is_short() -> None:
@@ -80,19 +71,3 @@ def test_the_app_does_not_know_the_business_of_its_example() -> None:
     """Only the default of TRANSFORM names the room."""
     found = [name_of(path) for path in OF_THE_APP if WORD.search(path.read_text(encoding="utf-8"))]
     assert (found, len(OF_THE_APP) > 200) == ([], True)
-
-
-def classes_of(folders: Iterable[Path]) -> dict[str, list[str]]:
-    """Return the modules of each class below some folders, by its name without underscores."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in (path for folder in folders for path in sorted(folder.rglob("*.py"))):
-        for one in nodes_of(path):
-            if isinstance(one, ast.ClassDef):
-                found[one.name.lstrip("_")].append(path.name)
-    return found
-
-
-def test_classes_of_one_name_are_one_thing() -> None:
-    found = classes_of(ROOT / name for name in ("core", "handlers", "hubledger", "jobs"))
-    assert {name: places for name, places in found.items() if len(places) > 1} == {}
-    assert len(found) > 500

@@ -9,6 +9,7 @@ import pytest
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 from tests.rooms.found import main
+from tests.schedule import SLOW
 
 MAKE = shutil.which("make")
 pytestmark = pytest.mark.skipif(MAKE is None, reason="make is missing: apt-get install make")
@@ -58,3 +59,18 @@ def test_a_target_takes_its_settings_and_every_setting_has_a_target() -> None:
     declared = {name for name in re.findall(r"^(\w+) \?=", MAKEFILE, re.M) if name not in ("PYTHON", "SUITES")}
     of_demo = re.findall(r"^OF_DEMO := (.+)$", MAKEFILE, re.M)[0].split()
     assert declared - {name for names in (*READ.values(), of_demo) for name in names} == set()
+
+
+def test_a_target_that_the_workflow_calls_is_in_the_makefile() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    called = set(re.findall(r"^ *(?:- run: |run: )?make ([\w-]+)", workflow, re.M))
+    assert "test-sqlserver" in called
+    assert called - set(re.findall(r"^([\w-]+):", MAKEFILE, re.M)) == set()
+
+
+def test_each_subject_has_a_proof_in_make_test_and_no_proof_is_of_anything_else() -> None:
+    texts = [path.read_text(encoding="utf-8") for room in SLOW for path in (ROOT / "tests" / room).rglob("test_*.py")]
+    assert {one for text in texts for one in re.findall(r'pytest\.mark\.proof\("([^"]+)"\)', text)} == {
+        "event", "letter", "replay", "gap", "aggregation", "incarnation", "worker", "API", "page", "command line",
+        "room", "upgrade",
+    }  # fmt: skip

@@ -2,13 +2,11 @@
 
 import ast
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from tests.mutants.mutant import Mutant, in_file
+from tests.mutants.mutant import Mutant
 from tests.mutants.tables import MUTANTS
-from tests.mutants.trial import Runner
 from tests.offenders import holds_for
 from tests.repo.product import ROOT, text_of
 
@@ -51,30 +49,3 @@ def test_the_mutants_are_spread_over_the_subjects() -> None:
     counts = Counter(one.subject for one in MUTANTS)
     assert 200 <= len(MUTANTS) <= 250
     assert {subject: counts[subject] for subject, fewest in SUBJECTS.items() if counts[subject] < fewest} == {}
-
-
-CODE = "def larger(a: int, b: int) -> int:\n    return a if a > b else b\n"
-TEST = "from code_of import larger\n\n\ndef test_the_larger_one_is_returned() -> None:\n    assert larger(1, 2) == 2\n"
-PLANTED = in_file(
-    "code_of.py",
-    "test_code.py",
-    ("the smaller one is returned", "a > b", "a < b"),
-    ("equal numbers differ", "a > b", "a >= b"),
-    ("the code names nothing", "a > b", "a > c"),
-    ("the code cannot be read", "a > b", "a > > b"),
-    ("the code never ends", "    return a if", "    while True:\n        pass\n    return a if"),
-    ("the code is missing", "a == b", "a != b"),
-)
-
-
-@pytest.mark.slow  # it starts pytest five times
-def test_the_runner_tells_a_kill_from_everything_else_and_restores_the_file(tmp_path: Path) -> None:
-    (tmp_path / "code_of.py").write_text(CODE)
-    (tmp_path / "test_code.py").write_text(TEST)
-    (tmp_path / "conftest.py").touch()
-    patient, hasty = Runner(60.0), Runner(3.0)
-    trials = [(hasty if "ends" in one.name else patient).try_mutant(one, tmp_path) for one in PLANTED]
-    verdicts = ["killed", "SURVIVED", "BROKEN", "BROKEN", "timeout", "DOES NOT APPLY"]
-    assert [one.verdict for one in trials] == verdicts
-    assert trials[0].by == "test_code.py::test_the_larger_one_is_returned"
-    assert (tmp_path / "code_of.py").read_text() == CODE

@@ -7,7 +7,7 @@ from bench.figures import Figure
 from bench.report.__main__ import RESULTS, made
 from bench.report.pages import IMAGES
 from bench.report.results import read_results
-from tests.repo.product import MODULES, ROOT, name_of
+from tests.repo.product import ROOT, name_of
 
 MEASURED = [result for found in read_results(ROOT / RESULTS).values() for result in found]
 _TARGET = re.compile(r"(>=|<=|>|<|) ?([\d,.]+)")
@@ -39,15 +39,3 @@ def test_a_verdict_follows_from_the_value_and_the_target() -> None:
 def test_every_stored_result_and_every_order_is_of_a_part_that_exists() -> None:
     assert {*(result.part for result in MEASURED), *QUICK, *LONG} - PARTS.keys() == set()
     assert FULL.keys() <= PARTS.keys()
-
-
-def test_a_size_that_an_order_names_is_a_variable_that_a_benchmark_reads() -> None:
-    source = "".join(path.read_text(encoding="utf-8") for path in MODULES if name_of(path).startswith("bench/"))
-    read = set(re.findall(r'environ\.get\("(BENCH_\w+)"', source))
-    named = {name for orders in (QUICK, FULL) for part, sizes in orders.items() if part in PARTS for name in sizes}
-    assert named - read == set()
-
-
-def test_every_part_has_its_figures_or_a_row_in_the_page_of_benchmarks() -> None:
-    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert [part for part in PARTS if not re.search(rf"^\| `{part}`", page, flags=re.MULTILINE)] == []

@@ -14,7 +14,6 @@ from tests.infra.test_alerts import QUERIES
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 
-PARTS = ("**Means.**", "**Look.**", "**Do.**", "**Do not**")
 ALERTS_PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 OWN = "bin/hubledger "
 NOT_PLAYED = {"log-cap"}  # its query reads the workspace's own table
@@ -27,13 +26,6 @@ def alarms_of(sections: Sequence[str]) -> list[str]:
 
 def test_the_page_has_a_section_for_every_alarm_and_for_nothing_else() -> None:
     assert sorted(alarms_of([*SECTIONS])) == sorted(QUERIES)
-
-
-def test_every_section_says_what_it_means_what_to_look_at_what_to_do_and_what_not() -> None:
-    wanting = {
-        name: [part for part in PARTS if part not in _whole(name).replace("**Do** ", "**Do.** ")] for name in QUERIES
-    }
-    assert {name: parts for name, parts in wanting.items() if parts} == {}
 
 
 def test_every_reason_of_a_stop_has_its_section() -> None:
@@ -74,11 +66,3 @@ def fault_of(words: list[str]) -> bool:
         return True
     known = {option for each in command.params for option in each.opts}
     return any(word.startswith("--") and word not in known for word in rest)
-
-
-def _whole(name: str) -> str:
-    """Return the text of a section with the sections below it."""
-    titles = [*SECTIONS]
-    at = titles.index(name)
-    below = next((place for place in range(at + 1, len(titles)) if SECTIONS[titles[place]].depth == 2), len(titles))
-    return "".join(SECTIONS[title].text for title in titles[at:below])

@@ -1,6 +1,5 @@
 """bench/report/words.py, pages.py and pictures.py: pages and pictures say what the results say."""
 
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from bench.figures import Figure, Table
 from bench.report.__main__ import RESULTS, main
 from bench.report.pictures import pictures_of
 from bench.report.results import PartResult, write_result
-from bench.report.svg import COLOURS
 from bench.report.words import front, targets
 from tests.bench.report.parts import LATE, SPEED
 
@@ -34,15 +32,6 @@ def result(part: str, *figures: Figure, tables: tuple[Table, ...] = (), **more: 
         part, "2026-01-02T10:00:00+00:00", 61.2, "abc1234", False, machine, (0.2, 7.4), {}, figures, tables, 0.2
     )
     return replace(plain, **more)  # type: ignore[arg-type]
-
-
-def texts(svg: str) -> list[str]:
-    root = ET.fromstring(svg)
-    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
-
-
-def bars(svg: str) -> list[ET.Element]:
-    return ET.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect[@height='20']")
 
 
 def test_the_front_page_shows_first_what_each_peer_lost_then_the_rates_and_targets_in_two_sentences() -> None:
@@ -69,19 +58,6 @@ def test_the_targets_have_each_figure_with_a_target_once_at_the_largest_size_of_
     ]
     assert "a free figure" not in words
     assert words.startswith("Measured on 2 cores (A chip), 2026-01-02.")
-
-
-def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
-    picture = pictures_of({"": [result("peers", tables=(PEERS, LOSSES))]})["peers"]
-    assert "9,000; 0 lost, 0 doubled" in texts(picture.svg)
-    assert "812; 503 lost, 1,200 doubled" in texts(picture.svg)
-    assert "500" in texts(picture.svg)
-    marked = [bar.attrib["fill"] == COLOURS[5] for bar in bars(picture.svg)]
-    assert marked == [False, True, False]
-    ours, theirs, _ = [float(bar.attrib["width"]) for bar in bars(picture.svg)]
-    assert theirs / ours == pytest.approx(812.4 / 9000, rel=0.01)
-    assert "(a) <blob> & more 812; 503 lost, 1,200 doubled" in picture.text
-    assert ET.fromstring(picture.svg).attrib["aria-label"] == picture.text
 
 
 def test_a_page_keeps_what_is_written_by_hand_and_making_it_twice_changes_nothing(tmp_path: Path) -> None:

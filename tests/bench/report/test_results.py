@@ -4,14 +4,12 @@ import getpass
 import json
 import math
 import platform
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.report.machine import commit, machine, without_folders
+from bench.report.machine import machine
 from bench.report.part import measure_part
 from bench.report.results import (
     PartResult,
@@ -20,7 +18,6 @@ from bench.report.results import (
     results_of,
     text_of,
     write_result,
-    write_whole,
 )
 from tests.bench.report.parts import SPEED, good
 
@@ -59,35 +56,3 @@ def test_the_machine_names_no_host_and_no_user() -> None:
     assert platform.node() not in said
     assert getpass.getuser() not in said.split('"')
     assert "/" not in said
-
-
-def test_a_fault_names_no_folder() -> None:
-    assert without_folders("no /one/two/a.db, nor '/x/y', but 3/4 and a/b and http://host/c") == (
-        "no a.db, nor 'y', but 3/4 and a/b and http://host/c"
-    )
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is missing: apt-get install git")
-def test_results_and_pages_that_a_run_writes_are_no_changes_of_the_code(tmp_path: Path) -> None:
-    def git(*arguments: str) -> None:
-        given = ("-c", "user.name=a", "-c", "user.email=a@example.org", *arguments)
-        subprocess.run(["git", *given], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init")
-    (tmp_path / "core.py").touch()
-    git("add", ".")
-    git("commit", "--message", "Begin")
-    (tmp_path / "bench").mkdir()
-    (tmp_path / "bench" / "results.json").touch()
-    (tmp_path / "README.md").touch()
-    name, is_dirty = commit(tmp_path)
-    assert (len(name) >= 7, is_dirty) == (True, False)
-    (tmp_path / "bench" / "new.py").touch()
-    assert commit(tmp_path) == (name, True)
-
-
-def test_a_file_that_cannot_be_written_whole_leaves_the_one_before(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("before", encoding="utf-8")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(tmp_path / "page.md", "a text with half a letter: \ud800")
-    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["before"]
