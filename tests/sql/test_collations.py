@@ -25,11 +25,8 @@ LETTERS, JOBS = "hubledger.event_hub_dead_letter AS d", "hubledger.task AS r"  #
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
 OFFENDERS = {
     "a join": f"SELECT d.status FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id;",
-    "a join the other way round": f"SELECT d.status FROM {IDS} INNER JOIN {LETTERS} ON j.id = d.partition_id;",
     "a list": f"SELECT d.status FROM {LETTERS} WHERE d.partition_id IN (SELECT j.id FROM {IDS});",
-    "what is not in a list": f"DELETE FROM hubledger.task WHERE task_id NOT IN (SELECT j.id FROM {IDS});",
     "a value": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (SELECT j.value FROM OPENJSON(@ids) AS j);",
-    "the key of a value": f"SELECT 1 FROM {JOBS} INNER JOIN OPENJSON(@ids) AS j ON j.[key] = r.task_id;",
     "an update": f"UPDATE d SET status = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id;",
     "a subquery": f"DELETE r FROM {JOBS} WHERE EXISTS (SELECT 1 FROM {IDS} WHERE j.n = 1 AND j.id > r.task_id);",
     "a named query": f"WITH x AS (SELECT j.id AS i FROM {IDS}) SELECT 1 FROM x INNER JOIN {JOBS} ON x.i = r.task_id;",
@@ -37,23 +34,16 @@ OFFENDERS = {
         "SELECT 1 FROM hubledger.staged_slice AS d"
         " INNER JOIN (SELECT CONCAT(N'', s.slice) AS named FROM hubledger.staged_slice AS s) AS f ON f.named = d.level;"
     ),
-    "a highest text": f"SELECT 1 FROM {JOBS} WHERE r.task_id = (SELECT MAX(j.id) FROM {IDS});",
-    "a text that is put together": f"SELECT 1 FROM {JOBS} INNER JOIN {IDS} ON r.task_id + N'.' = j.id + N'.';",
     "a text of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {LETTERS} ON d.partition_id = v.id;",
     "a text that is run": f"EXEC(N'SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.task_id;');",
-    "two columns": f"SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.task_id;",
 }
 INNOCENT = {
     "a collated text": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id {BY_CODE_POINT};",
     "a collated column": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id {BY_CODE_POINT} = j.id;",
-    "a collated list": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (SELECT j.id {BY_CODE_POINT} FROM {IDS});",
-    "a column of the database's collation": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.status = j.id;",
     "a number": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
     "a variable and a text in quotes": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (@id, '0');",
     "a set value": f"UPDATE d SET partition_id = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
-    "a number of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {JOBS} ON r.stream_id = v.n;",
     "two ids": f"SELECT 1 FROM {JOBS} INNER JOIN hubledger.task_part AS p ON p.task_id = r.task_id;",
-    "a remark": f"SELECT 1 FROM {LETTERS} -- {IDS} ON d.partition_id = j.id\n WHERE d.status = @status;",
 }
 
 
@@ -68,8 +58,7 @@ def test_a_comparison_that_the_server_can_make_is_let_through(case: str) -> None
 
 
 def test_no_statement_compares_two_collations() -> None:
-    sent = {**every_batch()}
-    statements = {one: name for name, batch in sent.items() for one in statements_of(batch)}
+    statements = {one: name for name, batch in every_batch().items() for one in statements_of(batch)}
     assert len(statements) > len(every_batch())
     assert [f"{name}: {one}" for text, name in statements.items() for one in conflicts(text, TABLES)] == []
 
@@ -98,28 +87,18 @@ NVARCHAR, VARCHAR = "DECLARE @id nvarchar(4000) = ?;", "DECLARE @id varchar(8000
 WIDE_IDS = IDS.replace("varchar", "nvarchar")
 CONVERTING = {
     "a literal": f"SELECT 1 FROM {JOBS} WHERE r.task_id = N'1';",
-    "a literal that comes first": f"SELECT 1 FROM {JOBS} WHERE N'1' = r.task_id;",
     "a variable": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id;",
-    "a collated column": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id {BY_CODE_POINT} = @id;",
-    "a collated value": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id {BY_CODE_POINT};",
     "an update": f"{NVARCHAR} UPDATE hubledger.task SET kind = N'a' WHERE task_id = @id;",
-    "a delete": f"{NVARCHAR} DELETE FROM hubledger.task WHERE task_id > @id;",
     "a join": f"SELECT 1 FROM {WIDE_IDS} INNER JOIN {JOBS} ON r.task_id = j.id {BY_CODE_POINT};",
-    "a list": f"SELECT 1 FROM {JOBS} WHERE r.task_id IN (SELECT j.value {BY_CODE_POINT} FROM OPENJSON(@ids) AS j);",
     "a list of literals": f"SELECT 1 FROM {JOBS} WHERE r.task_id IN ('0', N'1');",
-    "a range": f"SELECT 1 FROM {JOBS} WHERE r.task_id BETWEEN '0' AND N'1';",
     "a text of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {JOBS} ON r.task_id = v.id {BY_CODE_POINT};",
-    "a column": f"SELECT 1 FROM {JOBS} INNER JOIN {LETTERS} ON r.task_id = d.claimed_by {BY_CODE_POINT};",
     "a converted value": f"{VARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = CONVERT(nvarchar(40), @id);",
     "an expression": f"{VARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id + N'.';",
 }
 CHEAP = {
     "a literal of its type": f"SELECT 1 FROM {JOBS} WHERE r.task_id = '1';",
     "a variable of its type": f"{VARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id;",
-    "a list of its type": f"SELECT 1 FROM {JOBS} WHERE r.task_id IN (SELECT j.id {BY_CODE_POINT} FROM {IDS});",
     "a converted text": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = CONVERT(varchar(40), @id);",
-    "a wide column and a narrow text": f"SELECT 1 FROM {LETTERS} WHERE d.claimed_by = '1';",
-    "a text of a list": f"SELECT 1 FROM {IDS} WHERE j.id = N'1';",
     "a set value": f"{NVARCHAR} UPDATE hubledger.task SET kind = N'a' WHERE stream_id = 1;",
 }
 
@@ -135,8 +114,7 @@ def test_a_comparison_that_converts_no_column_is_let_through(case: str) -> None:
 
 
 def test_no_statement_converts_a_column() -> None:
-    sent = {**every_batch()}
-    assert [f"{name}: {one}" for name, text in sent.items() for one in conversions(text, TYPES)] == []
+    assert [f"{name}: {one}" for name, text in every_batch().items() for one in conversions(text, TYPES)] == []
 
 
 def test_no_statement_about_a_room_of_ascii_converts_a_column() -> None:

@@ -17,13 +17,11 @@ from tests.offenders import holds_for
 from tests.sql.statements import (
     STATES,
     aggregations,
-    commits,
     every_batch,
     every_run,
     every_script,
     named_statements,
     purges,
-    redrives,
     replays,
     retries,
     without_comments,
@@ -205,51 +203,6 @@ def test_a_parameter_that_steps_share_has_one_declaration(name: str) -> None:
         for param in query.declared:
             shared[param.name].add(param)
     assert [params for params in shared.values() if len(params) > 1] == []
-
-
-LAST = {
-    "commit later marked": ["batch_attempt"],
-    "commit ordered": ["batch_ledger", "partition_stop"],
-    "commit ": ["batch_ledger"],
-    "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "dead_letter_attempt", "batch_ledger"],
-    "replay carrying": ["task", "task_part", "replay_state", "replay_state"],
-    "replay ": ["task", "task_part"],
-    "rehearsal ": ["batch_ledger"],
-}
-
-
-@holds_for([*commits(), *retries(), *replays()])
-def test_transactions_of_events_begin_with_the_checkpoint_and_end_after_the_ledger(
-    name: str,
-) -> None:
-    text = every_run()[name][0]
-    written = re.findall(
-        r"(?:INSERT INTO|UPDATE|DELETE(?: t)? FROM|UPDATE [tdgs]\s+SET[^;]*?(?:FROM|JOIN)) hubledger\.(\w+)", text, re.S
-    )
-    assert written[0] == "event_hub_checkpoint"
-    last = ["sequence_gap"] if " gaps" in name else next(LAST[kind] for kind in LAST if name.startswith(kind))
-    assert written[-len(last) :] == last
-    assert ("staged_event" in written) == name.startswith("replay ")
-
-
-@holds_for(name for name in redrives() if "piece" in name)
-def test_a_piece_of_a_redrive_locks_its_letters_before_its_task(name: str) -> None:
-    written = re.findall(
-        r"(?:INSERT INTO|UPDATE|UPDATE d\s+SET[^;]*?FROM) hubledger\.(\w+)", every_run()[name][0], re.S
-    )
-    assert written[-2:] == ["task", "task_part"]
-    assert ("event_hub_checkpoint" in written) == name.endswith("discard")
-
-
-@holds_for(purges())
-def test_a_piece_of_a_purge_locks_its_rows_before_its_task(name: str) -> None:
-    changing = (
-        r"(?:INSERT INTO|(?:UPDATE|DELETE)(?: TOP \(@most\))?(?: FROM)?|UPDATE p\s+SET[^;]*?JOIN) hubledger\.(\w+)"
-    )
-    written = re.findall(changing, every_run()[name][0], re.S)
-    assert len(written) > 1
-    below = [one for one in ("replay_diff", "task_part") if name == f"purge {one}"]
-    assert written[-2 - len(below) :] == ["task", "task_part", *below]
 
 
 @holds_for([*purges(), "audit open"])

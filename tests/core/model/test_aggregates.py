@@ -1,7 +1,7 @@
-"""Declarations of aggregates: what follows from them, and what is refused."""
+"""core/model/aggregates.py: declarations, their levels and retention, and what is refused."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from core.errors import InvalidTransform
 from core.model.aggregates import (
     Count,
     CountOf,
+    Kept,
     Key,
     Least,
     Most,
@@ -18,13 +19,13 @@ from core.model.aggregates import (
     aggregate_named,
     aggregate_of,
     aggregate_table,
+    declared_aggregates,
 )
 from core.transforms.loading import find_aggregate, load_aggregates
+from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import Home, SensorReading
-
-QUARTER = timedelta(minutes=15)
 
 
 def test_an_aggregate_names_its_tables_its_key_and_its_measures() -> None:
@@ -113,3 +114,73 @@ def test_a_wrong_declaration_is_refused_with_its_fault(fault: str) -> None:
 
 def test_the_fields_of_the_wrong_ones_are_otherwise_good() -> None:
     assert aggregate_table(made(GOOD)()).columns == ("home_id", "window_start", "readings")
+
+
+QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
+NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
+
+
+def levels(rollups: dict[str, Any], window: Any = QUARTER) -> Callable[[], type]:
+    """Return a function that declares an aggregate with these levels."""
+    return made(GOOD, window=window, rollups=rollups)
+
+
+def test_each_level_is_an_aggregate_with_its_own_tables_and_windows() -> None:
+    finest, hour, day = aggregate_table(HomeActivity).levels
+    assert [one.name for one in (finest, hour, day)] == ["home_activity", "home_activity_hour", "home_activity_day"]
+    assert (day.staged, day.window, day.key, day.values) == ("home_activity_day_staged", DAY, finest.key, finest.values)
+    assert aggregate_table(day.of) is day
+    assert hour.levels == (hour,)
+    assert {one.name for one in declared_aggregates()} & {one.name for one in finest.levels} == {"home_activity"}
+    assert [one.name for one in aggregate_table(FlightPunctuality).levels] == ["flight_punctuality"]
+
+
+def test_a_window_of_a_level_is_of_its_own_class_with_the_fields_of_the_declared_one() -> None:
+    day = aggregate_table(HomeActivity).levels[-1].of
+    one = day("home-1", NOON, "motion", 1, 1, None, None, None, NOON, NOON)
+    assert isinstance(one, HomeActivity)
+    assert (day.__name__, replace(one, readings=2).readings) == ("HomeActivityDay", 2)
+
+
+def test_windows_are_kept_for_their_time_to_the_beginning_of_the_day() -> None:
+    one = aggregate_table(levels({"day": DAY}, Kept(QUARTER, 7 * DAY))())
+    assert [level.keep for level in one.levels] == [7 * DAY, None]
+    midnight = NOON - 12 * HOUR
+    assert one.horizon(NOON) == one.horizon(midnight) == midnight - 7 * DAY
+    assert one.horizon(midnight - timedelta(microseconds=1)) == midnight - 8 * DAY
+    assert one.rollups[0].horizon(NOON) is None
+
+
+WRONG_LEVELS = {
+    "Wrong: rollup hour: 0:50:00 is no whole number of windows of 0:15:00": levels({"hour": timedelta(minutes=50)}),
+    "Wrong: rollup third: 0:20:00 is no whole number of windows of 0:15:00": levels({"third": timedelta(minutes=20)}),
+    "Wrong: rollup hour: 0:15:00 is no whole number": levels({"hour": QUARTER}),
+    "Wrong: rollup week: 7 days, 0:00:00 is no whole number of windows of 0:15:00, or no whole part of a day": levels(
+        {"week": 7 * DAY}
+    ),
+    "Wrong: rollup hour: 1:00:00 is no whole number of windows of 1 day, 0:00:00": levels({"day": DAY, "hour": HOUR}),
+    "Wrong: rollup Hour: a name has lower-case letters": levels({"Hour": HOUR}),
+    "Wrong: rollup staged: a name has lower-case letters, digits and _, and is not staged or staging": levels(
+        {"staged": HOUR}
+    ),
+    "Wrong: rollup day: it is kept for a shorter time": levels({"day": Kept(DAY, 9 * DAY)}, Kept(QUARTER, 10 * DAY)),
+    "Wrong: rollup hour: it is kept for a shorter time": levels({"hour": Kept(HOUR, 9 * DAY)}),
+    "Wrong: rollup day: it is kept for a day at least, not for 1:00:00": levels({"day": Kept(DAY, HOUR)}),
+    "Wrong: window: it is kept for a day at least, not for 0:00:00": levels({}, Kept(QUARTER, timedelta())),
+    "Wrong: a day is no whole number of windows of 0:07:00": levels({}, timedelta(minutes=7)),
+    "Wrong: rollup second: 0:00:00.500000 is no whole number": levels(
+        {"second": timedelta(milliseconds=500)}, timedelta(milliseconds=250)
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG_LEVELS)
+def test_a_wrong_level_is_refused_with_its_fault(fault: str) -> None:
+    with pytest.raises(InvalidTransform) as refused:
+        WRONG_LEVELS[fault]()
+    assert fault in str(refused.value)
+
+
+def test_levels_with_the_same_retention_or_a_longer_one_are_good() -> None:
+    one = aggregate_table(levels({"hour": Kept(HOUR, 10 * DAY), "day": DAY}, Kept(QUARTER, 10 * DAY))())
+    assert [level.keep for level in one.levels] == [10 * DAY, 10 * DAY, None]

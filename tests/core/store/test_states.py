@@ -120,6 +120,7 @@ def test_hostile_keys_find_their_own_row_and_no_other(store: Store, home_id: str
 def test_a_key_that_cannot_stand_finds_nothing(store: Store, home_id: str) -> None:
     put(store, {0: [home("a")]})
     assert dict(store.read_references(keys(home_id, "a"))) == {ReferenceKey.of(home("a")): home("a")}
+    assert dict(store.read_references(keys(home_id))) == {}
 
 
 @pytest.mark.parametrize("home_id", [" ", "a ", "a  ", "b\t "], ids=ascii)

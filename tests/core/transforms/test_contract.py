@@ -11,7 +11,7 @@ from core.model.aggregates import ADDED
 from core.transforms.contract import LONGEST_COLUMN, LONGEST_TABLE, fault_of_column, fault_of_table
 from core.transforms.loading import check_transform, load_transform
 from examples.home_security import aggregates
-from tests.fakes.written_modules import WrittenModules
+from tests.fakes.written_modules import WrittenModules, broken_room
 
 HEAD = """from dataclasses import dataclass
 from datetime import date, datetime
@@ -365,3 +365,9 @@ def test_a_table_of_hubledger_is_no_table_of_a_room(modules: WrittenModules) -> 
         check_transform("room_of_tasks")
     fault = "room_of_tasks.py:8: Task: the table Task belongs to Hubledger: use a different one"
     assert refused.value.faults == (fault,)
+
+
+def test_a_package_of_aggregates_that_cannot_be_imported_is_reported_with_its_line(modules: WrittenModules) -> None:
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform(broken_room(modules, "__init__"))
+    assert refused.value.faults == ("broken_room/aggregates/__init__.py:1: NameError: name 'Nobody' is not defined",)
