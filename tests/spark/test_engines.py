@@ -206,8 +206,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_cluster_runs_the_job_and_survives_the_death_of_a_worker(world: World, tmp_path: Path) -> None:
-    world.store.open_run(_planned(world))
-    run = last_run(world)
+    run = world.planned()
     jobs = Path(jobs_folder(tmp_path))
     with cluster(tmp_path) as (address, (_, second)):
         confs = [word for conf in ON_A_CLUSTER for word in ("--conf", conf)]
@@ -233,11 +232,3 @@ def _written(folder: Path) -> int:
     """Return the length of what the driver and the executors wrote, which grows while they work."""
     logs = [folder / "job.log", *folder.glob("work*/**/std*")]
     return sum(log.stat().st_size for log in logs)
-
-
-def _planned(world: World) -> AggregationRun:
-    from core.aggregation.runs import planned_run
-
-    run = planned_run(HOME_ACTIVITY, world.store.read_standing(HOME_ACTIVITY), "local", world.clock.now())
-    assert run is not None
-    return run

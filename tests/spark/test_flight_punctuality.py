@@ -3,15 +3,11 @@
 import json
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
-from core.aggregation.runs import AggregationRun, planned_run
 from core.model.aggregates import aggregate_table
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.flight_info.transform import FlightChange
-from jobs.aggregate import Execution, aggregate
 from jobs.rebuild_aggregate import rebuild
-from tests.fakes.aggregation_engines import committed
 from tests.fakes.builders import EPOCH
 from tests.spark.readings import NOON
 from tests.spark.world import FAR, World
@@ -22,17 +18,6 @@ MONDAY, TUESDAY = date(2026, 2, 9), date(2026, 2, 10)
 
 def change(carrier: str, number: int, day: date, status: str, at: datetime = NOON) -> FlightChange:
     return FlightChange(carrier, number, day, status, None, None, None, at)
-
-
-def run_once(world: World, spark: Any) -> AggregationRun:
-    run = planned_run(JOB, world.store.read_standing(JOB), "local", world.clock.now())
-    assert run is not None
-    assert world.store.open_run(run)
-    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
-    staged = world.store.read_staged(run.run_id)
-    assert staged is not None
-    assert committed(world.store, run, staged, world.clock.now())
-    return run
 
 
 def stored(world: World) -> list[FlightPunctuality]:
@@ -77,11 +62,11 @@ def retract(world: World, number: int) -> None:
     )
 
 
-def test_changes_are_counted_by_carrier_and_day_and_a_retracted_one_is_taken_back(world: World, spark: Any) -> None:
+def test_changes_are_counted_by_carrier_and_day_and_a_retracted_one_is_taken_back(world: World) -> None:
     late = NOON + timedelta(hours=3, microseconds=7)
     world.commit([change("LH", 1, MONDAY, "delayed"), change("LH", 1, MONDAY, "departed", late)])
     world.commit([change("AA", 2, TUESDAY, "cancelled"), change("LH", 3, TUESDAY, "arrived")], of="4")
-    run_once(world, spark)
+    world.run_once(JOB)
     american, monday, tuesday = stored(world)
     assert (american.cancelled, american.window_start.date()) == (1, TUESDAY)
     assert (monday.changes, monday.delayed, monday.departed, monday.last_changed_at) == (2, 1, 1, late)
@@ -89,7 +74,7 @@ def test_changes_are_counted_by_carrier_and_day_and_a_retracted_one_is_taken_bac
     assert stored(world) == recounted(world)
     retract(world, 1)
     world.commit([change("LH", 1, MONDAY, "diverted")])
-    run_once(world, spark)
+    world.run_once(JOB)
     assert [one.changes for one in stored(world)] == [1, 2, 1]
     assert stored(world) == recounted(world)
     comparison = rebuild(world.tables, aggregate_table(FlightPunctuality))

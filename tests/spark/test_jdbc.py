@@ -13,6 +13,7 @@ import pytest
 
 from core.aggregation.runs import Days
 from core.model.aggregates import aggregate_table
+from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
@@ -95,6 +96,8 @@ DERBY = ServerWords(  # it has no JSON, so its removed rows have columns
 )
 
 
+EARLIER = "commit_number > 4 AND row_commit_number <= 3"
+DOCUMENT = '{"home_id": "home-1", "ppm": 7}'
 RUN = "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices, planned_at"
 
 
@@ -278,6 +281,24 @@ def test_rows_are_read_as_texts_by_position(derby: Derby, tables: JdbcTables) ->
     assert tuple(row) == ("0", 4, 0, ["home-1", "s", "carbon_monoxide", None, "5", "2026-02-10T12:00:00.000005Z"])
 
 
+def test_rows_are_read_with_their_lineage_and_removed_ones_as_documents(derby: Derby, tables: JdbcTables) -> None:
+    names = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
+    for table in ("sensor_reading", "home_alert"):
+        derby.run(f"INSERT INTO hubledger.retracted_row ({names}) VALUES (1, '0', 5, '{table}', 3, 0, 2, '{DOCUMENT}')")
+    derby.run(f"INSERT INTO hubledger.retracted_row ({names}) VALUES (1, '0', 5, 'sensor_reading', 4, 0, 2, '{{}}')")
+    derby.reading(3, 5, at=NOON + timedelta(microseconds=1))
+    derby.reading(9, 6)
+    (row,) = tables.lineage_rows(SensorReading, [Slice(1, "0", 1, 9, 2, 5)]).collect()
+    assert tuple(row)[:5] == (1, "0", 3, 0, 5)
+    assert (row.home_id, row.ppm, row.observed_at) == (
+        "home-1",
+        5,
+        (NOON + timedelta(microseconds=1)).replace(tzinfo=None),
+    )
+    found = tables.removed_rows(SensorReading, ["commit_number > 4", "commit_number > 5"])
+    assert [tuple(row) for row in found.collect()] == [(1, "0", 3, 0, 2, 5, DOCUMENT)]
+
+
 def test_checkpoints_are_those_of_the_stream(derby: Derby, tables: JdbcTables) -> None:
     for stream_id, id, number in ((1, "0", 7), (1, "1", 2**40), (2, "0", 9)):
         derby.run(f"INSERT INTO hubledger.event_hub_checkpoint VALUES ({stream_id}, '{id}', {number})")
@@ -341,6 +362,8 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
         lambda: tables.read_checkpoints(1),
         lambda: tables.stage_events(None, 1),
         *(lambda row_class=row_class: tables.texts(row_class, None) for row_class in (Home, HomeAlert)),
+        *(lambda row=row: tables.lineage_rows(row, slices[1:]) for row in (SensorReading, FlightChange)),
+        *(lambda row=row: tables.removed_rows(row, [EARLIER]) for row in (SensorReading, FlightChange)),
     ]
     for ask in asked:
         with pytest.raises(LookupError):

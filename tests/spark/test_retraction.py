@@ -11,12 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from core.aggregation import tick as commit
-from core.aggregation.runs import AggregationRun, Staged, planned_run
+from core.aggregation.runs import AggregationRun
 from core.aggregation.tick import commit_run
 from core.model.aggregates import DAY, SLICES, Aggregate, Count, Key, Sum, aggregate_table
 from core.model.rows import Text
 from examples.home_security.aggregates.home_activity import HomeActivity
-from jobs.aggregate import Execution, aggregate
 from jobs.rebuild_aggregate import DIFFERING, VERDICT, differences, judged, side_by_side, targets
 from jobs.retraction import IS_LOST, delta_of, subtracted, windows_after
 from jobs.tables import Run
@@ -124,21 +123,6 @@ def test_a_window_that_the_run_has_touched_or_that_lacks_removed_rows_is_not_com
     assert [is_lost for is_lost, _ in outcome([("home-1", "gas", at, "idle", 5)], 6)] == [True]
 
 
-def opened(world: World) -> AggregationRun:
-    run = planned_run(HOME_ACTIVITY, world.store.read_standing(HOME_ACTIVITY), "local", world.clock.now())
-    assert run is not None
-    assert world.store.open_run(run)
-    return run
-
-
-def executed(world: World, spark: Any, run: AggregationRun) -> Staged:
-    """Execute the job of a run; return the result that the job staged."""
-    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
-    staged = world.store.read_staged(run.run_id)
-    assert staged is not None
-    return staged
-
-
 def facts_of(world: World, run: AggregationRun) -> list[SliceFacts]:
     read = world.tables.read_run(run.run_id)
     assert isinstance(read, Run)
@@ -164,7 +148,7 @@ def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_o
     stream.deploy(fewer, "mended/1")
     stream.replay()
     stream.take(gas_event("home-1", 70), gas_event("home-3", 20), of="4")
-    run = opened(world)
+    run = world.planned()
     before = facts_of(world, run)
     assert sum(one.whole_windows for one in before) > 2
     stream.deploy(moved, "mended/2")
@@ -172,7 +156,7 @@ def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_o
     assert facts_of(world, run) == before
     stream.deploy(twice, "mended/3")
     stream.replay()
-    staged = executed(world, spark, run)
+    staged = world.executed(run)
     monkeypatch.setattr(commit, "PORTION", 1)
     half = iter([world.clock.now(), world.clock.now(), world.clock.now() + timedelta(hours=1)])
     said = commit_run(world.store, run, staged, lambda: next(half), world.clock.now() + timedelta(minutes=1))
@@ -235,9 +219,9 @@ def test_slices_that_a_different_attempt_commits_during_a_computation_count_once
     stream.deploy(fewer, "mended/1")
     stream.replay()
     stream.take(gas_event("home-1", 70, NOON - timedelta(hours=2)), gas_event("home-3", 80), of="4")
-    run = opened(world)
+    run = world.planned()
     before = facts_of(world, run)
-    staged = executed(world, spark, run)
+    staged = world.executed(run)
     slices = world.store.read_slices(staged)
     portion = commit.next_portion(slices, 0, 10**6)
     assert portion is not None

@@ -2,10 +2,13 @@
 
 from datetime import timedelta
 
+import pytest
+
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import Days, Order, overflow_text
 from core.model.aggregates import aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import SensorReading
 from jobs.rebuild_aggregate import rebuild
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch
@@ -34,9 +37,27 @@ def stopped(world: World) -> str:
     return standing.pause.reason.partition(": change the measure")[0]
 
 
-def test_rows_of_one_run_that_sum_up_beyond_64_bits_end_it_by_name_and_nothing_is_stored(world: World) -> None:
-    world.commit([gas(ppm=HALF), gas(ppm=HALF), gas(ppm=HALF), gas("home-2")])
-    assert stopped(world) == overflow("home_activity")
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        pytest.param([gas(ppm=HALF), gas(ppm=HALF), gas(ppm=HALF), gas("home-2")], overflow("home_activity"), id="sum"),
+        pytest.param(
+            [gas(ppm=HALF, at=NOON + quarter * QUARTER) for quarter in range(3)],
+            overflow("home_activity_hour"),
+            id="an hour whose quarters fit",
+        ),
+        pytest.param(
+            [gas(ppm=2 * HALF + 1), gas(ppm=-2 * HALF - 1)],
+            overflow("home_activity", measure="least_ppm_hundredths"),
+            id="least value",
+        ),
+    ],
+)
+def test_a_measure_of_one_run_beyond_64_bits_ends_it_by_name_and_nothing_is_stored(
+    world: World, rows: list[SensorReading], fault: str
+) -> None:
+    world.commit(rows)
+    assert stopped(world) == fault
     assert world.activity() == []
     assert world.sqlite.sql("SELECT COUNT(*) FROM home_activity_staged") == [(0,)]
 
@@ -49,16 +70,6 @@ def test_windows_that_fit_alone_and_not_together_end_the_run_of_the_second_and_t
     world.commit([gas(ppm=HALF), gas(ppm=HALF), gas("home-2")])
     assert stopped(world) == overflow("home_activity")
     assert world.activity() == before
-
-
-def test_an_hour_beyond_64_bits_is_found_although_each_quarter_fits(world: World) -> None:
-    world.commit([gas(ppm=HALF, at=NOON + quarter * QUARTER) for quarter in range(3)])
-    assert stopped(world) == overflow("home_activity_hour")
-
-
-def test_a_least_value_beyond_64_bits_is_found_too(world: World) -> None:
-    world.commit([gas(ppm=2 * HALF + 1), gas(ppm=-2 * HALF - 1)])
-    assert stopped(world) == overflow("home_activity", measure="least_ppm_hundredths")
 
 
 def test_values_that_leave_64_bits_on_the_way_and_come_back_are_summed_exactly(world: World) -> None:

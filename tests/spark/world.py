@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.aggregation.lake_tables import Lake
-from core.aggregation.runs import RunLimits
+from core.aggregation.runs import AggregationRun, RunLimits, Staged, planned_run
 from core.aggregation.spark_engine import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
@@ -19,7 +19,7 @@ from jobs.aggregate import Execution
 from jobs.aggregate import aggregate as run_job
 from jobs.rebuild_aggregate import rebuild
 from jobs.sqlite_tables import SqliteTables
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, committed
 from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.rollups import rolled
@@ -185,6 +185,25 @@ class World:
             if self.tick(job=job).did == ("has nothing new",):
                 return
         raise AssertionError(f"not settled after {limit} ticks: {self.store.read_runs(job, 10**9, 3)}")
+
+    def planned(self, job: str = HOME_ACTIVITY, now: datetime | None = None) -> AggregationRun:
+        """Plan and open a run."""
+        run = planned_run(job, self.store.read_standing(job), "local", now or self.clock.now())
+        assert run is not None
+        assert self.store.open_run(run)
+        return run
+
+    def executed(self, run: AggregationRun) -> Staged:
+        """Execute the job of a run; return the result that the job staged."""
+        assert run_job(self.engine.spark, self.tables, Execution(run.run_id, 1)) is not None
+        staged = self.store.read_staged(run.run_id)
+        assert staged is not None
+        return staged
+
+    def run_once(self, job: str, now: datetime | None = None) -> None:
+        """Plan, execute and commit a run at a time."""
+        run = self.planned(job, now)
+        assert committed(self.store, run, self.executed(run), now or self.clock.now())
 
     def activity(self, level: type[HomeActivity] = HomeActivity) -> list[HomeActivity]:
         """Return all windows of a level, in order."""
