@@ -47,9 +47,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def lake() -> Any:
-    """Return the lake of the world: none, unless a module has one."""
-    return None
+def lake(request: pytest.FixtureRequest, folder: Path) -> Any:
+    """Return the lake of the world, which has none unless a module says WITH_LAKE."""
+    from core.remote.spark.delta import DeltaLake
+    from core.remote.spark.lake_storage import FolderStorage
+
+    return DeltaLake(FolderStorage(folder)) if getattr(request.module, "WITH_LAKE", False) else None
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ from core.erasure.erasure import erased_by, erasure_request
 from core.erasure.store import Erasures
 from core.erasure.task import ErasureKind
 from core.model.events import PartitionId, span
-from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lake_storage import FolderStorage
 from core.store.database import OneStream
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import Task, TaskOrder
@@ -28,13 +26,10 @@ from tests.fakes.plain_transform import ROW_CLASSES
 from tests.spark.stream import Stream, as_they_are, fewer, gas_event, moved, registered
 from tests.spark.world import World
 
+WITH_LAKE = True
+
 JOB = "rows.sensor_reading"
 GONE = "home-to-forget"
-
-
-@pytest.fixture
-def lake(folder: Path) -> DeltaLake:
-    return DeltaLake(FolderStorage(folder))
 
 
 def settle(world: World) -> None:

@@ -1,8 +1,7 @@
 """The second aggregate, whose windows are days and whose time is a date, by the same job and the same commit."""
 
 import json
-from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from core.model.aggregates import aggregate_table
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
@@ -22,22 +21,6 @@ def change(carrier: str, number: int, day: date, status: str, at: datetime = NOO
 
 def stored(world: World) -> list[FlightPunctuality]:
     return [one for key in ("AA", "LH") for one in world.store.read_windows(FlightPunctuality, key, EPOCH, FAR)]
-
-
-def recounted(world: World) -> list[FlightPunctuality]:
-    """Return the expected aggregate: the changes, counted by plain Python."""
-    rows = world.sqlite.sql("SELECT carrier, departure_date, status, changed_at FROM flight_change")
-    found = []
-    for carrier, day in sorted({row[:2] for row in rows}):
-        of_day = [row for row in rows if row[:2] == (carrier, day)]
-        statuses = Counter(row[2] for row in of_day)
-        names = ("delayed", "cancelled", "diverted", "departed", "arrived")
-        delayed, cancelled, diverted, departed, arrived = (statuses[name] for name in names)
-        counts = (len(of_day), delayed, cancelled, diverted, departed, arrived)
-        times = [datetime.fromisoformat(row[3]) for row in of_day]
-        begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
-        found.append(FlightPunctuality(carrier, begin, *counts, min(times), max(times)))
-    return found
 
 
 def retract(world: World, number: int) -> None:
@@ -71,11 +54,11 @@ def test_changes_are_counted_by_carrier_and_day_and_a_retracted_one_is_taken_bac
     assert (american.cancelled, american.window_start.date()) == (1, TUESDAY)
     assert (monday.changes, monday.delayed, monday.departed, monday.last_changed_at) == (2, 1, 1, late)
     assert (tuesday.arrived, tuesday.window_start.hour) == (1, 0)
-    assert stored(world) == recounted(world)
+    assert stored(world) == world.recounted(FlightPunctuality)
     retract(world, 1)
     world.commit([change("LH", 1, MONDAY, "diverted")])
     world.run_once(JOB)
     assert [one.changes for one in stored(world)] == [1, 2, 1]
-    assert stored(world) == recounted(world)
+    assert stored(world) == world.recounted(FlightPunctuality)
     comparison = rebuild(world.tables, aggregate_table(FlightPunctuality))
     assert (comparison.differing, comparison.compared) == (0, 3)

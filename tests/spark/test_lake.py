@@ -13,8 +13,6 @@ import core.aggregation.tick
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import Order
 from core.aggregation.tick import next_portion
-from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lake_storage import FolderStorage
 from core.transforms.loading import find_aggregate
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.builders import EPOCH
@@ -22,13 +20,10 @@ from tests.spark.readings import NOON, gas, switch
 from tests.spark.stream import Stream, fewer, gas_event, motion_event, moved, registered
 from tests.spark.world import Fate, World
 
+WITH_LAKE = True
+
 OF = find_aggregate(HOME_ACTIVITY)
 GOLD = f"gold/{HOME_ACTIVITY}"
-
-
-@pytest.fixture
-def lake(folder: Path) -> DeltaLake:
-    return DeltaLake(FolderStorage(folder))
 
 
 def in_lake(folder: Path) -> list[tuple[Any, ...]]:

@@ -10,7 +10,6 @@ import pytest
 from core.aggregation.lake_publication import hand_over_tables
 from core.model.aggregates import aggregate_table
 from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lake_storage import FolderStorage
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.history import History, open_history
 from jobs.lake_files import open_lake
@@ -20,13 +19,10 @@ from tests.spark.readings import NOON, gas
 from tests.spark.repairing import days_of, fill, order, spoil
 from tests.spark.world import World
 
+WITH_LAKE = True
+
 OF = aggregate_table(HomeActivity)
 ROWS_JOB = "rows.sensor_reading"
-
-
-@pytest.fixture
-def lake(folder: Path) -> DeltaLake:
-    return DeltaLake(FolderStorage(folder))
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import polars as pl
 import pytest
 
 from core.aggregation.lake_publication import hand_over
-from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lake_storage import FolderStorage
 from core.transforms.loading import find_aggregate
 from jobs.lake_files import open_lake
 from jobs.lake_rows import rows_as_of
@@ -20,13 +18,10 @@ from tests.spark.readings import NOON
 from tests.spark.stream import Stream, as_they_are, fewer, gas_event, motion_event, moved, registered
 from tests.spark.world import World
 
+WITH_LAKE = True
+
 OF = find_aggregate(HOME_ACTIVITY)
 JOB = "rows.sensor_reading"
-
-
-@pytest.fixture
-def lake(folder: Path) -> DeltaLake:
-    return DeltaLake(FolderStorage(folder))
 
 
 COLUMNS = "stream_id, partition_id, sequence_number, ordinal, commit_number, home_id, sensor_id, kind, state, ppm"

@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
-import pytest
 
-from core.remote.spark.delta import DeltaLake
-from core.remote.spark.lake_storage import FolderStorage
 from tests.spark.readings import gas
 from tests.spark.world import World
+
+WITH_LAKE = True
 
 FIRST, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)
 END_OF_DAY = datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC)
@@ -45,11 +44,6 @@ def test_each_instant_is_in_its_window_also_when_a_replay_takes_the_least_value(
     world.remove(firsts, "0")
     world.settle()
     assert windows(world) == expected(7, 7, 1)
-
-
-@pytest.fixture
-def lake(folder: Path) -> DeltaLake:
-    return DeltaLake(FolderStorage(folder))
 
 
 def test_the_lake_has_the_same_windows(world: World, folder: Path) -> None:

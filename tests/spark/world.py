@@ -1,7 +1,7 @@
 """A ledger, an engine that runs jobs in this process and fails on demand, and a recount in plain Python."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
@@ -22,7 +22,7 @@ from jobs.sqlite_tables import SqliteTables
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, committed
 from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.rollups import rolled
+from tests.fakes.rollups import rolled, windows_of
 
 WINDOW = timedelta(minutes=15)
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
@@ -211,18 +211,10 @@ class World:
         since = EPOCH - 400 * WINDOW * 96
         return [one for home in homes for one in self.store.read_windows(level, home, since, FAR)]
 
-    def recounted(self) -> list[HomeActivity]:
-        """Return the expected aggregate: the readings, added up by plain Python."""
-        found: dict[tuple[str, datetime, str], HomeActivity] = {}
-        select = "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading"
-        for home_id, kind, state, ppm, text in self.sqlite.sql(select):
-            at = datetime.fromisoformat(text)
-            start = at - (at - datetime(2000, 1, 1, tzinfo=UTC)) % WINDOW
-            ppm = None if ppm is None else 100 * ppm
-            one = HomeActivity(home_id, start, kind, 1, int(state == "active"), ppm, ppm, ppm, at, at)
-            key = (home_id, start, kind)
-            found[key] = _sum(found[key], one) if key in found else one
-        return [found[key] for key in sorted(found)]
+    def recounted(self, of: type = HomeActivity) -> list[Any]:
+        """Return the expected aggregate: the stored rows, added up by plain Python."""
+        table = aggregate_table(of)
+        return windows_of([kept.row for kept in self.sqlite.rows(table.source)], table)
 
     def prove(self) -> None:
         """Check that every level of the aggregate is the recount in plain Python."""
@@ -239,25 +231,6 @@ class World:
             comparison = rebuild(self.tables, level, job=of.name)
             assert (comparison.differing, comparison.moved, comparison.shown) == (0, 0, [])
             assert comparison.compared == len(self.activity(level.of))
-
-
-def _sum(one: HomeActivity, other: HomeActivity) -> HomeActivity:
-    return replace(
-        one,
-        readings=one.readings + other.readings,
-        active=one.active + other.active,
-        ppm_hundredths=_both(one.ppm_hundredths, other.ppm_hundredths, lambda a, b: a + b),
-        least_ppm_hundredths=_both(one.least_ppm_hundredths, other.least_ppm_hundredths, min),
-        most_ppm_hundredths=_both(one.most_ppm_hundredths, other.most_ppm_hundredths, max),
-        first_observed_at=min(one.first_observed_at, other.first_observed_at),
-        last_observed_at=max(one.last_observed_at, other.last_observed_at),
-    )
-
-
-def _both(one: int | None, other: int | None, join: Callable[[int, int], int]) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return join(one, other)
 
 
 def _text(moment: datetime) -> str:

@@ -67,17 +67,19 @@ class Workplace:
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 
-    def start_worker(self, *more: str, **changed: str) -> "subprocess.Popen[str]":
+    def start_worker(self, *more: str, apart: bool = False, **changed: str) -> "subprocess.Popen[str]":
+        """Start a worker; its output is read where it answers by `--health`: the address is in its first line."""
         settings = {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
-        output = subprocess.PIPE if "--health" in more else subprocess.DEVNULL  # the address is in its first line
-        self.workers.append(start(settings, *TIMES, *more, output=output))
+        output = subprocess.PIPE if {"--health", "--grace"} & set(more) else subprocess.DEVNULL
+        self.workers.append(start(settings, *TIMES, *more, output=output, apart=apart))
         return self.workers[-1]
 
-    def start_apart(self, **changed: str) -> "subprocess.Popen[str]":
-        """Start a worker whose signals to its group do not reach this process."""
-        settings = {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
-        self.workers.append(start(settings, *TIMES, output=subprocess.DEVNULL, apart=True))
-        return self.workers[-1]
+    def send(self, id: str, *bodies: bytes) -> None:
+        """Publish events to one partition."""
+        batch = self.producer.create_batch(partition_id=id)
+        for body in bodies:
+            batch.add(EventData(body))
+        self.producer.send_batch(batch)
 
     def publish(self, count: int) -> None:
         """Publish so many more events to each partition: batches without a key take partitions in turn."""

@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from azure.eventhub import EventData
 
 from core.app import Sources
 from core.remote.hub.reader import SdkHubReader
@@ -23,11 +22,9 @@ from core.worker.work import Terms, check_and_work
 from tests.acceptance.worker.started import (
     DEADLINE,
     PARTITIONS,
-    TIMES,
     Workplace,
     send_to_the_end,
     settings_of,
-    start,
 )
 from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed, ended
@@ -106,14 +103,10 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 
 def test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end(place: Workplace) -> None:
-    for partition_id, body in (("0", b"sleep"), ("1", b"any other")):
-        batch = place.producer.create_batch(partition_id=partition_id)
-        batch.add(EventData(body))
-        place.producer.send_batch(batch)
-    settings = settings_of(place.emulator.connection_string, place.engine.path)
-    killing = {**settings, "TRANSFORM": "tests.fakes.killing_transform", "BATCH_LINES_PER_MINUTE": "0"}
-    worker = start(killing, *TIMES, "--grace", "1", output=subprocess.PIPE)
-    place.workers.append(worker)
+    place.send("0", b"sleep")
+    place.send("1", b"any other")
+    killing = {"TRANSFORM": "tests.fakes.killing_transform", "BATCH_LINES_PER_MINUTE": "0"}
+    worker = place.start_worker("--grace", "1", **killing)
     place.until(
         lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)] and sum(place.accounted()) == 1
     )

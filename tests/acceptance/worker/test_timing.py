@@ -45,9 +45,7 @@ class World:
         caplog.set_level("INFO", "hubledger")
         self.place, self.clock = place, FakeClock()
         self._caplog = caplog
-        batch = place.producer.create_batch(partition_id="0")
-        batch.add(EventData(b"reading home-1"))
-        place.producer.send_batch(batch)
+        place.send("0", b"reading home-1")
 
     def lines(self, action: str) -> list[dict[str, Any]]:
         records = map(vars, list(self._caplog.records))
