@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from core.aggregation.runs import AggregationRun
-from core.aggregation.spark_engine import SparkEngine
-from core.remote.spark.http_engines import DatabricksEngine, LivyEngine, LivyJobs
+from core.remote.spark.http_engines import LivyEngine, LivyJobs
 from core.remote.spark.job_package import ARCHIVE, package_version
 from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from jobs.package import write_package
 from tests import patience
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
-from tests.fakes.spark_service import PATHS, DatabricksService, LivyService, Service, Serving
+from tests.fakes.spark_service import PATHS, LivyService, Serving
 from tests.spark.here import environment, spark_home, spark_submit
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import World
@@ -69,56 +68,25 @@ def tick_until_committed(world: World, ended: Callable[[], bool]) -> list[str]:
     raise AssertionError(did)
 
 
-def submitting(world: World) -> Callable[[str, list[str]], list[str]]:
-    """Return the command of a stand-in: spark-submit of the program, with the store of the service's own secrets."""
-
-    def command(program: str, arguments: list[str]) -> list[str]:
-        store = ["--store", f"sqlite:{world.sqlite.path}"]
-        return [spark_submit(), "--master", "local[2]", program, *arguments, *store]
-
-    return command
-
-
-@contextmanager
-def serving(service: Service) -> Iterator[Serving]:
-    service.environment = environment()
-    with Serving(service) as found:
-        yield found
-
-
-def all_ended(service: Service) -> Callable[[], bool]:
-    return lambda: all(batch.code is not None for batch in service.batches)
-
-
 def jobs_folder(tmp_path: Path) -> str:
     write_package(tmp_path / "jobs", [])  # this Python has the packages
     return str(tmp_path / "jobs" / package_version())
 
 
-def livy(address: str, dialect: str, jobs: str) -> SparkEngine:
-    return LivyEngine(address + PATHS[dialect], lambda: "token", LivyJobs(jobs))
-
-
 def test_a_livy_that_is_busy_loses_answers_and_lists_slowly_runs_the_job_once(world: World, tmp_path: Path) -> None:
-    service = LivyService(submitting(world), faults=["503", "drop"], hidden=3, dialect="synapse")
-    with serving(service) as found:
-        world.own = replace(world.own, engine=livy(found.address, "synapse", jobs_folder(tmp_path)))
-        did = tick_until_committed(world, all_ended(service))
+    def command(program: str, arguments: list[str]) -> list[str]:
+        store = ["--store", f"sqlite:{world.sqlite.path}"]  # of the service's own secrets
+        return [spark_submit(), "--master", "local[2]", program, *arguments, *store]
+
+    service = LivyService(command, faults=["503", "drop"], hidden=3, dialect="synapse")
+    service.environment = environment()
+    with Serving(service) as found:
+        jobs = LivyJobs(jobs_folder(tmp_path))
+        world.own = replace(world.own, engine=LivyEngine(found.address + PATHS["synapse"], lambda: "token", jobs))
+        did = tick_until_committed(world, lambda: all(batch.code is not None for batch in service.batches))
     assert did.count("submitted, without an answer") == 2
     assert len(service.batches) == 1
     assert (last_run(world).attempt, last_run(world).submits) == (1, 2)
-    world.prove()
-
-
-def test_a_databricks_run_that_is_killed_is_tried_again_under_the_next_name_and_that_one_runs_once(
-    world: World, tmp_path: Path
-) -> None:
-    service = DatabricksService(submitting(world), faults=["kill", "drop"], hidden=2)
-    with serving(service) as found:
-        engine = DatabricksEngine(found.address, lambda: "token", jobs_folder(tmp_path), {"existing_cluster_id": "c"})
-        world.own = replace(world.own, engine=engine)
-        tick_until_committed(world, all_ended(service))
-    assert [batch.name.rpartition("-")[2] for batch in service.batches] == ["1", "2"]
     world.prove()
 
 

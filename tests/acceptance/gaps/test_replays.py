@@ -1,20 +1,15 @@
-"""Replays over a hub that has lost numbers to retention, and during an outage of the store: over HTTP, in the host."""
+"""Replays over a hub that has lost numbers to retention: over HTTP, in the host."""
 
-import sqlite3
-import threading
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from examples.home_security.transform import SensorReading
 from local.stack.app_totals import count_gaps, read_books
-from tests.acceptance.gaps.apps import DEADLINE, HUB, SELDOM, App, working
+from tests.acceptance.gaps.apps import HUB, SELDOM, App, working
 from tests.fakes.kept import KeptRow
-from tests.patience import allowed
 
-LOCKED = 7.0  # seconds, of which the store waits for 5 by itself
 GONE = {"0": 170, "1": 220}  # numbers that left the hub at the beginning of each partition
 ABSENT = {"0": set(range(120, 170)), "1": set(range(120, 220))}
 
@@ -83,26 +78,3 @@ def test_a_replay_lists_the_numbers_that_are_gone_and_changes_nothing_of_them(ap
 def last_commit(app: App, row: KeptRow) -> int:
     """Return the newest commit of a batch in the partition of a row."""
     return max(kept.commit_number for kept in app.engine.ledger() if kept.partition_id == row.partition_id)
-
-
-def test_a_replay_outlasts_a_store_outage_of_some_seconds(app: App) -> None:
-    locked = threading.Event()
-
-    def lock() -> None:
-        with closing(sqlite3.connect(app.engine.path, isolation_level=None)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            locked.set()
-            threading.Event().wait(LOCKED)
-            connection.execute("ROLLBACK")
-
-    app.emulator.freeze()  # so that the replay cannot end before the outage
-    job = requested(app, "to be locked out", dry_run=False)
-    locking = threading.Thread(target=lock)
-    locking.start()
-    assert locked.wait(allowed(DEADLINE))
-    app.emulator.thaw()
-    assert ended(app, job)["status"] == "done"
-    locking.join()
-    assert [line for line in app.lines("replay") if "error" in line] == [], "a slice failed, and the job had to wait"
-    assert ended(app, job)["counts"]["written"] == 110
-    app.assert_each_number_once(ABSENT)

@@ -72,18 +72,3 @@ def test_a_gap_waits_while_the_reader_is_refused_and_what_retention_cuts_out_of_
     app.publish(BATCH)
     app.until_all_accounted()
     app.assert_each_number_once({"0": set(range(3 * BATCH, 4 * BATCH))})
-
-
-def test_a_host_that_is_killed_while_it_heals_leaves_nothing_out_and_nothing_twice(app: App) -> None:
-    app.start(**SELDOM)
-    app.publish_skipped()
-    for _ in range(4):
-        app.skip(1)
-        app.publish(1_000)
-    app.until(lambda: sum(app.accounted().values()) > 1_000)
-    app.end()
-    assert sum(app.accounted().values()) < sum(app.published.values()), "the host had healed everything"
-    app.start(**OFTEN)
-    app.publish(BATCH)
-    app.until_all_accounted()
-    app.assert_each_number_once()

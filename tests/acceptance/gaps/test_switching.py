@@ -40,12 +40,3 @@ def test_the_app_moves_to_a_worker_and_back_while_events_arrive(app: App) -> Non
     app.start_host(**SELDOM)
     app.until_all_accounted()
     app.assert_each_number_once()
-
-
-def test_a_trigger_beside_a_worker_doubles_nothing(app: App) -> None:
-    app.start(**SELDOM)
-    with worker_of(app):
-        for _ in range(3):
-            app.publish(100)
-            app.until_all_accounted()
-    app.assert_each_number_once()
