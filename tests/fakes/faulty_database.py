@@ -1,16 +1,67 @@
-"""A database with faults on demand, looked up before each statement."""
+"""Databases that do something else at a call: faults on demand, notes of the calls, or a time of their own."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
 from core.model.commits import BatchCommit
+from core.store.columns import instant_text
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.fakes.store import Store
+
+
+class OverDatabase:
+    """Any Database, as it is: each double of this file changes some of its calls."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._database.ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        return self._database.run(script, rehearse)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class NotedDatabase(OverDatabase):
+    """A database that notes its calls, each by its first statement; those that are `out` get no answer."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.calls: list[str] = []
+        self.out: set[str] = set()
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        self._note(statement)
+        return super().ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        self._note(script.steps[0].statement)
+        return super().run(script, rehearse)
+
+    def _note(self, statement: Named) -> None:
+        self.calls.append(str(statement))
+        if statement in self.out:
+            raise StoreUnavailable("the database does not answer")
+
+
+class TimedDatabase(OverDatabase):
+    """A database with the clock of a test."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        super().__init__(database)
+        self._now = now
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return [(instant_text(self._now()),)] if statement == "read_time" else super().ask(statement, **values)
 
 
 class Fault(Enum):
@@ -55,7 +106,7 @@ LETTERS = {
 UNKNOWN = ("commit_retry", "move_letters")  # a lost answer to these says so
 
 
-class FaultyDatabase:
+class FaultyDatabase(OverDatabase):
     """Any Database; faults have one entry for each call to come, by kind of call, and later calls have none."""
 
     def __init__(
@@ -68,7 +119,7 @@ class FaultyDatabase:
         rival: Callable[[], object] = lambda: None,
         meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._on_commit, self._on_read, self._on_letters = iter(on_commit), iter(on_read), iter(on_letters)
         self._rival = rival
         self._meanwhile = meanwhile
@@ -83,7 +134,7 @@ class FaultyDatabase:
 
     def close(self) -> None:
         self.calls.append("close")
-        self._database.close()
+        super().close()
 
     def _faulty(self, statement: Named, call: Callable[[], Any]) -> Any:
         name = statement if isinstance(statement, str) else statement.verb

@@ -1,7 +1,5 @@
 """The stores that operators read, together."""
 
-from dataclasses import dataclass
-
 from core.audit.store import AuditStore
 from core.ledger.explain import Explanations
 from core.ledger.store import BurnDowns, Ledger
@@ -12,26 +10,15 @@ from core.store.database import Database, OneStream
 from core.tasks.store import Tasks
 
 
-@dataclass(frozen=True, slots=True)
 class OperatorStores:
-    """The stores of the operator's part of an app."""
+    """The stores of the operator's part of an app, over a stream whose events become rows of these classes."""
 
-    stream: OneStream
-    ledger: Ledger
-    audits: AuditStore
-    letters: LetterListing
-    explanations: Explanations
-    tasks: Tasks
-    purges: Purges
-    burn_downs: BurnDowns
+    def __init__(self, database: Database, of: Stream, row_classes: tuple[type, ...]) -> None:
+        self.stream = OneStream(database, of)
+        self.ledger, self.letters = Ledger(self.stream), LetterListing(self.stream)
+        self.audits = AuditStore(self.stream, row_classes)
+        self.explanations = Explanations(self.stream, row_classes)
+        self.tasks, self.purges, self.burn_downs = Tasks(database), Purges(self.stream), BurnDowns(self.stream)
 
 
-def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...]) -> OperatorStores:
-    """Return the stores of a stream whose events become rows of these classes."""
-    stream = OneStream(database, of)
-    explanations = Explanations(stream, row_classes)
-    letters, ledger = LetterListing(stream), Ledger(stream)
-    tasks, purges, burn_downs = Tasks(database), Purges(stream), BurnDowns(stream)
-    return OperatorStores(
-        stream, ledger, AuditStore(stream, row_classes), letters, explanations, tasks, purges, burn_downs
-    )
+operator_stores = OperatorStores

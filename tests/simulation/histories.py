@@ -26,14 +26,13 @@ from core.tasks.statuses import TaskMove, TaskVerb
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.faulty_database import Killed
+from tests.fakes.faulty_database import Killed, TimedDatabase
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.moving import discard, requeue
 from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
-from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.faults import OF_READS, OF_SCRIPTS, Fault, ProcessDatabase
 

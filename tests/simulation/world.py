@@ -27,10 +27,9 @@ from core.model.letters import Backoff, LetterChunk, LetterPolicy
 from core.model.policies import Fuse
 from core.store.database import Database
 from tests.fakes.builders import FakeClock, batch, partition
-from tests.fakes.faulty_database import Killed
+from tests.fakes.faulty_database import Killed, TimedDatabase
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
-from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.host import Ending, Host
 from tests.simulation.hub import SimulatedHub

@@ -41,7 +41,7 @@ def add_column(theirs: Repository, number: int) -> None:
 pytestmark = pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")
 
 ROOM, EVENTS = "apps.orders", 5
-WITHOUT = ("bench/", "docs/images/", "tests/", "tests/contract/", "tests/browser/", "tests/spark/")  # for speed
+WITHOUT = ("bench/", "docs/images/", "tests/core/", "tests/local/", "tests/browser/", "tests/spark/")  # for speed
 
 
 class Shop:

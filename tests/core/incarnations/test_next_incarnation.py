@@ -29,9 +29,9 @@ from tests.fakes.builders import (
     reading,
     settled,
 )
+from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.incarnations import open_next, opening
 from tests.fakes.kept import Engine
-from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import opened
 from tests.fakes.store import Store

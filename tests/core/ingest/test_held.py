@@ -14,9 +14,9 @@ from core.model.letters import LetterPolicy, LetterPosition
 from core.settle.partition_store import MOST_OPEN_KEYS
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, batch, event, partition, stamps
+from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.moving import discard
-from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 

@@ -20,9 +20,9 @@ from core.settle.isolate import LONGEST, AttemptRequest, Isolation, RunChanged
 from core.settle.settle import ChildNotFree, EventKilled
 from core.store.memory import Memory
 from tests.fakes.builders import EPOCH, FakeClock, batch, commit, event, events, partition, reading, stamps
+from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 

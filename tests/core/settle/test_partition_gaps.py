@@ -13,9 +13,9 @@ from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceG
 from core.model.events import SequenceNumber, Span
 from core.model.letters import LetterOutcome, RetryCommit
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
+from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine
-from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.store import Store
 
 P = partition()
