@@ -12,17 +12,16 @@ from typing import Any, Protocol, Self
 from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
-from local.event_hubs.codec import Described, UInt, ULong, encode
+from local.event_hubs.codec import UInt
 from local.event_hubs.events import BATCH_FORMAT
 from local.event_hubs.frames import ACCEPTED, AMQP_HEADER, BEGIN, OPEN, composite, frame
 from local.event_hubs.sections import VALUE
-from tests.local.event_hubs.messages import attach_sender, batch, make_token, message, transfer
+from tests.local.event_hubs.messages import attach_sender, batch, make_token, message, section, transfer, transfers
 from tests.patience import Patience, allowed, until
 
 HUB = "telemetry"
 DEADLINE = 30.0  # seconds of an idle machine
 CONSUMER = "consumer under test"  # the name of the threads that `join_consumers` waits for
-_PART = 60_000  # bytes of a message in one frame
 
 
 class Namespace(Protocol):
@@ -51,17 +50,19 @@ def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:
 def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "0") -> None:
     """Publish the bodies as one batch; the SDK's producer would need most of a second to open."""
     events = batch([message(str(body).encode()) for body in bodies])
-    parts = [events[at : at + _PART] for at in range(0, len(events), _PART)]
-    performatives = [
-        composite(OPEN, "publisher"),
+    sent = [attach_sender(f"{HUB}/Partitions/{partition_id}", 1), *transfers(events, 1, 1, BATCH_FORMAT)]
+    assert bytes(composite(ACCEPTED)) in talk(emulator, signed_in(emulator, *sent))
+
+
+def signed_in(emulator: Namespace, *performatives: bytes) -> bytes:
+    """Encode a connection with a session that shows its token and then sends the performatives."""
+    begun = (
+        composite(OPEN, "peer"),
         composite(BEGIN, None, UInt(0), UInt(100), UInt(100)),
         attach_sender("$cbs"),
-        transfer(encode(Described(ULong(VALUE), sas(emulator))), settled=True),
-        attach_sender(f"{HUB}/Partitions/{partition_id}", 1),
-        *(transfer(part, 1, 1, BATCH_FORMAT, more=part is not parts[-1]) for part in parts),
-    ]
-    answer = talk(emulator, AMQP_HEADER + b"".join(map(frame, performatives)))
-    assert bytes(composite(ACCEPTED)) in answer
+        transfer(section(VALUE, sas(emulator)), settled=True),
+    )
+    return AMQP_HEADER + b"".join(map(frame, (*begun, *performatives)))
 
 
 def talk(emulator: Namespace, data: bytes) -> bytes:

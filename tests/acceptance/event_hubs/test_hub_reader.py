@@ -14,7 +14,7 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from core.errors import HubRefused, HubUnreachable
 from core.model.events import Partition, PartitionId, SequenceNumber
-from core.model.ports import Place
+from core.model.ports import OffsetRefused, Place
 from core.remote.hub.reader import SdkHubReader, read_ends
 from core.settings import Settings, read_settings
 from local.event_hubs import Emulator
@@ -128,6 +128,17 @@ class TestSingleEvents:
         places: list[Place] = [SequenceNumber(3), offset, between, datetime(2020, 1, 1, tzinfo=UTC)]
         assert [at(hub, place) for place in places] == [3, 7, 5, 0]
         assert at(hub, between + timedelta(hours=1)) is None
+
+    @pytest.mark.parametrize("offset", ["abc", "99999999", "9:9:9", "-7-", "1.5", "9" * 64])
+    def test_an_offset_that_the_hub_refuses_is_named_and_others_are_still_found(
+        self, emulator: Emulator, hub: SdkHubReader, offset: str
+    ) -> None:
+        publish(emulator, range(10))
+        with pytest.raises(OffsetRefused) as caught:
+            hub.first_at(P, offset)
+        assert caught.value.offset == offset
+        assert offset in str(caught.value)
+        assert at(hub, "0") == 0
 
     def test_finding_takes_milliseconds_and_not_seconds(self, emulator: Emulator, hub: SdkHubReader) -> None:
         publish(emulator, range(100))
@@ -259,7 +270,13 @@ class TestTrouble:
     def test_a_hub_that_nobody_listens_for_is_unreachable(self) -> None:
         nobody = "Endpoint=sb://localhost:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
         with closing(SdkHubReader(settings(nobody))) as reader:
-            for ask in (reader.partitions, lambda: reader.extent(P), lambda: numbers(reader, 0, 1)):
+            asked = (
+                reader.partitions,
+                lambda: reader.extent(P),
+                lambda: numbers(reader, 0, 1),
+                lambda: at(reader, "abc"),
+            )
+            for ask in asked:
                 with pytest.raises(HubUnreachable):
                     ask()
             with pytest.raises(HubUnreachable, match="the hub did not answer"):

@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 from local.event_hubs import Emulator, HubSettings
-from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
-from local.event_hubs.frames import AMQP_HEADER, ATTACH, BEGIN, OPEN, SOURCE, TARGET, composite, frame
-from local.event_hubs.sections import VALUE
-from tests.acceptance.event_hubs.clients import HUB, sas, wait_until
-from tests.local.event_hubs.messages import attach_sender, transfer
+from local.event_hubs.codec import Described, Symbol, UInt, ULong
+from local.event_hubs.frames import ATTACH, SOURCE, TARGET, composite
+from tests.acceptance.event_hubs.clients import HUB, signed_in, wait_until
 from tests.patience import allowed
 
 CLIENT = Path(__file__).parents[3] / ".venv" / "javascript" / "node_modules"
@@ -94,15 +92,10 @@ def test_producers_of_one_group_see_its_last_number_and_a_wrong_one_ends_nobody(
 def idle_owner(emulator: Emulator) -> Iterator[None]:
     """Attach a reader with an epoch that takes nothing, so that the outcomes of stored events wait."""
     ends = Described(ULong(SOURCE), [f"{HUB}/ConsumerGroups/$Default/Partitions/0"]), Described(ULong(TARGET), ["here"])
-    performatives = [
-        composite(OPEN, "owner"),
-        composite(BEGIN, None, UInt(0), UInt(100), UInt(100)),
-        attach_sender("$cbs"),
-        transfer(encode(Described(ULong(VALUE), sas(emulator))), settled=True),
-        composite(ATTACH, "owner", UInt(1), True, None, None, *ends, *[None] * 6, {Symbol("com.microsoft:epoch"): 0}),
-    ]
+    epoch = {Symbol("com.microsoft:epoch"): 0}
+    attach = composite(ATTACH, "owner", UInt(1), True, None, None, *ends, *[None] * 6, epoch)
     with socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(10)) as connection:
-        connection.sendall(AMQP_HEADER + b"".join(map(frame, performatives)))
+        connection.sendall(signed_in(emulator, attach))
         wait_until(lambda: emulator.reader_count(HUB) == 1)
         yield
 

@@ -5,12 +5,12 @@ import random
 import socket
 import struct
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from local.event_hubs import Emulator
-from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
+from local.event_hubs.codec import Described, Symbol, UInt, ULong
 from local.event_hubs.frames import (
     AMQP_HEADER,
     ATTACH,
@@ -25,8 +25,8 @@ from local.event_hubs.frames import (
     frame,
 )
 from local.event_hubs.sections import PROPERTIES
-from tests.acceptance.event_hubs.clients import HUB, publish, received, talk, wait_until
-from tests.local.event_hubs.messages import attach_sender, transfer
+from tests.acceptance.event_hubs.clients import HUB, publish, received, signed_in, talk, wait_until
+from tests.local.event_hubs.messages import attach_sender, section, transfer
 from tests.patience import allowed
 
 GREETING = SASL_HEADER + frame(composite(SASL_INIT, Symbol("ANONYMOUS"), b"", "localhost"), kind=1) + AMQP_HEADER
@@ -58,30 +58,29 @@ def server(emulator: Emulator, caplog: pytest.LogCaptureFixture) -> Iterator[Emu
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_random_bytes_are_survived(server: Emulator) -> None:
+def random_bytes(seed: int, chance: random.Random) -> bytes:
+    return (b"", AMQP_HEADER, SASL_HEADER, STREAM)[seed % 4] + chance.randbytes(chance.randrange(1, 2000))
+
+
+def random_frames(seed: int, chance: random.Random) -> bytes:
+    frames = GREETING + frame(composite(OPEN, "peer"))
+    for _ in range(10):
+        body = b"\x00\x53" + bytes((chance.choice(range(0x10, 0x19)),)) + chance.randbytes(chance.randrange(60))
+        frames += frame(body, channel=chance.randrange(2), kind=chance.choice((0, 0, 0, 1, 7)))
+    return frames
+
+
+def changed_bytes(seed: int, chance: random.Random) -> bytes:
+    changed = bytearray(STREAM)
+    for _ in range(chance.randrange(1, 6)):
+        changed[chance.randrange(len(changed))] = chance.randrange(256)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("make", [random_bytes, random_frames, changed_bytes])
+def test_broken_streams_are_survived(server: Emulator, make: Callable[[int, random.Random], bytes]) -> None:
     for seed in range(150):
-        chance = random.Random(seed)
-        head = (b"", AMQP_HEADER, SASL_HEADER, STREAM)[seed % 4]
-        talk(server, head + chance.randbytes(chance.randrange(1, 2000)))
-
-
-def test_random_frames_are_survived(server: Emulator) -> None:
-    for seed in range(150):
-        chance = random.Random(seed)
-        frames = b""
-        for _ in range(10):
-            body = b"\x00\x53" + bytes((chance.choice(range(0x10, 0x19)),)) + chance.randbytes(chance.randrange(60))
-            frames += frame(body, channel=chance.randrange(2), kind=chance.choice((0, 0, 0, 1, 7)))
-        talk(server, GREETING + frame(composite(OPEN, "peer")) + frames)
-
-
-def test_changed_bytes_are_survived(server: Emulator) -> None:
-    for seed in range(150):
-        chance = random.Random(seed)
-        changed = bytearray(STREAM)
-        for _ in range(chance.randrange(1, 6)):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
-        talk(server, bytes(changed))
+        talk(server, make(seed, random.Random(seed)))
 
 
 def test_a_stream_cut_after_any_byte_is_survived(server: Emulator) -> None:
@@ -118,17 +117,15 @@ def test_many_connections_that_say_nothing_leave_nothing(server: Emulator) -> No
 def test_a_peer_that_asks_and_never_reads_is_cut_and_takes_little_memory(server: Emulator) -> None:
     node = Described(ULong(SOURCE), ["$management"]), Described(ULong(TARGET), ["$management"])
     begun = (
-        composite(OPEN, "peer"),
-        composite(BEGIN, None, UInt(0), UInt(1_000_000), UInt(100)),
-        attach_sender("$management"),
-        composite(ATTACH, "answers", UInt(1), True, None, None, *node),
-        composite(FLOW, UInt(0), UInt(1_000_000), UInt(0), UInt(100), UInt(1), UInt(0), UInt(1_000_000)),
+        attach_sender("$management", 1),
+        composite(ATTACH, "answers", UInt(2), True, None, None, *node),
+        composite(FLOW, UInt(0), UInt(1_000_000), UInt(0), UInt(100), UInt(2), UInt(0), UInt(1_000_000)),
     )
-    request = frame(transfer(encode(Described(ULong(PROPERTIES), ["i" * 60_000]))))
+    request = frame(transfer(section(PROPERTIES, ["i" * 60_000]), 1, 1))
     tracemalloc.start()
     try:
         with connect(server) as connection, pytest.raises(ConnectionError):
-            connection.sendall(AMQP_HEADER + b"".join(map(frame, begun)))
+            connection.sendall(signed_in(server, *begun))
             for _ in range(1_000):
                 connection.sendall(request)
         assert tracemalloc.get_traced_memory()[1] < 15_000_000, "the answers are 60 MB"
