@@ -31,12 +31,12 @@ from local.demo.aggregation import (
     spark_process,
     worked,
 )
-from local.feed.businesses import FLIGHTS, HOMES, Domain, domain_of_sample
+from local.feed.businesses import HOMES, Domain, domain_of_sample
 from local.feed.sample import Line, Sample
 from local.stack.consumers import ticking
 from tests import patience
 from tests.fakes.rooms import migrate_examples
-from tests.local.demo.conftest import Host
+from tests.local.conftest import Host
 from tests.local.feed.builders import flight_story, story
 from tests.local.stores import AGGREGATED, Files, ingest, shop
 from tests.rooms.found import outcomes_of, room_named
@@ -99,19 +99,14 @@ def test_a_run_is_awaited_as_long_as_its_job_logs_and_one_that_stands_still_is_g
     assert len(pauses) > 2 * LOOKS
 
 
-def test_a_demo_shows_the_first_aggregate_of_its_transform_and_refuses_a_transform_without_one() -> None:
-    sample = Sample(Path("events.jsonl"), (Line(1, b"{}"),))
-    assert aggregate_of_demo(domain_of_sample(HOMES.transform, sample)) == aggregate_of_demo(HOMES)
-    with pytest.raises(NoAggregate, match="shop declares no aggregate"):
-        aggregate_of_demo(shop())
-
-
 def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it() -> None:
     path = Path("examples/home_security/events.jsonl")
     lines = tuple(Line(number, body) for number, body in enumerate(path.read_bytes().splitlines(), 1))
     rows = 1 + sum(len(one.rows) for one in outcomes_of(room_named(HOMES.transform)))
     assert rows_per_event(domain_of_sample(HOMES.transform, Sample(path, lines))) == pytest.approx(rows / len(lines))
     assert rows_per_event(HOMES) == 0.83
+    with pytest.raises(NoAggregate, match="shop declares no aggregate"):
+        aggregate_of_demo(shop())
 
 
 # the replay
@@ -152,15 +147,13 @@ def test_a_replay_is_requested_for_good_and_awaited(host: Host) -> None:
     assert len(host.status) == 1
 
 
-def test_a_replay_is_awaited_as_long_as_it_counts_events_and_one_that_stands_still_is_given_up(host: Host) -> None:
-    running = [{**PLANNED, "counts": {**COUNTS, "events": events}} for events in range(LOOKS + 5)]
-    host.answers, host.status = [(201, PLANNED)], [*running, {**PLANNED, "status": "done"}]
-    replay(host.address, CHOSEN, lambda _: None, print)
-    host.answers, host.status = [(201, PLANNED)], [PLANNED]
+def test_a_replay_that_stands_still_is_given_up(host: Host) -> None:
+    running = [{**PLANNED, "counts": {**COUNTS, "events": events}} for events in range(5)]
+    host.answers, host.status = [(201, PLANNED)], [*running, PLANNED]
     looks: list[float] = []
     with pytest.raises(NotReplayed, match="replay j is not done: it is planned: no fault is noted"):
         replay(host.address, CHOSEN, looks.append, print)
-    assert len(looks) == LOOKS
+    assert len(looks) == LOOKS + 5
 
 
 def test_a_replay_that_is_refused_fails_or_has_no_answer_is_raised_with_the_reason(host: Host) -> None:
@@ -310,11 +303,6 @@ def test_the_proof_of_homes_has_both_objects_and_the_page_of_the_busiest_home(ho
         "home_page": page,
     }
     assert page in shown[0] and f"make serve FOLDER={homes.store.parent}" in shown[0]
-
-
-def test_the_proof_of_flights_has_no_page(tmp_path: Path) -> None:
-    figures, differences = prove_aggregate(FLIGHTS, whole(tmp_path, FLIGHTS).store, print)
-    assert (list(figures), differences) == (["aggregate", "aggregation"], [])
 
 
 RUNS = "aggregation: 2 runs are committed, but the demo must have at least 3; more EVENTS make more runs"

@@ -8,7 +8,7 @@ import pytest
 
 from local.demo.operator import NotOpened, discarding, open_next_incarnation
 from tests.fakes.rooms import migrate_examples
-from tests.local.demo.conftest import Host
+from tests.local.conftest import Host
 from tests.patience import allowed
 
 STOPPED = {"incarnation": 1, "partitions": [{"stops": [{"reason": "incarnation"}]}]}

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from local.event_hubs.frames import ACCEPTED, DETACH, DISPOSITION, END, FLOW, REJECTED
+from local.event_hubs.frames import DETACH, DISPOSITION, END, FLOW
 from local.event_hubs.hubs import HubSettings
 from local.event_hubs.lead import LONGEST_WAIT, NEIGHBOUR, STANDSTILL
 from local.event_hubs.readers import Faults
 from tests.local.event_hubs.messages import batch, message, transfer
-from tests.local.event_hubs.peer import PARTITION, Clock, Peer, make_broker
+from tests.local.event_hubs.peer import Clock, Peer, make_broker
 
 pytestmark = pytest.mark.asyncio
 LEAD = 10
@@ -91,17 +91,6 @@ async def test_the_outcome_and_the_credit_stop_at_the_limit_and_go_on_when_the_o
     assert flood.unanswered == 1
 
 
-async def test_a_batch_that_overshoots_the_limit_is_in_the_hub_and_waits_alone(world: World) -> None:
-    world.owner()
-    flood = Publishing(world)
-    flood.send(events=100)
-    assert flood.unanswered == 1
-    reader = Peer(world.broker).begin()
-    reader.attach_reader(PARTITION.replace("hubledger", "other"))
-    reader.grant(1_000)
-    assert len(reader.payloads()) == 100
-
-
 @pytest.mark.parametrize(
     ("lead", "attach"),
     [
@@ -173,23 +162,6 @@ async def test_nobody_waits_for_an_owner_that_stands_still_until_it_moves(world:
     assert flood.unanswered == 1, "it has moved"
 
 
-@pytest.mark.parametrize("had_taken_all", [False, True], ids=["idle", "at the end"])
-async def test_an_owner_that_had_nothing_to_do_does_not_stand_still_at_once(world: World, had_taken_all: bool) -> None:
-    owner, other, flood = world.owner(), world.owner("other") if had_taken_all else None, Publishing(world)
-    if other is not None:  # the owner has taken all events before anybody waits
-        owner.grant(LEAD + 1)
-    flood.send(LEAD + 1)
-    await world.let_pass(1_000)
-    if other is not None:
-        other.connection.connection_lost(None)
-    else:
-        owner.grant(LEAD + 1)
-    await world.let_pass(2 * STANDSTILL)
-    flood.send(LEAD + 1)
-    await world.let_pass(1_000)
-    assert flood.unanswered == 1
-
-
 async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_other_has_nothing_left(
     world: World,
 ) -> None:
@@ -206,24 +178,6 @@ async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_
     flood.send(3 * LEAD)
     world.broker.let_time_pass()
     assert flood.unanswered == 2 * LEAD, "now the app counts alone, until its turn"
-
-
-async def test_two_groups_that_both_have_events_left_have_the_same_time(world: World) -> None:
-    world.owner()
-    world.owner("other")
-    flood = Publishing(world)
-    flood.send(2 * LEAD)
-    await world.let_pass(NEIGHBOUR + 500)
-    assert flood.unanswered == LEAD
-
-
-async def test_two_publishers_of_one_partition_wait_and_go_on_together(world: World) -> None:
-    owner, floods = world.owner(), [Publishing(world), Publishing(world)]
-    for flood in floods * 2:
-        flood.send(LEAD)
-    assert all(flood.unanswered for flood in floods)
-    owner.grant(4 * LEAD)
-    assert [flood.unanswered for flood in floods] == [0, 0]
 
 
 async def test_a_publisher_that_hides_its_outcomes_is_held_by_its_credit(world: World) -> None:
@@ -269,15 +223,6 @@ async def test_a_publisher_whose_link_ends_while_it_waits_gets_its_outcomes_firs
     owner.grant(100)
     await world.let_pass(LONGEST_WAIT)
     assert flood.peer.frames() == []
-
-
-async def test_a_refused_message_is_answered_at_once(world: World) -> None:
-    world.owner()
-    flood = Publishing(world)
-    flood.send(LEAD + 1)
-    world.faults.throttled_sends = 1
-    flood.send()
-    assert (flood.unanswered, flood.states[-2:]) == (1, [ACCEPTED, REJECTED])
 
 
 async def test_the_limit_is_half_of_the_retained_events_so_that_none_expires_before_its_owner() -> None:

@@ -125,12 +125,6 @@ def test_the_values_of_a_message_count_more_than_those_of_its_link() -> None:
     assert outcomes(producers, first, (1, 4), (5, 1)) == [False, True]
 
 
-def test_a_number_of_the_batch_alone_or_of_its_first_event_alone_is_enough() -> None:
-    for whole in (annotated(1) + batch([message(mine=1)]), batch([annotated(1) + message()])):
-        producers = Producers()
-        assert producers.is_new(read_publication(whole, BATCH_FORMAT), producers.register(NEW))
-
-
 # epochs
 
 

@@ -42,7 +42,6 @@ FAULTS = [
     fault(f"DELETE FROM shop_order_line WHERE {RESOLVED}", kinds="shop_order_line"),
     fault("DELETE FROM shop_order WHERE order_id = 'o-2'", kinds="shop_order", says="missing: ('o-2',)"),
     fault("UPDATE shop_order SET status = 'new' WHERE order_id = 'o-1'", kinds="shop_order"),
-    fault("UPDATE shop_order SET order_id = 'o-9' WHERE order_id = 'o-1'", kinds="shop_order"),
     fault(  # the same row, of an earlier event
         "UPDATE shop_order AS s SET sequence_number = (SELECT MAX(l.sequence_number) FROM shop_order_line AS l"
         " WHERE l.order_id = 'o-3' AND l.sequence_number < s.sequence_number) WHERE order_id = 'o-3'",
@@ -59,7 +58,6 @@ FAULTS = [
             "error_class = 'refused', attempts = 6",  # the transform made no rows that a table could refuse
         )
     ),
-    fault("UPDATE event_hub_dead_letter SET attempts = 3 WHERE error_class = 'unknown'", kinds="letters"),
     fault(f"DELETE FROM event_hub_dead_letter WHERE {POISON}", kinds="letters outcomes"),
     fault(  # an order that was there in time is called missing
         "UPDATE event_hub_dead_letter SET error_class = 'reference' WHERE error_class = 'unknown'", kinds="letters"

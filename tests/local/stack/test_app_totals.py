@@ -1,15 +1,13 @@
 """local/stack/app_totals.py"""
 
-import http.server
-import json
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from local.stack.app_totals import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
 from tests.fakes.engines import SqliteEngine
+from tests.local.conftest import Host
 from tests.local.feed.builders import story
 from tests.local.stores import ingest
 from tests.patience import allowed
@@ -22,52 +20,25 @@ PARTITIONS = [
 ]
 BOOKS = Books(in_hub=3, accounted=3, written=3, filtered=0, dead_lettered=0, balanced=True)
 
-Serve = Callable[[int, bytes], str]
 
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Start servers that give one answer to everything, and return their address."""
-    servers: list[http.server.ThreadingHTTPServer] = []
-
-    def start(status: int, body: bytes) -> str:
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(serve: Serve) -> None:
-    books = read_books(serve(200, json.dumps({**TOTALS, "partitions": PARTITIONS}).encode()))
+def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(host: Host) -> None:
+    silent = [PARTITIONS[2], {"hub_end": None, "stops": []}]
+    host.status = [{**TOTALS, "partitions": PARTITIONS}, {**TOTALS, "partitions": silent}]
     stopped = "  2 partitions stopped: outage  1 partition stopped: held"
-    assert books == Books(12, 9, 6, 2, 1, balanced=True, incarnation=2, stopped=stopped)
-    silent = {**TOTALS, "partitions": [PARTITIONS[2], {"hub_end": None, "stops": []}]}
-    assert read_books(serve(200, json.dumps(silent).encode())).in_hub is None
+    assert read_books(host.address) == Books(12, 9, 6, 2, 1, balanced=True, incarnation=2, stopped=stopped)
+    assert read_books(host.address).in_hub is None
 
 
-def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(serve: Serve) -> None:
+def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(host: Host) -> None:
     for status, body, why in (
         (503, b'{"detail": "settings refused: TRANSFORM"}', "answers 503: settings refused: TRANSFORM"),
         (500, b"Traceback\nlong", "answers 500: Traceback$"),
         (200, b"{}", "partitions"),
         (200, b"no JSON", "Expecting value"),
     ):
+        host.status = [(status, body)]
         with pytest.raises(BooksUnavailable, match=why):
-            read_books(serve(status, body))
+            read_books(host.address)
     with pytest.raises(BooksUnavailable, match="refused"):
         read_books("http://127.0.0.1:1")
 
