@@ -1,7 +1,7 @@
 """Bicep files as plain values, from their syntax tree: enough to check a template without its compiler."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -190,7 +190,6 @@ def _text(node: Node) -> str:
 
 
 Files = Mapping[str, File]
-Policy = Callable[[Files], Iterator[str]]  # yields each violation
 
 
 def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
@@ -209,17 +208,9 @@ def type_of(one: Declaration) -> str:
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path of keys, also through `union`, or None."""
+    """Return the value at a path of keys, or None."""
     for key in path.split("."):
-        value = merged(value)
         value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def merged(value: Any) -> Any:
-    """Return the object that `union` makes of the objects in it; any other value as it is."""
-    if isinstance(value, Expression) and value.text.startswith("union("):
-        return {key: each for part in value.parts if isinstance(part, dict) for key, each in part.items()}
     return value
 
 

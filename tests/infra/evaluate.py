@@ -94,7 +94,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tenant": lambda: {"tenantId": "tenant"},
     "toLower": str.lower,
     "toUpper": str.upper,
-    "toObject": lambda values, key, of: {key(value): of(value) for value in values},
     "trim": str.strip,
     "union": _merged,
     "uniqueString": lambda *parts: "token",

@@ -31,6 +31,7 @@ def test_each_choice_is_in_azure_yaml_and_in_the_environment_of_each_workflow_th
     assert faults(NAMES, AZURE, WORKFLOWS) == [], "run python -m tests.infra.pipeline"
     pipeline = yaml.safe_load(AZURE)["pipeline"]
     assert sorted([*pipeline["variables"], *pipeline["secrets"]]) == NAMES
+    assert pipeline["secrets"] == ["ALERT_WEBHOOKS"], "who knows such an address may post there"
     for name, job in DEPLOYING.items():
         env = yaml.safe_load(WORKFLOWS[name])["jobs"][job]["env"]
         assert set(NAMES) <= set(env) and env["AZURE_PRINCIPAL_TYPE"] == "ServicePrincipal"
@@ -53,37 +54,17 @@ def test_no_parameter_is_a_secret_that_a_variable_would_show() -> None:
     assert [name for name in secret & set(given) if "${" in json.dumps(given[name])] == []
 
 
-@holds_for(DEPLOYING)
-def test_an_address_that_anyone_may_post_to_is_no_variable_of_a_pipeline(name: str) -> None:
-    shown = {**WORKFLOWS, name: WORKFLOWS[name].replace("secrets.ALERT_WEBHOOKS", "vars.ALERT_WEBHOOKS")}
-    assert faults(NAMES, AZURE, shown) == [name]
-    moved = AZURE.replace("    - ALERT_EMAILS\n", "    - ALERT_EMAILS\n    - ALERT_WEBHOOKS\n")
-    assert faults(NAMES, moved, WORKFLOWS) == ["azure.yaml"]
-
-
-def test_azd_finds_the_workflow_that_it_looks_for() -> None:
-    assert "azure-dev.yml" in WORKFLOWS
-
-
 def test_an_azd_that_admits_wrong_subjects_or_misreads_funcignore_is_refused() -> None:
     assert yaml.safe_load(AZURE)["requiredVersions"]["azd"] == ">= 1.30.0"
     page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     assert "[azd](https://aka.ms/azd) 1.30 or newer" in page
 
 
-def azd_of(workflow: str) -> set[str]:
-    """Return the versions of azd that the jobs of a workflow install."""
-    steps = [step for job in yaml.safe_load(workflow)["jobs"].values() for step in job["steps"]]
-    installing = [step for step in steps if step.get("uses", "").startswith("Azure/setup-azd@")]
-    return {str(step.get("with", {}).get("version", "latest")) for step in installing}
-
-
 @pytest.mark.parametrize("name", DEPLOYING)
 def test_a_workflow_installs_the_newest_azd(name: str) -> None:
-    assert azd_of(WORKFLOWS[name]) == {"latest"}
-    uses = "      - uses: Azure/setup-azd@v2\n"
-    planted = WORKFLOWS[name].replace(uses, f"{uses}        with:\n          version: 1.29.0\n")
-    assert azd_of(planted) == {"1.29.0"}
+    steps = [step for job in yaml.safe_load(WORKFLOWS[name])["jobs"].values() for step in job["steps"]]
+    installing = [step for step in steps if step.get("uses", "").startswith("Azure/setup-azd@")]
+    assert {step.get("with", {}).get("version", "latest") for step in installing} == {"latest"}
 
 
 AZD = """#!/bin/sh
