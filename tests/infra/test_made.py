@@ -67,7 +67,6 @@ RIGHTS = {
     ("appi-token", APP, "Monitoring Metrics Publisher"),
 }
 WITH_SPARK = RIGHTS | {("stlaketoken", APP, BLOBS), ("stlaketoken/default/spark", DEPLOYER, BLOBS)}
-ENTRA = "properties.identityProviders.azureActiveDirectory"
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
 
 

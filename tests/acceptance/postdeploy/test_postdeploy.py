@@ -1,11 +1,13 @@
 """The hook after a deployment, against the app on the local host and the emulator: real AMQP and HTTP."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,50 +117,63 @@ def test_an_event_that_becomes_no_row_fails(
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     """Return the only line on standard error."""
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("deployed: ")
-    return line
+    return line.removeprefix("deployed: ")
 
 
-def test_an_app_that_is_not_there_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
-    nowhere = f"http://127.0.0.1:{closed_port()}"
-    assert deploy(azure, Leaping(), FUNCTION_APP_URI=nowhere) == 1
-    line = one_line(capsys)
-    assert line.startswith(f"deployed: waited 300 s for the app: {nowhere} cannot be reached: ")
-    assert "azd hooks run postdeploy" in line and "azd env set SMOKE skip" in line
-    assert azure.given and not azure.keys
+def hub_at(port: int) -> str:
+    return f"Endpoint=sb://localhost:{port};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
 
 
-def test_a_route_that_does_not_answer_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
-    azure.broken = "health/ready"
-    assert deploy(azure, Leaping()) == 1
-    line = one_line(capsys)
-    assert line.startswith(
-        "deployed: waited 300 s for every route: GET /api/health/ready: 503 application/json, not 200"
-    )
-    assert azure.given and not azure.keys
-
-
-def test_a_key_that_is_refused_fails_in_one_line_and_is_removed(
-    azure: Azure, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("front", "changes", "says"),
+    [
+        pytest.param(
+            {"broken": "health/ready"},
+            {},
+            "waited 300 s for every route: GET /api/health/ready: 503 application/json, not 200",
+            id="a route does not answer",
+        ),
+        pytest.param(
+            {"refuses_keys": True}, {}, r".*refuses the key of the smoke tests \(401\)$", id="a key is refused"
+        ),
+        pytest.param(
+            {"unknown_functions": 10**6}, {}, ".*for the key of explain_number: PUT", id="a key cannot be made"
+        ),
+        pytest.param(
+            {},
+            {"FUNCTION_APP_URI": "http://127.0.0.1:{closed}"},
+            r"waited 300 s for the app: \S+ cannot be reached: .*azd hooks run postdeploy.*azd env set SMOKE skip",
+            id="no app",
+        ),
+        pytest.param({}, {"hub": "{unread}"}, "waited 300 s for the event in the hub: ", id="the event never arrives"),
+        pytest.param(
+            {},
+            {"hub": hub_at(0).replace(":0;", ":{closed};")},
+            f"waited 600 s for the hub: {HUB} takes no event: ",
+            id="no hub",
+        ),
+        pytest.param({}, {"SMOKE": "no"}, "SMOKE must be empty or 'skip', not 'no'$", id="a wrong choice"),
+        pytest.param(
+            {}, {"SMOKE_EVENT": "no-such-file"}, ".*SMOKE_EVENT names no file that can be read", id="no event"
+        ),
+    ],
+)
+def test_a_deployment_that_is_not_proven_fails_in_one_line_and_leaves_no_key(
+    running: Running,
+    azure: Azure,
+    capsys: pytest.CaptureFixture[str],
+    front: dict[str, Any],
+    changes: dict[str, str],
+    says: str,
 ) -> None:
-    azure.refuses_keys = True
-    assert deploy(azure, Leaping()) == 1
-    assert one_line(capsys).endswith("refuses the key of the smoke tests (401)")
-    assert azure.given and not azure.keys
-
-
-def test_a_key_that_cannot_be_made_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
-    azure.unknown_functions = 10**6
-    assert deploy(azure, Leaping()) == 1
-    assert "for the key of explain_number: PUT" in one_line(capsys)
-
-
-def test_an_event_that_never_arrives_fails_at_the_deadline(
-    running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert deploy(azure, Leaping(), hub=running.unread_hub) == 1
-    assert one_line(capsys).startswith("deployed: waited 300 s for the event in the hub: ")
-    assert azure.given and not azure.keys
+    for name, value in front.items():
+        setattr(azure, name, value)
+    places = {"{closed}": str(closed_port()), "{unread}": running.unread_hub}
+    given = {name: places.get(value, value).replace("{closed}", places["{closed}"]) for name, value in changes.items()}
+    assert deploy(azure, Leaping(), **given) == 1
+    assert re.match(says, one_line(capsys))
+    assert not azure.keys
+    assert bool(azure.given) is ("SMOKE" not in changes and not azure.unknown_functions)
 
 
 def test_a_deployer_without_the_role_is_told_and_the_routes_are_proven(
@@ -175,33 +190,10 @@ def test_a_deployer_without_the_role_is_told_and_the_routes_are_proven(
 
 
 def test_a_hub_in_a_private_network_is_named_at_once(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
-    nowhere = (
-        f"Endpoint=sb://localhost:{closed_port()};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
-    )
-    assert deploy(azure, Leaping(), hub=nowhere, VNET_ENABLED="true") == 0
+    assert deploy(azure, Leaping(), hub=hub_at(closed_port()), VNET_ENABLED="true") == 0
     assert "the hub is closed to this network (VNET_ENABLED=true): run `azd hooks run" in capsys.readouterr().out
 
 
-def test_a_hub_that_cannot_be_reached_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
-    nowhere = (
-        f"Endpoint=sb://localhost:{closed_port()};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
-    )
-    assert deploy(azure, Leaping(), hub=nowhere) == 1
-    assert one_line(capsys).startswith(f"deployed: waited 600 s for the hub: {HUB} takes no event: ")
-
-
-def test_the_smoke_tests_can_be_skipped_and_a_wrong_choice_is_refused(
-    azure: Azure, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_smoke_tests_can_be_skipped(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
     assert deploy(azure, SMOKE="skip") == 0
-    assert capsys.readouterr().out == "no smoke tests: SMOKE=skip\n"
-    assert deploy(azure, SMOKE="no") == 1
-    assert one_line(capsys) == "deployed: SMOKE must be empty or 'skip', not 'no'"
-    assert azure.given == []
-
-
-def test_without_an_event_of_the_transform_only_the_routes_are_proven(
-    azure: Azure, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert deploy(azure, SMOKE_EVENT="no-such-file") == 1
-    assert "SMOKE_EVENT names no file that can be read" in one_line(capsys)
+    assert (capsys.readouterr().out, azure.given) == ("no smoke tests: SMOKE=skip\n", [])

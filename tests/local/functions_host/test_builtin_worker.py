@@ -60,15 +60,6 @@ async def test_a_result_without_a_binding_and_an_input_that_cannot_be_decoded_ar
         assert ((await worker.invoke(call("x"))).error or "").startswith("NotImplementedError")
 
 
-async def test_a_value_that_the_binding_cannot_hold_is_a_failure_that_names_its_type(empty_app: Path) -> None:
-    request = {"method": Datum("GET", "string"), "url": Datum("http://localhost/api/f", "string")}
-    fields: dict[str, dict[str, str]] = {"headers": {}, "query": {}, "params": {}}
-    inputs = {"req": Datum({**request, **fields, "body": Datum(b"", "bytes")}, "http")}
-    async with indexed(empty_app, '@app.route("f")\ndef f(req): return {"a": 1}') as worker:
-        outcome = await worker.invoke(Invocation("i", "f", inputs))
-    assert outcome.error == 'TypeError: unable to encode outgoing TypedData: unsupported Python type "dict"'
-
-
 async def test_blocking_functions_run_side_by_side_up_to_the_thread_count(empty_app: Path) -> None:
     async with indexed(empty_app, f"{TIMER}def f(t): both.wait({allowed(10)})", threads=2) as worker:
         assert await asyncio.gather(*(worker.invoke(call()) for _ in range(2))) == [

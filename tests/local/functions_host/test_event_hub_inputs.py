@@ -98,12 +98,6 @@ def test_the_function_learns_whether_a_checkpoint_follows() -> None:
     assert found.metadata["PartitionContext"]["IsCheckpointingAfterInvocation"] is False
 
 
-def test_a_batch_of_texts_loses_its_empty_bodies() -> None:
-    texts = TriggerContext(CONTEXT.address, "1", "events", "STRING")
-    inputs = event_hub_inputs(texts, [event(0, b"\xff"), event(1, b"")], checkpoints=True)
-    assert inputs.inputs["events"].value.string == ["\ufffd"]
-
-
 def test_a_value_of_any_type_in_any_place_reaches_the_function() -> None:
     values = [bytes.fromhex(written) for written, _ in VALUES.values()]
     values += [

@@ -50,10 +50,6 @@ def test_a_delay_is_never_outside_its_bounds(retries: int, chance: float, minimu
     assert policy.minimum <= policy.delay(retries, lambda: chance) <= policy.maximum
 
 
-def test_a_function_without_policy_has_none() -> None:
-    assert parse_retry_policy(None) is None
-
-
 def test_settings_that_the_host_refuses_are_refused_by_name() -> None:
     wrong = (
         ({"strategy": "exponentialBackoff"}, "strategy"),

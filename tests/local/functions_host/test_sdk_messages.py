@@ -6,7 +6,7 @@ from typing import Any
 from azure.eventhub._pyamqp._decode import decode_payload
 
 from core.remote.hub.sdk_patches import RECEIVERS, Encoded, keep_values_encoded, reader_over
-from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode
+from local.event_hubs.codec import Described, Symbol, Timestamp, ULong, encode
 from local.functions_host.sdk_messages import annotated, keep_annotations_encoded
 from tests.fakes.trigger_events import handed_out
 
@@ -26,13 +26,6 @@ def test_annotations_keep_their_bytes_beside_the_stamps_that_the_sdk_read() -> N
     assert encode({Symbol("x-mine"): Timestamp(5)})[3:] in found.raw
     assert found[b"x-opt-sequence-number"] == 7
     assert dict(read_plain(given).message_annotations) == dict(found)
-
-
-def test_annotations_that_the_sdk_cannot_read_keep_their_bytes() -> None:
-    char = Raw(b"\x73\x00\x00\x00\xdf")
-    found = read_message(payload({Symbol("x-mine"): char})).message_annotations
-    assert isinstance(found, Encoded)
-    assert found.raw.find(char) > 0
 
 
 def test_a_message_of_stamps_alone_and_an_answer_of_the_hub_are_left_as_they_are() -> None:

@@ -3,7 +3,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from azure.functions.meta import Datum
 
 from local.functions_host.durable.engine import run_activity
 from local.functions_host.durable.instances import ActivityOrder, EventType
@@ -20,12 +19,6 @@ async def ran(outcome: InvocationResult, name: str = "work") -> Any:
 
     invoker = Invoker(ScriptedWorker(answer), ManualClock(), lambda: 0.5, timedelta(minutes=1))
     return await run_activity(ActivityOrder("one", "x", 3, name, '{"a": 1}'), FUNCTIONS, invoker)
-
-
-async def test_a_result_is_json_and_null_is_nothing() -> None:
-    done = await ran(InvocationResult(Datum("[1]", "json")))
-    assert (done["EventType"], done["TaskScheduledId"], done["Result"]) == (EventType.TASK_COMPLETED, 3, "[1]")
-    assert (await ran(InvocationResult(Datum("null", "json"))))["Result"] is None
 
 
 async def test_a_failure_has_the_words_of_the_extension() -> None:

@@ -54,13 +54,6 @@ async def api() -> AsyncIterator[Api]:
     store.close()
 
 
-async def test_both_addresses_lead_to_the_same_api(api: Api) -> None:
-    for prefix in ("/durabletask", "/runtime/webhooks/durabletask"):
-        async with api.http.post(f"{prefix}/orchestrators/CALLER") as answer:
-            assert answer.status == 202
-            assert answer.headers["Location"] == (await answer.json())["statusQueryGetUri"]
-
-
 async def test_an_id_that_the_extension_refuses_is_refused(api: Api) -> None:
     for instance_id in ("@one", "a%5Cb", "a%23b", "a%3Fb", "a%0Ab", "x" * 257):
         status, answer = await api.ask("POST", f"{START}/{instance_id}")

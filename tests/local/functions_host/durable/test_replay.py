@@ -2,8 +2,6 @@ from typing import Any
 
 import pytest
 
-from local.functions_host.durable.functions import UnknownFunction
-from local.functions_host.durable.replay import NonDeterministic
 from local.functions_host.errors import NotEmulated
 from tests.local.functions_host.durable.doubles import (
     activity,
@@ -25,11 +23,6 @@ def new(actions: list[Any], *events: Any) -> list[str]:
     return [f"{type(each).__name__} {each.task_id}" for each in walked(actions, *events).new_work]
 
 
-def test_the_orders_of_the_history_are_not_new_and_their_names_match_in_any_case() -> None:
-    found = walked([all_of(activity(), activity("other"))], scheduled(0, "WORK"), scheduled(1, "other"), completed(1))
-    assert (found.new_work, found.has_open_tasks) == ((), True)
-
-
 def test_a_cancelled_timer_is_ordered_and_not_waited_for_and_changes_nothing_when_it_fires() -> None:
     either = any_of(waiting("go"), timer(cancelled=True))
     assert new([either, activity()]) == ["TimerSet 0", "ActivityCall 1"]
@@ -49,17 +42,6 @@ def test_an_event_that_came_before_is_taken_once() -> None:
 def test_the_last_to_wait_for_an_event_is_the_first_to_get_one() -> None:
     actions = [any_of(all_of(waiting("go"), activity()), waiting("go")), activity("other")]
     assert new(actions, scheduled(0), raised("go")) == ["ActivityCall 1"]
-
-
-@pytest.mark.parametrize("recorded", [scheduled(0, "other"), scheduled(5), timer_created(0)])
-def test_a_history_of_other_orders_is_not_deterministic(recorded: Any) -> None:
-    with pytest.raises(NonDeterministic, match="Non-Deterministic workflow detected: the history has"):
-        walked([activity()], recorded)
-
-
-def test_a_missing_function_is_not_ordered() -> None:
-    with pytest.raises(UnknownFunction):
-        walked([activity("nobody")])
 
 
 @pytest.mark.parametrize(

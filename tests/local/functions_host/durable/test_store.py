@@ -12,7 +12,6 @@ from local.functions_host.durable.instances import (
     NewInstance,
     Outgoing,
     Status,
-    control,
     event,
 )
 from local.functions_host.durable.store import DurableStore
@@ -51,18 +50,6 @@ def started(store: DurableStore, **changes: object) -> EpisodeCommit:
     return first
 
 
-def test_a_turn_writes_history_work_entries_and_status_together(store: DurableStore) -> None:
-    timer = Outgoing("one", "execution", event(EventType.TIMER_FIRED, TimerId=1), LATER)
-    started(store, activities=[ORDER], outgoing=[timer], custom_status='"s"')
-    assert (found(store).status, found(store).custom_status) == (Status.RUNNING, '"s"')
-    assert [each["EventType"] for each in store.history("one")] == [12, 0]
-    assert all(each["IsPlayed"] for each in store.history("one"))
-    assert [each.order for each in store.activities_after(0, 10)] == [ORDER]
-    assert store.ready(NOON, 10) == []
-    assert store.next_due_at(NOON) == LATER
-    assert store.ready(LATER, 10) == ["one"]
-
-
 def test_a_turn_that_cannot_be_written_whole_leaves_nothing(store: DurableStore) -> None:
     store.create(NEW, NOON)
     with pytest.raises(Exception, match="UNIQUE"):
@@ -90,14 +77,6 @@ def test_a_result_is_delivered_once_and_its_activity_stays_due_until_it_is_writt
     assert store.complete_activity(due.number, result)
     assert not store.complete_activity(due.number, result)
     assert len(store.read_episode("one", NOON).entries) == 1
-
-
-def test_a_suspended_instance_is_ready_only_for_its_controls(store: DurableStore) -> None:
-    started(store, status=Status.SUSPENDED)
-    store.send(Outgoing("one", None, raised("go"), NOON))
-    assert store.ready(NOON, 10) == []
-    store.send(Outgoing("one", None, control(EventType.EXECUTION_RESUMED, None), NOON))
-    assert store.ready(NOON, 10) == ["one"]
 
 
 def test_entries_come_by_the_time_they_are_due_then_as_they_came(store: DurableStore) -> None:
