@@ -1,4 +1,4 @@
-"""The sets of parameters in `sets/`: NAME.bicepparam, and NAME.expected with its resources or its refusal.
+"""The sets of parameters in `sets/`: NAME.bicepparam, and a line of expected.jsonl with its resources or its refusal.
 
 `python -m tests.infra.snapshots` has Bicep's compiler evaluate each set (`bicep snapshot`, offline) and compares. With
 `--write` it writes the expectations anew, from `tests.infra.plan`, which needs no compiler.
@@ -53,15 +53,23 @@ def expected(files: Files, given: Mapping[str, Any]) -> list[Fact]:
         return [(REFUSED, "", str(refusal))]
 
 
-def read_facts(text: str) -> list[Fact]:
-    """Return the facts of an expectation."""
-    rows = (line.split("  ", 2) for line in text.splitlines())
-    return [(row[0], row[1], row[2]) for row in rows]
+def read_facts(folder: Path) -> dict[str, list[Fact]]:
+    """Return the expectation of each set."""
+    rows = map(json.loads, (folder / "expected.jsonl").read_text(encoding="utf-8").splitlines())
+    return {
+        row.pop("set"): [
+            (state, kind, name) for state, kinds in row.items() for kind, names in kinds.items() for name in names
+        ]
+        for row in rows
+    }
 
 
-def text_of(facts: Iterable[Fact]) -> str:
-    """Return an expectation, one fact a line."""
-    return "".join(f"{'  '.join(fact)}\n" for fact in facts)
+def line_of(name: str, facts: Iterable[Fact]) -> str:
+    """Return the expectation of a set as a line."""
+    row: dict[str, Any] = {"set": name}
+    for state, kind, one in facts:
+        row.setdefault(state, {}).setdefault(kind, []).append(one)
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def differences(wanted: list[Fact], snapshot: Mapping[str, Any]) -> list[str]:
@@ -88,9 +96,8 @@ def differences(wanted: list[Fact], snapshot: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def faults_of(path: Path, bicep: str) -> list[str]:
+def faults_of(path: Path, wanted: list[Fact], bicep: str) -> list[str]:
     """Evaluate a set with the compiler; return how it differs from its expectation."""
-    wanted = read_facts(path.with_suffix(".expected").read_text(encoding="utf-8"))
     written = path.with_suffix(".snapshot.json")
     command = [bicep, "snapshot", str(path), "--mode", "overwrite", *PLACE]
     try:
@@ -114,14 +121,14 @@ def main(arguments: list[str] | None = None, folder: Path = CHOSEN) -> int:
     paths, bicep = sorted(folder.glob("*.bicepparam")), shutil.which("bicep")
     if parser.parse_args(arguments).write:
         files = read_folder(FOLDER)
-        for path in paths:
-            text = text_of(expected(files, given_by(path)))
-            path.with_suffix(".expected").write_text(text, encoding="utf-8")
+        lines = [f"{line_of(path.stem, expected(files, given_by(path)))}\n" for path in paths]
+        (folder / "expected.jsonl").write_text("".join(lines), encoding="utf-8")
         return 0
     if bicep is None:
         print(f"bicep is not on the PATH, so no compiler has evaluated the {len(paths)} sets of parameters")
         return 0
-    faults = {path.stem: found for path in paths if (found := faults_of(path, bicep))}
+    wanted = read_facts(folder)
+    faults = {path.stem: found for path in paths if (found := faults_of(path, wanted[path.stem], bicep))}
     for name, found in faults.items():
         print("\n  ".join([f"{name}:", *found]), file=sys.stderr)
     print(f"{len(paths) - len(faults)} of {len(paths)} sets of parameters lead to their expectation")
