@@ -138,7 +138,6 @@ def watching(own: "App") -> "Watching":
     from core.ledger.store import Ledger
     from core.ledger.watch import Pipeline, Watching
     from core.letters.listing import LetterListing
-    from handlers.app import read_losses
 
     def enqueued_at(key: "LetterKey") -> datetime | None:
         found = LetterListing(own.stream).read_letter(key.partition_id, key.sequence_number)
@@ -152,4 +151,4 @@ def watching(own: "App") -> "Watching":
         return Pipeline(min(oldest, default=None), store.count_failures(since), store.count_quality_faults(since))
 
     sources = (own.settings.stream, Ledger(own.stream), own.hub, enqueued_at, own.hub_ends.get)
-    return Watching(*sources, pipeline, read_losses, own.batch_log.faults)
+    return Watching(*sources, pipeline, lambda now: own.burn_down.get(), own.batch_log.faults)
