@@ -239,12 +239,20 @@ class StoredJournal(Journal):
             self._owed.append((asked.state, asked.tried.last))
 
     def _take_back_owed(self) -> None:
-        """Take back the marks of attempts that ended while the store could not be reached: they tell of no death."""
-        with suppress(StoreFault):
-            while self._owed:
-                state, last = self._owed[-1]
+        """Take back the marks of attempts that ended while the store could not be reached: they tell of no death.
+
+        Attempts run side by side, so each takes a mark from the list before it asks the store.
+        """
+        while self._owed:
+            try:
+                state, last = self._owed.pop()
+            except IndexError:
+                return  # a different attempt took the last one
+            try:
                 self._store.end_attempt(state, last, self._own)
-                self._owed.pop()
+            except StoreFault:
+                self._owed.append((state, last))
+                return
 
     def _mark(self, asked: AttemptRequest, transform: Transform, deaths: int) -> AttemptMark:
         id = asked.state.partition.partition_id

@@ -71,7 +71,7 @@ class Operators:
         keys = self._chance.choice([(), (), *([f"home-{id}-{one}" for one in (0, 2)] for id in self._partitions)])
         self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
         self._counts["operator: replay by key"] += bool(keys)
-        with suppress(TaskOverlap, RequestRefused):
+        with suppress(RequestRefused, *REFUSED):
             job = request_replay(order(ids, *ends, dry_run=is_dry_run, keys=keys), instance.replays, MOST)
             self.asked.append(job.task.task_id)
 

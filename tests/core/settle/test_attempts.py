@@ -19,6 +19,7 @@ from core.settle.attempts import ALONE, NOBODY, WINDOW, AttemptMark, StoredJourn
 from core.settle.isolate import LONGEST, AttemptRequest, Isolation, RunChanged
 from core.settle.settle import ChildNotFree, EventKilled
 from core.store.memory import Memory
+from core.store.script import Outcome, Script
 from tests.fakes.builders import EPOCH, FakeClock, batch, commit, event, events, partition, reading, stamps
 from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.memory_hub import MemoryHub
@@ -413,6 +414,23 @@ class TestAnAttemptThatEndsByAnException:
         ingest_batch(batch(events(0, 4, "reading a"), partition("1")), world.means)
         other.ingest(0, 4)
         assert (other.alone, world.marks) == ([], ())
+
+    def test_is_taken_back_by_one_of_the_attempts_that_run_side_by_side_afterwards(self) -> None:
+        world = World()
+        world.noted.out = {"open_checkpoint", "end_attempt"}
+        with pytest.raises(StoreUnavailable):
+            world.ingest(0, 4)
+        world.noted.out = set()
+        beside = [partition("1")]
+
+        def run(script: Script, rehearse: bool = False) -> Outcome:
+            if script.steps[0].statement == "end_attempt" and beside:
+                ingest_batch(batch(events(0, 4, "reading a"), beside.pop()), world.means)
+            return world.store.database.run(script, rehearse)
+
+        world.noted.run = run  # type: ignore[method-assign]
+        world.ingest(0, 4)
+        assert (beside, world.marks, world.ranges) == ([], (), [(0, 4), (0, 4)])
 
     def test_leaves_no_mark_of_numbers_that_a_different_owner_has_written(self) -> None:
         world = World(process=1)
