@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r 
 from core.model.aggregates import ADDED, Aggregate, Count, Key, Sum
 from core.model.rows import LINEAGE, Text
 from core.store.migrations import load_migrations
-from core.transforms.contract import LONGEST, LONGEST_COLUMN, fault_of_column
+from core.transforms.contract import fault_of_column
 from hubledger.cli.ddl.room import room_text
 from jobs import as_of
 from jobs.jdbc_tables import ServerWords
@@ -121,8 +121,3 @@ def test_what_stands_beside_the_columns_of_a_window_is_refused_as_a_column() -> 
         made = room_text((of.source,), (of,), "sqlserver").partition("CREATE TABLE hubledger.a_sale")[2]
     columns = set(re.findall(r"^    (\w+) ", made, re.MULTILINE)) - {"CONSTRAINT", "ON", "WITH"}
     assert {*columns, *staged_columns(of), WINDOW_DATE} - {*of.columns} == {*ADDED}
-
-
-def test_an_instant_of_the_longest_column_travels_under_a_name_that_sql_server_takes() -> None:
-    assert len(as_of.WRITTEN) <= LONGEST
-    assert len(re.findall(r"AS \[(\w+)\]", ServerWords().sent("a", "a" * LONGEST_COLUMN, "timestamp"))[0]) == LONGEST

@@ -11,17 +11,7 @@ import pytest
 from core.aggregation.spark_engine import JobRequest
 from core.aggregation.tick import PROGRAM
 from core.remote.spark.http_engines import DatabricksEngine, LivyJobs
-from core.remote.spark.job_package import (
-    APP,
-    ARCHIVE,
-    PACKAGES,
-    REQUIRED,
-    modules,
-    package_version,
-    packages_wheel,
-    requirements,
-    wheel,
-)
+from core.remote.spark.job_package import APP, ARCHIVE, PACKAGES, modules, package_version, packages_wheel, wheel
 from jobs.package import PROGRAMS, PackageRefused, main, merged, write_package
 from tests.fakes.orders_room import ORDERS, write_room
 from tests.patience import allowed
@@ -123,12 +113,6 @@ def test_the_archives_hold_our_modules_but_not_the_way_to_sql(tmp_path: Path) ->
     assert not any(name.startswith("core/store/") for name in found)
 
 
-def test_the_archives_are_compressed(tmp_path: Path) -> None:
-    write_package(tmp_path, [])
-    with zipfile.ZipFile(tmp_path / VERSION / ARCHIVE) as archive:
-        assert all(one.compress_type == zipfile.ZIP_DEFLATED for one in archive.infolist())
-
-
 def test_a_wheel_records_its_files_under_its_own_name_and_version(tmp_path: Path) -> None:
     write_package(tmp_path, [brought(tmp_path / "wheels", "311")])
     for name in (wheel(VERSION), packages_wheel(VERSION)):
@@ -137,10 +121,6 @@ def test_a_wheel_records_its_files_under_its_own_name_and_version(tmp_path: Path
             record = archive.read(f"{info}/RECORD").decode()
             assert {line.split(",")[0] for line in record.splitlines()} == set(archive.namelist())
             assert f"Version: {VERSION}" in archive.read(f"{info}/METADATA").decode()
-
-
-def test_the_packages_that_the_modules_need_are_pinned() -> None:
-    assert sorted(line.partition("==")[0] for line in requirements()) == sorted(REQUIRED)
 
 
 def test_wheels_of_several_versions_of_python_are_one_set_of_files(tmp_path: Path) -> None:

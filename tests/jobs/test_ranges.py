@@ -1,15 +1,140 @@
-"""jobs/ranges.py: the slices between two cuts hold every row of the commits between them, once."""
+"""jobs/ranges.py: the ranges of the ledger, and the slices between two cuts, hold every row of the commits once."""
 
 import random
+import sqlite3
 from collections import Counter
 
-from jobs.ranges import MOST_SLICES, CommitSpan, MergedRange, Slice, replayed_spans, slices_of, spans_between
+import pytest
+
+from jobs.ranges import (
+    LEDGER,
+    MOST_SLICES,
+    CommitSpan,
+    MergedRange,
+    Slice,
+    ledger_query,
+    replayed_spans,
+    slices_of,
+    spans_between,
+)
 from tests.offenders import holds_for
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
+
+TABLE = (
+    "CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,"
+    " last_sequence_number INTEGER, rows_written INTEGER)"
+)
+CHECKPOINTS = (
+    "CREATE TABLE event_hub_checkpoint (stream_id, partition_id, purged_commit INTEGER,"
+    " first_sequence_number INTEGER, purged_to INTEGER)"
+)
+Row = tuple[int, str, int, str, int, int, int]
+Checkpoint = tuple[int, str, int, int, int]
+
+
+def read(rows: list[Row], *spans: CommitSpan, purged: list[Checkpoint] | None = None) -> list[MergedRange]:
+    """Return the ranges that SQL gives of a ledger, and of checkpoints that say how far it is purged."""
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(TABLE)
+        connection.execute(CHECKPOINTS)
+        connection.executemany(
+            "INSERT INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?)", purged or [(1, "0", 0, 0, -1)]
+        )
+        connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        found = connection.execute(ledger_query(spans)).fetchall()
+    connection.close()
+    return sorted((MergedRange(*one) for one in found), key=lambda one: one.commit_number)
+
+
+def batch(number: int, first: int, last: int, of: str = "0") -> Row:
+    return 1, of, number, "batch", first, last, last - first + 1
+
+
+def test_adjacent_batches_are_one_range_and_other_commits_stay_alone() -> None:
+    rows = [batch(number, 100 * number, 100 * number + 99) for number in range(1, 1_000)]
+    rows += [(1, "0", 1_000, "retry", 5, 9, 2), (1, "0", 1_001, "replay", 5, 9, 0), (1, "0", 1_002, "retry", 5, 9, 0)]
+    assert read(rows, CommitSpan(1, "0", 2, 2_000)) == [
+        MergedRange(1, "0", 499, "batch", 300, 49_999, 49_700),
+        MergedRange(1, "0", 999, "batch", 50_000, 99_999, 50_000),
+        MergedRange(1, "0", 1_000, "retry", 5, 9, 2),
+        MergedRange(1, "0", 1_001, "replay", 5, 9, 0),
+    ]
+
+
+def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
+    rows = [batch(1, 0, 9), (1, "0", 2, "replay", 3, 4, 2), batch(1, 0, 9, "1"), (1, "1", 2, "replay", 3, 4, 2)]
+    found = read(rows, CommitSpan(1, "0", 0, 9), CommitSpan(1, "1", 1, 9))
+    assert {(one.partition_id, one.kind) for one in found} == {("0", "batch"), ("1", "replay")}
+    spans = [CommitSpan(1, "0", 0, 9), CommitSpan(1, "1", 1, 9)]
+    assert replayed_spans(spans, found) == spans[1:]
+
+
+def test_the_checkpoint_has_the_range_of_purged_commits() -> None:
+    purged, rows = [(1, "0", 9, 100, 120_099)], [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
+    assert read(rows, CommitSpan(1, "0", 0, 20), purged=purged) == [
+        MergedRange(1, "0", 9, "batch", 100, 120_099, 120_000),
+        MergedRange(1, "0", 10, "batch", 120_100, 120_109, 10),
+    ]
+    assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), purged=purged)] == [10]
+
+
+def test_a_long_purged_range_becomes_slices_that_hold_each_number_once() -> None:
+    purged, after = MergedRange(1, "0", 9, "batch", 100, 10_000_099, 30_000_000), batch(10, 10_000_100, 10_000_109)
+    found = slices_of([CommitSpan(1, "0", 0, 20)], [purged, MergedRange(*after)])
+    assert [one.first for one in found] == [100, *(one.last + 1 for one in found[:-1])]
+    assert (found[-1].last, len(found)) == (10_000_109, 201)
+    assert {one.last - one.first + 1 for one in found[:-1]} == {50_000}
+
+
+def test_a_range_of_very_many_numbers_becomes_few_slices() -> None:
+    found = slices_of([CommitSpan(1, "0", 0, 9)], [MergedRange(1, "0", 9, "batch", 0, 10**13 - 1, 10**9)])
+    assert len(found) <= 513
+
+
+def test_partitions_and_streams_stay_separate() -> None:
+    rows = [batch(1, 0, 9), batch(1, 0, 9, "it's"), (2, "0", 1, "batch", 0, 9, 10)]
+    spans = [CommitSpan(1, "0", 0, 1), CommitSpan(1, "it's", 0, 1)]
+    assert {(one.stream_id, one.partition_id) for one in read(rows, *spans)} == {(1, "0"), (1, "it's")}
+
+
+@holds_for(range(100))
+def test_slices_of_merged_ranges_hold_the_same_rows_as_those_of_the_ledger_itself(seed: int) -> None:
+    chance, end, rows = random.Random(seed), 0, list[Row]()
+    for number in range(1, chance.randrange(2, 40)):
+        if end and chance.random() < 0.3:
+            kind, first = chance.choice(["retry", "replay"]), chance.randrange(end)
+            rows.append((1, "0", number, kind, first, min(end - 1, first + chance.randrange(40_000)), 1))
+        else:
+            length = chance.choice([1, 10, 30_000, 120_000])
+            rows.append((1, "0", number, "batch", end, end + length - 1, length))
+            end += length
+    begin, stop = sorted((chance.randrange(0, 40), chance.randrange(0, 40)))
+    span = CommitSpan(1, "0", begin, stop)
+    whole = [MergedRange(*row) for row in rows if begin < row[2] <= stop]
+    assert _covered(slices_of([span], read(rows, span), 1)) == _covered(slices_of([span], whole, 1))
+    assert f"{', '.join(LEDGER)}," in ledger_query([span])
+
+
+def _covered(slices: list[Slice]) -> Counter[tuple[int, int, int, bool]]:
+    """Return how often each number is read of which commits: by the borders of the slices, merged where they touch."""
+    found: Counter[tuple[int, int, int, bool]] = Counter()
+    edges: dict[tuple[int, int, bool], list[tuple[int, int]]] = {}
+    for one in sorted(slices, key=lambda one: one.first):
+        held = edges.setdefault((one.after, one.up_to, one.letters_only), [])
+        if held and held[-1][1] + 1 == one.first:
+            held[-1] = (held[-1][0], one.last)
+        else:
+            held.append((one.first, one.last))
+    for (after, up_to, letters_only), spans in edges.items():
+        found.update((first, last, 10**6 * after + up_to, letters_only) for first, last in spans)
+    return found
+
 
 SPAN = CommitSpan(1, "0", 0, 99)
 
 
-def batch(number: int, first: int, last: int, rows: int | None = None) -> MergedRange:
+def merged(number: int, first: int, last: int, rows: int | None = None) -> MergedRange:
     return MergedRange(1, "0", number, "batch", first, last, last - first + 1 if rows is None else rows)
 
 
@@ -23,24 +148,24 @@ def test_spans_are_the_partitions_that_moved() -> None:
 
 
 def test_batches_are_one_unbroken_range() -> None:
-    assert slices_of([SPAN], [batch(1, 0, 9), batch(2, 10, 19)]) == [Slice(1, "0", 0, 19, 0, 99, cut=99)]
+    assert slices_of([SPAN], [merged(1, 0, 9), merged(2, 10, 19)]) == [Slice(1, "0", 0, 19, 0, 99, cut=99)]
 
 
 def test_a_hot_partition_is_cut_by_rows_at_the_borders_of_commits() -> None:
-    ledger = [batch(number, number * 10, number * 10 + 9) for number in range(10)]
+    ledger = [merged(number, number * 10, number * 10 + 9) for number in range(10)]
     slices = slices_of([SPAN], ledger, rows_each=25)
     assert [(one.first, one.last) for one in slices] == [(0, 29), (30, 59), (60, 89), (90, 99)]
 
 
 def test_a_long_history_is_cut_into_few_slices() -> None:
-    ledger = [batch(number, number * 50_000, number * 50_000 + 49_999, 10**6) for number in range(2_000)]
+    ledger = [merged(number, number * 50_000, number * 50_000 + 49_999, 10**6) for number in range(2_000)]
     slices = slices_of([SPAN], ledger)
     assert len(slices) <= MOST_SLICES
     assert (slices[0].first, slices[-1].last) == (0, 2_000 * 50_000 - 1)
 
 
 def test_what_a_retry_wrote_is_asked_for_before_the_batches_only_and_where_letters_are() -> None:
-    ledger = [later(3, "retry", 2, 60), batch(4, 50, 59)]
+    ledger = [later(3, "retry", 2, 60), merged(4, 50, 59)]
     assert slices_of([SPAN], ledger) == [
         Slice(1, "0", 50, 59, 0, 99, cut=99),
         Slice(1, "0", 2, 49, 2, 3, letters_only=True, cut=99),
@@ -48,7 +173,7 @@ def test_what_a_retry_wrote_is_asked_for_before_the_batches_only_and_where_lette
 
 
 def test_a_retry_within_the_batches_and_one_that_wrote_nothing_are_not_asked_for() -> None:
-    assert len(slices_of([SPAN], [batch(1, 0, 9), later(2, "retry", 3, 5), later(3, "retry", 0, 9, rows=0)])) == 1
+    assert len(slices_of([SPAN], [merged(1, 0, 9), later(2, "retry", 3, 5), later(3, "retry", 0, 9, rows=0)])) == 1
     assert slices_of([SPAN], [later(2, "retry", 3, 5, rows=0)]) == []
 
 
@@ -59,7 +184,7 @@ def test_without_batches_a_replay_is_asked_for_whole() -> None:
 
 def test_only_a_span_with_a_replay_can_have_removed_rows() -> None:
     spans = [SPAN, CommitSpan(1, "1", 0, 9), CommitSpan(2, "0", 0, 9)]
-    ledger = [batch(1, 0, 9), later(2, "retry", 0, 9), MergedRange(2, "0", 3, "replay", 0, 9, 0)]
+    ledger = [merged(1, 0, 9), later(2, "retry", 0, 9), MergedRange(2, "0", 3, "replay", 0, 9, 0)]
     assert replayed_spans(spans, ledger) == [spans[2]]
 
 
@@ -81,7 +206,7 @@ def test_every_row_of_the_commits_is_in_one_slice_and_no_other_row_in_any(seed: 
             failed = {at for at in range(end, end + length) if chance.random() < 0.3}
             letters |= failed
             rows |= {at: (number, kind) for at in range(end, end + length) if at not in failed}
-            ledger.append(batch(number, end, end + length - 1, length - len(failed)))
+            ledger.append(merged(number, end, end + length - 1, length - len(failed)))
             end += length
         else:
             pool = sorted(letters - rows.keys()) if kind == "retry" else list(range(end))

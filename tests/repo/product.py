@@ -6,9 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("core", "handlers", "examples", "local", "bench", "jobs", "infra", "tools", "hubledger")
-MODULES = sorted(
-    [ROOT / "function_app.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))],
-)
+MODULES = sorted([ROOT / "function_app.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))])
 SUFFIXES = {
     ".py", ".sql", ".md", ".json", ".toml", ".bicep", ".yaml", ".yml", ".html", ".css", ".js", ".kql", ".sh", ".ps1",
 }  # fmt: skip

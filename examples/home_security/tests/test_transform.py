@@ -10,12 +10,7 @@ import pytest
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading, references
 from hubledger import ReferenceKey, Row
-from hubledger.testing import (
-    assert_poison,
-    assert_rows,
-    check_any_body,
-    event_of,
-)
+from hubledger.testing import assert_poison, assert_rows, check_any_body, event_of
 
 AT = "2026-01-01T12:00:00Z"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -49,12 +49,6 @@ def test_a_command_ends_with_its_code(command: str, code: int, fresh: Served) ->
     assert "Traceback" not in done.stderr
 
 
-def test_every_letter_comes_with_all_its_pages(fresh: Served) -> None:
-    done = hubledger(fresh.base_url, "letters", "list", "--all", "--limit", "5", "--json")
-    pages = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [len(page["letters"]) for page in pages] == [5, 5, 3]
-
-
 def test_a_job_is_accepted_without_a_wait(fresh: Served) -> None:
     order = ("letters", "retry", "--cause", "aaaa", "--reason", "known now", "--yes", "--no-wait", "--json")
     done = hubledger(fresh.base_url, *order)

@@ -3,20 +3,13 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from core.model.ports import Clock
-from core.replay.task import ReplayKind
 from examples.home_security.transform import SensorReading
 from tests.acceptance.cli.terminal import hubledger
-from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
-from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.plain_transform import PLAIN
-from tests.fakes.replaying import order, request_replay
+from tests.acceptance.gaps.apps import SELDOM, App, working
 
 pytestmark = pytest.mark.slow
 
@@ -95,31 +88,3 @@ def test_a_replay_for_real_comes_after_its_dry_run_and_a_yes(damaged: App) -> No
     jobs = [one for one in map(json.loads, done.stdout.splitlines()) if "status" in one]
     assert [(one["dry_run"], one["status"]) for one in jobs] == [(True, "done"), (False, "done")]
     assert readings(damaged) == READINGS
-
-
-def test_a_replay_is_paused_resumed_and_cancelled_with_the_reasons_of_a_person(app: App) -> None:
-    job_id, other = planned(app, "0"), planned(app, "1")
-    assert "--yes" in command(app, "tasks", "pause", job_id, "--reason", "too early", code=2).stderr
-    assert moved(app, "pause", job_id)["status"] == "paused"
-    moved(app, "resume", job_id)
-    app.until(lambda: last(command(app, "tasks", "show", job_id, "--json"))["status"] == "done")
-    assert moved(app, "cancel", other)["status"] == "cancelled"
-    again = command(app, "tasks", "pause", other, "--reason", "too late", "--yes", code=1)
-    assert "pause: the replay is cancelled" in again.stderr
-    shown = command(app, "tasks", "show", job_id).stdout
-    assert "pause it" in shown
-    assert "resume it" in shown
-
-
-def moved(app: App, verb: str, job_id: str) -> Any:
-    """Pause, resume or cancel a replay, and return it."""
-    return last(command(app, "tasks", verb, job_id, "--reason", f"{verb} it", "--yes", "--json"))
-
-
-def planned(app: App, place: str) -> str:
-    """Open a replay of a partition that nobody begins."""
-    store = app.engine.open()
-    clock = Clock(now=lambda: datetime.now(UTC), new_id=uuid4)
-    job = request_replay(order([place], 0, 2), ReplayKind(STREAM, store, MemoryHub({}), PLAIN, clock), 10)
-    store.close()
-    return str(job.task.task_id)

@@ -11,14 +11,7 @@ import pytest
 
 from bench.report.machine import machine
 from bench.report.part import measure_part
-from bench.report.results import (
-    PartResult,
-    ResultsRefused,
-    read_results,
-    results_of,
-    text_of,
-    write_result,
-)
+from bench.report.results import PartResult, ResultsRefused, read_results, results_of, text_of, write_result
 from tests.bench.report.parts import SPEED, good
 
 

@@ -101,12 +101,6 @@ def test_the_next_command_can_be_pasted_in_any_folder(tmp_path: Path, monkeypatc
     assert program() == "hubledger"
 
 
-@pytest.mark.parametrize("command", ["new", "migrate-diff", "try"])
-def test_the_help_of_a_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    assert f"Example: bin/hubledger {command} " in capsys.readouterr().out
-
-
 def test_a_letter_that_the_output_cannot_hold_is_printed_as_its_escape() -> None:
     octets = BytesIO()
     with redirect_stdout(TextIOWrapper(octets, encoding="ascii")) as out:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -46,25 +45,6 @@ GRID = tuple(
     ' {"api": "PutBlob"}, "dataVersion": ""}]'
     for each in "bc"
 )
-ENVELOPES = {  # of IoT Central and CloudEvents, with the fields that are objects
-    "central": (
-        (
-            '{"applicationId": "a", "deviceId": "dev-1", "enqueuedTime": "2026-03-01T10:00:00.000Z", "telemetry":'
-            ' {"temperature": 21.5, "geo": {"lat": 47.1}}, "messageProperties": {"iothub-x": "1"}, "enrichments": {}}',
-            '{"applicationId": "a", "deviceId": "dev 2", "enqueuedTime": "2026-03-01T10:00:01.000Z", "telemetry":'
-            ' {"temperature": 22}, "messageProperties": {}, "enrichments": {}}',
-        ),
-        ["telemetry", "messageProperties", "enrichments"],
-    ),
-    "cloud": (
-        tuple(
-            '{"specversion": "1.0", "id": "A234-1", "source": "/sensors/tn-1", "type": "com.example.reading", "time":'
-            f' "2026-04-05T17:31:0{second}Z", "datacontenttype": "application/json", "data": {{"value": 21.5}}}}'
-            for second in ("0", "5.1234567")
-        ),
-        ["data"],
-    ),
-}
 EVERY = (
     "id:text(32)", "amount:integer?", "price:decimal", "placedAt:instant", "note:text(200)?", "raw:json", "opt:json?",
     "od:decimal?", "oi:instant?", "day:date", "code:ascii(8)?", "ok:boolean", "n:float", "d2:date?", "b2:boolean?",
@@ -128,14 +108,6 @@ def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_el
     assert tried["tables"]["grid_event"]["count"] == 3
     states = {each["row"]["subject"]: each["row"]["data"] for each in tried["tables"]["grid_state"]["rows"]}
     assert states == {"a/b": '{"api": "CopyBlob"}', "a/c": '{"api": "PutBlob"}'}
-
-
-def test_events_in_the_envelopes_of_others_make_a_room_with_nested_fields_as_json_text(project: Project) -> None:
-    for name, (lines, nested) in ENVELOPES.items():
-        project.write(f"{name}.jsonl", *lines)
-        out = project.done("hubledger", "new", name, "--from", f"{name}.jsonl")
-        assert re.findall(r"^ (\w+) .* kept as JSON text", out, re.M) == nested
-        assert project.tried("--transform", name)["written"] == len(lines)
 
 
 def test_an_event_of_more_elements_than_rows_are_allowed_is_refused(project: Project) -> None:

@@ -325,10 +325,7 @@ def test_migrations_by_hand_count_with_texts_comments_and_the_line_ends_of_windo
 
 def test_a_column_that_a_person_renamed_has_its_new_name(tmp_path: Path) -> None:
     made_of(tmp_path, state("line", ("code",), code=NAME, amount=int))
-    by_hand(
-        tmp_path,
-        "ALTER TABLE line RENAME COLUMN amount TO total;\nALTER TABLE line RENAME COLUMN code TO name;\n",
-    )
+    by_hand(tmp_path, "ALTER TABLE line RENAME COLUMN amount TO total;\nALTER TABLE line RENAME COLUMN code TO name;\n")
     settled(tmp_path, (state("line", ("name",), name=NAME, total=int),))
 
 
@@ -395,10 +392,7 @@ def test_a_text_in_the_key_of_an_aggregate_has_a_length_and_the_key_holds_it(tmp
     free, *others = refused.value.faults
     assert free.startswith("Line.free is in the key of Endless and has no length: write free: Annotated[str, Text(20)]")
     but = "but Line.name is Text(20): a run could not store every window, so declare both alike"
-    assert others == [
-        f"Short.name is Key(19), {but}",
-        f"Folding.name is Key(20, ascii=True), {but}",
-    ]
+    assert others == [f"Short.name is Key(19), {but}", f"Folding.name is Key(20, ascii=True), {but}"]
 
 
 @pytest.mark.parametrize(("text", "fits"), [(Text(450), True), (Text(451), False), (Text(900, ascii=True), True)])

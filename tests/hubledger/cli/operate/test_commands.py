@@ -224,15 +224,7 @@ def test_the_codes_and_the_first_lines_say_whether_the_thing_is_healthy(
             body["run"] = {**body["run"], "status": "failed"}
         return Reply(body, 503 if "/health/" in request.path else reply.status)
 
-    named = (
-        "status",
-        "health",
-        "tasks show",
-        "ledger audit",
-        "runs show",
-        "letters retry",
-        "replay start",
-    )
+    named = ("status", "health", "tasks show", "ledger audit", "runs show", "letters retry", "replay start")
     with SmallApp(unhealthy) as app:
         assert {name: against(app, *words(name)) for name in named} == dict.fromkeys(named, 1)
         capsys.readouterr()
@@ -380,12 +372,6 @@ def test_a_retry_waits_for_the_tries_of_its_letters_and_says_that_it_did_not_hel
         assert against(app, *words("letters retry")) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "0 resolved, 40 failed again"
     assert next(looks, None) is None
-
-
-def test_a_redrive_that_was_done_in_its_request_is_not_asked_for_again(against: Run) -> None:
-    with SmallApp(Described()) as app:
-        assert against(app, *words("letters discard")) == 0
-    assert [one.method for one in app.requests] == ["PUT"]
 
 
 def test_an_answer_without_the_fields_of_an_app_is_a_fault_of_one_line(

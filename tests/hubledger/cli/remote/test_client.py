@@ -1,6 +1,5 @@
 """The client over real HTTP: what it repeats, what it never sends, and how it reports a refusal."""
 
-import json
 import socket
 from collections.abc import Iterator
 
@@ -162,9 +161,3 @@ def test_pages_follow_the_cursor_with_the_same_filter() -> None:
         assert len(list(client.pages("dead-letters", {"status": "waiting"}, True))) == 2
         assert len(list(client.pages("dead-letters", {}, False))) == 1
     assert ["status=waiting" in one.path for one in app.requests] == [True, True, False]
-
-
-def test_a_body_leaves_out_what_was_not_given() -> None:
-    with app_of(DONE) as app, Client(Address(app.url)) as client:
-        client.post("tasks/x/pause", {"reason": "why", "from": None})
-    assert json.dumps(app.requests[0].body) == '{"reason": "why"}'
