@@ -1,23 +1,147 @@
 """The suite itself: a sound room passes, and each bug that is planted in it is named in plain words."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from core.errors import InvalidTransform, SchemaMismatch
-from core.transforms.loading import Room, rooms_of
+from core.transforms.loading import Room, load_aggregates, load_transform, rooms_of
+from hubledger.cli.ddl.room import rights_text, room_text
+from hubledger.cli.ddl.tables import ENGINES as OF_MIGRATIONS
 from tests.fakes.aggregation_engines import aggregation_of
 from tests.fakes.engines import ENGINES
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.written_modules import written_modules
 from tests.rooms import test_aggregates as aggregates
 from tests.rooms import test_contract as contract
 from tests.rooms import test_samples as samples
 from tests.rooms import test_tables as tables
-from tests.rooms.found import lines_of, samples_of, transform_of
-from tests.rooms.planted import SAMPLES, SQL_WORDS, planted_room
+from tests.rooms.found import lines_of, room_named, samples_of, transform_of
 from tests.sql.gates import gates
+
+TRANSFORM = """
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Struct
+
+from core.errors import PoisonEvent
+from core.model.rows import ReferenceKey, Text, appended_to, state_of
+
+VERSION = "planted/1"
+_seen: list[str] = []
+
+
+@state_of("planted_order", key=("order_id",))
+@dataclass(frozen=True, slots=True)
+class Order:
+    order_id: Annotated[str, Text(20)]
+    customer: Annotated[str, Text(40)]
+
+
+@appended_to("planted_line")
+@dataclass(frozen=True, slots=True)
+class Line:
+    order_id: Annotated[str, Text(20)]
+    item: Annotated[str, Text(40)]
+    quantity: int
+    added_at: datetime
+
+
+class _Order(Struct, tag="order"):
+    order_id: str
+    customer: str
+
+
+class _Line(Struct, tag="line"):
+    order_id: str
+    item: str
+    quantity: int
+    added_at: datetime
+
+
+def references(event):
+    body = _decode(event.body)
+    return (ReferenceKey(Order, (body.order_id,)),) if isinstance(body, _Line) else ()
+
+
+def transform(event, references):
+    body = _decode(event.body)
+    if isinstance(body, _Order):
+        return (Order(body.order_id, body.customer),)
+    references.get(Order, body.order_id)
+    quantity = body.quantity
+    return (Line(body.order_id, body.item, quantity, body.added_at.astimezone(UTC)),)
+
+
+def _decode(body):
+    try:
+        return msgspec.json.decode(body, type=_Order | _Line)
+    except msgspec.DecodeError as error:
+        raise PoisonEvent(str(error)) from error
+"""
+
+AGGREGATE = """
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from hubledger import Count, Key, Sum, aggregate_of
+from PACKAGE.transform import Line
+
+
+@aggregate_of(Line, "planted_day", at="added_at", window=timedelta(days=1))
+@dataclass(frozen=True, slots=True)
+class Day:
+    order_id: Annotated[str, Key(20)]
+    window_start: datetime
+    lines: Annotated[int, Count()]
+    quantity: Annotated[int, Sum("quantity")]
+"""
+
+SAMPLES = """
+{"type": "order", "order_id": "1", "customer": "Ada"}
+{"type": "line", "order_id": "1", "item": "nails", "quantity": 500, "added_at": "2026-03-14T12:00:00Z"}
+{"type": "line", "order_id": "1", "item": "hammer", "quantity": 1, "added_at": "2026-03-15T12:00:00Z"}
+{"type": "line", "order_id": "2", "item": "hammer", "quantity": 1, "added_at": "2026-03-15T12:00:00Z"}
+{"type": "line", "order_id": "1", "item": "hammer"}
+""".lstrip()
+
+_numbers = count()
+
+
+@contextmanager
+def planted_room(folder: Path, path: str = "transform.py", old: str = "", new: str = "") -> Iterator[Room]:
+    """Write the room, with a bug in one of its files, make it importable, and forget it afterwards."""
+    name = f"planted_room_{next(_numbers)}"
+    with written_modules(folder) as modules:
+        modules.write("", f"{name}.__init__")
+        modules.write(_planted(TRANSFORM, old, new) if path == "transform.py" else TRANSFORM, f"{name}.transform")
+        modules.write(AGGREGATE.replace("PACKAGE", name), f"{name}.aggregates.day")
+        for file, text in _files(name).items():
+            place = folder / name / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(_planted(text, old, new) if file == path else text, encoding="utf-8")
+        yield room_named(name)
+
+
+def _files(name: str) -> Mapping[str, str]:
+    row_classes = load_transform(name).row_classes
+    aggregates = load_aggregates(row_classes)
+    migrations = {f"migrations/{one}/0001_orders.sql": room_text(row_classes, aggregates, one) for one in OF_MIGRATIONS}
+    return {**migrations, "permissions.sql": rights_text(row_classes, aggregates), "events.jsonl": SAMPLES}
+
+
+def _planted(text: str, old: str, new: str) -> str:
+    assert old in text, f"no such text, so no bug is planted: {old}"
+    return text.replace(old, new, 1) if old else text
+
 
 Check = Callable[..., None]
 FAULTS = (AssertionError, InvalidTransform, SchemaMismatch, sqlite3.OperationalError)
@@ -42,17 +166,9 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
         LITE, "CREATE TABLE planted_day_staged", "CREATE TABLE planted_day_stagged",
         aggregates.test_every_level_has_the_windows_of_the_samples, "no such table: planted_day_staged",
     ),
-    "a table is missing on SQL Server": (
-        SERVER, "CREATE TABLE hubledger.planted_line (", "CREATE TABLE hubledger.planted_lines (",
-        tables.test_the_t_sql_names_each_table_and_column_that_sqlite_makes, r"lack planted_line\.",
-    ),
     "an index is missing on SQLite": (
         LITE, "CREATE INDEX ix_planted_day_source", "CREATE INDEX ix_planted_day_sauce",
         tables.test_no_migration_is_missing, r"migrations/sqlserver lacks:\n[^;]*CREATE INDEX ix_planted_day_source",
-    ),
-    "a column changes values on SQLite": (
-        LITE, "quantity        INTEGER", "quantity        TEXT",
-        tables.test_the_tables_of_a_new_embedded_store_fit_the_classes, "planted_line.quantity is TEXT",
     ),
     "a table refuses a sample": (
         LITE, "    customer        TEXT NOT NULL,", "    customer        TEXT NOT NULL CHECK (customer <> 'Ada'),",
@@ -69,11 +185,6 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
         tables.test_the_roles_are_granted_what_they_need,
         r"permissions.sql: add GRANT UPDATE ON hubledger\.planted_order TO hubledger_app;",
     ),
-    "a right is missing for the jobs": (
-        "permissions.sql", "GRANT SELECT, INSERT ON hubledger.planted_day_staged TO hubledger_job;\n", "",
-        tables.test_the_roles_are_granted_what_they_need,
-        r"add GRANT INSERT ON hubledger\.planted_day_staged TO hubledger_job;",
-    ),
     "a bad body raises an unknown error": (
         "transform.py", "except msgspec.DecodeError", "except KeyError",
         samples.test_a_sample_becomes_rows_nothing_or_a_letter_with_a_reason,
@@ -82,10 +193,6 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
     "a class has no sample": (
         "events.jsonl", '{"type": "order", "order_id": "1", "customer": "Ada"}\n', "",
         samples.test_some_sample_becomes_a_row_of_each_class, "no sample becomes a Order, Line",
-    ),
-    "a row depends on the process": (
-        "transform.py", QUANTITY, "    quantity = hash(body.item)\n",
-        samples.test_a_sample_has_one_outcome, "has two outcomes",
     ),
     "a row depends on the events before it": (
         "transform.py", QUANTITY, "    _seen.append(body.item)\n    quantity = len(_seen)\n",
@@ -112,9 +219,8 @@ SUITE = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [{}, SQL_WORDS], ids=["plain", "words of SQL"])
-def test_a_sound_room_passes(tmp_path: Path, caplog: pytest.LogCaptureFixture, names: dict[str, str]) -> None:
-    with planted_room(tmp_path, names=names) as room:
+def test_a_sound_room_passes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with planted_room(tmp_path) as room:
         for check in SUITE:
             run(check, room, caplog)
 

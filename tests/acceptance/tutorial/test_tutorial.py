@@ -34,17 +34,3 @@ def answers(reader: Reader, path: str) -> bool:
     """Return whether the app that the reader started answers with 200."""
     with urllib.request.urlopen(f"http://localhost:{reader.port}{path}", timeout=allowed(10)) as answer:
         return bool(answer.status == 200)
-
-
-def test_the_first_line_states_the_sum_of_the_measured_times() -> None:
-    first, _, text = PAGE.partition("\n")
-    (total,) = re.findall(r"take (\d+) seconds$", first)
-    (measured,) = re.findall(r"^Measured (.*?)\n\n", text, re.S | re.M)
-    assert sum(map(int, re.findall(r"(\d+) s ", measured))) == int(total)
-
-
-def test_an_output_is_compared_apart_from_seconds_rates_and_ports() -> None:
-    shown = Command("make demo", "at http://localhost:41273/api\n...\n  8.1 s  2,000 of 2,000, 93 events/s\n")
-    assert shown.shows("at http://localhost:5/api\nany\nlines\n  11.0 s  2,000 of 2,000, 1 events/s   \n\n")
-    assert not shown.shows("at http://localhost:5/api\n  11.0 s  1,999 of 2,000, 1 events/s\n")
-    assert not shown.shows("at http://localhost:5/api\n  11.0 s  2,000 of 2,000, 1 events/s\nmore\n")
