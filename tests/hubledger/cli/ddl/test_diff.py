@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,9 +18,21 @@ from core.store.migrations import load_migrations
 from hubledger.cli.ddl.migration import NextMigration, next_migration
 from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.tables import ENGINES, PREFIX
-from tests.fakes.declared import appended, every_type, state, windows
+from tests.fakes.declared import appended, every_type, forgotten, state, windows
 
 NAME = Annotated[str, Text(20)]
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    with forgotten():
+        yield
+
+
+def sales_of(line: type, **more: Any) -> Aggregate:
+    """Return an aggregate of order lines, with more measures or options."""
+    key = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    return windows(line, "sales", "at", **{**key, **more})
 
 
 def write(room: Path, made: NextMigration, number: int = 1) -> None:
@@ -70,11 +82,7 @@ def test_a_new_class_and_a_new_aggregate_become_tables_with_the_index_of_the_sou
     line = appended("line", order_id=NAME, amount=int, at=datetime)
     made_of(tmp_path, line)
     other = state("customer", ("name",), name=NAME)
-    sales = windows(
-        line, "sales", "at",
-        order_id=Annotated[str, Key(20)], window_start=datetime, lines=Annotated[int, Count()],
-        amount=Annotated[int, Sum("amount")],
-    )  # fmt: skip
+    sales = sales_of(line, amount=Annotated[int, Sum("amount")])
     following = next_migration((line, other), (sales,), tmp_path)
     assert following.cannot == ()
     assert following.name_hint == "add_customer_and_sales"
@@ -88,21 +96,24 @@ def test_a_new_class_and_a_new_aggregate_become_tables_with_the_index_of_the_sou
 def test_tables_are_changed_last_because_a_changed_table_is_locked_until_the_migration_ends(tmp_path: Path) -> None:
     made_of(tmp_path, appended("line", order_id=NAME, at=datetime))
     line = appended("line", order_id=NAME, at=datetime, note=str | None)
-    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
-    following = next_migration((line,), (windows(line, "sales", "at", **fields),), tmp_path)
+    following = next_migration((line,), (sales_of(line),), tmp_path)
     for text in following.texts.values():
         assert text.index("CREATE INDEX") < text.index("ALTER TABLE")
 
 
 def test_a_new_rollup_is_filled_from_the_finer_level_and_a_new_retention_gets_its_index(tmp_path: Path) -> None:
-    fields = {
-        "order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()],
-    }  # fmt: skip
     line = appended("line", order_id=NAME, at=datetime)
-    sales = windows(line, "sales", "at", window=timedelta(hours=1), **fields)
+    sales = sales_of(
+        line,
+        window=timedelta(hours=1),
+    )
     made_of(tmp_path, line, aggregates=[sales])
     kept = Kept(timedelta(hours=1), timedelta(days=9))
-    sales = windows(line, "sales", "at", window=kept, rollups={"day": timedelta(days=1)}, **fields)
+    sales = sales_of(
+        line,
+        window=kept,
+        rollups={"day": timedelta(days=1)},
+    )
     following = next_migration((line,), (sales,), tmp_path)
     assert "INSERT INTO hubledger.sales_day" in following.texts["sqlserver"]
     assert "ix_sales_window_start ON hubledger.sales (window_start) WITH (ONLINE = ON);" in following.texts["sqlserver"]
@@ -204,8 +215,7 @@ def test_a_column_takes_fractions_or_no_value_on_both_engines_and_the_rows_and_i
 def test_an_index_of_the_same_migration_is_not_lost_with_the_table_that_is_copied(tmp_path: Path) -> None:
     made_of(tmp_path, appended("line", order_id=NAME, amount=int, at=datetime))
     line = appended("line", order_id=NAME, amount=float, at=datetime)
-    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
-    sales = windows(line, "sales", "at", **fields)
+    sales = sales_of(line)
     write(tmp_path, next_migration((line,), (sales,), tmp_path), 2)
     settled(tmp_path, (line,), (sales,))
 
@@ -238,14 +248,11 @@ def test_a_removed_field_takes_no_value_from_then_on_and_its_column_is_left_for_
 
 
 def test_an_aggregate_follows_a_wider_source_without_its_sum_or_with_one_that_may_be_none(tmp_path: Path) -> None:
-    fields: dict[str, Any] = {
-        "order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()],
-    }  # fmt: skip
     line = appended("line", order_id=NAME, amount=int, more=int, at=datetime)
     sums = {"amount": Annotated[int, Sum("amount")], "more": Annotated[int, Sum("more")]}
-    made_of(tmp_path, line, aggregates=[windows(line, "sales", "at", **fields, **sums)])
+    made_of(tmp_path, line, aggregates=[sales_of(line, **sums)])
     line = appended("line", order_id=NAME, amount=float | None, more=int | None, at=datetime)
-    sales = windows(line, "sales", "at", **fields, more=Annotated[int | None, Sum("more")])
+    sales = sales_of(line, more=Annotated[int | None, Sum("more")])
     following = next_migration((line,), (sales,), tmp_path)
     assert following.cannot == ()
     assert len(following.later) == 3
@@ -286,8 +293,11 @@ def test_a_changed_key_and_a_removed_class_are_left_to_a_person(tmp_path: Path) 
 
 def test_a_missing_table_of_staged_windows_is_made_again_for_each_level(tmp_path: Path) -> None:
     line = appended("line", order_id=NAME, at=datetime)
-    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
-    sales = windows(line, "sales", "at", window=timedelta(hours=1), rollups={"day": timedelta(days=1)}, **fields)
+    sales = sales_of(
+        line,
+        window=timedelta(hours=1),
+        rollups={"day": timedelta(days=1)},
+    )
     made_of(tmp_path, line, aggregates=[sales])
     drops = "".join(f"DROP TABLE {name}_staged;\n" for name in ("sales", "sales_day"))
     by_hand(tmp_path, drops)
@@ -301,9 +311,8 @@ def test_a_missing_table_of_staged_windows_is_made_again_for_each_level(tmp_path
 
 def test_a_new_measure_needs_a_new_aggregate(tmp_path: Path) -> None:
     line = appended("line", order_id=NAME, amount=int, at=datetime)
-    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
-    made_of(tmp_path, line, aggregates=[windows(line, "sales", "at", **fields)])
-    more = windows(line, "sales", "at", **fields, amount=Annotated[int, Sum("amount")])
+    made_of(tmp_path, line, aggregates=[sales_of(line)])
+    more = sales_of(line, amount=Annotated[int, Sum("amount")])
     found = next_migration((line,), (more,), tmp_path)
     assert found.texts == {}
     assert found.cannot == ("Sales.amount is new, and stored windows lack its values: declare a new aggregate",)
