@@ -15,7 +15,7 @@ import pytest
 from handlers.operations.tasks import KINDS
 from hubledger.cli.main import main
 from hubledger.cli.operate.commands import GROUPS, SINGLE
-from tests.hubledger.cli.described import AT, Described, unsafe
+from tests.hubledger.cli.described import Described, unsafe
 from tests.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
 ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
@@ -113,19 +113,6 @@ def test_a_kind_without_facts_of_its_own_shows_its_plain_fields(
         ["complete", "yes"],
         ["accounted", "1,234,567"],
     ]
-
-
-def test_the_id_of_a_task_is_on_one_line_where_it_fits_and_whole_where_not(
-    against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with SmallApp(Described(lambda field: ID if field.endswith("_id") else AT)) as app:
-        monkeypatch.setenv("COLUMNS", "80")
-        against(app, *words("tasks list"))
-        assert ID in capsys.readouterr().out
-        monkeypatch.setenv("COLUMNS", "40")
-        against(app, *words("tasks list"))
-    parts = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert ID in "".join(parts)  # an age with a date may need one line more
 
 
 def test_no_text_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
