@@ -13,7 +13,8 @@ from tests.patience import allowed
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-Opener, Picture = Callable[..., "Page"], Callable[..., None]
+Opener = Callable[..., "Page"]
+Picture = Callable[..., None]
 Portrait = Callable[["Page", str], None]
 HEIGHT, PATIENCE_MS = 700, 20_000
 SCHEMES: tuple[Any, ...] = ("light", "dark")

@@ -140,7 +140,7 @@ def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(o
         look(".now.rate:text('rate unknown')")
         assert page.locator(".chart polyline.lag").count() == 1
     look("p:text('The chart begins after the first minute')")
-    with run.minutes(*((at - timedelta(hours=2), *counts) for at, *counts in minutes)):
+    with run.minutes(*((at - timedelta(hours=2), lag, accounted) for at, lag, accounted in minutes)):
         look("#late-watch:text('The watch stored the last minute 2 h ago.')")
         assert page.inner_text(".now.rate") == "rate unknown"
 

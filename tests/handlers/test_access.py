@@ -267,7 +267,12 @@ class TestLinks:
         assert not any(made["link"] in str(line) for line in filled.lines)
 
     def test_no_other_link_opens_it(self, filled: Running) -> None:
-        others = ({}, {"X-Home-Link": "é"}, self.link("SECRET-OF-A-BOD"), self.link(minutes=-1))
+        others: tuple[dict[str, str], ...] = (
+            {},
+            {"X-Home-Link": "é"},
+            self.link("SECRET-OF-A-BOD"),
+            self.link(minutes=-1),
+        )
         for headers in (*others, {**as_role("Hubledger.Reveal"), "x-functions-key": "any"}):
             assert ask("show_own_activity", headers).status == 403, headers
         assert revealed(filled) == []

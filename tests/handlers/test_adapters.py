@@ -103,7 +103,8 @@ def test_a_context_that_lacks_a_part_is_refused_by_its_name(name: str, value: ob
 
 
 def test_a_context_that_is_none_or_lacks_everything_is_refused_by_name() -> None:
-    for value in (None, [], "text", 5):
+    others: tuple[Any, ...] = (None, [], "text", 5)
+    for value in others:
         assert "PartitionContext" in refusal({**recorded_metadata(), "PartitionContext": value})
     lacks = "the host's PartitionContext lacks FullyQualifiedNamespace, EventHubName, ConsumerGroup, PartitionId"
     assert refusal({**recorded_metadata(), "PartitionContext": {}}) == lacks

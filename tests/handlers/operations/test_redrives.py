@@ -14,7 +14,8 @@ from tests.handlers.running import HOME, LostDatabase, Reply, Running, functions
 
 ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
 LETTER = {"partition_id": "1", "sequence_number": "1"}
-BY_FILTER, CHOSEN = {"filter": {}}, {"letters": [LETTER]}
+BY_FILTER: dict[str, object] = {"filter": {}}
+CHOSEN: dict[str, object] = {"letters": [LETTER]}
 # The limits of each field are in the description of the API: test_description.py sends what it refuses.
 REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "a different move": ({"move": "release", **BY_FILTER}, "move"),

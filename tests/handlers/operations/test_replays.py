@@ -56,8 +56,8 @@ def replays(running: Running, hub: SettingsHub) -> Running:
     return running
 
 
-def start(to: Running, /, reason: str = "look first", **asked: object) -> str:
-    return str(to.open("replay", reason=reason, **asked)["task_id"])
+def start(to: Running, /, **asked: object) -> str:
+    return str(to.open("replay", **{"reason": "look first", **asked})["task_id"])
 
 
 def diff(to: Running, task_id: str, **params: str) -> Any:
