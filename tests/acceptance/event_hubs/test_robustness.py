@@ -3,7 +3,6 @@
 import logging
 import random
 import socket
-import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
 
@@ -96,22 +95,6 @@ def test_a_stream_that_comes_byte_by_byte_is_understood(server: Emulator) -> Non
         connection.shutdown(socket.SHUT_WR)
         answer = received(connection)
     assert b"\x00\x53\x15" in answer, "the delivery has a disposition"
-
-
-def test_a_frame_of_a_size_that_was_not_agreed_ends_the_connection(server: Emulator) -> None:
-    opened = AMQP_HEADER + frame(composite(OPEN, "peer"))
-    for size in (0, 7, 65_537, 0x7FFFFFFF, 0xFFFFFFFF):
-        with connect(server) as connection:
-            connection.sendall(opened + struct.pack(">IBBH", size, 2, 0, 0) + b"x" * 64)
-            answer = received(connection)
-        assert b"amqp:connection:framing-error" in answer, size
-
-
-def test_many_connections_that_say_nothing_leave_nothing(server: Emulator) -> None:
-    connections = [connect(server) for _ in range(100)]
-    wait_until(lambda: server.connection_count == 100)
-    for connection in connections:
-        connection.close()
 
 
 def test_a_peer_that_asks_and_never_reads_is_cut_and_takes_little_memory(server: Emulator) -> None:

@@ -70,13 +70,6 @@ def test_a_position_that_does_not_exist_is_refused(log: PartitionLog) -> None:
             position(log, selector)
 
 
-def test_events_are_numbered_without_a_gap_and_their_offsets_rise(log: PartitionLog) -> None:
-    assert numbers(log) == list(range(10))
-    offsets = [event.offset for event in log.read(0, 10)]
-    assert offsets == sorted(set(offsets))
-    assert (log.last_sequence, log.last_offset) == (9, offsets[-1])
-
-
 def test_enqueued_times_never_go_back_within_a_partition() -> None:
     log = PartitionLog("0")
     append(log, 1, now=100)

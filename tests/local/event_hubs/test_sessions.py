@@ -162,17 +162,6 @@ async def test_an_echo_for_the_session_alone_is_answered() -> None:
     assert (code, fields[4], fields[1]) == (FLOW, None, 65_536)
 
 
-async def test_a_drain_waits_for_the_events_that_the_window_stops_and_loses_none() -> None:
-    broker = make_broker()
-    publisher(broker, *[b"body"] * 3)
-    peer = reader(broker, window=2)
-    peer.flow((0, 2), (1, 0, 10), drain=True)
-    assert taken(peer) == [0, 1]
-    peer.flow((2, 2))
-    [(first, _, _), (code, fields, _)] = peer.frames()
-    assert (first, code, fields[5], fields[6], fields[8]) == (TRANSFER, FLOW, 10, 0, True)
-
-
 # the position of a reader
 
 BY_CODE, BY_NAME = ULong(0x468C00000004), SELECTOR
@@ -225,13 +214,6 @@ async def test_a_message_over_the_limit_is_rejected_and_its_link_goes_on_to_one_
     assert len(whole) == MAX_MESSAGE
     peer.put(*transfers(whole + b"x", 5), transfer(message(), 6), *transfers(whole, 7))
     assert peer.outcomes() == [(5, 5, False), (6, 7, True)]
-
-
-async def test_only_a_sender_gets_a_limit_because_a_stamped_event_may_exceed_it() -> None:
-    peer = Peer(make_broker()).begin()
-    peer.attach_sender()
-    peer.attach_reader()
-    assert [fields[10] for fields in peer.fields(ATTACH)] == [MAX_MESSAGE, None]
 
 
 async def test_the_parts_of_a_message_over_the_limit_are_not_kept() -> None:

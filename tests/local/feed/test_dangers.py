@@ -17,7 +17,6 @@ from local.feed.dangers import (
     KINDS,
     REFUSED,
     REFUSED_EVENTS,
-    WireBody,
     dangers_of,
     fields,
     map_property,
@@ -121,12 +120,3 @@ def test_each_kind_fails_in_its_way_of_the_trigger_and_the_app_s_own_reader_read
         assert planned.expected.outcome == (POISON if kind in (text, sequence) else WRITTEN)
         names = set(NOT_FINITE) if planned.expected.outcome == POISON else {"undeliverable"}
         assert set(found.properties) == (set() if kind is fields else names)
-
-
-def test_a_story_has_so_many_undeliverable_events_each_kind_in_turn() -> None:
-    bodies = [one.body for one in made(None, 7)]
-    assert len(bodies) == 6_000
-    encoded = [body for body in bodies if isinstance(body, WireBody)]
-    assert len(encoded) == 7
-    assert [len([body for body in encoded if body.startswith(begin)]) for begin in (b'"', b"[")] == [2, 1]
-    assert [one.body for one in made(None, 7)] == bodies

@@ -1,9 +1,7 @@
 """local/feed/flights.py and what it is made of, held against the app."""
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
-from itertools import pairwise
 
 import pytest
 
@@ -14,12 +12,11 @@ from core.settle.settle import settle
 from core.transforms.loading import load_transform
 from examples.flight_info.transform import FlightChange, FlightStatus
 from hubledger.testing import assert_poison
-from local.feed.flights import UNUSABLE, Change, ExpectedChange, FlightShares, change_body, expect_change
-from local.feed.planned_events import POISON, WRITTEN, ZONES, Minute
+from local.feed.flights import UNUSABLE, Change, ExpectedChange, change_body, expect_change
+from local.feed.planned_events import POISON, WRITTEN, ZONES
 from tests.local.feed.builders import NOON, flight_story
 
 TRANSFORM = load_transform("examples.flight_info")
-SPOTLESS = FlightShares(malformed=0, unusable=0, duplicate=0)
 CHANGES = [
     Change("LH", 400, "2026-01-02", "boarding", "A12", NOON, NOON + 1, NOON + 2_000_000),
     Change("9W", 7, "2026-01-01", "cancelled", None, NOON, None, NOON),
@@ -29,40 +26,6 @@ CHANGES = [
 def settled(body: bytes, partition_key: str = "400") -> Settled:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return settle([Event(SequenceNumber(0), "0", now, partition_key, {}, body)], References({}), TRANSFORM)
-
-
-def bodies(minutes: list[Minute[ExpectedChange]]) -> list[bytes]:
-    return [event.body for minute in minutes for event in minute.events]
-
-
-def by_flight(minutes: list[Minute[ExpectedChange]]) -> dict[tuple, list[ExpectedChange]]:
-    """Return the changes of each flight and day, in the order of publishing."""
-    found: dict[tuple, list[ExpectedChange]] = {}
-    for minute in minutes:
-        for _, change in minute.events:
-            found.setdefault((change.carrier, change.flight_number, change.departure_date), []).append(change)
-    return found
-
-
-def test_the_partition_key_is_the_flight_number_which_several_carriers_share() -> None:
-    minutes = flight_story(shares=SPOTLESS)
-    carriers: dict[str, set] = {}
-    for minute in minutes:
-        for body, _ in minute.events:
-            change = json.loads(body)
-            assert minute.partition_key == str(change["flight_number"])
-            carriers.setdefault(minute.partition_key, set()).add(change["carrier"])
-    assert all(len(own) >= 2 for own in carriers.values())
-
-
-def test_the_changes_of_a_flight_come_in_order() -> None:
-    flights = by_flight(flight_story(shares=SPOTLESS))
-    assert max(map(len, flights.values())) >= 4
-    for changes in flights.values():
-        assert changes[0].status == "scheduled"
-        assert all((a.changed_us or 0) < (b.changed_us or 0) for a, b in pairwise(changes))
-        assert not {change.status for change in changes[:-1]} & {"arrived", "cancelled", "diverted"}
-        assert all(a.status != "departed" or b.status in ("arrived", "diverted") for a, b in pairwise(changes))
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from core.model.events import Event, SequenceNumber
 from core.model.rows import References
 from core.settle.settle import settle
 from core.transforms.loading import load_transform
-from local.feed.homes import HomeShares
 from local.feed.planned_events import FILTERED, POISON, REFERENCE, WRITTEN, Minute
 from tests.local.feed.builders import story
 
@@ -31,24 +30,6 @@ def test_every_home_that_speaks_registers_before_the_end_and_later_than_its_firs
         for own in of_home(story(homes=60, events=events, seed=events)).values():
             first = next(number for number, minute in enumerate(own) if registrations(minute))
             assert all(event.expected.outcome != WRITTEN for minute in own[:first] for event in minute.events)
-
-
-def test_readings_of_a_late_home_are_letters_until_it_registers_and_it_registers_once() -> None:
-    late = [own for own in of_home(story()).values() if not registrations(own[0])]
-    assert late
-    for own in late:
-        assert {event.expected.outcome for event in own[0].events} <= {REFERENCE, POISON, FILTERED}
-        assert len({minute.events[at].body for minute in own for at in registrations(minute)}) == 1
-
-
-def test_a_duplicate_follows_the_event_that_it_repeats() -> None:
-    minutes = story(shares=HomeShares(malformed=0, unknown_kind=0, duplicate=1, late=0, rearmed=0))
-    assert all(minute.events[::2] == minute.events[1::2] for minute in minutes[:-1])
-
-
-def test_carbon_monoxide_is_seen_on_both_sides_of_the_threshold() -> None:
-    seen = {event.expected.ppm: event.expected.alerts for minute in story(events=10_000) for event in minute.events}
-    assert (seen[69], seen[70]) == (0, 1)
 
 
 def test_the_feed_expects_the_outcomes_of_the_app() -> None:

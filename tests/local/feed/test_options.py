@@ -1,7 +1,6 @@
 """local/feed/options.py and domains.py: the options of a feed, and what every story keeps."""
 
 from collections.abc import Iterator
-from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -60,26 +59,11 @@ def test_equal_seeds_make_equal_stories_and_different_seeds_different_ones(domai
 
 
 @BOTH
-def test_a_story_without_end_begins_like_one_with_an_end(domain: Domain) -> None:
-    assert list(islice(story(domain, events=None), 100)) == list(islice(story(domain), 100))
-
-
-@BOTH
 def test_a_story_has_exactly_the_requested_number_of_events(domain: Domain) -> None:
     for senders in (1, 2, 7, 40):
         for events in range(1, 60):
             minutes = story(domain, senders=senders, events=events, seed=events)
             assert sum(len(minute.events) for minute in minutes) == events
-
-
-@pytest.mark.parametrize("domain", [HOMES, pytest.param(FLIGHTS, marks=pytest.mark.slow)])
-def test_the_share_of_duplicates_is_the_requested_one(domain: Domain) -> None:
-    def copies(share: float | None) -> int:
-        minutes = list(domain.story(100, 3_000, 1, FIRST_INSTANT, share))
-        return sum(one is other for minute in minutes for one, other in pairwise(minute.events))
-
-    assert copies(0.0) == 0
-    assert 0 < copies(0.001) < copies(None) < copies(0.1)
 
 
 def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_homes(

@@ -1,7 +1,6 @@
 """local/stack/consumers.py: workers, with small processes in their place, and ticking."""
 
 import os
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +9,9 @@ from random import Random
 import pytest
 
 from local.feed.businesses import HOMES
-from local.stack.consumers import Workers, ticking
+from local.stack.consumers import Workers
 from local.stack.processes import Child, ChildFailed, Children, Command
 from local.stack.stack import Place, Stack
-from tests.patience import allowed
 
 
 class SmallStack(Stack):
@@ -66,18 +64,3 @@ def test_a_worker_that_dies_by_itself_is_reported_by_name(stack: SmallStack) -> 
         stack.pause(0.01)
     with pytest.raises(ChildFailed, match="worker-2 ended with code -9"):
         workers.refuse_dead()
-
-
-def test_ticking_repeats_an_action_beside_the_block_and_not_after_it() -> None:
-    ticks, thrice = list[int](), threading.Event()
-
-    def action() -> None:
-        ticks.append(1)
-        if len(ticks) == 3:
-            thrice.set()
-
-    with ticking(0.001, action):
-        assert thrice.wait(allowed(10))
-    done = len(ticks)
-    assert not threading.Event().wait(0.02)
-    assert len(ticks) == done
