@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import polars as pl
-import pytest
 
 from core.aggregation.lake_upkeep import ErasedRows, erase_rows
 from core.aggregation.orders import Pipelines
@@ -71,11 +69,9 @@ def of_home(folder: Path, home: str) -> Iterator[str]:
             yield log.parent.relative_to(folder).as_posix()
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-def test_a_home_is_gone_from_the_lake_and_from_the_aggregate(
-    world: World, folder: Path, spark: Any, ahead: bool
+def test_a_home_is_gone_from_the_lake_and_from_the_aggregate_also_where_the_pipeline_has_not_come_yet(
+    world: World, folder: Path
 ) -> None:
-    """Also where the rows are erased before the pipeline has come to some of them."""
     world.own = replace(world.own, jobs=(HOME_ACTIVITY, JOB))
     stream = Stream(world)
     stream.deploy(as_they_are, "test/1")
@@ -86,9 +82,8 @@ def test_a_home_is_gone_from_the_lake_and_from_the_aggregate(
     stream.replay()
     settle(world)
     stream.deploy(moved, "test/3")
-    if ahead:
-        stream.replay()
-        stream.take(gas_event(GONE, 50), of="1")
+    stream.replay()
+    stream.take(gas_event(GONE, 50), of="1")
     assert "silver/sensor_reading" in set(of_home(folder, GONE))
     assert any(name.startswith("gold/") for name in of_home(folder, GONE))
     task = erase(world, GONE)
