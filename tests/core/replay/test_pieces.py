@@ -1,5 +1,6 @@
 """core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
 
+from collections.abc import Generator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -70,6 +71,21 @@ def test_a_letter_stands_in_for_an_event_that_left_the_hub() -> None:
 def test_a_range_of_which_nothing_is_left_is_one_piece_and_all_gone() -> None:
     (piece,) = pieces_of([], [], span(5, 10**9))
     assert (piece.events, piece.gone) == ((), (span(5, 10**9),))
+
+
+def test_no_more_events_of_the_hub_are_held_than_a_piece_has() -> None:
+    taken: list[Event] = []
+
+    def reading() -> Generator[Event, None, None]:
+        for one in events(0, 20):
+            if one.sequence_number % 2 == 0:
+                taken.append(one)
+                yield one
+
+    reader = PieceReader(Letters([event(number) for number in range(4)]).read_kept_events, STATE, reading(), 4)
+    assert (reader.next_piece(span(0, 20)).span, len(taken)) == (span(0, 3), 4)
+    assert len(reader.next_piece(span(4, 20)).events) == 4
+    assert len(taken) == 6, "two were held, and two more were taken"
 
 
 def test_more_letters_than_a_piece_holds_are_cut_as_well() -> None:
