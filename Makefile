@@ -192,7 +192,7 @@ format: $(VENV)/dev.done ## Format the code and correct the faults that the lint
 
 test-sqlserver: $(VENV)/dev.done ## Run the store's contract on the T-SQL server that MSSQL_CONNECTION names, in a separate schema
 	@if [ -z "$$MSSQL_CONNECTION" ]; then echo "test-sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server"; \
-	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/core tests/contract tests/property tests/sql; fi
+	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/core tests/sql; fi
 
 # Microsoft's parser for the syntax gate: a DLL in a package of PyPI, under Microsoft's licence, x86-64 Linux only. Never
 # needed: without it the gate is sqlfluff.
