@@ -4,12 +4,13 @@ import base64
 import http.server
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from azure.core.credentials import AccessToken
 
+from infra.hooks.rest import Rest, Service
 from tests.fakes.odbc_driver import Error
 
 PERSON = {
@@ -45,6 +46,18 @@ class Credential:
         if isinstance(self._answer, Exception):
             raise self._answer
         return AccessToken(self._answer, 0)
+
+
+class Services(Rest):
+    """Services that answer by a function of the method, the path and the body; `calls` are all that came."""
+
+    def __init__(self, answer: Callable[[str, str, Any], Any] = lambda method, path, body: None) -> None:
+        self.calls: list[tuple[str, str, Any]] = []
+        self._answer = answer
+
+    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        self.calls.append((method, service.address + path, body))
+        return self._answer(method, path, body)
 
 
 class Connection:

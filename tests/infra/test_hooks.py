@@ -3,7 +3,7 @@
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -14,7 +14,8 @@ from infra.hooks import database, rights
 from infra.hooks.database import DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs, read_outputs
-from infra.hooks.rest import Rest, Service
+from infra.hooks.watch import expect_watch
+from tests.infra.doubles import Services
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 from tests.sql.gates import gates
@@ -49,22 +50,6 @@ ENVIRONMENT = {
 }
 
 
-class Cloud(Rest):
-    """Services with given answers, which store each put."""
-
-    def __init__(self, roles: Any) -> None:
-        self.roles = roles
-        self.put_: dict[str, Mapping[str, Any]] = {}
-        self.asked: list[str] = []
-
-    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        if body is not None:
-            self.put_[service.address + path] = body
-            return body
-        self.asked.append(service.address + path)
-        return self.roles
-
-
 def outputs(**changes: str) -> Outputs:
     return read_outputs({**ENVIRONMENT, **changes})
 
@@ -81,58 +66,80 @@ def test_outputs_are_read_whole_or_refused_with_every_fault() -> None:
     assert read_outputs({**ENVIRONMENT, "SYNAPSE_WORKSPACE": ""}).synapse_workspace == ""
 
 
+def shows(answer: Any) -> Services:
+    """Return services that show this."""
+    return Services(lambda method, path, body: answer)
+
+
 def test_the_app_gets_the_role_in_the_pool_and_nothing_wider() -> None:
-    cloud = Cloud([{"name": "Synapse Administrator", "id": "wide"}, {"name": "Synapse Compute Operator", "id": "r"}])
-    rights.allow_submitting(outputs(), cloud)
-    rights.allow_submitting(outputs(), cloud)
-    ((address, body),) = cloud.put_.items()
+    there = shows([{"name": "Synapse Administrator", "id": "wide"}, {"name": "Synapse Compute Operator", "id": "r"}])
+    rights.allow_submitting(outputs(), there)
+    rights.allow_submitting(outputs(), there)
+    ((address, body), (again, same)) = [(path, body) for _, path, body in there.calls if body is not None]
+    assert (address, body) == (again, same)
     assert address.startswith("https://w.dev.azuresynapse.net/roleAssignments/")
     assert (body["roleId"], body["scope"]) == ("r", "workspaces/w/bigDataPools/spark35")
 
 
-def test_without_synapse_no_role_is_set() -> None:
-    cloud = Cloud([])
-    rights.allow_submitting(outputs(SPARK_ENGINE_CHOICE="none"), cloud)
-    assert cloud.put_ == {}
-
-
-def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
-    with pytest.raises(HookRefused, match="Synapse Administrator"):
-        rights.allow_submitting(outputs(), Cloud({"value": []}))
-
-
 def test_with_synapse_the_workspaces_own_identity_and_that_of_the_submitter_get_the_role_of_the_jobs() -> None:
-    cloud = Cloud({"properties": {"clientId": str(JOBS), "principalId": "p"}})
+    there = shows({"properties": {"clientId": str(JOBS), "principalId": "p"}})
     submitter = DatabaseUser("id-app", CLIENT, "hubledger_job")
-    assert rights.database_users(outputs(), cloud, {}) == [*USERS, submitter]
-    assert cloud.asked == [
+    assert rights.database_users(outputs(), there, {}) == [*USERS, submitter]
+    ((_, asked, _),) = there.calls
+    assert asked == (
         "https://management.azure.com/subscriptions/s/resourceGroups/g/providers/Microsoft.Synapse/workspaces/w"
         "/providers/Microsoft.ManagedIdentity/identities/default?api-version=2023-01-31"
-    ]
+    )
 
 
-@pytest.mark.parametrize("answer", [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None])
-def test_a_workspace_without_an_identity_is_refused(answer: Any) -> None:
-    with pytest.raises(HookRefused, match="workspaces/w has no managed identity"):
-        rights.database_users(outputs(), Cloud(answer), {})
+def test_without_a_spark_engine_only_the_app_enters_the_database_and_no_role_is_set() -> None:
+    there, own = Services(), outputs(SPARK_ENGINE_CHOICE="none")
+    assert rights.database_users(own, there, {}) == USERS[:1]
+    rights.allow_submitting(own, there)
+    assert there.calls == []
 
 
-def test_without_a_spark_engine_only_the_app_enters_the_database() -> None:
-    cloud = Cloud([])
-    assert rights.database_users(outputs(SPARK_ENGINE_CHOICE="none"), cloud, {}) == USERS[:1]
-    assert cloud.asked == []
+NAMED = {"JOB_IDENTITY_NAME": "w", "JOB_IDENTITY_CLIENT_ID": str(JOBS)}
 
 
 def test_with_databricks_the_identity_that_is_named_enters_and_without_one_that_is_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    own, cloud = outputs(SPARK_ENGINE_CHOICE="databricks"), Cloud([])
-    named = {"JOB_IDENTITY_NAME": "w", "JOB_IDENTITY_CLIENT_ID": str(JOBS)}
-    assert rights.database_users(own, cloud, named) == USERS
-    assert rights.database_users(own, cloud, {}) == USERS[:1]
+    own = outputs(SPARK_ENGINE_CHOICE="databricks")
+    assert rights.database_users(own, Services(), NAMED) == USERS
+    assert rights.database_users(own, Services(), {}) == USERS[:1]
     assert "azd env set JOB_IDENTITY_NAME and JOB_IDENTITY_CLIENT_ID" in capsys.readouterr().out
-    with pytest.raises(HookRefused, match="JOB_IDENTITY_CLIENT_ID must be the client id"):
-        rights.database_users(own, cloud, {"JOB_IDENTITY_NAME": "w"})
+
+
+@pytest.mark.parametrize(
+    ("engine", "answer", "named", "says"),
+    [
+        ("databricks", [], {"JOB_IDENTITY_NAME": "w"}, "JOB_IDENTITY_CLIENT_ID must be the client id"),
+        *(
+            ("synapse", answer, {}, "workspaces/w has no managed identity")
+            for answer in ({}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None)
+        ),
+    ],
+)
+def test_an_identity_of_jobs_that_nobody_knows_is_refused(
+    engine: str, answer: Any, named: dict[str, str], says: str
+) -> None:
+    with pytest.raises(HookRefused, match=says):
+        rights.database_users(outputs(SPARK_ENGINE_CHOICE=engine), shows(answer), named)
+
+
+def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
+    with pytest.raises(HookRefused, match="Synapse Administrator"):
+        rights.allow_submitting(outputs(), shows({"value": []}))
+
+
+def test_after_a_deployment_the_alert_on_silence_is_on_and_stays_on() -> None:
+    there = Services()
+    assert expect_watch(outputs(), there) == {"APP_DEPLOYED": "true"}
+    assert expect_watch(outputs(WATCH_ALERT_ID=""), there) == {}
+    ((method, path, body),) = there.calls
+    assert (method, body) == ("PATCH", {"properties": {"enabled": True}})
+    assert path.endswith("/scheduledQueryRules/w?api-version=2023-12-01")
 
 
 @pytest.mark.parametrize("gate", sorted(gates()))
@@ -152,35 +159,35 @@ def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(
     assert all(line.startswith("provisioned: ") for line in lines)
 
 
-def unforeseen() -> None:
-    """Fail as no hook expects."""
-    raise LookupError("a text\nof two lines")
+def fails(error: BaseException) -> Callable[[], None]:
+    def step() -> None:
+        raise error
+
+    return step
 
 
-def interrupted() -> None:
-    """End as Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
-def test_an_error_that_no_hook_foresees_is_one_line_and_its_traceback_comes_on_request(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            LookupError("a text\nof two lines"),
+            f"LookupError: a text of two lines ({TRACEBACK}=1 shows the place in the code)",
+        ),
+        (KeyboardInterrupt(), "interrupted; it is safe to run again"),
+    ],
+)
+def test_an_error_that_no_hook_foresees_is_one_line(
+    error: BaseException, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(hooks.STEPS, "deployable", unforeseen)
     monkeypatch.delenv(TRACEBACK, raising=False)
-    assert hooks.main(["deployable"]) == 1
-    said = f"LookupError: a text of two lines ({TRACEBACK}=1 shows the place in the code)"
+    assert hooks.main(["deployable"], {"deployable": fails(error)}) == 1
     assert capsys.readouterr().err == f"deployable: {said}\n"
+
+
+def test_the_traceback_of_an_error_comes_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRACEBACK, "1")
     with pytest.raises(LookupError):
-        hooks.main(["deployable"])
-
-
-def test_a_step_that_is_interrupted_ends_with_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(hooks.STEPS, "deployable", interrupted)
-    assert hooks.main(["deployable"]) == 1
-    assert capsys.readouterr().err == "deployable: interrupted; it is safe to run again\n"
+        hooks.main(["deployable"], {"deployable": fails(LookupError())})
 
 
 def test_each_fault_of_a_refusal_is_one_line() -> None:

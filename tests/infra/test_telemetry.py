@@ -1,10 +1,15 @@
 """The cost of telemetry: measured sizes, settings of the templates that limit it, and a cap above it."""
 
+import gzip
 import json
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +23,6 @@ from core.settings import OWN_LINES
 from tests.fakes.builders import EPOCH
 from tests.handlers.test_function_app import index
 from tests.infra.evaluate import Evaluator
-from tests.infra.test_alerts import ingestion
 from tests.infra.test_made import RULES, made, of, the
 from tests.infra.test_policies import FILES
 from tests.patience import allowed
@@ -59,7 +63,8 @@ def test_workspace_and_alert_have_the_cap_that_is_chosen(cap: int) -> None:
     workspace = the(resources, "Microsoft.OperationalInsights/workspaces")
     assert workspace["properties"]["workspaceCapping"] == {"dailyQuotaGb": cap}
     query = of(resources, RULES)["ar-token-log-cap"]["criterias"]["allOf"][0]["query"]
-    assert f"megabytes > {1000 * ALERT_SHARE * cap:.0f}\n" in query
+    limit = f"{1000 * ALERT_SHARE * cap:.0f}"
+    assert f"| where {limit} > 0 and megabytes > {limit}\n" in query, "without a cap, -1, it is silent"
 
 
 def test_metrics_and_requests_are_sent_as_seldom_as_the_arithmetic_has_them() -> None:
@@ -74,6 +79,50 @@ def test_the_host_sends_its_own_lines_from_warning_on_only() -> None:
     assert logging == {"logLevel": {"default": "Warning"}}
 
 
+@contextmanager
+def ingestion() -> Iterator[tuple[str, list[dict]]]:
+    """Serve an endpoint that takes telemetry as Application Insights does; give its address and its telemetry."""
+    got: list[dict] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            got.extend(json.loads(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body))
+            answer = b'{"itemsReceived": 1, "itemsAccepted": 1, "errors": []}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/", got
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def sent(program: str, folder: Path, environment: dict[str, str], *arguments: str) -> list[dict]:
+    """Run a program that sends telemetry to an endpoint as Azure's, and return what arrived."""
+    with ingestion() as (address, got):
+        command = [sys.executable, "-c", program, address, *arguments]
+        environment = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true", **environment}
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
+        )
+    assert done.returncode == 0, done.stderr
+    return got
+
+
+NEEDS_AZURE = pytest.mark.skipif(
+    find_spec("azure.monitor") is None,
+    reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
+)
 SENDER = """
 import logging, sys
 from azure.monitor.opentelemetry import configure_azure_monitor
@@ -129,22 +178,13 @@ metrics.get_meter_provider().force_flush()
 """
 
 
-@pytest.mark.skipif(
-    find_spec("azure.monitor") is None,
-    reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
-)
+@NEEDS_AZURE
 def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_them() -> None:
     environment = {
-        "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",
         "OTEL_SERVICE_NAME": "func-abcdefghijklm",  # as Azure's, so that no name of this machine counts
         "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={'0' * 64}",
     }
-    with ingestion() as (address, got):
-        command = [sys.executable, "-c", OWN_SENDER, address]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
-        )
-    assert done.returncode == 0, done.stderr
+    got = sent(OWN_SENDER, ROOT, environment)
     own = {
         one["name"]: len(json.dumps(each, separators=(",", ":")))
         for each in got
@@ -155,26 +195,22 @@ def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_t
     assert 0.8 * OWN_METRIC_BYTES < max(own.values()) <= OWN_METRIC_BYTES
 
 
-@pytest.mark.skipif(
-    find_spec("azure.monitor") is None,
-    reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
-)
+@NEEDS_AZURE
 def test_lines_are_sent_whatever_is_sampled_and_are_as_large_as_the_arithmetic_has_them(tmp_path: Path) -> None:
     settings = FILES["app/function.bicep"].var("hostSettings")
     environment = {name: value for name, value in settings.items() if name.startswith("OTEL_")}
-    environment["APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL"] = "true"
-    given = json.dumps([("batch ingested", a_line(1)), ("batches ingested", a_line(60))])
-    with ingestion() as (address, got):
-        command = [sys.executable, "-c", SENDER, address, given]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
-        )
-    assert done.returncode == 0, done.stderr
+    own = {"action": "watch", "ledger_balanced": False, "lag_seconds": 3.5, "letters_open": 12}
+    given = [("batch ingested", a_line(1)), ("batches ingested", a_line(60)), ("books watched", own)]
+    got = sent(SENDER, tmp_path, environment, json.dumps(given))
     sizes: dict[str, list[int]] = {"MessageData": [], "MetricData": []}
     for each in got:
         sizes[each["data"]["baseType"]].append(len(json.dumps(each, separators=(",", ":"))))
     counters = {name for each in got for one in each["data"]["baseData"].get("metrics", ()) for name in [one["name"]]}
-    assert len(sizes["MessageData"]) == 2
+    lines = [each["data"]["baseData"] for each in got if each["data"]["baseType"] == "MessageData"]
+    assert [line["message"] for line in lines] == [text for text, _ in given]
+    found = lines[-1]["properties"]
+    assert (found["action"], found["ledger_balanced"].lower()) == ("watch", "false")
+    assert (float(found["lag_seconds"]), int(found["letters_open"])) == (3.5, 12), "alerts read them as properties"
     assert 0.9 * LINE_BYTES < max(sizes["MessageData"]) <= LINE_BYTES
     assert len([name for name in counters if name.startswith("\\")]) == WORKER_METRICS
     assert any(0.9 * METRIC_BYTES < each <= METRIC_BYTES for each in sizes["MetricData"])
@@ -226,8 +262,3 @@ def test_the_query_of_the_cap_sums_the_logs_that_count_towards_the_cap() -> None
         "| where IsBillable == true",
         "| summarize megabytes = sum(Quantity)",
     ]
-
-
-def test_the_query_of_the_cap_is_silent_without_a_cap() -> None:
-    query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
-    assert re.search(r"\{cap_megabytes\} > 0 and megabytes > \{cap_megabytes\}", query)
