@@ -70,17 +70,6 @@ def test_parameters_of_main_come_from_the_environment_of_azd_or_are_values_of_th
     assert {one.name for one in FILES["main.bicep"].of_kind("parameter") if one.value is None} <= set(given)
 
 
-def test_the_pages_set_parameters_in_the_file_of_parameters() -> None:
-    """A secure parameter with a default in main.bicep is an error of the compiler, and its value is in git."""
-    pages = {path.name: " ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").glob("*.md")}
-    named = {name: len(re.findall("`appSettings`", text)) for name, text in pages.items()}
-    right = {
-        name: len(re.findall(r"`appSettings` (?:of|in) `infra/main\.parameters\.json`", pages[name])) for name in named
-    }
-    assert sum(named.values()) >= 5
-    assert named == right
-
-
 def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default() -> None:
     page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
     given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")

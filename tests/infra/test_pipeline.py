@@ -11,8 +11,7 @@ import yaml
 from tests.infra.pipeline import NOT_KEPT, azure_with, choices, workflow_with
 from tests.infra.test_policies import FILES
 from tests.infra.test_surroundings import WORKFLOWS
-from tests.offenders import holds_for
-from tests.repo.product import ROOT, TEXTS
+from tests.repo.product import ROOT
 
 PARAMETERS = (ROOT / "infra" / "main.parameters.json").read_text(encoding="utf-8")
 AZURE = (ROOT / "azure.yaml").read_text(encoding="utf-8")
@@ -103,16 +102,3 @@ def test_the_hooks_of_a_pipeline_sign_in_as_azd_whose_sign_in_does_not_expire() 
     steps = yaml.safe_load(WORKFLOWS["azure-dev.yml"])["jobs"]["deploy"]["steps"]
     does = [step.get("run", step.get("uses", "")) for step in steps]
     assert [one for one in does[: does.index("azd deploy --no-prompt")] if one.startswith(("azure/login", "az "))] == []
-
-
-@holds_for(
-    [path for path in TEXTS if path.suffix in (".md", ".yml", ".sh", ".py")] + sorted((ROOT / ".github").rglob("*.yml"))
-)
-def test_no_command_lists_keys_by_an_option_that_is_not_there(path: Path) -> None:
-    assert not lists_by_ids(path.read_text(encoding="utf-8"))
-
-
-def lists_by_ids(text: str) -> bool:
-    """Return True when a command `az functionapp keys list` has the option --ids."""
-    commands = re.findall(r"az functionapp (?:function )?keys list[^\n]*", text.replace("\\\n", " "))
-    return any("--ids" in command for command in commands)

@@ -52,27 +52,6 @@ def test_bad_arguments_are_exit_code_2() -> None:
         assert ended.value.code == 2, arguments
 
 
-def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert all(
-        option in shown
-        for option in (
-            "--app",
-            "--port",
-            "--state",
-            "--storage",
-            "--reopen-after",
-            "--longest-pause",
-            "--like-azure",
-            "--log",
-            "--verbose",
-        )
-    )
-
-
 def test_a_signal_waits_for_running_functions_and_a_second_ctrl_c_does_not(empty_app: Path, tmp_path: Path) -> None:
     began = tmp_path / "began"
     (empty_app / "function_app.py").write_text(

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from infra.hooks import __main__ as hooks
 from infra.hooks.deployer.choices import refuse_unreadable
 from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.errors import HookRefused
@@ -58,12 +57,3 @@ def test_the_deployer_is_the_one_of_the_deployment() -> None:
     assert "principalId" not in GIVEN
     (parameter,) = [one for one in FILES["main.bicep"].of_kind("parameter") if one.name == "principalId"]
     assert parameter.value.text == "deployer().objectId"
-
-
-def test_the_hook_before_provisioning_refuses_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("VNET_ENABLED", "yes")
-    assert hooks.main(["preprovision"]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("preprovision: VNET_ENABLED must be true or false, not 'yes'")

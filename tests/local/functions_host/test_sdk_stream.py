@@ -1,5 +1,4 @@
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -94,22 +93,6 @@ async def test_one_batch_waits_for_the_reader_and_no_more(clock: ManualClock) ->
         for _ in range(10):
             await asyncio.sleep(0)
         assert client.delivered == 1
-
-
-async def test_a_broken_link_is_reported_and_opened_after_the_last_event_taken(
-    clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = HubClient(last=1)
-    async with streaming(client, clock) as stream:
-        assert await numbers(stream, 2) == [0, 1]
-        await client.fail("gone")
-        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
-        client.last = 2
-        await clock.advance(FIRST_PAUSE)
-        assert await numbers(stream, 2) == [2]
-    assert client.positions == ["-1", "64"]
-    assert [vars(record)["action"] for record in caplog.records] == ["partition_refused", "partition_received"]
-    assert caplog.records[0].levelno == logging.ERROR
 
 
 class ForgetfulClient(HubClient):
