@@ -28,9 +28,7 @@ def signing_in(number: int, text: str, state: str = "42000") -> Error:
 FIREWALL = signing_in(40615, "Cannot open server. Client with IP address '192.0.2.1' is not allowed")
 PAUSED = signing_in(40613, "Database 'd' on server 's' is not currently available.", "HY000")
 UNKNOWN = signing_in(
-    18456,
-    "Login failed for user 'x'. The server is not currently configured to accept this token.",
-    "28000",
+    18456, "Login failed for user 'x'. The server is not currently configured to accept this token.", "28000"
 )
 WRONG = signing_in(18456, "Login failed for user '<token-identified principal>'.", "28000")
 CLOSED = signing_in(47073, "Connection was denied because Deny Public Network Access is set to Yes.", "08001")

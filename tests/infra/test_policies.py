@@ -9,17 +9,7 @@ from infra.hooks.deployer.address import ADDRESS
 from infra.hooks.deployer.provider import PROVIDER
 from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
-from tests.infra.bicep import (
-    Declaration,
-    Expression,
-    File,
-    all_of,
-    nodes_in,
-    read_folder,
-    resources,
-    shown,
-    type_of,
-)
+from tests.infra.bicep import Declaration, Expression, File, all_of, nodes_in, read_folder, resources, shown, type_of
 from tests.repo.product import ROOT
 from tools.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
 

@@ -204,11 +204,7 @@ TAKEN: list[dict[str, Any]] = [
 ]
 
 
-TOGETHER: list[dict[str, Any]] = [
-    {"sparkEngine": "databricks"},
-    {"vnetEnabled": True},
-    {"workerRegistryId": REGISTRY},
-]
+TOGETHER: list[dict[str, Any]] = [{"sparkEngine": "databricks"}, {"vnetEnabled": True}, {"workerRegistryId": REGISTRY}]
 
 
 @holds_for(REFUSED)

@@ -257,8 +257,4 @@ def test_the_page_has_the_sums_of_the_telemetry() -> None:
 
 def test_the_query_of_the_cap_sums_the_logs_that_count_towards_the_cap() -> None:
     query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
-    assert query.splitlines()[1:4] == [
-        "Usage",
-        "| where IsBillable == true",
-        "| summarize megabytes = sum(Quantity)",
-    ]
+    assert query.splitlines()[1:4] == ["Usage", "| where IsBillable == true", "| summarize megabytes = sum(Quantity)"]

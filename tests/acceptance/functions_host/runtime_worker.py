@@ -8,14 +8,27 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function, refuse_what_is_not_emulated
 from local.functions_host.invoker import Invocation, InvocationResult, Worker
-from tests.acceptance.functions_host.stand_in_protos import init_request
 
+# Stand-ins for the messages of FunctionRpc that azure-functions-runtime needs to index an app in this process
+
+
+class StatusResult(SimpleNamespace):
+    Failure, Success, Cancelled = 0, 1, 2
+
+
+class BindingInfo(SimpleNamespace):
+    undefined, out, inout = 0, 1, 2
+
+
+MESSAGES = ("WorkerInitResponse", "WorkerMetadata", "RpcException", "RpcFunctionMetadata", "RpcRetryOptions")
+PROTOS = SimpleNamespace(StatusResult=StatusResult, BindingInfo=BindingInfo, **dict.fromkeys(MESSAGES, SimpleNamespace))
 HOW_TO_GET_IT = (
     "azure-functions-runtime is not installed: pip install --ignore-requires-python --no-deps "
     "azure-functions-runtime==1.3.0 azurefunctions-extensions-base==1.2.0"
@@ -32,6 +45,13 @@ def worker_of(name: str) -> Worker:
     return BuiltinWorker() if name == "builtin" else RuntimeWorker()
 
 
+def _init_request(directory: str) -> Any:
+    """Return the request to index the app in `directory`."""
+    body = SimpleNamespace(capabilities={}, function_app_directory=directory)
+    properties = {"host": "127.0.0.1", "protos": PROTOS}
+    return SimpleNamespace(request=SimpleNamespace(worker_init_request=body), properties=properties)
+
+
 class RuntimeWorker:
     """Indexes and invokes through azure_functions_runtime, in this process."""
 
@@ -45,7 +65,7 @@ class RuntimeWorker:
         if str(directory) not in sys.path:
             sys.path.insert(0, str(directory))
         runtime.start_threadpool_executor()
-        answer = await runtime.worker_init_request(init_request(str(directory)))
+        answer = await runtime.worker_init_request(_init_request(str(directory)))
         if answer.result.status != 1:
             raise IndexingFailed(answer.result.exception.message)
         return [self._described(found) for found in handle_event._metadata_result or ()]

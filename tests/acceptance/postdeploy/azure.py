@@ -15,11 +15,7 @@ from tests.infra.doubles import PERSON, token_of
 
 DEPLOYER = "01234567-89ab-cdef-0123-456789abcdef"
 SENDER = "/providers/Microsoft.Authorization/roleDefinitions/2b629674-e913-4c01-ae53-ef4638d8f975"
-KEYED = {
-    "status": "status",
-    "status/history": "status_history",
-    "health/ledger": "health_ledger",
-}
+KEYED = {"status": "status", "status/history": "status_history", "health/ledger": "health_ledger"}
 KEY_PATH = re.compile(r"/subscriptions/.*/functions/(\w+)/keys/(\w+)\?api-version=[\d-]+")
 
 

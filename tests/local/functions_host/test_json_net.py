@@ -38,17 +38,11 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "symbol in a list": ([Symbol("ab")], [{"Value": "ab", "ValueSize": 2}]),
     "uuid in a list": ([Raw(b"\x98" + bytes(16))], ["00000000-0000-0000-0000-000000000000"]),
     "map in a list": ([{"a": 1}], [[{"Key": {"Key": "a"}, "Value": 1}]]),
-    "described in a list": (
-        [Described(Symbol("t"), 1)],
-        [{"Descriptor": {"Value": "t", "ValueSize": 1}, "Value": 1}],
-    ),
+    "described in a list": ([Described(Symbol("t"), 1)], [{"Descriptor": {"Value": "t", "ValueSize": 1}, "Value": 1}]),
     "array": (Array(["a", "b"]), ["a", "b"]),
     "map": ({"a": 1}, {"a": 1}),
     "uri": (Described(Symbol("com.microsoft:uri"), "https://a/"), "https://a/"),
-    "offset": (
-        Described(Symbol("com.microsoft:datetime-offset"), TICKS),
-        "2026-01-01T00:00:00+00:00",
-    ),
+    "offset": (Described(Symbol("com.microsoft:datetime-offset"), TICKS), "2026-01-01T00:00:00+00:00"),
     "exact offset": (
         Described(Symbol("com.microsoft:datetime-offset"), TICKS + 1_234_567),
         "2026-01-01T00:00:00.1234567+00:00",

@@ -8,10 +8,7 @@ from local.functions_host.durable.replay import Replayed, replay
 from local.functions_host.function import describe_function
 from tests.local.functions_host.doubles import NOON
 
-KINDS = {
-    "orchestrationTrigger": ("caller",),
-    "activityTrigger": ("work", "other"),
-}
+KINDS = {"orchestrationTrigger": ("caller",), "activityTrigger": ("work", "other")}
 FUNCTIONS = DurableFunctions(
     [
         describe_function(name, [f'{{"name": "context", "type": "{kind}", "direction": "IN"}}'], None)

@@ -17,11 +17,7 @@ def test_the_defaults_are_those_of_the_extension() -> None:
 
 
 def test_limits_and_the_name_of_the_hub_are_honoured() -> None:
-    options, faults = read(
-        hubName="Mine",
-        maxConcurrentActivityFunctions=1,
-        MaxConcurrentOrchestratorFunctions="2",
-    )
+    options, faults = read(hubName="Mine", maxConcurrentActivityFunctions=1, MaxConcurrentOrchestratorFunctions="2")
     assert (options, faults) == (DurableOptions("Mine", 1, 2), [])
 
 
