@@ -4,8 +4,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
 
 from local.event_hubs import Emulator, HubSettings
-from local.event_hubs.lead import LONGEST_WAIT
 from tests.acceptance.event_hubs.clients import CONSUMER, HUB, producer, publish, wait_until
 from tests.acceptance.event_hubs.conftest import MovableClock
 from tests.patience import allowed
@@ -79,21 +76,3 @@ def test_they_wait_until_it_takes_events_again(emulator: Emulator, send: Callabl
         stopped.set()
         publishing.join()
     assert emulator.end_of(HUB)["0"] == SENDS * EVENTS, "no event came twice"
-
-
-def test_they_go_on_after_the_longest_wait(emulator: Emulator, clock: MovableClock) -> None:
-    stopped, answered = threading.Event(), list[int]()
-    publishing = threading.Thread(target=send, args=(emulator, answered))
-    with owner(emulator, stopped):
-        publishing.start()
-        for end in range(EVENTS, SENDS * EVENTS + 1, EVENTS):
-            wait_until(partial(_has_end, emulator, end))
-            emulator.let_time_pass()
-            clock.ahead += timedelta(milliseconds=LONGEST_WAIT)
-            emulator.let_time_pass()
-        publishing.join()
-        assert emulator.end_of(HUB)["0"] == SENDS * EVENTS
-
-
-def _has_end(emulator: Emulator, end: int) -> bool:
-    return emulator.end_of(HUB)["0"] == end

@@ -107,13 +107,6 @@ def test_a_publisher_that_fails_leaves_the_record_incomplete() -> None:
     assert not kept.completed
 
 
-def test_what_waits_in_the_gateways_at_the_end_is_published() -> None:
-    minutes, hub, kept = story(events=300), Hub(), Kept()
-    assert feed(minutes, feed_with(hub, kept, gateways=Gateways(["0", "1"], 60.0, lambda: 0.0))) == 300
-    assert sorted(hub.took, key=minutes.index) == minutes
-    assert kept.completed
-
-
 # gateways
 
 

@@ -60,25 +60,6 @@ def stop(seconds: float) -> bool:
     return True
 
 
-def test_a_busy_hub_is_tried_until_it_takes_the_send_and_leaves_no_doubt(resends: Resends) -> None:
-    hub, pauses = Hub(busy(), busy(), busy()), list[float]()
-
-    def pause(seconds: float) -> bool:
-        pauses.append(seconds)
-        return False
-
-    copies = Publisher(hub, pause, resends).publish(send(minute()))
-    assert copies == Copies(1, 1)
-    assert len(hub.taken) == 1
-    assert pauses == sorted(pauses) and pauses[0] < pauses[-1]
-
-
-def test_a_lost_answer_is_tried_again_and_may_mean_two_copies(resends: Resends) -> None:
-    publisher = Publisher(Hub(ConnectionLostError("gone"), stores=True), go_on, resends)
-    assert publisher.publish(send(minute())) == Copies(1, 2)
-    assert publisher.doubtful == 1
-
-
 def test_a_send_that_the_client_repeats_by_itself_leaves_a_doubt_unless_the_hub_was_busy(resends: Resends) -> None:
     class Repeating(Hub):
         def __init__(self, fault: EventHubError) -> None:
