@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from core.errors import CheckpointConflict
@@ -80,4 +81,5 @@ def claim(owner_id: str) -> None:
 
 
 if __name__ == "__main__":
-    {"owner": own, "claimer": claim}[sys.argv[1]](*sys.argv[2:])
+    works: dict[str, Callable[..., None]] = {"owner": own, "claimer": claim}
+    works[sys.argv[1]](*sys.argv[2:])

@@ -115,15 +115,6 @@ def test_a_process_that_remembers_the_closed_stream_reads_the_new_one_after_its_
     assert remembering.read_partition(P).checkpoint is None
 
 
-def test_a_process_that_only_retries_letters_notices_the_new_stream_within_seconds(store: Store) -> None:
-    clock = FakeClock()
-    remembering = store.remembering(timedelta(seconds=5), clock.monotonic)
-    old = remembering.open_stream(STREAM)
-    open_next(store)
-    clock.advance(5)
-    assert remembering.open_stream(STREAM) != old
-
-
 def test_a_keeper_that_remembers_the_closed_stream_retries_the_letters_of_the_new_one(store: Store) -> None:
     clock, source = FakeClock(), iter(ids())
     remembering = store.remembering(timedelta(seconds=5), clock.monotonic)

@@ -66,13 +66,6 @@ def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
 
-def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], Store]) -> None:
-    stores = [make_store() for _ in range(4)]
-    place = batch(events(0, 0)).partition
-    with ThreadPoolExecutor(4) as pool:
-        assert len({state.stream_id for state in pool.map(lambda store: store.read_partition(place), stores)}) == 1
-
-
 @pytest.mark.slow
 def test_processes_that_race_the_same_batches_commit_each_once(persistent: PersistentEngine) -> None:
     owners = [start("owner", persistent, seed, BATCHES, SIZE) for seed in range(3)]
