@@ -30,9 +30,19 @@ def brought(folder: Path, python: str, source: str = "x = 1") -> Path:
     return path
 
 
-def names(path: Path) -> set[str]:
-    with zipfile.ZipFile(path) as archive:
-        return set(archive.namelist())
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a package with a wheel."""
+    folder = tmp_path_factory.mktemp("package")
+    write_package(folder, [brought(folder / "wheels", "311")])
+    return folder / VERSION
+
+
+def printed(archive: Path, script: str) -> tuple[str, str]:
+    """Run a script with an archive on the path, beside it; return its output and its errors."""
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(archive)!r}); {script}"]
+    done = subprocess.run(command, cwd=archive.parent, env={}, capture_output=True, text=True, timeout=allowed(60))
+    return done.stdout.strip(), done.stderr
 
 
 def test_the_folder_of_the_version_holds_the_programs_and_the_archives(
@@ -81,42 +91,27 @@ def test_a_room_goes_with_the_jobs_but_for_its_tests_and_for_modules_that_cannot
     assert "examples/home_security/homes.py" not in modules()
 
 
-def test_a_room_with_a_fault_goes_too_and_without_rooms_our_modules_go(tmp_path: Path) -> None:
-    assert modules(tmp_path) == {}
-    (write_room(tmp_path) / "transform.py").write_text("def broken(:\n")
-    assert "apps/orders/transform.py" in modules(tmp_path)
-
-
 def test_a_job_finds_the_aggregate_of_a_room_in_the_archive(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / ARCHIVE, "w") as archive:
         write_room(tmp_path)
         for name, text in {**modules(), **modules(tmp_path)}.items():
             archive.writestr(name, text)
-    words = "from core.transforms.loading import import_transform; from core.transforms.loading import find_aggregate"
+    words = "from core.transforms.loading import find_aggregate, import_transform"
     asks = f"{words}; import_transform('{ORDERS}'); print(find_aggregate('turnover').of.__module__)"
-    environment = {"PYTHONPATH": str(tmp_path / ARCHIVE)}
-    done = subprocess.run(
-        [sys.executable, "-c", asks], cwd="/", env=environment, capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == (f"{ORDERS}.aggregates.turnover\n", "")
+    assert printed(tmp_path / ARCHIVE, asks) == (f"{ORDERS}.aggregates.turnover", "")
 
 
-def test_the_archives_hold_our_modules_but_not_the_way_to_sql(tmp_path: Path) -> None:
-    write_package(tmp_path, [])
-    found = names(tmp_path / VERSION / ARCHIVE)
-    assert {
-        "jobs/tables.py",
-        "jobs/transforms.py",
-        "core/settle/settle.py",
-        "examples/home_security/transform.py",
-    } <= found
+def test_the_archive_holds_every_job_and_the_rooms_but_not_the_way_to_sql(written: Path) -> None:
+    with zipfile.ZipFile(written / ARCHIVE) as archive:
+        found = set(archive.namelist())
+    jobs = {str(job) for job in Path("jobs").glob("*.py")}
+    assert jobs | {"core/settle/settle.py", "examples/home_security/transform.py"} <= found
     assert not any(name.startswith("core/store/") for name in found)
 
 
-def test_a_wheel_records_its_files_under_its_own_name_and_version(tmp_path: Path) -> None:
-    write_package(tmp_path, [brought(tmp_path / "wheels", "311")])
+def test_a_wheel_records_its_files_under_its_own_name_and_version(written: Path) -> None:
     for name in (wheel(VERSION), packages_wheel(VERSION)):
-        with zipfile.ZipFile(tmp_path / VERSION / name) as archive:
+        with zipfile.ZipFile(written / name) as archive:
             info = f"{name.split('-')[0]}-{VERSION}.dist-info"
             record = archive.read(f"{info}/RECORD").decode()
             assert {line.split(",")[0] for line in record.splitlines()} == set(archive.namelist())
@@ -138,51 +133,40 @@ def test_wheels_that_differ_in_more_than_compiled_modules_are_refused(tmp_path: 
         merged(wheels)
 
 
-def test_what_the_engines_name_is_what_is_written(tmp_path: Path) -> None:
-    write_package(tmp_path, [])
-    request, folder = JobRequest("agg-1-1", PROGRAM, ()), str(tmp_path / VERSION)
-    batch = LivyJobs(folder).batch(request)
-    (task,) = DatabricksEngine("https://host", lambda: None, folder, {}).batch(request)["tasks"]
+def test_what_the_engines_name_is_what_is_written(written: Path) -> None:
+    request = JobRequest("agg-1-1", PROGRAM, ())
+    batch = LivyJobs(str(written)).batch(request)
+    (task,) = DatabricksEngine("https://host", lambda: None, str(written), {}).batch(request)["tasks"]
     named = [batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])]
     named += [task["spark_python_task"]["python_file"], *(one["whl"] for one in task["libraries"])]
     assert [name for name in named if not Path(name).exists()] == []
 
 
 @pytest.mark.parametrize("first", ["core", "jobs"])
-def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(tmp_path: Path, first: str) -> None:
+def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(
+    written: Path, tmp_path: Path, first: str
+) -> None:
     """An engine unpacks the archive in the folder of the job, on the driver and on every executor."""
-    write_package(tmp_path, [brought(tmp_path / "wheels", "311")])
-    folder = tmp_path / VERSION
-    with zipfile.ZipFile(folder / PACKAGES) as archive:
-        archive.extractall(folder / "packages")
-    script = f"import {first}, thing; print(thing.__file__)"
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder / ARCHIVE)!r}); {script}"]
-    done = subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=allowed(60))
-    assert (done.stderr, done.stdout.strip()) == ("", str(folder / "packages" / "thing" / "__init__.py"))
+    shutil.copytree(written, tmp_path / "job")
+    with zipfile.ZipFile(written / PACKAGES) as archive:
+        archive.extractall(tmp_path / "job" / "packages")
+    thing = str(tmp_path / "job" / "packages" / "thing" / "__init__.py")
+    assert printed(tmp_path / "job" / ARCHIVE, f"import {first}, thing; print(thing.__file__)") == (thing, "")
 
 
-def test_no_job_is_left_out_for_a_module_that_the_archive_lacks() -> None:
-    assert [str(job) for job in sorted(Path("jobs").glob("*.py")) if str(job) not in modules()] == []
-
-
-def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
-    write_package(tmp_path, [])
+def test_the_archive_alone_is_enough_to_settle_events(written: Path) -> None:
     remote = "core.remote.spark.job_package, core.remote.spark.lake_storage"
-    script = f"import core.settle.settle, core.aggregation.lake_tables, {remote}, examples.home_security, jobs.ranges"
-    archive = str(tmp_path / VERSION / ARCHIVE)
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {archive!r}); {script}"]
-    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=allowed(60))
-    assert (done.returncode, done.stderr) == (0, "")
+    names = f"core.settle.settle, core.aggregation.lake_tables, {remote}, examples.home_security, jobs.ranges"
+    assert printed(written / ARCHIVE, f"import {names}") == ("", "")
 
 
 @pytest.mark.slow
 def test_a_failed_download_is_reported_with_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    given = {"INDEX_URL": "http://127.0.0.1:1/simple", "RETRIES": "0", "EXTRA_INDEX_URL": "", "FIND_LINKS": ""}
+    for name, value in given.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
     assert main([str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert told.startswith("python -m jobs.package: the wheels were not downloaded: ")

@@ -110,28 +110,35 @@ def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_el
     assert states == {"a/b": '{"api": "CopyBlob"}', "a/c": '{"api": "PutBlob"}'}
 
 
-def test_an_event_of_more_elements_than_rows_are_allowed_is_refused(project: Project) -> None:
-    project.write("many.jsonl", "[" + ", ".join(['{"n": 1}'] * 10_001) + "]")
-    found = project.hubledger("new", "many", "--from", "many.jsonl", "--each", "array")
-    assert (
-        refusal(found) == "many.jsonl, line 1 does not fit: the event becomes more than 10000 rows; nothing was written"
-    )
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {  # by the reason: the options, and the lines of the file
+    "many.jsonl, line 1 does not fit: the event becomes more than 10000 rows; nothing was written": (
+        ("many", "--from", "many.jsonl", "--each", "array"),
+        "[" + ", ".join(['{"n": 1}'] * 10_001) + "]",
+    ),
+    "--each array parts bodies in JSON: leave out --format gzip, or --each": (
+        ("x", "--from", "many.jsonl", "--each", "array", "--format", "gzip"),
+        '[{"n": 1}]',
+    ),
+    "write lines, array, or the name of a field": (("x", "--from", "many.jsonl", "--each", ""), '[{"n": 1}]'),
+    "no quote or backslash": (("x", "--from", "many.jsonl", "--each", 'a"b'), '[{"n": 1}]'),
+    "line 2 does not fit": (("x", "--from", "many.jsonl", "--field", "n:integer"), '{"n": 1}\n{"n": 1.5}'),
+    "at most 900": (("x", "--field", "a:text(400)", "--field", "b:text(400)", "--key", "a,b"), ""),
+}
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ("--each", "array", "--format", "gzip"),
-            "--each array parts bodies in JSON: leave out --format gzip, or --each",
-        ),
-        (("--each", ""), "write lines, array, or the name of a field"),
-        (("--each", 'a"b'), "no quote or backslash"),
-    ],
-)
-def test_elements_that_no_transform_can_have_are_refused(project: Project, options: tuple[str, ...], said: str) -> None:
-    project.write("one.jsonl", '[{"n": 1}]')
-    assert said in refusal(project.hubledger("new", "x", "--from", "one.jsonl", *options))
+def test_what_no_room_can_be_made_of_is_refused_in_a_sentence_and_leaves_nothing(project: Project) -> None:
+    for said, (options, lines) in REFUSED.items():
+        project.write("many.jsonl", lines)
+        assert said in refusal(project.hubledger("new", *options)), options
+        assert names_in(project.folder / "apps") == ["__init__.py"], options
+
+
+def test_a_room_that_exists_stays_as_it_is_and_its_tables_are_its_own(project: Project) -> None:
+    (project.folder / "apps" / "parcels").mkdir()
+    assert "exists already" in refusal(project.hubledger("new", "parcels", "--field", "id:text"))
+    assert names_in(project.folder / "apps" / "parcels") == []
+    project.done("hubledger", "new", "depots", "--field", "id:text")
+    assert "apps/depots" in refusal(project.hubledger("new", "depot_events", "--field", "id:text"))
 
 
 def test_a_file_of_capture_makes_a_room_of_its_bodies_in_any_format(project: Project) -> None:
@@ -171,17 +178,6 @@ def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Pro
     assert names_in(project.folder / "apps") == ["__init__.py", "parcels"]
 
 
-def test_a_room_that_exists_stays_as_it_is(project: Project) -> None:
-    (project.folder / "apps" / "parcels").mkdir()
-    assert "exists already" in refusal(project.hubledger("new", "parcels", "--field", "id:text"))
-    assert names_in(project.folder / "apps" / "parcels") == []
-
-
-def test_a_table_of_a_different_room_is_refused(project: Project) -> None:
-    project.done("hubledger", "new", "parcels", "--field", "id:text")
-    assert "apps/parcels" in refusal(project.hubledger("new", "parcel_events", "--field", "id:text"))
-
-
 def test_malformed_lines_are_left_out_and_named_and_advice_is_given(project: Project) -> None:
     good = '{"type": "%s", "id": "a", "price": 2.5, "at": "2026-01-01T00:00:00Z"}'
     project.write("shop.jsonl", good % "sold", "{", *["[]"] * 6, good % "returned")
@@ -208,19 +204,6 @@ def test_an_added_field_is_ignored_and_told_and_poison_only_in_a_strict_room(
     told = "1 event has the unknown field `coupon`: add it to the body, or ignore it"
     assert (told in out) is not bool(options)
     assert "1 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps", "-k", "nobody_knows")
-
-
-def test_an_event_that_does_not_fit_leaves_nothing(project: Project) -> None:
-    project.write("bad.jsonl", '{"price": 1}', '{"price": 1.5}')
-    found = project.hubledger("new", "bills", "--from", "bad.jsonl", "--field", "price:integer")
-    assert "line 2 does not fit" in refusal(found)
-    assert names_in(project.folder / "apps") == ["__init__.py"]
-
-
-def test_a_key_that_sql_server_cannot_hold_leaves_nothing(project: Project) -> None:
-    found = project.hubledger("new", "x", "--field", "a:text(400)", "--field", "b:text(400)", "--key", "a,b")
-    assert "at most 900" in refusal(found)
-    assert names_in(project.folder / "apps") == ["__init__.py"]
 
 
 def test_an_interruption_leaves_nothing(project: Project) -> None:

@@ -31,51 +31,62 @@ def types(file: Path, *lines: str) -> dict[str, str]:
     return {one.name: one.written for one in sample(file, *lines).fields}
 
 
-def test_types_follow_from_all_lines(file: Path) -> None:
-    first = '{"t": "a", "n": 1, "f": 1, "b": true, "at": "2026-01-01T10:00:00Z", "day": "2026-01-01", "o": {"x": 1}}'
-    second = (
-        '{"t": "b", "n": -5, "f": 2.5, "b": false, "at": "2026-01-01T10:00:00.5+02:00", "day": "2026-02-28", "o": []}'
-    )
-    assert types(file, first, second) == {
-        "t": "text(4000)", "n": "integer", "f": "float", "b": "boolean", "at": "instant", "day": "date", "o": "json",
-    }  # fmt: skip
+TYPES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "every line counts": (
+        (
+            '{"t": "a", "n": 1, "f": 1, "b": true, "at": "2026-01-01T10:00:00Z", "day": "2026-01-01", "o": {"x": 1}}',
+            '{"t": "b", "n": -5, "f": 2.5, "b": false, "o": [], "day": "2026-02-28",'
+            ' "at": "2026-01-01T10:00:00.5+02:00"}',
+        ),
+        {"t": "text(4000)", "n": "integer", "f": "float", "b": "boolean", "at": "instant", "day": "date", "o": "json"},
+    ),
+    "null or missing is optional": (
+        ('{"a": 1, "b": null, "c": null}', '{"a": 2, "b": 1}'),
+        {"a": "integer", "b": "integer?", "c": "text(4000)?"},
+    ),
+    "a text has no limit of its own and may be empty or end with a blank": (
+        ("{" + ", ".join(f'"l{length}": "{" " * length}"' for length in (0, 1, 2000, 2001, 9000)) + "}",),
+        {"l0": "text(4000)", "l1": "text(4000)", "l2000": "text(4000)", "l2001": "text", "l9000": "text"},
+    ),
+    "a time without a zone and a day that does not exist are texts": (
+        ('{"a": "2026-01-01T10:00:00", "b": "2026-02-30", "c": "2026-13-01T10:00:00Z"}',),
+        dict.fromkeys("abc", "text(4000)"),
+    ),
+    "texts and instants in one field are texts": (('{"a": "2026-01-01"}', '{"a": "soon"}'), {"a": "text(4000)"}),
+    "an integer beyond a column of integers is a decimal": (
+        (f'{{"a": {2**63 - 1}, "b": {2**63}, "c": {-(2**63)}, "d": {-(2**63) - 1}}}',),
+        {"a": "integer", "b": "decimal", "c": "integer", "d": "decimal"},
+    ),
+    "the first and the last instant are instants": (
+        ('{"a": "9999-12-31T23:59:59.9999999Z", "b": "0001-01-01T00:00:00Z", "c": "2026-02-28t23:59:59.9Z"}',),
+        dict.fromkeys("abc", "instant"),
+    ),
+    "a number with a point, an exponent or quotes is no integer": (
+        ('{"a": 10, "b": 10.0, "c": 1e1, "d": "10"}',),
+        {"a": "integer", "b": "float", "c": "float", "d": "text(4000)"},
+    ),
+    "whole numbers that a float would round are decimals beside a fraction": (
+        ('{"a": 21.5, "b": 21.5, "c": 1e300}', f'{{"a": {2**53 + 1}, "b": {2**53}, "c": {2**53 + 1}}}'),
+        {"a": "decimal", "b": "float", "c": "float"},
+    ),
+    "a number whose name says no time is a number": (
+        (
+            "{"
+            + ", ".join(f'"{name}": 1585673980' for name in ("serial", "tsunami", "rate", "data", "uptime_s", "status"))
+            + "}",
+        ),
+        dict.fromkeys(("serial", "tsunami", "rate", "data", "uptime_s", "status"), "integer"),
+    ),
+}
 
 
-def test_a_value_that_is_null_or_missing_in_a_line_is_optional(file: Path) -> None:
-    assert types(file, '{"a": 1, "b": null, "c": null}', '{"a": 2, "b": 1}') == {
-        "a": "integer", "b": "integer?", "c": "text(4000)?",
-    }  # fmt: skip
-
-
-def test_a_text_has_no_limit_of_its_own_and_may_be_empty_or_end_with_a_blank(file: Path) -> None:
-    lengths = (0, 1, 2000, 2001, 9000)
-    line = "{" + ", ".join(f'"l{length}": "{" " * length}"' for length in lengths) + "}"
-    assert list(types(file, line).values()) == ["text(4000)"] * 3 + ["text"] * 2
+@pytest.mark.parametrize(("lines", "found"), TYPES.values(), ids=TYPES)
+def test_types_follow_from_all_lines(file: Path, lines: tuple[str, ...], found: dict[str, str]) -> None:
+    assert types(file, *lines) == found
 
 
 def test_a_text_is_as_long_as_sql_server_counts_it_and_one_that_ends_with_a_blank_can_be_in_no_key(file: Path) -> None:
     assert sample(file, f'{{"a": "{"😀" * 11}", "b": "b", "c": "c ", "n": 1}}').lengths == {"a": 22, "b": 1}
-
-
-def test_a_time_without_a_zone_and_a_day_that_does_not_exist_are_texts(file: Path) -> None:
-    line = '{"a": "2026-01-01T10:00:00", "b": "2026-02-30", "c": "2026-13-01T10:00:00Z"}'
-    assert types(file, line) == dict.fromkeys("abc", "text(4000)")
-
-
-def test_texts_and_instants_in_one_field_are_texts(file: Path) -> None:
-    assert types(file, '{"a": "2026-01-01"}', '{"a": "soon"}') == {"a": "text(4000)"}
-
-
-def test_an_integer_beyond_a_column_of_integers_is_a_decimal(file: Path) -> None:
-    assert types(file, f'{{"a": {2**63 - 1}, "b": {2**63}, "c": {-(2**63)}, "d": {-(2**63) - 1}}}') == {
-        "a": "integer", "b": "decimal", "c": "integer", "d": "decimal",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("text", ["9999-12-31T23:59:59.9999999Z", "0001-01-01T00:00:00Z", "2026-02-28t23:59:59.9Z"])
-def test_the_first_and_the_last_instant_are_instants(file: Path, text: str) -> None:
-    (found,) = sample(file, f'{{"a": "{text}"}}').fields
-    assert found.kind == "instant"
 
 
 NUMBERS = {
@@ -96,24 +107,6 @@ def test_a_number_is_a_time_if_the_name_says_so_and_every_line_has_a_time_of_thi
         for numbers in found:
             lines = [f'{{"{name}": {each}}}' for each in numbers.split(", ")]
             assert types(file, *lines) == {name: kind}, numbers
-
-
-def test_a_number_of_a_different_name_stays_a_number_whatever_its_range(file: Path) -> None:
-    for name in ("serial", "tsunami", "rate", "data", "uptime_s", "status"):
-        assert types(file, f'{{"{name}": 1585673980}}') == {name: "integer"}
-
-
-def test_a_number_that_json_writes_with_a_point_or_in_quotes_is_no_integer(file: Path) -> None:
-    assert types(file, '{"a": 10, "b": 10.0, "c": 1e1, "d": "10"}') == {
-        "a": "integer", "b": "float", "c": "float", "d": "text(4000)",
-    }  # fmt: skip
-
-
-def test_whole_numbers_that_a_float_would_round_are_decimals_beside_numbers_with_a_fraction(file: Path) -> None:
-    whole = f'{{"a": {2**53 + 1}, "b": {2**53}, "c": {2**53 + 1}}}'
-    assert types(file, '{"a": 21.5, "b": 21.5, "c": 1e300}', whole) == {
-        "a": "decimal", "b": "float", "c": "float",
-    }  # fmt: skip
 
 
 def test_loose_fields_take_fractions_and_events_without_them_and_those_that_are_named_stay(file: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import platform
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from local.stack.folders import kept_folder
 from tests.hubledger.cli.described import Described
 from tests.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
-STOP = {"partition_id": "3", "reason": "outage", "detail": None, "attempts": 1, "stopped_at": "2026-01-01T00:00:00Z"}
+SINCE = "2026-01-01T00:00:00Z"
+STOP = {"partition_id": "3", "reason": "outage", "detail": None, "attempts": 1, "stopped_at": SINCE}
+STANDING = [
+    {"partition_id": id, "since": SINCE, "fault": fault} for id, fault in (("3", "StoreUnavailable"), ("5", None))
+]
 GOOD: dict[str, Any] = {
     "version": VERSION, "hub_fault": None, "event_hub": "telemetry",
     "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
@@ -25,93 +30,65 @@ BAD: dict[str, Any] = {
     **GOOD, "hub_fault": "no route", "ledger_balanced": False, "partitions": [{"stops": [STOP]}], "stops": 1,
     "letters": {"exhausted": 1_200}, "unknown_fields": [{"name": "coupon", "events": 12_000}],
 }  # fmt: skip
+OK = dict.fromkeys(
+    ("versions", "address", "database", "sign-in", "app", "hub", "ledger", "stops", "letters", "engine"), "ok"
+)
+WRONG = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
+CHANGED = problem("unavailable", 503, "store.db was made with a different text of migration 0001 hubledger")
+Diagnose = Callable[..., tuple[int, dict[str, str], dict[str, str]]]
 
 
-class App:
-    """Answers with a status, its health, and an engine."""
+@pytest.fixture
+def diagnose(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Diagnose:
+    """Return the code of a diagnosis of an app, the state of each part, and what is said of it."""
 
-    def __init__(self, status: dict[str, Any] | Reply, *, is_ready: bool = True, engine: str = "none") -> None:
-        self.status, self.is_ready, self.engine = status, is_ready, engine
+    def run(status: Any, *, is_ready: bool = True, engine: str = "none") -> tuple[int, dict[str, str], dict[str, str]]:
+        def answer(request: Request) -> Reply:
+            if "health" in request.path:
+                fault = None if is_ready else "no table"
+                return Reply({"healthy": is_ready, "fault": fault}, 200 if is_ready else 503)
+            if "aggregations" in request.path:
+                return Reply({"paused": None, "engine": engine, "runs": [{"failure": "no memory"}]})
+            return status if isinstance(status, Reply) else Reply(status)
 
-    def __call__(self, request: Request) -> Reply:
-        if "health" in request.path:
-            fault = None if self.is_ready else "no table"
-            return Reply({"healthy": self.is_ready, "fault": fault}, 200 if self.is_ready else 503)
-        if "aggregations" in request.path:
-            return Reply({"paused": None, "engine": self.engine, "runs": [{"failure": "no memory"}]})
-        return self.status if isinstance(self.status, Reply) else Reply(self.status)
+        with SmallApp(answer) as served:
+            monkeypatch.setenv("HUBLEDGER_URL", served.url)
+            code = main(["doctor", "--json"])
+            found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            assert main(["doctor"]) == code
+            assert "wrong" in capsys.readouterr().out or code == 0
+        return code, {one["part"]: one["state"] for one in found}, {one["part"]: one["said"] for one in found}
 
-
-def diagnosed(
-    app: App, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, dict[str, str]]:
-    with SmallApp(app) as served:
-        monkeypatch.setenv("HUBLEDGER_URL", served.url)
-        code = main(["doctor", "--json"])
-        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert main(["doctor"]) == code
-        assert "wrong" in capsys.readouterr().out or code == 0
-    return code, {one["part"]: one["state"] for one in found}
+    return run
 
 
-def test_a_good_app_is_all_right(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = diagnosed(App(GOOD), monkeypatch, capsys)
-    assert (code, set(found.values())) == (0, {"ok"})
-    assert list(found) == [
-        "versions",
-        "address",
-        "database",
-        "sign-in",
-        "app",
-        "hub",
-        "ledger",
-        "stops",
-        "letters",
-        "engine",
-    ]
+def test_a_good_app_is_all_right(diagnose: Diagnose) -> None:
+    code, found, _ = diagnose(GOOD)
+    assert (code, found, list(found)) == (0, OK, [*OK])
 
 
-def test_each_part_that_is_wrong_has_its_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, found = diagnosed(App(BAD, is_ready=False, engine="livy"), monkeypatch, capsys)
-    wrong = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
-    look = dict.fromkeys(("letters", "fields", "engine"), "look")
-    assert (code, found) == (1, {"versions": "ok", "address": "ok", "sign-in": "ok", "app": "ok", **wrong, **look})
-    code, found = diagnosed(App(problem("unauthorized", 401, "a key is needed")), monkeypatch, capsys)
-    assert (code, found["sign-in"]) == (1, "wrong")
+def test_each_part_that_is_wrong_has_its_line(diagnose: Diagnose) -> None:
+    code, found, _ = diagnose(BAD, is_ready=False, engine="livy")
+    assert (code, found) == (1, {**OK, **WRONG, **dict.fromkeys(("letters", "fields", "engine"), "look")})
+    assert diagnose(problem("unauthorized", 401, "a key is needed"))[1]["sign-in"] == "wrong"
+    assert diagnose({**GOOD, "version": "9.0"})[1]["app"] == "look"
 
 
-def test_a_partition_that_stands_without_a_stop_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stands = {"partition_id": "3", "since": "2026-01-01T00:00:00Z", "fault": "StoreUnavailable"}
-    silent = {**stands, "partition_id": "5", "fault": None}
-    with SmallApp(App({**GOOD, "standing": [stands, silent]})) as served:
-        monkeypatch.setenv("HUBLEDGER_URL", served.url)
-        assert main(["doctor", "--json"]) == 1
-    (found,) = [one for one in map(json.loads, capsys.readouterr().out.splitlines()) if one["part"] == "stops"]
-    assert found["state"] == "wrong"
-    assert "partitions stand: 3 (StoreUnavailable), 5 (no error)" in found["said"]
+def test_a_partition_that_stands_without_a_stop_is_wrong(diagnose: Diagnose) -> None:
+    code, found, said = diagnose({**GOOD, "standing": STANDING})
+    assert (code, found["stops"]) == (1, "wrong")
+    assert "partitions stand: 3 (StoreUnavailable), 5 (no error)" in said["stops"]
 
 
-def test_a_database_that_this_code_cannot_run_on_is_told_in_the_words_of_the_app(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    changed = problem("unavailable", 503, "store.db was made with a different text of migration 0001 hubledger")
-    code, found = diagnosed(App(changed, is_ready=False), monkeypatch, capsys)
-    assert (code, found["database"], found["status"]) == (1, "wrong", "wrong")
-    assert "sign-in" not in found
+def test_a_database_that_this_code_cannot_run_on_is_told_in_the_words_of_the_app(diagnose: Diagnose) -> None:
+    code, found, _ = diagnose(CHANGED, is_ready=False)
+    assert (code, found["database"], found["status"], "sign-in" in found) == (1, "wrong", "wrong", False)
 
 
-def test_the_versions_come_first_also_without_an_app(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_versions_come_first_also_without_an_app(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--url", "http://127.0.0.1:1"]) == 2
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(f"hubledger {VERSION}, Python {platform.python_version()}, {platform.system()}")
-    _, found = diagnosed(App({**GOOD, "version": "9.0"}), monkeypatch, capsys)
-    assert found["app"] == "look"
 
 
 def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
@@ -119,34 +96,21 @@ def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
 ) -> None:
     first, second = tmp_path / "host-1.log", tmp_path / "host-2.log"
     first.write_text("one\ntwo\n")
-    current = first
+    current = [first]
 
-    def cut() -> None:
-        first.write_text("cut\n")
-
-    def replace() -> None:
+    def steps() -> Any:
+        yield first.write_text("cut\n")
         second.write_text("renamed\n")
-        second.replace(first)
-
-    def begin() -> None:
-        nonlocal current
-        second.write_text("begun\n")
-        current = second
-
-    def grow() -> None:
+        yield second.replace(first)
+        yield second.write_text("begun\n"), current.append(second)
         with second.open("a") as log:
             log.write("grown\n")
+        yield None
+        raise KeyboardInterrupt
 
-    steps = iter((cut, replace, begin, grow))
-
-    def pause(seconds: float) -> None:
-        step = next(steps, None)
-        if step is None:
-            raise KeyboardInterrupt
-        step()
-
-    monkeypatch.setattr(folders, "running_log", lambda url: current)
-    monkeypatch.setattr(time, "sleep", pause)
+    going = steps()
+    monkeypatch.setattr(folders, "running_log", lambda url: current[-1])
+    monkeypatch.setattr(time, "sleep", lambda seconds: next(going))
     with SmallApp(Described()) as app:
         assert main(["logs", "--follow", "--url", app.url]) == 130
     found = capsys.readouterr()
