@@ -96,17 +96,10 @@ class History:
         for place, one in enumerate(self.facts):
             if one.partition_id == of and one.number in span and one.gone is None:
                 self.facts[place] = Fact(of, one.number, one.home_id, one.ppm, one.at, one.written, self.commits[of])
-                row = {
-                    "home_id": one.home_id,
-                    "kind": "gas",
-                    "state": None,
-                    "ppm": one.ppm,
-                    "observed_at": text(one.at),
-                }
-                values = (of, self.commits[of], one.number, one.written, json.dumps(row))
-                self.connection.execute(
-                    "INSERT INTO retracted_row VALUES (1, ?, ?, 'sensor_reading', ?, 0, ?, ?)", values
-                )
+                row = {"home_id": one.home_id, "kind": "gas", "state": None, "ppm": one.ppm}
+                moved = json.dumps({**row, "observed_at": text(one.at)})
+                insert = "INSERT INTO retracted_row VALUES (1, ?, ?, 'sensor_reading', ?, 0, ?, ?)"
+                self.connection.execute(insert, (of, self.commits[of], one.number, one.written, moved))
                 place_of = "partition_id = ? AND sequence_number = ?"
                 self.connection.execute(f"DELETE FROM sensor_reading WHERE {place_of}", (of, one.number))
 

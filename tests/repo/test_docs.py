@@ -86,11 +86,6 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert [(name_of(page), target) for page, target in links if not (page.parent / target).exists()] == []
 
 
-def test_every_page_is_linked_from_the_front_page() -> None:
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in front] == []
-
-
 def test_the_page_of_commands_has_every_target_of_the_makefile_and_no_other() -> None:
     page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -115,8 +115,3 @@ def test_every_value_of_host_json_is_in_the_page_with_its_value() -> None:
 def test_an_idle_queue_of_durable_functions_is_read_every_ten_seconds() -> None:
     longest = HOST_JSON["extensions"]["durableTask"]["storageProvider"]["maxQueuePollingInterval"]
     assert timedelta(0) < parse_time_span(longest) <= timedelta(seconds=10)
-
-
-def test_the_package_that_sends_log_values_is_deployed() -> None:
-    requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    assert ("azure-monitor-opentelemetry==" in requirements) == (HOST_JSON["telemetryMode"] == "OpenTelemetry")

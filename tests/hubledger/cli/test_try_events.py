@@ -112,10 +112,6 @@ def test_a_state_that_a_column_orders_has_the_line_of_its_greatest_value(
     assert [each["line"] for each in found["tables"]["flight_status"]["rows"]] == [3]
 
 
-def test_a_second_delivery_brings_nothing_new(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tried(capsys, write(file, HOME, DOOR))["new_events_of_a_second_delivery"] == 0
-
-
 def test_the_limit_cuts_the_lists_and_no_count(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines: list[dict[str, Any] | bytes] = [HOME, *[DOOR] * 250, *[BEAT] * 120, *[b"{"] * 130]
     found = tried(capsys, write(file, *lines), "--limit", "2")
@@ -142,13 +138,12 @@ def test_a_reference_that_is_no_state_is_refused(line: bytes, file: Path, capsys
     assert "line 1" in capsys.readouterr().err
 
 
-def test_two_transforms_without_a_difference_have_none(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = tried(capsys, write(file, HOME, DOOR), "--against", NAME)["differences"]
-    assert found["events"] == []
-    assert found["counts"]["events"] == 2
-
-
-def test_an_empty_file_has_no_event(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_delivery_an_equal_transform_and_an_empty_file_bring_nothing(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tried(capsys, write(file, HOME, DOOR), "--against", NAME)
+    assert found["new_events_of_a_second_delivery"] == 0
+    assert (found["differences"]["events"], found["differences"]["counts"]["events"]) == ([], 2)
     assert tried(capsys, write(file), "--against", NAME)["events"] == 0
 
 

@@ -2,10 +2,11 @@
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -326,22 +327,36 @@ CREATE TABLE settings ([order] INTEGER PRIMARY KEY);\r
 """
 
 
-def test_migrations_by_hand_count_with_texts_comments_and_the_line_ends_of_windows(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", amount=int))
-    by_hand(tmp_path, f"\ufeff{HAND}")
-    settled(tmp_path, (appended("line", amount=int, note=NAME | None),))
+HANDS: dict[str, tuple[Callable[[], type], str, Callable[[], type]]] = {
+    "texts, comments and the line ends of Windows": (
+        partial(appended, "line", amount=int),
+        f"\ufeff{HAND}",
+        partial(appended, "line", amount=int, note=NAME | None),
+    ),
+    "renamed columns": (
+        partial(state, "line", ("code",), code=NAME, amount=int),
+        "ALTER TABLE line RENAME COLUMN amount TO total;\nALTER TABLE line RENAME COLUMN code TO name;\n",
+        partial(state, "line", ("name",), name=NAME, total=int),
+    ),
+    "a column with a default that no class has": (
+        partial(appended, "line", amount=int),
+        "ALTER TABLE line ADD COLUMN loaded_at TEXT NOT NULL DEFAULT '';",
+        partial(appended, "line", amount=int),
+    ),
+    "nothing, because SQLite takes a longer text": (
+        partial(appended, "line", name=NAME),
+        "",
+        partial(appended, "line", name=Annotated[str, Text(40)]),
+    ),
+}
 
 
-def test_a_column_that_a_person_renamed_has_its_new_name(tmp_path: Path) -> None:
-    made_of(tmp_path, state("line", ("code",), code=NAME, amount=int))
-    by_hand(tmp_path, "ALTER TABLE line RENAME COLUMN amount TO total;\nALTER TABLE line RENAME COLUMN code TO name;\n")
-    settled(tmp_path, (state("line", ("name",), name=NAME, total=int),))
-
-
-def test_a_column_with_a_default_that_a_person_added_is_not_missed_in_the_class(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", amount=int))
-    by_hand(tmp_path, "ALTER TABLE line ADD COLUMN loaded_at TEXT NOT NULL DEFAULT '';")
-    settled(tmp_path, (appended("line", amount=int),))
+@pytest.mark.parametrize("written", HANDS)
+def test_a_migration_by_hand_counts(tmp_path: Path, written: str) -> None:
+    before, script, after = HANDS[written]
+    made_of(tmp_path, before())
+    by_hand(tmp_path, script)
+    settled(tmp_path, (after(),))
 
 
 def test_a_script_that_sqlite_refuses_is_named_and_the_tables_of_its_words_are_not_compared(tmp_path: Path) -> None:
@@ -353,11 +368,6 @@ def test_a_script_that_sqlite_refuses_is_named_and_the_tables_of_its_words_are_n
     assert reason.startswith("sqlite/0002_by_hand.sql: SQLite refuses it: no such table")
     assert not any("line" in text for text in found.texts.values())
     assert "ALTER TABLE hubledger.other ADD note bigint;" in found.texts["sqlserver"]
-
-
-def test_a_longer_text_changes_nothing_on_sqlite_and_so_needs_no_migration(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", name=NAME))
-    settled(tmp_path, (appended("line", name=Annotated[str, Text(40)]),))
 
 
 def test_lines_of_permissions_that_a_person_wrote_stay(tmp_path: Path) -> None:
