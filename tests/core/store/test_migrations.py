@@ -104,13 +104,6 @@ def test_a_migration_of_theirs_after_ours_is_refused_while_one_of_ours_is_missin
         migrate_sqlite(path)
 
 
-def test_a_migration_of_a_newer_release_is_worked_on(path: Path) -> None:
-    migrate_sqlite(path)
-    sql(path, f"INSERT INTO schema_migration VALUES ({NEWEST + 1}, 'newer', '2027', 'hubledger', '')")
-    assert migrate_sqlite(path) == []
-    opens(path)
-
-
 class TestARoomOfNewerCode:
     def test_is_refused_when_its_migration_breaks_this_code(self, tmp_path: Path, path: Path) -> None:
         migrate_sqlite(path, [own_room(tmp_path)])

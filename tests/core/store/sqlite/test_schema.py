@@ -40,13 +40,6 @@ def test_a_database_is_created_with_every_migration(path: Path) -> None:
     assert sql(path, "SELECT version, name FROM schema_migration") == [(one.version, one.name) for one in ALL]
 
 
-def test_a_second_run_changes_nothing(path: Path) -> None:
-    migrate_sqlite(path)
-    before = sql(path, "SELECT * FROM schema_migration")
-    assert migrate_sqlite(path) == []
-    assert sql(path, "SELECT * FROM schema_migration") == before
-
-
 def test_a_run_waits_for_another_process_that_creates_the_database(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(1) as pool:
         other.execute("BEGIN IMMEDIATE")  # SQLite answers a change to WAL with an error now, and does not wait
@@ -67,15 +60,6 @@ def test_a_database_that_another_process_keeps_is_refused_after_the_wait(path: P
 def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
     migrate_sqlite(tmp_path / "a" / "b" / "store.db")
     open_checked(tmp_path / "a" / "b" / "store.db", 5.0).close()
-
-
-def test_what_was_committed_stays_through_another_run(path: Path) -> None:
-    migrate_sqlite(path)
-    store = Store(SqliteDatabase(path))
-    store.commit_batch(commit(store.read_partition(partition()), 0, 4))
-    migrate_sqlite(path)
-    assert [books.accounted for books in store.read_ledgers()] == [5]
-    store.close()
 
 
 def test_a_migration_that_fails_leaves_nothing_of_any(path: Path) -> None:

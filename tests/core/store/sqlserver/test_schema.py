@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
+from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrations import Migration, load_migrations, migrations_of
 from core.store.sqlserver.connections import Access, connect
 from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, in_schema, migrate_server
@@ -75,17 +75,6 @@ def test_each_migration_tells_when_it_begins_and_how_long_it_took() -> None:
     assert all(re.fullmatch(r"applied .* in \d+\.\d s", line) for line in told[1::2])
 
 
-@pytest.mark.parametrize(("edition", "word"), [(3, "ON"), (5, "ON"), (8, "ON"), (2, "OFF"), (4, "OFF")])
-def test_an_index_is_built_online_where_the_edition_can(edition: int, word: str, tmp_path: Path) -> None:
-    for engine in ("sqlite", "sqlserver"):
-        (tmp_path / "migrations" / engine).mkdir(parents=True)
-        text = "CREATE INDEX ix_parcel ON hubledger.parcel (at) WITH (ONLINE = ON);\n"
-        (tmp_path / "migrations" / engine / "0001_parcels.sql").write_text(text)
-    driver = FakeDriver(Server(edition=edition))
-    migrate_server(CONNECTION, access=Access(lambda: driver), rooms=(Room("apps.parcels", tmp_path),))
-    assert [text for text in texts(driver) if f"(at) WITH (ONLINE = {word});" in text]
-
-
 MIGRATING = ("sp_getapplock", fault("42000", 51001, "a different migration is running"))
 
 
@@ -135,13 +124,6 @@ def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it()
     with pytest.raises(SchemaMismatch, match="0099 breaking_x"):
         migrate_server(CONNECTION, access=Access(lambda: driver))
     assert driver.open == []
-
-
-def test_a_login_refused_names_the_setting() -> None:
-    driver = FakeDriver()
-    driver.refusals.append(fault("28000", 18456))
-    with pytest.raises(StoreMisconfigured, match=r"^STORE_CONNECTION: "):
-        migrate_server(CONNECTION, access=Access(lambda: driver))
 
 
 def test_everything_of_a_migration_goes_to_the_named_schema() -> None:
