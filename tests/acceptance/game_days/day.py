@@ -4,7 +4,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,15 +64,13 @@ class Day:
     operator: Operator
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     limits: dict[str, object] = field(default_factory=lambda: dict(LIMITS))
-    keeps_alive: bool = False  # start the app again when it dies, as Azure does
     others: dict[str, Callable[[list[str]], None]] = field(default_factory=dict)  # more of Azure's commands
     lost: dict[str, set[int]] = field(default_factory=dict)  # numbers without a row for good
 
     def start(self, **changed: str) -> None:
         """Start the app, or start it again with changed settings; its operator finds it at the new address."""
         self.settings |= changed
-        with suppress(StopIteration):  # it died before it was ready
-            self.app.start_host(**self.settings)
+        self.app.start_host(**self.settings)
         self.operator.url = self.app.address
 
     def unset(self, *names: str) -> None:
@@ -111,8 +109,6 @@ class Day:
         """Wait for a condition, while events are accounted for; the app may be down meanwhile."""
         patience = Patience(seconds)
         while not holds():
-            if self.keeps_alive and self.app.host is not None and self.app.host.poll() is not None:
-                self.start()
             patience.pause(lambda: (what, self.firing(), self.app.accounted()), LOOK)
 
     def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:

@@ -37,19 +37,6 @@ def test_letters_of_a_bad_deployment_are_retried_by_cause_once_it_is_mended(day:
 
 
 @pytest.mark.soak
-def test_an_event_that_kills_the_app_is_isolated_and_retried_once_the_transform_is_mended(day: Day) -> None:
-    day.keeps_alive = True
-    day.start(TRANSFORM="tests.fakes.killing_transform", TRANSFORM_DEADLINE_SECONDS="5")
-    day.publish("0", b"exit")  # alone in its batch, so that it dies three times and not six
-    day.publish("1", b"fine")
-    day.until_it_fires("letters-open")
-    assert [ran.code for ran in day.follow("letters-open", **cause("ProcessDied"))] == [0] * 5
-    assert "crash" in day.operator.seen
-    day.until_healthy()
-    assert statuses(day) == ["resolved"]
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize(("move", "left"), [("retry", "resolved"), ("discard", "discarded")])
 def test_a_letter_that_nears_the_end_of_the_retention_is_settled_in_time(day: Day, move: str, left: str) -> None:
     day.start()
