@@ -1,15 +1,39 @@
-"""Real git in temporary folders: our releases, and the repository of a user."""
+"""Real git in temporary folders: our releases, the repository of a user, and the commands of docs/upgrading.md."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.acceptance.upgrade.next_release import add_migration
 from tests.checkout import copy_checkout
+from tests.repo.product import ROOT
+
+TEXT = """-- The change of release {version}.
+CREATE TABLE hubledger.{name} (number bigint NOT NULL);
+ALTER TABLE hubledger.batch_ledger ADD {name} bigint;
+CREATE INDEX ix_batch_ledger_{name} ON hubledger.batch_ledger (stream_id, committed_at) WITH (ONLINE = ON);
+"""  # a table, and a column and an index of a table that each commit writes
+
+
+def add_migration(folder: Path, version: str) -> int:
+    """Write the migration of a release into a checkout, and return its number."""
+    migrations = folder / "sql/migrations"
+    number = 1 + max(int(path.name[:4]) for path in migrations.glob("*.sql"))
+    name = f"of_{version.replace('.', '_')}"
+    path = migrations / f"{number:04}_{name}.sql"
+    path.write_text(TEXT.format(version=version, name=name), encoding="utf-8", newline="\n")
+    return number
+
+
+def next_release(folder: Path) -> Path:
+    """Write the code of the next release into a folder, and return the folder."""
+    add_migration(copy_checkout(folder, ("docs/", "tests/")), "v0.3.0")
+    return folder
+
 
 GIT = shutil.which("git")
 PEOPLE = {f"GIT_{role}_{word}": "someone" for role in ("AUTHOR", "COMMITTER") for word in ("NAME", "EMAIL")}
@@ -118,3 +142,28 @@ def clone(of: Repository, folder: Path) -> Repository:
     for name in of.git("remote").split():
         copy.git("remote add --no-tags", name, of.git("remote get-url", name).strip())
     return copy
+
+
+PAGE = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+ADDRESS = "https://github.com/OWNER/hubledger"
+
+
+def commands(section: str) -> list[str]:
+    """Return the commands of the blocks of a section of the page."""
+    (text,) = re.findall(rf"^##+ {section}\n(.*?)(?=^##+ )", PAGE, re.S | re.M)
+    return [line.split("  # ")[0].strip() for line in re.findall(r"^ *\$ (.+)$", text, re.M)]
+
+
+def join(theirs: Repository, ours: Repository) -> None:
+    """Join the histories by the commands of the page."""
+    run(commands("Join once")[:3], theirs, ours)
+
+
+def upgrade(theirs: Repository, ours: Repository, version: str) -> None:
+    """Take a release by the commands of the page."""
+    run([line.replace("v0.3.0", version) for line in commands("Each release")[:2]], theirs, ours)
+
+
+def run(lines: Sequence[str], theirs: Repository, ours: Repository) -> str:
+    """Run commands in the repository of a user, with our folder as the address; return the output of the last one."""
+    return [theirs.shell(line.replace(ADDRESS, f"file://{ours.folder}")) for line in lines][-1]

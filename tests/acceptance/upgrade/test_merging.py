@@ -5,8 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.upgrade.git import GIT, Repository, clone, first_release, init_by_azd, release
-from tests.acceptance.upgrade.page import commands, join, run, upgrade
+from tests.acceptance.upgrade.git import (
+    GIT,
+    Repository,
+    clone,
+    commands,
+    first_release,
+    init_by_azd,
+    join,
+    release,
+    run,
+    upgrade,
+)
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
 

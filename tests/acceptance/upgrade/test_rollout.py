@@ -16,7 +16,7 @@ from local.recount.stored import read_log
 from local.stack.app_totals import count_accounted, get, read_books
 from local.stack.processes import Child, Children, Command
 from local.stack.stack import CONSUMER_GROUP, HUB, READER_GROUP, Place, app_settings
-from tests.acceptance.upgrade.next_release import next_release
+from tests.acceptance.upgrade.git import next_release
 from tests.patience import until
 
 TRANSFORM = "examples.home_security"

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.upgrade.git import GIT, Repository, first_release, init_by_azd, release
-from tests.acceptance.upgrade.page import PAGE, join, upgrade
+from tests.acceptance.upgrade.git import GIT, PAGE, Repository, first_release, init_by_azd, join, release, upgrade
 
 
 def write_room(theirs: Repository, up_to: int = 1) -> None:
