@@ -190,17 +190,6 @@ def test_a_backfill_without_any_row_waits(tmp_path: Path) -> None:
     world.store.close()
 
 
-def test_a_tick_that_dies_between_the_plan_of_a_repair_and_its_submit_submits_it_once(world: World) -> None:
-    from core.errors import EngineUnreachable
-
-    increment(world)
-    ask(world, "repair")
-    world.engine.answers = [EngineUnreachable("lost")]
-    assert world.tick() == ("submitted, without an answer",)
-    assert world.tick() == ("adopted a job",)
-    assert (world.run.kind, world.store.read_standing(HOME_ACTIVITY).order) == ("repair", None)
-
-
 def lake_world(world: World, tmp_path: Path) -> None:
     """Give the world a lake that keeps the rows of the aggregate."""
     lake = DeltaLake(FolderStorage(tmp_path / "lake"))

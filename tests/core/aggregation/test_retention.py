@@ -84,8 +84,3 @@ def test_many_old_windows_are_removed_in_small_transactions_as_far_as_the_time_o
     assert remove_old_windows(world.store, KEPT_ACTIVITY, lambda: next(times)) == {"kept_activity": ROWS_AT_ONCE}
     assert len(world.starts()) == 1
     assert remove_old_windows(world.store, KEPT_ACTIVITY, world.clock.now) == {"kept_activity": 1}
-
-
-def test_old_windows_are_found_by_their_index(world: World) -> None:
-    plan = world.sqlite.sql("EXPLAIN QUERY PLAN SELECT home_id FROM kept_activity WHERE window_start < '2026'")
-    assert "ix_kept_activity_window_start" in str(plan)

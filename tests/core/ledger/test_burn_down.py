@@ -99,7 +99,3 @@ def test_a_hub_that_does_not_answer_leaves_the_forecast_and_shows_nothing_as_gon
     hub.fails = lambda: True
     assert facts(read(Open({"unkept": [3]}, (gap(20, 19),)), hub, hours(20))) == (7.0, 7.0, 0)
     assert facts(read(Open({}, (gap(20, 19),)), hub, hours(20))) == (24.0, 23.0, 0)
-
-
-def test_nothing_open_has_the_whole_retention() -> None:
-    assert facts(read(Open({}), hub_from(), hours(1))) == (24.0, 24.0, 0)

@@ -98,11 +98,6 @@ def test_a_held_letter_is_explained_with_the_letter_that_it_waits_for(office: Of
     assert audit(office.desk.audits, None).balanced
 
 
-def test_a_number_of_a_range_in_which_all_was_filtered_was_filtered(office: Office) -> None:
-    office.commit(0, 9)
-    assert outcome(office, 5) == "filtered"
-
-
 def test_a_state_that_a_newer_event_replaced_leaves_a_written_number_without_rows(office: Office) -> None:
     office.commit(0, 0, settled({0: [home("home-1")]}))
     office.commit(1, 1, settled({1: [home("home-1", armed=True)]}))
@@ -286,10 +281,6 @@ def test_the_first_commit_at_or_after_a_time(purged: int, minutes: float, expect
     assert rows.reads <= 11
 
 
-def test_a_partition_without_a_commit_has_none() -> None:
-    assert first_commit_since(EPOCH, 0, Rows(0)) is None
-
-
 PIECE = 10
 SPANS = {PartitionId("10"): span(0, 99), PartitionId("2"): span(50, 149), PartitionId("3"): span(5, -1)}
 KEPT = {"10": {0, 7, 8, 9, 10, 55, 99}, "2": {49, 50, 148, 149, 150}, "3": {0}}
@@ -320,11 +311,6 @@ def test_the_pages_have_every_place_once_the_newest_of_each_partition_first(most
     pages = walked(most, lasts)
     assert [one for page in pages for one in page] == ALL
     assert max(map(len, pages)) <= most
-
-
-def test_a_page_whose_time_is_over_ends_after_one_piece() -> None:
-    found, after = find_places(KeySearch(SPANS, 50, lambda: True), ("10", 55), read)  # type: ignore[arg-type]
-    assert (found, after) == ([], ("10", 45))
 
 
 def test_a_cursor_of_a_partition_that_is_not_searched_begins_at_the_next_one() -> None:

@@ -32,14 +32,14 @@ def span(first: int, last: int) -> Span:
 ALL = span(0, LAST_NUMBER)
 
 
-def test_an_empty_database_has_no_books_and_they_balance(office: Office) -> None:
-    books = read_books(office.desk.ledger)
+def test_an_empty_database_tells_nothing_and_gets_no_stream(office: Office) -> None:
+    ledger, burn_downs = office.desk.ledger, office.desk.burn_downs
+    books = read_books(ledger)
     assert (books.partitions, books.accounted, books.balanced, books.letters.oldest) == ((), 0, True, None)
-
-
-def test_reading_the_books_opens_no_stream(office: Office) -> None:
-    read_books(office.desk.ledger)
-    assert office.desk.stream.find() is None
+    assert (ledger.read_last_batches(), ledger.count_absent(EPOCH)) == ({}, 0)
+    assert (burn_downs.read_partition_ids(), burn_downs.read_open_gaps(), counted(office)) == ((), (), {})
+    ledger.store_minute(minute(EPOCH))
+    assert (stored(office), office.desk.stream.find()) == ([], None)
 
 
 def test_the_books_count_all_outcomes_and_count_letters(office: Office) -> None:
@@ -146,10 +146,6 @@ class TestAudit:
         assert {fault.partition_id for fault in done.faults} == {"1"}
         assert len(done.partitions) == 1
 
-    def test_a_missing_partition_has_nothing_to_audit(self, office: Office) -> None:
-        self.fill(office)
-        assert audit(office.desk.audits, partition("9").partition_id).partitions == ()
-
 
 class TestRows:
     """The rows that a recount counts."""
@@ -240,11 +236,6 @@ def test_an_open_gap_is_not_older_than_the_event_at_the_checkpoint(office: Offic
     assert [gap.partition_id for gap in office.desk.burn_downs.read_open_gaps()] == ["1"]
 
 
-def test_a_stream_that_is_not_in_the_database_has_no_burn_down(office: Office) -> None:
-    desk = office.desk.burn_downs
-    assert (desk.read_partition_ids(), desk.read_open_gaps(), counted(office)) == ((), (), {})
-
-
 DAY_LATER = EPOCH + KEPT
 
 
@@ -259,11 +250,6 @@ def patient(office: Office) -> Ledger:
 
 def stored(office: Office, since: datetime = EPOCH - timedelta(days=9)) -> list[Minute]:
     return [*office.desk.ledger.read_minutes(since)]
-
-
-def test_a_stream_that_is_not_in_the_database_has_no_minutes_and_gets_none(office: Office) -> None:
-    office.desk.ledger.store_minute(minute(EPOCH))
-    assert stored(office) == []
 
 
 def test_minutes_come_in_order_since_a_time_with_the_times_at_which_they_were_read(office: Office) -> None:
@@ -333,10 +319,6 @@ def commit_at(office: Office, at: datetime, first: int, last: int, *gaps: Sequen
 
 def gap(first: int, last: int, status: str = "absent") -> SequenceGap:
     return SequenceGap(SequenceNumber(first), SequenceNumber(last), status)  # type: ignore[arg-type]
-
-
-def test_an_empty_database_tells_nothing(office: Office) -> None:
-    assert (office.desk.ledger.read_last_batches(), office.desk.ledger.count_absent(EPOCH)) == ({}, 0)
 
 
 def test_an_open_task_is_held_up_while_it_has_a_fault(office: Office) -> None:

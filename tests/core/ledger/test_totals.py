@@ -33,11 +33,6 @@ def test_letters_that_replays_made_are_counted_beside_those_of_the_ledger() -> N
     assert not Books((EVEN,), LetterBooks({"waiting": 5}, 2, 2)).balanced
 
 
-@pytest.mark.parametrize("letters", [1, 3])
-def test_letters_that_are_more_or_fewer_than_the_ledger_says_show(letters: int) -> None:
-    assert not Books((EVEN,), LetterBooks({"waiting": letters}, 2)).balanced
-
-
 @pytest.mark.parametrize(("hub_end", "lag"), [(None, None), (-1, 0), (19, 0), (25, 6), (5, 0)])
 def test_lag_is_what_the_hub_has_beyond_the_checkpoint(hub_end: int | None, lag: int | None) -> None:
     assert lag_of(EVEN, hub_end) == lag
@@ -115,11 +110,6 @@ def at(seconds: float, accounted: int) -> Minute:
 
 def test_the_rate_is_the_numbers_accounted_for_in_the_seconds_between_two_looks() -> None:
     assert rates([at(0, 100), at(60, 160), at(120.5, 160), at(720.5, 6_160)]) == [None, 1.0, 0.0, 10.0]
-
-
-def test_the_first_minute_has_no_rate() -> None:
-    assert rates([]) == []
-    assert rates([at(0, 5)]) == [None]
 
 
 def test_a_count_that_falls_and_two_looks_at_one_moment_are_no_rate_below_zero_and_none_without_end() -> None:

@@ -193,10 +193,6 @@ def test_the_minute_counts_the_events_after_the_checkpoints_and_none_before_an_a
     assert sight(Books((books(20, timedelta()),)), hub_of(timedelta())).minute.lag == 0
 
 
-def test_an_empty_partition_waits_for_nothing() -> None:
-    assert seen(Books(), MemoryHub({"0": []}))["lag_seconds"] == 0.0
-
-
 def test_the_longest_wait_of_all_partitions_counts() -> None:
     hub = hub_of(timedelta(minutes=3))
     hub.recreate("1")

@@ -1,14 +1,8 @@
 """Several keepers, persons and batches on one partition: no letter is held twice, and one of two always wins."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from pathlib import Path
-
-import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Ingestion, ingest_batch
@@ -17,27 +11,13 @@ from core.model.events import SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
-from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.moving import discard
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
-from tests.patience import allowed, ended
+from tests.patience import allowed
 
-ROOT = Path(__file__).parents[3]
 LETTERS = 120
-CLAIMING = """
-import json, sys
-from itertools import count
-from pathlib import Path
-from core.store.sqlite.database import SqliteDatabase
-from tests.fakes.builders import claim
-from tests.fakes.store import Store
-store, got, turns = Store(SqliteDatabase(Path(sys.argv[1]), busy_timeout=30.0)), [], count()
-while some := store.claim_letters(claim(f"{sys.argv[2]}-{next(turns)}", most=7)):
-    got += [one.position.sequence_number for one in some]
-print(json.dumps(got))
-"""
 
 
 def keeper(store: Store, seed: int) -> Keeper:
@@ -58,24 +38,6 @@ def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Calla
 
     with ThreadPoolExecutor(4) as pool:
         got = [number for some in pool.map(claim_all, range(4)) for number in some]
-    assert sorted(got) == list(range(LETTERS))
-
-
-@pytest.mark.slow
-def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteEngine) -> None:
-    store = sqlite.open()
-    keep_letters(store, dict.fromkeys(range(LETTERS), "a"))
-    store.close()
-    command = [sys.executable, "-c", CLAIMING, str(sqlite.path)]
-    running = [
-        subprocess.Popen([*command, name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for name in ("one", "other")
-    ]
-    got = []
-    for each in running:
-        out, fault = ended(each, 60)
-        assert each.returncode == 0, fault
-        got += json.loads(out)
     assert sorted(got) == list(range(LETTERS))
 
 

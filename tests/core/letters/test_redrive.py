@@ -207,14 +207,6 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     desk.store.commit_piece(job, walked(2), desk.clock.now() - timedelta(hours=1))
 
 
-def test_the_cap_of_the_rate_is_kept(desk: Redriving) -> None:
-    job, began = desk.ask(12, rate=4), desk.clock.now()
-    desk.slice(job)
-    assert desk.now(job).moved == 12
-    assert desk.clock.now() - began >= timedelta(seconds=2.5)  # the last two letters need no pause after them
-    assert len(desk.rests) == 6
-
-
 def test_a_cancelled_job_counts_what_it_has_moved(desk: Redriving, engine: Engine) -> None:
     job = desk.ask(12, rate=4)
     desk.slice(job, seconds=0.6)

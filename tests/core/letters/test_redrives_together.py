@@ -38,28 +38,6 @@ def desk(store: Store) -> Redriving:
     return with_exhausted_letters(store, LETTERS)
 
 
-def in_turn(desk: Redriving, *jobs: Redrive) -> None:
-    """Let the jobs take one piece each, until all are over."""
-    is_over = [False]
-    while not all(is_over):
-        is_over = [desk.slice(job, seconds=0).is_over for job in jobs]
-
-
-def test_a_retry_and_a_discard_of_the_same_letters_each_count_what_they_moved(desk: Redriving, engine: Engine) -> None:
-    retried = desk.ask(16, rate=SLOW)
-    discarded = desk.ask(8, LetterChoice(partition_id=PartitionId("0")), "discard", rate=SLOW)
-    in_turn(desk, retried, discarded)
-    own = {job.task.task_id: (desk.now(job).moved, desk.now(job).unmoved) for job in (retried, discarded)}
-    assert own == {retried.task.task_id: (12, 4), discarded.task.task_id: (8, 0)}
-    assert sorted(desk.moved(discarded)) == [("0", number) for number in LETTERS]
-    lost = {("0", number) for number in range(4, 8)}  # the discard walks from the last letter
-    assert set(desk.moved(retried)) == {(place, number) for place in "01" for number in LETTERS} - lost
-    assert {one.status for one in engine.letters() if one.partition_id == "0"} == {"discarded"}
-    tried = Counter((one.partition_id, one.sequence_number, one.touched_by) for one in engine.attempts())
-    assert set(tried.values()) == {1}
-    assert len(tried) == 12 + 8
-
-
 def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_letter_once(
     desk: Redriving, make_store: Callable[[], Store], engine: Engine
 ) -> None:

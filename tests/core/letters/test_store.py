@@ -1,6 +1,5 @@
 """Promises of every store about letters and retries: events are kept whole; what a retry writes comes together."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,7 +10,7 @@ from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.model.commits import DeadLetter, Settled
 from core.model.events import Event, SequenceNumber
 from core.model.letters import LetterOutcome, LetterPosition, RetryCommit
-from core.model.rows import ReferenceKey, Row
+from core.model.rows import Row
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import (
     EPOCH,
@@ -343,16 +342,6 @@ def test_a_position_that_has_rows_already_is_refused(claimed: Store, engine: Eng
 def test_texts_without_an_encoding_do_not_lose_an_outcome(claimed: Store, engine: Engine) -> None:
     claimed.commit_retry(retry(claimed, [failed(2, "no \udfff such")]))
     assert engine.letters()[0].error == "no ? such"
-
-
-def test_a_retry_is_seen_by_others_once_it_is_committed(make_store: Callable[[], Store]) -> None:
-    one, other = make_store(), make_store()
-    keep_letters(one, {0: "a"})
-    one.claim_letters(claim())
-    one.commit_retry(retry(one, [resolved(0)], settled({0: [home("a")]})))
-    (found,) = other.find_letters(hold(other, [0]))
-    assert (found.status, found.touched_by) == ("resolved", "claim-1")
-    assert ReferenceKey.of(home("a")) in other.read_references([ReferenceKey.of(home("a"))])
 
 
 def test_partitions_are_retried_apart(store: Store, engine: Engine) -> None:

@@ -157,17 +157,6 @@ ABSENT = (
 )
 
 
-LEDGER = (  # the columns after the kind
-    "first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent, rows_written,"
-    " rows_appended, transform_version, invocation_id, committed_at, total_commits,"
-    " total_written, total_filtered, total_dead_lettered, total_held, total_absent"
-)
-COPY_COMMIT = (
-    f"INSERT INTO batch_ledger (stream_id, partition_id, commit_number, kind, {LEDGER})"
-    f" SELECT stream_id, partition_id, 1, 'retry', {LEDGER} FROM batch_ledger WHERE commit_number = 3"
-)
-
-
 def stage(office: Office, *numbers: int) -> None:
     office.engine.stage(office.store.read_partition(partition()), [event(number) for number in numbers])
 
@@ -397,11 +386,6 @@ class TestProof:
             office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, target))
         assert (office.desk.purges.read_reach(P).purged, letters_purged(office)) == (purged, counted)
         assert (len(letters), sound(office)) == (4, True)
-
-    def test_a_purged_commit_that_comes_back_is_named(self, office: Office, keeper: Keeper) -> None:
-        keeper.purge()
-        office.engine.by_hand(COPY_COMMIT)
-        assert "purged" in kinds(audit(office.desk.audits, None))
 
     @pytest.mark.parametrize(
         ("statement", "kind"),

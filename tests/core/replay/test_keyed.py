@@ -104,13 +104,6 @@ def test_several_keys_are_replayed_together(world: World) -> None:
     assert totals(world.replay(order(keys=["x", "z"]))) == (13, 0, 7)
 
 
-def test_a_key_that_nobody_has_is_a_replay_that_finds_nothing(world: World, engine: Engine) -> None:
-    before = [all_of(engine, key) for key in "xyz"]
-    job = world.replay(order(keys=["nobody"]))
-    assert (job.task.status, totals(job), job.counts.rows_written) == ("done", (0, 0, 20), 0)
-    assert [all_of(engine, key) for key in "xyz"] == before
-
-
 def test_numbers_that_no_source_has_are_gone_and_events_of_other_keys_are_not(world: World) -> None:
     world.hub.lose("0", 0, 1, 11)
     job = world.replay(order(keys=["x"]))

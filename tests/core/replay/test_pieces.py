@@ -1,7 +1,6 @@
 """core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
 
 from collections.abc import Generator
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -9,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import StreamIncarnationChanged
-from core.model.commits import Checkpoint, PartitionState
+from core.model.commits import PartitionState
 from core.model.events import BATCH_EVENTS, Event, SequenceNumber, Span, joined
 from core.replay.pieces import Piece, PieceReader
-from tests.fakes.builders import EPOCH, event, events, ids, partition
+from tests.fakes.builders import EPOCH, event, events, partition
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 
@@ -62,17 +60,6 @@ def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
     assert [one.body for one in piece.events] == [b"of the hub", b"of the letter"]
 
 
-def test_a_letter_stands_in_for_an_event_that_left_the_hub() -> None:
-    (piece,) = pieces_of([event(9)], [event(3, "kept")], span(0, 9))
-    assert [one.sequence_number for one in piece.events] == [3, 9]
-    assert piece.gone == (span(0, 2), span(4, 8))
-
-
-def test_a_range_of_which_nothing_is_left_is_one_piece_and_all_gone() -> None:
-    (piece,) = pieces_of([], [], span(5, 10**9))
-    assert (piece.events, piece.gone) == ((), (span(5, 10**9),))
-
-
 def test_no_more_events_of_the_hub_are_held_than_a_piece_has() -> None:
     taken: list[Event] = []
 
@@ -86,12 +73,6 @@ def test_no_more_events_of_the_hub_are_held_than_a_piece_has() -> None:
     assert (reader.next_piece(span(0, 20)).span, len(taken)) == (span(0, 3), 4)
     assert len(reader.next_piece(span(4, 20)).events) == 4
     assert len(taken) == 6, "two were held, and two more were taken"
-
-
-def test_more_letters_than_a_piece_holds_are_cut_as_well() -> None:
-    pieces = pieces_of([], [event(2 * number) for number in range(BATCH_EVENTS + 3)], span(0, 10_000))
-    assert [len(one.events) for one in pieces] == [BATCH_EVENTS, 3]
-    assert pieces[0].span.last == 2 * (BATCH_EVENTS - 1)
 
 
 @pytest.mark.parametrize(("events", "border"), [(1, 3), (2, 49), (3, 50), (4, 97)])
@@ -187,12 +168,3 @@ def test_pieces_by_key_have_all_events_of_the_keys_and_no_other(
     assert gone == [n for n in everywhere if n not in in_hub | in_letters]
     assert [n for piece in pieces for n in range(piece.span.first, piece.span.last + 1)] == list(everywhere)
     assert all(len(piece.events) == most for piece in pieces[:-1])
-
-
-def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> None:
-    checkpoint = Checkpoint(SequenceNumber(99), "99", event(99).enqueued_at, 7, next(iter(ids())))
-    hub = MemoryHub({"0": [event(5), event(6, at=event(100).enqueued_at)]})
-    reading = hub.read_range(STATE.partition, SequenceNumber(5), SequenceNumber(6), EPOCH + timedelta(days=1))
-    reader = PieceReader(Letters([]).read_kept_events, replace(STATE, checkpoint=checkpoint), reading)
-    with pytest.raises(StreamIncarnationChanged):
-        reader.next_piece(span(5, 6))

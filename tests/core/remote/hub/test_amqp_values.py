@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from core.model.property_values import MOST_NESTED, Described
 from core.remote.hub.amqp_values import NotReadable, Single, end_of, read_value
-from local.event_hubs.codec import Described as Written
-from local.event_hubs.codec import Float, Symbol, Timestamp, ULong, encode
+from local.event_hubs.codec import Float, Symbol, ULong, encode
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ARRAY_OF_DESCRIBED = "e0 0f 02 00 a3 01 74 b0 00000001 61 00000000"
@@ -125,7 +124,3 @@ def test_nesting_is_read_down_to_a_limit_and_skipped_at_any_depth() -> None:
 def test_a_map_with_keys_that_are_equal_in_python_and_broken_values_are_refused(written: str) -> None:
     with pytest.raises(NotReadable):
         read_value(bytes.fromhex(written))
-
-
-def test_described_values_of_the_emulator_are_read() -> None:
-    assert read_value(encode(Written(Symbol("t"), Timestamp(0))))[0] == Described("t", EPOCH)
