@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 WORK = (sys.executable, "-I", "-S", "-c", "sum(range(5_000_000))")
@@ -18,68 +17,49 @@ LOOK_EVERY, MOMENT = 1.0, 0.02  # seconds between two looks at what moves, and b
 TURNS = 10  # the limit of a wait in which something still moves, in deadlines
 
 Found = TypeVar("Found")
+_measured: list[tuple[float, float]] = []  # the time of the last measurement, and how slow the machine was
 
 
 def _nothing() -> None:
     """Return the standing of a wait in which nothing can be seen to move."""
 
 
-def work() -> float:
-    """Return the seconds that a new process takes for a little work."""
+def allowed(seconds: float) -> float:
+    """Return the time for what may take so many seconds on an idle machine.
+
+    A slow machine is given twice what it needs more, because other processes may join.
+    """
     began = time.monotonic()
-    subprocess.run(WORK, check=True)
-    return time.monotonic() - began
-
-
-@dataclass
-class Machine:
-    """The machine of the tests."""
-
-    work: Callable[[], float] = work
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    _slowness: float = field(default=1.0, init=False)
-    _measured_at: float | None = field(default=None, init=False)
-
-    def allowed(self, seconds: float) -> float:
-        """Return the time for what may take so many seconds on an idle machine.
-
-        A slow machine is given twice what it needs more, because other processes may join.
-        """
-        if self._measured_at is None or self.clock() - self._measured_at >= FRESH:
-            self._slowness = max(1.0, self.work() / IDLE)
-            self._measured_at = self.clock()
-        return seconds * (2 * self._slowness - 1)
-
-
-HERE = Machine()
-allowed = HERE.allowed
+    if not _measured or began - _measured[-1][0] >= FRESH:
+        subprocess.run(WORK, check=True)
+        ended_at = time.monotonic()
+        _measured[:] = [(ended_at, max(1.0, (ended_at - began) / IDLE))]
+    return seconds * (2 * _measured[-1][1] - 1)
 
 
 class Patience:
     """The patience of one wait: it starts anew whenever something moves."""
 
-    def __init__(self, seconds: float, machine: Machine = HERE) -> None:
+    def __init__(self, seconds: float) -> None:
         self._seconds = self._allowed = seconds
-        self._machine = machine
-        self._began = self._moved_at = self._looked_at = machine.clock()
+        self._began = self._moved_at = self._looked_at = time.monotonic()
         self._standing: object = None
 
     def look(self, standing: Callable[[], object] = _nothing) -> None:
         """Fail when the standing, which is asked each second and told at the end, has been the same for too long."""
-        now = self._machine.clock()
+        now = time.monotonic()
         if now - self._looked_at >= LOOK_EVERY:
             self._looked_at, before, self._standing = now, self._standing, standing()
             if self._standing != before:
                 self._moved_at = now
         if self._is_over(now):
-            self._allowed = max(self._allowed, self._machine.allowed(self._seconds))
+            self._allowed = max(self._allowed, allowed(self._seconds))
             assert not self._is_over(now), f"nothing new in {self._allowed:.3g} s: {standing()}"
 
     def pause(self, standing: Callable[[], object] = _nothing, moment: float = MOMENT) -> None:
         """Look, and let a moment pass."""
         self.look(standing)
-        self._machine.sleep(moment)
+        time.sleep(moment)
 
     def _is_over(self, now: float) -> bool:
         return now - self._moved_at > self._allowed or now - self._began > TURNS * self._allowed

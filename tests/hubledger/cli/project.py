@@ -14,6 +14,17 @@ from tests.patience import allowed
 ROOT = Path(__file__).parents[3]
 LINKED = ("core", "local", "sql", "examples", "jobs", "pyproject.toml")
 
+ANY_BODY = "check_any_body(transform, transform.Body"
+TRIED = """
+import sys
+from core.store.migrate import main as migrate
+from hubledger.cli.main import main
+for room in sys.argv[1:]:
+    assert not migrate(["--check", "--transform", f"apps.{room}"]), room
+    for command in (("migrate-diff", "--check"), ("try", "--json")):
+        assert main([*command, "--transform", f"apps.{room}"]) == 0, (command, room)
+"""
+
 PARCELS = (
     '{"parcelId": "P-1", "grams": 1200, "depot": "Köln", "scannedAt": "2026-03-01T10:00:00Z", "class": "a"}',
     '{"parcelId": "P-2", "grams": 300, "depot": "Bonn", "scannedAt": "2026-03-01T12:10:00+02:00", "class": "b"}',
@@ -71,6 +82,22 @@ class Project:
         self.write("samples.jsonl", *PARCELS)
         self.done("hubledger", "new", "parcels", "--from", "samples.jsonl", "--key", "parcelId", *arguments)
         return self.folder / "apps" / "parcels"
+
+    def assert_sound(self, *rooms: str, trials_of_each: int = 6) -> None:
+        """Assert that rooms pass the linter, the types, their own tests, and the checks of their migrations."""
+        for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
+            self.done(*command)
+        for room in rooms[1:]:  # the first one tries as many bodies as it is written to do
+            trials = self.folder / "apps" / room / "tests" / f"test_{room}.py"
+            written = trials.read_text(encoding="utf-8")
+            assert ANY_BODY in written
+            trials.write_text(written.replace(ANY_BODY, f"{ANY_BODY}, examples=20"), encoding="utf-8")
+        passed = f"{trials_of_each * len(rooms)} passed"
+        assert passed in self.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
+        found = self.python("-c", TRIED, *rooms)
+        assert found.returncode == 0, found.stdout + found.stderr
+        for said in ("nothing to do", '"dead_lettered": 0'):
+            assert found.stdout.count(said) == len(rooms), found.stdout
 
 
 def refusal(found: subprocess.CompletedProcess[str], code: int = 1) -> str:

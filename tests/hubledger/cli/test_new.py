@@ -21,16 +21,6 @@ import sys
 from hubledger.cli.main import main
 sys.exit(main(["new", "x", "--from", "long.jsonl"]))
 """
-ANY_BODY = "check_any_body(transform, transform.Body"
-TRIED = """
-import sys
-from core.store.migrate import main as migrate
-from hubledger.cli.main import main
-for room in sys.argv[1:]:
-    assert not migrate(["--check", "--transform", f"apps.{room}"]), room
-    for command in (("migrate-diff", "--check"), ("try", "--json")):
-        assert main([*command, "--transform", f"apps.{room}"]) == 0, (command, room)
-"""
 STRANGE = {
     "select": "a b", "class": "x", "sequence_number": 5, "Order": 1, "größe": 1e300, "日本": "語", "_id": "ab12",
     "date": "2026-01-01", "datetime": "2026-01-01T10:00:00.123456789+05:30", "field": "q", "str": "s", "int": 3,
@@ -55,22 +45,6 @@ def names_in(folder: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir() if one.name != "__pycache__")
 
 
-def assert_sound(project: Project, *rooms: str, trials_of_each: int = 6) -> None:
-    """Assert that rooms pass the linter, the types, their own tests, and the checks of transforms and migrations."""
-    for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
-        project.done(*command)
-    for room in rooms[1:]:  # the first one tries as many bodies as it is written to do
-        trials = project.folder / "apps" / room / "tests" / f"test_{room}.py"
-        written = trials.read_text(encoding="utf-8")
-        assert ANY_BODY in written
-        trials.write_text(written.replace(ANY_BODY, f"{ANY_BODY}, examples=20"), encoding="utf-8")
-    assert f"{trials_of_each * len(rooms)} passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
-    found = project.python("-c", TRIED, *rooms)
-    assert found.returncode == 0, found.stdout + found.stderr
-    for said in ("nothing to do", '"dead_lettered": 0'):
-        assert found.stdout.count(said) == len(rooms), found.stdout
-
-
 def test_a_room_of_each_kind_is_sound_and_its_migrations_fit(project: Project) -> None:
     project.parcels()
     project.write("strange.jsonl", json.dumps(STRANGE, ensure_ascii=False), json.dumps(LESS))
@@ -82,7 +56,7 @@ def test_a_room_of_each_kind_is_sound_and_its_migrations_fit(project: Project) -
     fields = [part for one in EVERY for part in ("--field", one)]
     project.done("hubledger", "new", "flags", *fields, "--key", "id,day", "--table", "flag")
     rooms = ("parcels", "strange_things", "wide", "ones", "flags")
-    assert_sound(project, *rooms)
+    project.assert_sound(*rooms)
 
 
 def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_element(project: Project) -> None:
@@ -94,7 +68,7 @@ def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_el
     project.write("readings.base64", b64encode(b'{"id": "a", "n": 1}\r\n{"id": "b"}\r\n').decode())
     project.done("hubledger", "new", "readings", "--from", "readings.base64", "--each", "lines")
     project.done("hubledger", "new", "named", "--field", "id:text", "--each", "größe", "--key", "id")
-    assert_sound(project, "grid", "logs", "readings", "named", trials_of_each=7)
+    project.assert_sound("grid", "logs", "readings", "named", trials_of_each=7)
     assert (project.folder / "apps/readings/events.base64").is_file()
     one, other = GRID[0][1:-1], GRID[1][1:-1]
     newer, wrong = one.replace("PutBlob", "CopyBlob"), one.replace('"id": "1"', '"id": 1')
