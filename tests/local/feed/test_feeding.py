@@ -61,7 +61,7 @@ def feed_with(
     kept: Kept,
     stopping: Callable[[], bool] = lambda: False,
     gateways: Gateways | None = None,
-    progress: Callable[[int], object] = lambda published: None,
+    progress: Callable[[int], None] = lambda published: None,
 ) -> Feed:
     pace = Pace(None, lambda: 0.0, lambda seconds: None)
     return Feed(gateways or Gateways(["0"], 0.0), [hub.publish], kept, pace, progress, stopping)

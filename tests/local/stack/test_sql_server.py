@@ -45,9 +45,9 @@ def server(files: FileServer) -> Iterator[Server]:
         yield made
 
 
-def refusal(server: Server, *use: str) -> str:
+def refusal(server: Server, use: str = DEMOS) -> str:
     with pytest.raises(ServerRefused) as refused:
-        server.prepare(*use)
+        server.prepare(use)
     return str(refused.value)
 
 

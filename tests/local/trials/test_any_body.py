@@ -107,8 +107,8 @@ def test_the_ends_of_a_type_are_reached(of: Any, wanted: Callable[[Any], bool]) 
 
 
 def test_a_field_with_a_default_is_missing_at_times() -> None:
-    for is_there in (True, False):
-        find(bodies(Inner), lambda body, wanted=is_there: (b"innerSize" in body) is wanted, settings=QUICKLY)
+    find(bodies(Inner), lambda body: b"innerSize" in body, settings=QUICKLY)
+    find(bodies(Inner), lambda body: b"innerSize" not in body, settings=QUICKLY)
 
 
 def test_a_type_that_json_does_not_have_is_refused() -> None:
