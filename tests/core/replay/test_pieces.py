@@ -1,6 +1,7 @@
 """core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
 
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.model.commits import PartitionState
+from core.errors import StreamIncarnationChanged
+from core.model.commits import Checkpoint, PartitionState
 from core.model.events import BATCH_EVENTS, Event, SequenceNumber, Span, joined
 from core.replay.pieces import Piece, PieceReader
-from tests.fakes.builders import EPOCH, event, events, partition
+from tests.fakes.builders import EPOCH, event, events, ids, partition
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 
@@ -168,3 +170,12 @@ def test_pieces_by_key_have_all_events_of_the_keys_and_no_other(
     assert gone == [n for n in everywhere if n not in in_hub | in_letters]
     assert [n for piece in pieces for n in range(piece.span.first, piece.span.last + 1)] == list(everywhere)
     assert all(len(piece.events) == most for piece in pieces[:-1])
+
+
+def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> None:
+    checkpoint = Checkpoint(SequenceNumber(99), "99", event(99).enqueued_at, 7, next(iter(ids())))
+    hub = MemoryHub({"0": [event(5), event(6, at=event(100).enqueued_at)]})
+    reading = hub.read_range(STATE.partition, SequenceNumber(5), SequenceNumber(6), EPOCH + timedelta(days=1))
+    reader = PieceReader(Letters([]).read_kept_events, replace(STATE, checkpoint=checkpoint), reading)
+    with pytest.raises(StreamIncarnationChanged):
+        reader.next_piece(span(5, 6))
