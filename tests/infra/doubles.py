@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from azure.core.credentials import AccessToken
@@ -32,6 +33,14 @@ def token_of(claims: dict[str, Any]) -> str:
     """Return a token with these claims, in the form of Entra's."""
     body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     return f"e30.{body}.signature"
+
+
+def plant(path: Path, text: str) -> Path:
+    """Write a program."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 class Credential:

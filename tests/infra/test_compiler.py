@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.test_surroundings import WORKFLOWS
+from tests.infra.doubles import plant
 from tests.repo.product import ROOT
 
 WARNING = "main.bicep(3,7) : Warning BCP081: Resource type x does not have types available."
@@ -14,9 +14,8 @@ WARNING = "main.bicep(3,7) : Warning BCP081: Resource type x does not have types
 
 def check(folder: Path, build: str = "", lint: str = "") -> "subprocess.CompletedProcess[str]":
     """Run the target with a compiler that says and returns what is given."""
-    bicep = folder / "bicep"
-    bicep.write_text(f'#!/bin/sh\ncase "$1" in\nbuild) echo "{{}}"; {build or ":"} ;;\nlint) {lint or ":"} ;;\nesac\n')
-    bicep.chmod(0o755)
+    cases = f'build) echo "{{}}"; {build or ":"} ;;\nlint) {lint or ":"} ;;'
+    plant(folder / "bicep", f'#!/bin/sh\ncase "$1" in\n{cases}\nesac\n')
     path = f"{folder}:{os.environ['PATH']}"
     command = ["make", "--no-print-directory", "check-bicep"]
     return subprocess.run(command, cwd=ROOT, env={"PATH": path}, capture_output=True, text=True, check=False)
@@ -33,7 +32,3 @@ def test_any_diagnostic_fails_and_is_shown(tmp_path: Path, step: str, said: str)
     done = check(tmp_path, **{step: said})
     assert done.returncode != 0
     assert WARNING in done.stderr
-
-
-def test_github_checks_with_the_compiler() -> None:
-    assert WORKFLOWS["infra.yml"].index("az bicep install") < WORKFLOWS["infra.yml"].index("make check-infra")

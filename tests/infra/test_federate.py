@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.infra.doubles import plant
 from tests.repo.product import ROOT
 
 # GitHub's answers. The flag was false for a new repository whose subjects had ids (azure-dev, 9382).
@@ -34,13 +35,6 @@ printf '%s' "$ANSWER" | {jq} -r "$4"
 
 
 CREDENTIAL = {"audiences": ["api://AzureADTokenExchange"], "issuer": "https://token.actions.githubusercontent.com"}
-
-
-def plant(path: Path, text: str) -> None:
-    """Write a program."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 def federate(

@@ -19,9 +19,10 @@ from tests.fakes.builders import FakeClock
 from tests.infra.doubles import answering
 
 MINUTE = timedelta(minutes=1)
+NO_RIGHT = NotYet("no right", MINUTE, "get it")
 
 
-def failing(*refusals: Exception) -> Callable[[], str]:
+def failing(refusals: list[Exception]) -> Callable[[], str]:
     """Return an attempt that raises each refusal once, then answers."""
     left = list(refusals)
 
@@ -35,77 +36,79 @@ def failing(*refusals: Exception) -> Callable[[], str]:
 
 def test_a_refusal_that_passes_costs_pauses_and_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     clock = FakeClock()
-    assert patiently(failing(*[NotYet("no right", MINUTE, "get it")] * 3), clock) == "done"
+    assert patiently(failing([NO_RIGHT] * 3), clock) == "done"
     assert clock.slept == [PAUSE] * 3
     assert capsys.readouterr().out.splitlines() == [
         f"no right; trying again, for 0:0{left} at most" for left in ("1:00", "0:45", "0:30")
     ]
 
 
-def test_a_refusal_that_does_not_pass_ends_after_its_time_with_the_remedy() -> None:
-    clock = FakeClock()
-    with pytest.raises(HookRefused, match=r"^no right. This did not pass in 0:01:00: get it$") as refusal:
-        patiently(failing(*[NotYet("no right", MINUTE, "get it")] * 9), clock)
-    assert not isinstance(refusal.value, NotYet)
-    assert sum(clock.slept) == 60
-
-
 def test_each_kind_of_refusal_has_a_time_of_its_own() -> None:
     clock = FakeClock()
-    first, second = NotYet("a", MINUTE, ""), NotYet("b", 2 * MINUTE, "")
-    assert patiently(failing(*[first] * 4, *[second] * 8), clock) == "done"
+    assert patiently(failing([NotYet("a", MINUTE, "")] * 4 + [NotYet("b", 2 * MINUTE, "")] * 8), clock) == "done"
     assert sum(clock.slept) == 180
 
 
-def test_any_other_refusal_passes_at_once() -> None:
+@pytest.mark.parametrize(
+    ("refusal", "says", "slept"),
+    [
+        pytest.param(NO_RIGHT, "^no right. This did not pass in 0:01:00: get it$", [PAUSE] * 4, id="its time"),
+        pytest.param(NotYet("x", timedelta(seconds=20), ""), "did not pass", [PAUSE, 5], id="a last pause"),
+        pytest.param(HookRefused("wrong"), "^wrong$", [], id="any other refusal"),
+    ],
+)
+def test_a_refusal_that_does_not_pass_ends_after_its_time_with_the_remedy(
+    refusal: HookRefused, says: str, slept: list[float]
+) -> None:
     clock = FakeClock()
-    with pytest.raises(HookRefused, match="wrong"):
-        patiently(failing(HookRefused("wrong")), clock)
-    assert clock.slept == []
+    with pytest.raises(HookRefused, match=says) as ended:
+        patiently(failing([refusal] * 9), clock)
+    assert not isinstance(ended.value, NotYet)
+    assert clock.slept == slept
+
+
+def call(address: str, clock: FakeClock, method: str = "GET", body: dict[str, Any] | None = None) -> Any:
+    return Rest(lambda scope: "token", clock).call(method, Service(address, "scope"), "/x", body)
 
 
 def test_a_right_that_is_not_in_force_yet_is_waited_for() -> None:
     clock = FakeClock()
     with answering((403, "AuthorizationFailed"), (403, "AuthorizationFailed"), (200, '{"a": 1}')) as address:
-        rest = Rest(lambda scope: "token", clock)
-        assert rest.call("PUT", Service(address, "scope"), "/x", {}) == {"a": 1}
-        assert rest.call("GET", Service(address, "scope"), "/x") == {"a": 1}
+        assert call(address, clock, "PUT", {}) == call(address, clock) == {"a": 1}
     assert clock.slept == [PAUSE] * 2
-
-
-def test_the_last_pause_ends_with_the_time() -> None:
-    clock = FakeClock()
-    with pytest.raises(HookRefused, match="did not pass"):
-        patiently(failing(*[NotYet("no right", timedelta(seconds=20), "get it")] * 3), clock)
-    assert clock.slept == [PAUSE, 5]
 
 
 def test_a_body_is_sent_as_json_and_an_answer_without_a_body_is_none() -> None:
     requests: list[tuple[str, str, bytes]] = []
     with answering((204, ""), requests=requests) as address:
-        assert Rest(lambda scope: "token", FakeClock()).call("PUT", Service(address, "scope"), "/x", {"a": 1}) is None
+        assert call(address, FakeClock(), "PUT", {"a": 1}) is None
     assert requests == [("application/json", "Bearer token", b'{"a": 1}')]
 
 
-def test_a_right_that_never_comes_is_refused_after_ten_minutes_in_one_line() -> None:
+@pytest.mark.parametrize(
+    ("status", "text", "says", "slept"),
+    [
+        (
+            403,
+            '{\n"code": "AuthorizationFailed"}',
+            "AuthorizationFailed.*did not pass in 0:10:00",
+            RIGHTS.total_seconds(),
+        ),
+        *((status, "no", "", 0) for status in (401, 404, 409, 500)),
+        (403, "RequestDisallowedByPolicy", "", 0),
+    ],
+)
+def test_a_right_that_never_comes_is_refused_after_ten_minutes_and_any_other_status_at_once(
+    status: int, text: str, says: str, slept: float
+) -> None:
     clock = FakeClock()
     with (
-        answering((403, '{\n"code": "AuthorizationFailed"}')) as address,
-        pytest.raises(HookRefused, match=r"status 403.*AuthorizationFailed.*did not pass in 0:10:00") as refusal,
+        answering((status, text)) as address,
+        pytest.raises(HookRefused, match=f"failed with status {status}.*{says}") as refusal,
     ):
-        Rest(lambda scope: "token", clock).call("GET", Service(address, "scope"), "/x")
-    assert sum(clock.slept) == RIGHTS.total_seconds()
+        call(address, clock)
+    assert sum(clock.slept) == slept
     assert len(str(refusal.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "answer", [(401, "no"), (404, "no"), (409, "no"), (500, "no"), (403, "RequestDisallowedByPolicy")]
-)
-def test_every_other_status_is_refused_at_once(answer: tuple[int, str]) -> None:
-    clock = FakeClock()
-    with answering(answer) as address, pytest.raises(HookRefused, match=f"failed with status {answer[0]}"):
-        Rest(lambda scope: "token", clock).call("GET", Service(address, "scope"), "/x")
-    assert clock.slept == []
 
 
 class Container:
@@ -128,9 +131,11 @@ def refused(status: int) -> HttpResponseError:
     return error
 
 
-def test_the_files_that_a_batch_names_are_those_that_were_uploaded(tmp_path: Path) -> None:
-    container = Container()
-    assert lake.upload_jobs("synapse", lambda: container, FakeClock(), tmp_path) == sorted(container.blobs)
+def test_the_files_that_a_batch_names_are_uploaded_when_the_right_on_the_lake_is_there(tmp_path: Path) -> None:
+    clock, container = FakeClock(), Container(refused(403), refused(403))
+    assert lake.upload_jobs("synapse", lambda: container, clock, tmp_path) == sorted(container.blobs)
+    assert clock.slept == [PAUSE] * 2
+    assert all(container.blobs.values()), "each blob is whole after a refusal"
     batch = LivyJobs(f"jobs/{package_version()}").batch(JobRequest("n", "aggregate.py", ()))
     named = {batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])}
     assert named <= set(container.blobs)
@@ -141,14 +146,6 @@ def test_without_an_engine_neither_the_lake_is_opened_nor_a_wheel_downloaded(tmp
         raise AssertionError("the lake was opened")
 
     assert lake.upload_jobs("none", opened, FakeClock(), tmp_path / "no such folder of wheels") == []
-
-
-def test_the_right_on_the_lake_is_waited_for_and_every_blob_is_whole_after(tmp_path: Path) -> None:
-    clock, container = FakeClock(), Container(refused(403), refused(403))
-    lake.upload_jobs("databricks", lambda: container, clock, tmp_path)
-    assert clock.slept == [PAUSE] * 2
-    assert container.blobs
-    assert all(container.blobs.values())
 
 
 @pytest.mark.parametrize("error", [refused(404), ServiceRequestError("no such host")])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.infra.doubles import plant
 from tests.infra.pipeline import NOT_KEPT, azure_with, choices, workflow_with
 from tests.infra.test_policies import FILES
 from tests.infra.test_surroundings import WORKFLOWS
@@ -76,8 +77,7 @@ def what_if(folder: Path, **variables: str) -> tuple[int, str]:
     """Run the step of the what-if with an `azd` that shows the administrator; return its code and its summary."""
     steps = yaml.safe_load(WORKFLOWS["infra.yml"])["jobs"]["what-if"]["steps"]
     script, summary = steps[-1]["run"], folder / "summary"
-    (folder / "azd").write_text(AZD)
-    (folder / "azd").chmod(0o755)
+    plant(folder / "azd", AZD)
     summary.touch()
     given = {"AZURE_CLIENT_ID": "app", "SQL_ADMINISTRATOR_ID": "", "SQL_ADMINISTRATOR_TYPE": "", "CODE": "0"}
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "GITHUB_STEP_SUMMARY": str(summary), **given, **variables}

@@ -45,24 +45,6 @@ def test_a_network_has_no_names_for_the_hub_and_the_server_of_somebody_else() ->
     assert zones == {f"privatelink.{service}.core.windows.net" for service in ("blob", "queue", "table", "dfs")}
 
 
-@pytest.mark.parametrize(("engine", "roles"), [("none", 0), ("synapse", 1), ("databricks", 1)])
-def test_the_app_has_a_role_on_the_lake_only_with_a_spark_engine(engine: str, roles: int) -> None:
-    found = [name for _, kind, name in plan(FILES, {"sparkEngine": engine}) if kind == ROLE]
-    assert len([name for name in found if name.startswith("stlaketoken/id-app-token")]) == roles
-
-
-def test_consumer_groups_that_are_named_are_left_alone() -> None:
-    named = {**SETS["existing"], "triggerGroup": "mine", "readerGroup": "reader"}
-    assert [key for key, one in plan(FILES, named).items() if key[1] == GROUP and not one.exists] == []
-
-
-def test_without_ids_hub_server_and_group_are_ours() -> None:
-    made = {key for key, one in plan(FILES, SETS["new"]).items() if not one.exists}
-    assert {group for group, _, _ in made} == {"rg-dev", "subscription"}
-    kinds = {kind for _, kind, _ in made}
-    assert {"Microsoft.EventHub/namespaces", "Microsoft.Sql/servers", "Microsoft.Web/sites"} <= kinds
-
-
 def test_the_connections_of_the_app_are_those_of_the_existing_ones() -> None:
     settings = plan(FILES, SETS["existing"])["rg-dev", "Microsoft.Web/sites/config", "func-token/appsettings"]
     given = settings.value["properties"]

@@ -1,7 +1,6 @@
 """The sending of the smoke tests' event: the role of the deployer, the time that a role takes, a closed network."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -9,30 +8,27 @@ from core.model.rows import References
 from core.transforms.loading import load_transform
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Pending, wait_for
-from infra.hooks.rest import Rest, Service
 from infra.hooks.smoke.event import BODIES, Hub, HubRefused, body_of
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.sender import NotSent, Sender
 from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
 from tests.fakes.builders import event
 from tests.fakes.leaping import Leaping
+from tests.infra.doubles import Services
 from tests.infra.test_hooks import outputs
 from tests.repo.product import ROOT
 
+OWNER = f"{SENDER.rpartition('/')[0]}/f526a384-b230-433a-b45c-95f59c4a2dec"
 
-class Roles(Rest):
-    """A list of role assignments, or the refusal to show it."""
 
-    def __init__(self, *roles: str, refuses: bool = False) -> None:
-        self._roles = roles
-        self._refuses = refuses
-        self.asked: list[str] = []
+def roles(*ids: str) -> Services:
+    """Return the role assignments of the deployer."""
+    assignments = [{"properties": {"roleDefinitionId": role}} for role in ids]
+    return Services(lambda method, path, body: {"value": assignments})
 
-    def call(self, method: str, service: Service, path: str, body: Any = None) -> Any:
-        self.asked.append(service.address + path)
-        if self._refuses:
-            raise HookRefused("GET failed with status 403")
-        return {"value": [{"properties": {"roleDefinitionId": role}} for role in self._roles]}
+
+def no_list(method: str, path: str, body: object) -> None:
+    raise HookRefused("GET failed with status 403")
 
 
 @dataclass(frozen=True)
@@ -48,56 +44,53 @@ class Faulty(Hub):
         self.sent.append((body, partition_id))
 
 
-def faulty(*faults: Pending) -> Faulty:
-    return Faulty("n.servicebus.windows.net", "telemetry", token, list(faults))
+def send(there: Services, *faults: Pending, private: bool = False) -> list[tuple[bytes, str]]:
+    """Send an event to a hub with these faults; return what it took."""
+    hub = Faulty("n.servicebus.windows.net", "telemetry", token, list(faults))
+    Sender(hub, outputs().eventhub_id, there, private, Leaping(1.0)).send(b"x", "3")
+    return hub.sent
 
 
-def sender(hub: Faulty, roles: Roles, private: bool = False, leap: float = 1.0) -> Sender:
-    return Sender(hub, outputs().eventhub_id, roles, private, Leaping(leap))
+@pytest.mark.parametrize(
+    ("role", "faults", "private"),
+    [
+        pytest.param(SENDER, 100, False, id="a role that takes minutes"),
+        pytest.param(OWNER, 0, False, id="an owner of the hub's data"),
+        pytest.param(SENDER, 1, True, id="a new role in a closed network"),
+    ],
+)
+def test_the_event_is_sent_when_the_role_is_in_force(
+    role: str, faults: int, private: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert send(roles(role), *[HubRefused("Unauthorized access")] * faults, private=private) == [(b"x", "3")]
+    if faults > 1:
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 7
+        assert lines[1] == "waiting for the hub (15 s of 600): Unauthorized access"
 
 
-def test_a_new_role_that_takes_minutes_is_waited_for_with_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    hub = faulty(*(HubRefused("Unauthorized access") for _ in range(100)))
-    sender(hub, Roles(SENDER)).send(b"x", "3")
-    assert hub.sent == [(b"x", "3")]
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 7
-    assert lines[1] == "waiting for the hub (15 s of 600): Unauthorized access"
-
-
-@pytest.mark.parametrize("roles", [Roles(SENDER), Roles(refuses=True)], ids=["role", "unknown"])
-def test_a_hub_that_refuses_until_the_deadline_names_the_role(roles: Roles) -> None:
-    hub = faulty(*(HubRefused("Unauthorized\naccess") for _ in range(1000)))
+@pytest.mark.parametrize("there", [roles(SENDER), Services(no_list)], ids=["role", "unknown"])
+def test_a_hub_that_refuses_until_the_deadline_names_the_role(there: Services) -> None:
     with pytest.raises(NotSent) as refusal:
-        sender(hub, roles).send(b"x", "3")
+        send(there, *[HubRefused("Unauthorized\naccess")] * 1000)
     assert str(refusal.value).startswith(f"waited 600 s for the hub: Unauthorized access; the account {DEPLOYER} lacks")
-    assert hub.sent == []
 
 
 def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
-    hub, roles = faulty(), Roles(SENDER[:-1] + "0")
+    there = roles(SENDER[:-1] + "0")
     with pytest.raises(NotSent, match=f"{DEPLOYER} lacks the role .* `developerRoles`"):
-        sender(hub, roles).send(b"x", "3")
-    assert hub.sent == []
-    (asked,) = roles.asked
+        send(there)
+    ((_, asked, _),) = there.calls
     assert "/namespaces/n/eventhubs/telemetry/providers/Microsoft.Authorization/roleAssignments?" in asked
     assert asked.endswith(f"&$filter=atScope()+and+assignedTo('{DEPLOYER}')")
 
 
-def test_an_owner_of_the_hubs_data_may_send_too() -> None:
-    hub = faulty()
-    owner = SENDER.rpartition("/")[0] + "/f526a384-b230-433a-b45c-95f59c4a2dec"
-    sender(hub, Roles(owner)).send(b"x", "3")
-    assert hub.sent == [(b"x", "3")]
-
-
-def test_a_closed_network_is_named_and_a_role_that_is_new_there_is_not_taken_for_it() -> None:
-    for fault in (Pending("Connection refused"), HubRefused("Ip has been prevented to connect to the endpoint")):
-        with pytest.raises(NotSent, match="closed to this network"):
-            sender(faulty(fault), Roles(SENDER), private=True).send(b"x", "3")
-    inside = faulty(HubRefused("Unauthorized access"))
-    sender(inside, Roles(SENDER), private=True).send(b"x", "3")
-    assert inside.sent == [(b"x", "3")]
+@pytest.mark.parametrize(
+    "fault", [Pending("Connection refused"), HubRefused("Ip has been prevented to connect to the endpoint")]
+)
+def test_a_closed_network_is_named(fault: Pending) -> None:
+    with pytest.raises(NotSent, match="closed to this network"):
+        send(roles(SENDER), fault, private=True)
 
 
 def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
@@ -112,24 +105,18 @@ def test_the_body_of_a_transform_becomes_a_row_without_any_other_event(name: str
     assert len(list(rows)) >= 1
 
 
-class Losing(Rest):
-    """Keys of functions; Azure sets each one, and its answer is lost."""
+def test_a_key_whose_answer_was_lost_is_removed() -> None:
+    keys: set[str] = set()
 
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-
-    def call(self, method: str, service: Service, path: str, body: Any = None) -> Any:
+    def losing(method: str, path: str, body: object) -> None:
         if method == "DELETE":
-            return self.keys.remove(path)
-        self.keys.add(path)
+            return keys.remove(path)
+        keys.add(path)
         raise HookRefused("the connection was reset")
 
-
-def test_a_key_whose_answer_was_lost_is_removed() -> None:
-    rest = Losing()
-    with pytest.raises(HookRefused, match="the connection was reset"), smoke_key("/app", rest, Leaping()):
+    with pytest.raises(HookRefused, match="the connection was reset"), smoke_key("/app", Services(losing), Leaping()):
         raise AssertionError("no key was given")
-    assert rest.keys == set()
+    assert keys == set()
 
 
 def test_a_wait_returns_the_answer_or_refuses_with_the_last_reason_on_one_line() -> None:

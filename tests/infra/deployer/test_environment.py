@@ -6,6 +6,7 @@ import pytest
 
 from infra.hooks.deployer.environment import set_values
 from infra.hooks.errors import HookRefused
+from tests.infra.doubles import plant
 
 AZD = """#!/bin/sh
 for word in "$@"; do echo "$word"; done > {asked}
@@ -16,10 +17,7 @@ if [ -e {asked}.fails ]; then echo "ERROR: no environment exists" >&2; exit 1; f
 @pytest.fixture
 def azd(tmp_path: Path) -> Path:
     """A command azd that notes its words."""
-    script = tmp_path / "azd"
-    script.write_text(AZD.format(asked=tmp_path / "asked"))
-    script.chmod(0o755)
-    return tmp_path
+    return plant(tmp_path / "azd", AZD.format(asked=tmp_path / "asked")).parent
 
 
 def test_all_values_are_set_at_once_in_the_named_environment(azd: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.hooks import __main__ as hooks
-from tests.infra.doubles import PERSON, PIPELINE, token_of
+from tests.infra.doubles import PERSON, PIPELINE, plant, token_of
 from tests.repo.product import ROOT
 
 AZD = """#!/bin/sh
@@ -31,9 +31,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sign_in(asked: Path, claims: dict[str, str]) -> None:
-    azd = asked.with_name("azd")
-    azd.write_text(AZD.format(token=token_of(claims), asked=asked))
-    azd.chmod(0o755)
+    plant(asked.with_name("azd"), AZD.format(token=token_of(claims), asked=asked))
 
 
 def test_a_person_who_chose_has_nothing_to_set(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,9 +49,8 @@ def test_an_application_is_named_by_its_application_id(asked: Path) -> None:
 
 
 def test_a_deployer_who_is_signed_in_nowhere_gets_one_line(asked: Path) -> None:
-    azd = asked.with_name("azd")
-    azd.write_text("#!/bin/sh\necho 'ERROR: not logged in, run `azd auth login` to login' >&2; exit 1\n")
-    azd.chmod(0o755)
+    said = "ERROR: not logged in, run `azd auth login` to login"
+    azd = plant(asked.with_name("azd"), f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
     done = subprocess.run(
         [sys.executable, "-m", "infra.hooks", "preprovision"],
         cwd=ROOT,

@@ -15,7 +15,7 @@ from azure.identity import (
 from infra.hooks.deployer.sign_in import Account, Identity, account_of, in_pipeline, open_identity
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import ARM
-from tests.infra.doubles import PERSON, PIPELINE, Credential, token_of
+from tests.infra.doubles import PERSON, PIPELINE, Credential, plant, token_of
 
 
 def test_the_account_is_printed_once_and_the_token_never(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,9 +83,7 @@ echo '{"token": "@token@", "expiresOn": "2099-01-01T00:00:00Z"}'
 def test_at_a_desk_the_token_is_that_of_azd_in_the_tenant_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    azd = tmp_path / "azd"
-    azd.write_text(AZD.replace("@token@", token_of(PERSON)))
-    azd.chmod(0o755)
+    plant(tmp_path / "azd", AZD.replace("@token@", token_of(PERSON)))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert open_identity({"AZURE_TENANT_ID": "contoso"}).account().name == "ada@contoso.com"
     asked = (tmp_path / "asked").read_text()
