@@ -99,6 +99,7 @@ def test_without_a_spark_engine_only_the_app_enters_the_database_and_no_role_is_
     assert there.calls == []
 
 
+NO_IDENTITY: list[Any] = [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None]
 NAMED = {"JOB_IDENTITY_NAME": "w", "JOB_IDENTITY_CLIENT_ID": str(JOBS)}
 
 
@@ -115,10 +116,7 @@ def test_with_databricks_the_identity_that_is_named_enters_and_without_one_that_
     ("engine", "answer", "named", "says"),
     [
         ("databricks", [], {"JOB_IDENTITY_NAME": "w"}, "JOB_IDENTITY_CLIENT_ID must be the client id"),
-        *(
-            ("synapse", answer, {}, "workspaces/w has no managed identity")
-            for answer in ({}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None)
-        ),
+        *(("synapse", answer, {}, "workspaces/w has no managed identity") for answer in NO_IDENTITY),
     ],
 )
 def test_an_identity_of_jobs_that_nobody_knows_is_refused(

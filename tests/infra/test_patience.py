@@ -1,6 +1,6 @@
 """infra/hooks/patience.py, rest.py and lake.py: a refusal that may pass is tried again, and no other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 NO_RIGHT = NotYet("no right", MINUTE, "get it")
 
 
-def failing(refusals: list[Exception]) -> Callable[[], str]:
+def failing(refusals: Sequence[Exception]) -> Callable[[], str]:
     """Return an attempt that raises each refusal once, then answers."""
     left = list(refusals)
 
