@@ -89,6 +89,8 @@ def test_a_room_goes_with_the_jobs_but_for_its_tests_and_for_modules_that_cannot
     wanted = {"__init__.py", "transform.py", "amounts.py", "aggregates/__init__.py", "aggregates/turnover.py"}
     assert found == {f"apps/orders/{name}" for name in wanted}
     assert "examples/home_security/homes.py" not in modules()
+    (tmp_path / "apps" / "orders" / "transform.py").write_text("def broken(:\n")
+    assert "apps/orders/transform.py" in modules(tmp_path), "a room with a fault goes too"
 
 
 def test_a_job_finds_the_aggregate_of_a_room_in_the_archive(tmp_path: Path) -> None:
