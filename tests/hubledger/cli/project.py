@@ -90,7 +90,6 @@ class Project:
         for room in rooms[1:]:  # the first one tries as many bodies as it is written to do
             trials = self.folder / "apps" / room / "tests" / f"test_{room}.py"
             written = trials.read_text(encoding="utf-8")
-            assert ANY_BODY in written
             trials.write_text(written.replace(ANY_BODY, f"{ANY_BODY}, examples=20"), encoding="utf-8")
         passed = f"{trials_of_each * len(rooms)} passed"
         assert passed in self.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
