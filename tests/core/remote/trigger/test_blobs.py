@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 from uuid import UUID
@@ -41,34 +40,34 @@ class HostBlobs:
         return int(self.blobs[name][0]["sequencenumber"])
 
 
-@contextmanager
-def host_blobs() -> Iterator[HostBlobs]:
+@pytest.fixture
+def account() -> Iterator[HostBlobs]:
     """Serve an empty account on the loopback until the end."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
-            found = account.blobs.get(self._name())
+            found = served.blobs.get(self._name())
             self._answer(404) if found is None else self._answer(200, found)
 
         def do_PUT(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             name, wanted = self._name(), self.headers.get("If-Match")
-            found = account.blobs.get(name)
+            found = served.blobs.get(name)
             if self.headers.get("If-None-Match") == "*" and found is not None:
                 return self._answer(409)
             if wanted is not None and (found is None or wanted != f'"{found[1]}"'):
                 return self._answer(412)
-            account.writes.append(name)
+            served.writes.append(name)
             given = self.headers.items()
-            account.put(name, **{key[10:].lower(): text for key, text in given if key.lower().startswith("x-ms-meta-")})
-            return self._answer(200 if "comp=metadata" in self.path else 201, account.blobs[name])
+            served.put(name, **{key[10:].lower(): text for key, text in given if key.lower().startswith("x-ms-meta-")})
+            return self._answer(200 if "comp=metadata" in self.path else 201, served.blobs[name])
 
         def _name(self) -> str:
             return unquote(self.path.partition("?")[0]).removeprefix("/acc/azure-webjobs-eventhub/")
 
         def _answer(self, status: int, blob: tuple[dict[str, str], int] = ({}, 0)) -> None:
-            time.sleep(account.pause)
-            self.send_response(account.refuse or status)
+            time.sleep(served.pause)
+            self.send_response(served.refuse or status)
             for name, text in blob[0].items():
                 self.send_header(f"x-ms-meta-{name}", text)
             self.send_header("ETag", f'"{blob[1]}"')
@@ -80,11 +79,11 @@ def host_blobs() -> Iterator[HostBlobs]:
             """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    account = HostBlobs(server.server_port)
+    served = HostBlobs(server.server_port)
     serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     serving.start()
     try:
-        yield account
+        yield served
     finally:
         server.shutdown()
         server.server_close()
@@ -94,12 +93,6 @@ def host_blobs() -> Iterator[HostBlobs]:
 PLACE = partition("3", hub="NS.servicebus.windows.net/Telemetry", group="$Default")
 NAME = "ns.servicebus.windows.net/telemetry/$default/checkpoint/3"
 POSITION = Checkpoint(SequenceNumber(41), "2624", NOON, 7, UUID(int=1))
-
-
-@pytest.fixture
-def account() -> Iterator[HostBlobs]:
-    with host_blobs() as served:
-        yield served
 
 
 @pytest.fixture
