@@ -202,7 +202,7 @@ def test_the_codes_and_the_first_lines_say_whether_the_thing_is_healthy(
     against: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def unhealthy(body: Any) -> Any:
-        changed = {name: False for name in ("ledger_balanced", "healthy", "balanced") if name in body}
+        changed: dict[str, Any] = {name: False for name in ("ledger_balanced", "healthy", "balanced") if name in body}
         if isinstance(body.get("status"), str):
             changed["status"] = "failed"
         return changed | ({"run": {**body["run"], "status": "failed"}} if "run" in body else {})

@@ -102,7 +102,8 @@ def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
         yield first.write_text("cut\n")
         second.write_text("renamed\n")
         yield second.replace(first)
-        yield second.write_text("begun\n"), current.append(second)
+        current.append(second)
+        yield second.write_text("begun\n")
         with second.open("a") as log:
             log.write("grown\n")
         yield None
