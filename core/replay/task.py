@@ -279,14 +279,25 @@ class _WorkSlice:
         return standing
 
     def _order(self, part: Piece, progress: PartitionProgress) -> KeyOrder:
-        """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
+        """Read the open letters before a piece, and those in it whose events are gone.
+
+        A dry run leaves no letters: its own are stored with the job.
+        """
         store, state, task = self.kind.store, self.state, self.job.task
         keys = frozenset([key for key in map(order_key, part.events) if key is not None])
-        before = progress.range.span.first if task.is_dry_run else part.span.first
-        found = dict(store.partitions.find_open_letters(state, keys, before)) if keys else {}
-        if keys and task.is_dry_run:
+        if not keys:
+            return KeyOrder({})
+        find, before = store.partitions.find_open_letters, part.span.first
+        found = dict(find(state, keys, progress.range.span.first if task.is_dry_run else before))
+        if task.is_dry_run:
             found.update(store.find_opened(task.task_id, state.partition.partition_id, keys))
-        return KeyOrder(found, store.find_discarded(state, part.span) if keys else frozenset())
+        gone = [
+            (key, letter)
+            for span in part.gone
+            for key, letter in find(state, keys, SequenceNumber(span.last + 1)).items()
+            if letter.sequence_number >= span.first
+        ]
+        return KeyOrder(found, store.find_discarded(state, part.span), gone)
 
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
         """Run a commit, roll it back, and store the changes that it would make."""

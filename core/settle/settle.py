@@ -1,6 +1,7 @@
 """Settle each event: its rows, nothing, or a dead letter. The only place that catches the errors of a transform."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,17 +36,26 @@ class OpenLetter:
 class KeyOrder:
     """The last open letter of each partition key, while a run is settled event by event.
 
-    `discarded` events stay discarded when they fail again, so no event waits for them.
+    `discarded` events stay discarded when they fail again, so no event waits for them. `gone` are open letters among
+    the events of the run, by number, whose own events cannot be tried.
     """
 
-    __slots__ = ("_discarded", "last")
+    __slots__ = ("_discarded", "_gone", "last")
 
-    def __init__(self, last: Mapping[str, OpenLetter], discarded: AbstractSet[SequenceNumber] = frozenset()) -> None:
+    def __init__(
+        self,
+        last: Mapping[str, OpenLetter],
+        discarded: AbstractSet[SequenceNumber] = frozenset(),
+        gone: Iterable[tuple[str, OpenLetter]] = (),
+    ) -> None:
         self.last = dict(last)
         self._discarded = discarded
+        self._gone = deque(gone)
 
     def hold(self, event: Event) -> DeadLetter | None:
         """Return the held letter of an event whose key has an open letter, or None: the event can be tried."""
+        while self._gone and self._gone[0][1].sequence_number < event.sequence_number:
+            self.last.update([self._gone.popleft()])
         key = order_key(event)
         earlier = None if key is None else self.last.get(key)
         if earlier is None:

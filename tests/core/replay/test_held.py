@@ -194,3 +194,17 @@ def _planned(job: ReplayJob, means: ReplayKind) -> ReplayCommit:
     with pytest.raises(KeyboardInterrupt):
         work_on(job.task.task_id, PartitionId("0"), replace(means, store=store), means.clock.now())
     return planned[0]
+
+
+@pytest.mark.parametrize("is_dry_run", [True, False])
+@pytest.mark.parametrize("piece", [1, 2, 500])
+def test_events_after_an_open_letter_whose_event_is_gone_stay_held(
+    store: Store, engine: Engine, piece: int, is_dry_run: bool
+) -> None:
+    log = log_of("reading a", "bug", "reading a", "reading b")
+    world = World(store, {"0": log}, letters=replace(HOLDING, keep_bodies=False))
+    world.transform = breaking()
+    world.hub.lose("0", 1)
+    assert outcomes(replay(world, 0, 3, dry_run=is_dry_run, piece=piece).counts) == (1, 0, 2)
+    assert statuses(engine) == {1: "waiting", 2: "held", 3: "held"}
+    assert written(engine) == [0]
