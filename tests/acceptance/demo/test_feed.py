@@ -1,12 +1,14 @@
 """The feed against the emulator over AMQP: the hub holds the events of the record, after every fault."""
 
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,9 @@ class Feeding:
     def wait_ready(self) -> None:
         assert self._popen.stdout is not None
         assert self._popen.stdout.readline().startswith("feed ready for telemetry")
+
+    def stop(self, number: signal.Signals) -> None:
+        self._popen.send_signal(number)
 
     def wait(self) -> dict:
         """Return its last line."""
@@ -100,8 +105,12 @@ def test_lost_connections_leave_a_record_of_the_certain_and_the_doubtful_copies(
 ) -> None:
     feeding = Feeding(emulator, tmp_path / "record.db", "--events", "4000", "--rate", "2000")
     feeding.wait_ready()
+
+    def holds(events: int) -> bool:
+        return in_hub(emulator) >= events
+
     for wanted in (500, 1_500, 2_500):
-        wait_until(lambda wanted=wanted: in_hub(emulator) >= wanted)
+        wait_until(partial(holds, wanted))
         emulator.drop_connections()
     last = feeding.wait()
     copies = published_copies(tmp_path / "record.db")

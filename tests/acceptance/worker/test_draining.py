@@ -106,7 +106,7 @@ def test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end(place: Wo
     place.send("0", b"sleep")
     place.send("1", b"any other")
     killing = {"TRANSFORM": "tests.fakes.killing_transform", "BATCH_LINES_PER_MINUTE": "0"}
-    worker = place.start_worker("--grace", "1", **killing)
+    worker = place.start_worker("--grace", "1", apart=False, **killing)
     place.until(
         lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)] and sum(place.accounted()) == 1
     )

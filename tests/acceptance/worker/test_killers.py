@@ -11,7 +11,7 @@ def test_eight_partitions_with_a_killer_each_cost_two_workers_at_most(place: Wor
     assert len(WAYS) == PARTITIONS
     for id, way in enumerate(WAYS):
         place.send(str(id), *[b"fine"] * 20, way, b"leave", *[b"fine"] * 20)
-    supervisor = Supervisor(lambda: place.start_worker(**SETTINGS), most_deaths=2)
+    supervisor = Supervisor(lambda: place.start_worker(apart=False, **SETTINGS), most_deaths=2)
     supervisor.until(  # without a death, when the event that fills the memory comes first: it warns its process
         lambda: accounted(place.engine, STREAM.stream) == dict.fromkeys(map(str, range(PARTITIONS)), 42)
     )
@@ -36,7 +36,7 @@ def test_a_killer_that_takes_its_parent_along_is_isolated_and_its_neighbours_are
 def test_four_events_that_hang_cost_two_workers_at_most_and_a_deadline_each(place: Workplace) -> None:
     for id in range(4):
         place.send(str(id), b"fine", b"sleep", b"fine")
-    supervisor = Supervisor(lambda: place.start_worker(**SETTINGS), most_deaths=2)
+    supervisor = Supervisor(lambda: place.start_worker(apart=False, **SETTINGS), most_deaths=2)
     statuses = supervisor.until(lambda: accounted(place.engine, STREAM.stream) == dict.fromkeys(map(str, range(4)), 3))
     assert set(statuses) == {70}
     kept = place.engine.letters()
