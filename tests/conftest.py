@@ -101,6 +101,6 @@ def driver_name() -> str:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: the garbage collector need not look at it again and again."""
+    """Leave the collected tests out of garbage collection: they stay until the end."""
     gc.collect()
     gc.freeze()

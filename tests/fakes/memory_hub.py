@@ -12,7 +12,7 @@ Fails = Callable[[], bool]
 
 
 class MemoryHub:
-    """See HubReader. `fails` is asked before every answer and every event whether the hub is out of reach."""
+    """A HubReader over logs in memory. `fails` says before each answer and event whether the hub is out of reach."""
 
     def __init__(self, logs: Mapping[str, Iterable[Event]], fails: Fails = lambda: False) -> None:
         self.held: dict[str, dict[SequenceNumber, Event]] = {}

@@ -1,4 +1,4 @@
-"""What no value of a plan can show of our templates: their syntax, secrets, types, limits, versions and waits."""
+"""Rules of the templates that the plan of resources cannot show: syntax, secrets, types, limits, versions and waits."""
 
 import re
 from collections.abc import Iterator

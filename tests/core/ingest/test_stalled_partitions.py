@@ -274,7 +274,7 @@ def test_what_retention_cut_at_the_end_is_absent_in_a_commit_of_its_own(world: W
     assert_equals_one_pass(world.store, {"0": world.log[:10], "1": world.log}, absent={"0": set(range(10, 20))})
     checkpoint = world.store.read_partition(partition()).checkpoint
     assert checkpoint is not None
-    assert checkpoint.offset == world.log[9].offset, "a reader goes on behind the last event that was there"
+    assert checkpoint.offset == world.log[9].offset, "a reader goes on after the last event of the log"
     assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
 
 

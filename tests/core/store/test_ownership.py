@@ -28,7 +28,7 @@ def checkpoints(kept: MemoryStore) -> SqlCheckpointStore:
 
 
 def wanted(partition_id: str = "0", owner_id: str = "one", **more: Any) -> dict[str, Any]:
-    """What the SDK asks for; a first claim has no etag."""
+    """An ownership as the SDK asks for it. A first claim has no etag."""
     names = dict(zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), NAMES, strict=True))
     return {**names, "partition_id": partition_id, "owner_id": owner_id, **more}
 

@@ -1,4 +1,4 @@
-"""core/transforms/contract.py: every fault of a module's form and of its names is told, with its line."""
+"""core/transforms/contract.py: the check names each fault of a module and its line."""
 
 import sqlite3
 from contextlib import closing

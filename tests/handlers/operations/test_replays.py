@@ -36,7 +36,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
         {"from": {"enqueued_at": "2026-01-02T00:00:00Z"}, "to": {"enqueued_at": "2026-01-01T00:00:00Z"}}, "to"
     ),
     "10^12 events": ({"from": {"sequence_number": "0"}, "to": {"sequence_number": str(10**12)}}, "to"),
-    "a range behind the checkpoint": ({"from": {"sequence_number": "4"}}, "from"),
+    "a range that begins after the checkpoint": ({"from": {"sequence_number": "4"}}, "from"),
     "an empty key": ({"keys": ["a", ""]}, "keys[1]"),
     "a key that is given twice": ({"keys": ["a", "b", "a"]}, "keys[2]"),
 }  # fmt: skip

@@ -94,7 +94,7 @@ def test_a_replay_that_is_refused_fails_or_has_no_answer_is_raised_with_the_reas
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """What a whole demo leaves: three runs, the second after a kill, and a replay in the last one."""
+    """The state after a whole demo: three runs, the second after a kill, and a replay in the last one."""
     files = Files.agreeing(tmp_path_factory.mktemp("homes"), story(homes=8, events=200), settled=True)
     names = [row[1] for row in files.change("PRAGMA table_info(batch_ledger)")]
     own = {"commit_number": "1000", "kind": "'replay'", "invocation_id": "'replay'"}

@@ -1,4 +1,4 @@
-"""How a person names letters, numbers and causes: as a table shows them, as the page does, or by how they begin."""
+"""Letters, numbers and causes are named as a table or the page shows them, or by their first characters."""
 
 import shlex
 
