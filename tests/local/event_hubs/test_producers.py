@@ -117,34 +117,7 @@ def test_a_batch_without_a_number_or_with_a_value_beyond_its_range_is_refused(
         producers.is_new(wrong, producers.register(NEW))
 
 
-def test_the_values_of_a_message_count_more_than_those_of_its_link() -> None:
-    producers = Producers()
-    first, second = producers.register(NEW), producers.register(NEW)
-    assert first.producer_id is not None
-    assert producers.is_new(publication(1, 4, id=first.producer_id), second)
-    assert outcomes(producers, first, (1, 4), (5, 1)) == [False, True]
-
-
 # epochs
-
-
-def test_a_producer_that_names_nothing_gets_an_id_the_epoch_0_and_the_number_0() -> None:
-    producers = Producers()
-    first, second = producers.register(NEW), producers.register(Claim(None, 7, 41))
-    assert (first.epoch, first.number) == (0, 0)
-    assert (second.epoch, second.number) == (7, 41)
-    assert len({first.producer_id, second.producer_id}) == 2
-    assert outcomes(producers, second, (42, 1)) == [True]
-    assert refusal(producers, Claim(100, 100, 100)) == "amqp:not-allowed", "an id that it never gave"
-
-
-def test_a_link_that_comes_again_continues_and_gets_its_own_number_back() -> None:
-    producers = Producers()
-    one = producers.register(NEW)
-    assert outcomes(producers, one, (1, 5)) == [True]
-    assert producers.register(Claim(one.producer_id, 0, None)) == (one.producer_id, 0, 5)
-    assert producers.register(Claim(one.producer_id, 0, 0)) == (one.producer_id, 0, 0)
-    assert outcomes(producers, one, (1, 5), (6, 1)) == [False, True]
 
 
 def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:
@@ -176,17 +149,6 @@ def hubs_of(path: Path) -> tuple[Hubs, Hub, PartitionLog]:
     hubs = Hubs([HubSettings("telemetry", 2)], lambda: 0)
     hubs.open(path)
     return hubs, hubs["telemetry"], hubs["telemetry"].partition("0")
-
-
-def test_a_batch_that_could_not_be_stored_is_new_when_it_comes_again() -> None:
-    log = Hubs([HubSettings("telemetry", 2)], lambda: 0)["telemetry"].partition("0")
-    one = log.producers.register(NEW)
-    log.append_staged()
-    assert outcomes(log.producers, one, (1, 2)) == [True]
-    log.drop_staged()
-    assert outcomes(log.producers, one, (1, 2)) == [True]
-    log.append_staged()
-    assert outcomes(log.producers, one, (1, 2)) == [False]
 
 
 def test_producers_survive_a_restart_with_the_log_and_end_with_their_hub(tmp_path: Path) -> None:
@@ -242,20 +204,6 @@ async def test_a_duplicate_is_accepted_and_a_gap_rejected_and_neither_is_stored(
     rejected = [fields[4] for fields in peer.fields(DISPOSITION) if fields[1] == 2]
     assert rejected[0].value[0].value[0] == ORDER
     assert broker._hubs["telemetry"].partition("0").last_sequence == 3
-
-
-@pytest.mark.asyncio
-async def test_a_link_to_the_whole_hub_registers_nobody_and_one_without_the_capability_ignores_numbers() -> None:
-    whole, plain = Peer(make_broker()).begin(), Peer(make_broker()).begin()
-    attach(whole, "telemetry")
-    [answer] = whole.fields(ATTACH)
-    assert (answer[11], answer[13]) == ([CAPABILITY], None)
-    whole.put(transfer(batch([message(b"a")]), message_format=BATCH_FORMAT))
-    assert whole.outcomes() == [(0, 0, True)]
-    plain.attach_sender("telemetry/Partitions/0")
-    plain.frames()
-    plain.put(*(transfer(numbered(7, 2), delivery, message_format=BATCH_FORMAT) for delivery in range(2)))
-    assert plain.outcomes() == [(0, 1, True)]
 
 
 @pytest.mark.asyncio

@@ -1,16 +1,22 @@
-"""Starting, stopping, and calls from other threads."""
+"""The emulator as a block of the program and as a command: starting, stopping, signals, and what it refuses."""
 
 import asyncio
 import gc
+import re
+import signal
 import socket
-from contextlib import suppress
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from local.event_hubs import Emulator, HubSettings
-from local.event_hubs.frames import AMQP_HEADER
-from tests.patience import allowed
+from local.event_hubs.__main__ import main
+from local.event_hubs.frames import AMQP_HEADER, SASL_HEADER
+from tests.patience import allowed, ended
 
 
 def make(database: Path | None = None) -> Emulator:
@@ -83,3 +89,98 @@ def test_what_cannot_be_is_refused() -> None:
         emulator.let_time_pass()
     with pytest.raises(ValueError, match="an emulator needs a key"):
         Emulator([HubSettings("telemetry")], keys=())
+
+
+# the command
+
+READY = re.compile(r"event hubs emulator ready on 127\.0\.0\.1:(\d+)\n")
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen, int]]:
+    command = [sys.executable, "-m", "local.event_hubs", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ready = READY.fullmatch(process.stdout.readline())
+            assert ready, "the first line says that it is ready"
+            yield process, int(ready.group(1))
+        finally:
+            process.kill()
+
+
+def greet(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=allowed(5))
+    connection.sendall(SASL_HEADER)
+    assert connection.recv(8) == SASL_HEADER
+    return connection
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_prints_one_line_when_ready_and_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
+    with serving("--hub", "telemetry:16", "--consumer-group", "hubledger") as (process, port):
+        socket.create_connection(("127.0.0.1", port), timeout=allowed(5)).close()
+        process.send_signal(number)
+        rest, complaints = ended(process, 10)
+        assert (process.returncode, rest, complaints) == (0, "", "")
+
+
+def test_a_signal_cuts_every_connection_and_the_next_is_accepted() -> None:
+    with serving() as (process, port):
+        with greet(port) as cut:
+            process.send_signal(signal.SIGUSR1)
+            with suppress(ConnectionResetError):
+                while cut.recv(1_000):
+                    pass
+        assert process.stdout is not None
+        assert process.stdout.readline() == "cutting 1 connections\n"
+        greet(port).close()
+
+
+def test_a_peer_that_speaks_a_different_protocol_is_one_line_with_its_address() -> None:
+    with serving() as (process, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=allowed(5)) as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+            own = connection.getsockname()[1]
+        assert process.stderr is not None
+        line = process.stderr.readline()
+    words = f"WARNING a peer does not speak AMQP 1.0; its connection ends action=greet peer=127.0.0.1:{own} reason="
+    assert line.partition(" ")[2] == f"{words}it speaks HTTP\n"
+
+
+def test_a_signal_recreates_every_hub() -> None:
+    with serving("--hub", "telemetry:2", "--hub", "alarms") as (process, _):
+        process.send_signal(signal.SIGUSR2)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "recreating telemetry, alarms\n"
+
+
+def test_a_port_in_use_or_a_broken_database_is_one_line_and_exit_code_1(
+    tmp_path: Path, taken_port: int, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(["--port", str(taken_port)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(f".*127.0.0.1:{taken_port}.*in use\n", printed.err)
+    (tmp_path / "hubs.db").write_text("not a database, but long enough to be read as one" * 50)
+    assert main(["--port", "0", "--database", str(tmp_path / "hubs.db")]) == 1
+    assert re.fullmatch(".*not a database\n", capsys.readouterr().err)
+
+
+def test_a_bad_argument_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture) -> None:
+    complaints = {
+        "--hub telemetry:many": "'telemetry:many' is not NAME:PARTITIONS",
+        "--hub telemetry:0": "has 0 partitions",
+        "--hub a/b:2": "'a/b' is not a name",
+        "--hub a --hub A": "two hubs have the same name",
+        "--port x": "invalid int value",
+        "--port 70000": "is not between 0 and 65535",
+        "--host 0.0.0.0": "invalid choice: '0.0.0.0'",
+        "--retain 0": "retains 0 events",
+        "--lead -1": "lets publishers lead by -1 events",
+        "--colour": "unrecognized arguments",
+    }
+    for arguments, complaint in complaints.items():
+        with pytest.raises(SystemExit, match=r"^2$"):
+            main(arguments.split())
+        assert re.fullmatch(f".*{complaint}.*\n", capsys.readouterr().err), arguments
