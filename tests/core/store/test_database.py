@@ -45,20 +45,20 @@ SCRIPT = Script("a test", (Step("close_gaps", {}),))
 DONE = Outcome({"commit_number": 1}, [(1,)])
 
 
-class Scripted:
-    """A database that raises these errors, one a call, and then answers."""
+class Failing:
+    """A database that raises these errors, one a call, and then answers, as `inner` does if it is given."""
 
-    def __init__(self, faults: Iterable[Exception]) -> None:
-        self._faults = iter(faults)
+    def __init__(self, faults: Iterable[Exception | None] = (), inner: Database | None = None) -> None:
+        self._faults, self._inner = iter(faults), inner
         self.calls: list[Any] = []
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         self._call("ask", statement, values)
-        return [(1,)]
+        return self._inner.ask(statement, **values) if self._inner else [(1,)]
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         self._call("run", script, rehearse)
-        return DONE
+        return self._inner.run(script, rehearse) if self._inner else DONE
 
     def close(self) -> None:
         self.calls.append("close")
@@ -73,56 +73,48 @@ class Scripted:
 class World:
     """A patient database over a failing one, on a fake clock."""
 
-    def __init__(self, faults: Iterable[Exception] = (), patience: float = 20.0, chance: float = 1.0) -> None:
-        self.clock, self.failing = FakeClock(), Scripted(faults)
+    def __init__(self, faults: Iterable[Exception | None] = (), patience: float = 20.0, chance: float = 1.0) -> None:
+        self.clock, self.failing = FakeClock(), Failing(faults)
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, lambda: chance)
         self.database = PatientDatabase(self.failing, timedelta(seconds=patience), waiting)
 
 
-def test_a_call_that_succeeds_does_not_wait() -> None:
-    world = World()
+LONG_ONE = [min(FIRST_PAUSE * 2**at, LONGEST_PAUSE) for at in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("faults", "chance", "pauses"),
+    [
+        ([], 1.0, []),
+        ([AWAY] * 8, 1.0, LONG_ONE),
+        ([AWAY] * 3, 0.5, [FIRST_PAUSE / 2, FIRST_PAUSE, FIRST_PAUSE * 2]),
+        ([StoreUnreachable("no answer", pause) for pause in (5.0, 10.0)], 0.0, [5.0, 10.0]),
+        ([StoreUnreachable("no answer", 5.0)], 1.0, [6.25]),
+    ],
+    ids=["no fault", "doubled up to the longest", "shortened by chance", "as the connection says", "a little longer"],
+)
+def test_a_call_outlasts_faults_with_growing_pauses(
+    faults: list[Exception], chance: float, pauses: list[float]
+) -> None:
+    world = World(faults, patience=60, chance=chance)
     assert world.database.run(SCRIPT) == DONE
-    assert world.clock.slept == []
-
-
-def test_each_pause_is_twice_the_one_before_up_to_the_longest() -> None:
-    world = World([AWAY] * 8, patience=60)
-    assert world.database.run(SCRIPT) == DONE
-    assert world.clock.slept == [min(FIRST_PAUSE * 2**at, LONGEST_PAUSE) for at in range(8)]
-
-
-def test_pauses_are_shortened_by_chance() -> None:
-    world = World([AWAY] * 3, chance=0.5)
-    world.database.run(SCRIPT)
-    assert world.clock.slept == [FIRST_PAUSE / 2, FIRST_PAUSE, FIRST_PAUSE * 2]
+    assert world.clock.slept == pauses
+    world.database.close()
+    assert world.failing.calls[-1] == "close"
 
 
 @pytest.mark.parametrize("patience", [1.0, 5.0, 20.0])
-def test_patience_ends_and_the_fault_goes_on(patience: float) -> None:
+def test_the_patience_of_each_call_ends_and_the_fault_goes_on(patience: float) -> None:
     world = World(OUTAGE, patience)
-    with pytest.raises(StoreUnavailable):
-        world.database.run(SCRIPT)
-    assert patience - LONGEST_PAUSE <= world.clock.seconds <= patience
-
-
-def test_without_patience_a_fault_goes_on_at_once() -> None:
-    world = World([AWAY], patience=0)
-    with pytest.raises(StoreUnavailable):
-        world.database.run(SCRIPT)
-    assert (world.clock.slept, len(world.failing.calls)) == ([], 1)
-
-
-def test_each_call_has_a_patience_of_its_own() -> None:
-    world = World(OUTAGE, patience=5)
     for _ in range(2):
         began = world.clock.seconds
         with pytest.raises(StoreUnavailable):
-            world.database.ask("find_stream")
-        assert world.clock.seconds - began > 5 - LONGEST_PAUSE
+            world.database.run(SCRIPT)
+        assert patience - LONGEST_PAUSE <= world.clock.seconds - began <= patience
 
 
 def test_every_call_is_made_again_as_it_was() -> None:
-    world = World([AWAY, AWAY, None, AWAY, None, AWAY])  # type: ignore[list-item]
+    world = World([AWAY, AWAY, None, AWAY, None, AWAY])
     assert world.database.ask("find_stream", event_hub="a", consumer_group="b") == [(1,)]
     assert world.database.run(SCRIPT, rehearse=True) == DONE
     assert write(world.database, "a test", "close_gaps", stream_id=1) == [(1,)]
@@ -132,36 +124,24 @@ def test_every_call_is_made_again_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "patience"),
     [
-        CommitOutcomeUnknown("it was not answered"),
-        CheckpointConflict(partition(), None),
-        DataRefused("too long"),
-        SchemaMismatch("too old"),
+        (CommitOutcomeUnknown("it was not answered"), 20),
+        (CheckpointConflict(partition(), None), 20),
+        (DataRefused("too long"), 20),
+        (SchemaMismatch("too old"), 20),
+        (AWAY, 0),
+        (StoreUnreachable("no answer", 20.0), 20),
     ],
-    ids=lambda error: type(error).__name__,
+    ids=lambda given: type(given).__name__ if isinstance(given, Exception) else f"within {given} s",
 )
-def test_any_other_error_goes_on_at_once(error: Exception) -> None:
-    world = World([error])
+def test_any_other_error_and_a_pause_that_patience_does_not_reach_go_on_at_once(
+    error: Exception, patience: float
+) -> None:
+    world = World([error], patience)
     with pytest.raises(type(error)):
         world.database.run(SCRIPT)
     assert (len(world.failing.calls), world.clock.slept) == (1, [])
-
-
-def test_a_fault_of_the_connection_is_waited_for_as_long_as_it_says_and_a_little_longer_by_chance() -> None:
-    world = World([StoreUnreachable("no answer", pause) for pause in (5.0, 10.0)], patience=60, chance=0.0)
-    assert world.database.run(SCRIPT) == DONE
-    assert world.clock.slept == [5.0, 10.0]
-    world = World([StoreUnreachable("no answer", 5.0)], chance=1.0)
-    world.database.run(SCRIPT)
-    assert world.clock.slept == [6.25]
-
-
-def test_a_pause_that_patience_does_not_reach_is_not_begun() -> None:
-    world = World([StoreUnreachable("no answer", 20.0)], patience=20)
-    with pytest.raises(StoreUnreachable):
-        world.database.run(SCRIPT)
-    assert world.clock.slept == []
 
 
 def test_no_pause_ends_after_the_invocation_however_many_calls_it_makes() -> None:
@@ -170,26 +150,16 @@ def test_no_pause_ends_after_the_invocation_however_many_calls_it_makes() -> Non
         for _ in range(10):
             with pytest.raises(StoreUnavailable):
                 world.database.ask("find_stream")
-    assert 50 - LONGEST_PAUSE <= world.clock.seconds < 50
+        assert 50 - LONGEST_PAUSE <= world.clock.seconds < 50
+        world.clock.advance(50)
+        tried, slept = len(world.failing.calls), len(world.clock.slept)
+        with pytest.raises(StoreUnavailable):
+            world.database.ask("find_stream")  # at its end, a call is tried once
+        assert (len(world.failing.calls), len(world.clock.slept)) == (tried + 1, slept)
+    began = world.clock.seconds
     with pytest.raises(StoreUnavailable):
         world.database.ask("find_stream")
-    assert world.clock.seconds > 60  # outside of an invocation, patience is whole
-
-
-def test_a_call_at_the_end_of_an_invocation_is_tried_once() -> None:
-    world = World([AWAY])
-    with invocation(timedelta(seconds=5), world.clock.monotonic):
-        world.clock.advance(5)
-        with pytest.raises(StoreUnavailable):
-            world.database.ask("find_stream")
-        assert world.database.ask("find_stream") == [(1,)]
-    assert world.clock.slept == []
-
-
-def test_closing_closes_the_database() -> None:
-    world = World()
-    world.database.close()
-    assert world.failing.calls == ["close"]
+    assert world.clock.seconds > began + 10  # outside of an invocation, patience is whole
 
 
 WRONG = EPOCH - timedelta(days=400)
@@ -201,31 +171,34 @@ class Clocks:
     def __init__(self) -> None:
         self.here, self.there = FakeClock(), FakeClock()
         self.database = NotedDatabase(MemoryStore(now=self.there.now).database)
-        self.own = Clock(lambda: WRONG, stamps().new_id)
 
     def clock(self, age: timedelta = OF_BATCHES) -> Clock:
-        return store_clock(self.database, self.own, age, self.here.monotonic)
+        return store_clock(self.database, Clock(lambda: WRONG, stamps().new_id), age, self.here.monotonic)
 
     def pass_by(self, seconds: float) -> None:
         self.here.advance(seconds)
         self.there.advance(seconds)
 
 
-@pytest.fixture
-def clocks() -> Clocks:
-    return Clocks()
-
-
-def test_the_time_is_that_of_the_database_and_goes_on_between_two_readings(clocks: Clocks) -> None:
+def test_the_time_is_that_of_the_database_until_the_last_reading_is_too_old() -> None:
+    clocks = Clocks()
     clock = clocks.clock()
     for _ in range(600):
         assert clock.now() == clocks.there.now()
         clocks.pass_by(0.5)
     assert clocks.database.calls == ["read_time"] * 5  # one a minute
+    clock.now()
+    clocks.database.out = {"read_time"}
+    clocks.pass_by(59)
+    assert clock.now() == clocks.there.now()
+    clocks.pass_by(1)
+    with pytest.raises(StoreUnavailable):
+        clock.now()
 
 
 @pytest.mark.parametrize("seconds", [-86_400, -3_600, 3_600, 86_400])
-def test_a_change_of_the_clock_of_the_database_is_seen_at_the_next_reading(clocks: Clocks, seconds: float) -> None:
+def test_a_change_of_the_clock_of_the_database_is_seen_at_the_next_reading(seconds: float) -> None:
+    clocks = Clocks()
     of_batches, of_letters = clocks.clock(), clocks.clock(OF_LETTERS)
     assert of_batches.now() == of_letters.now()
     clocks.there.advance(seconds)
@@ -236,29 +209,14 @@ def test_a_change_of_the_clock_of_the_database_is_seen_at_the_next_reading(clock
     assert of_batches.now() == clocks.there.now()
 
 
-def test_without_the_database_there_is_no_time_once_the_last_reading_is_too_old(clocks: Clocks) -> None:
-    clock = clocks.clock()
-    clock.now()
-    clocks.database.out = {"read_time"}
-    clocks.pass_by(59)
-    assert clock.now() == clocks.there.now()
-    clocks.pass_by(1)
-    with pytest.raises(StoreUnavailable):
-        clock.now()
-
-
-def test_ids_and_chance_stay_those_of_the_process(clocks: Clocks) -> None:
-    assert (clocks.clock().new_id, clocks.clock().chance) == (clocks.own.new_id, clocks.own.chance)
-
-
-def test_the_time_of_a_server_is_read_from_the_server() -> None:
-    driver = FakeDriver()
+def test_the_time_of_a_server_is_read_from_the_server_and_ids_and_chance_stay_those_of_the_process() -> None:
+    driver, own = FakeDriver(), stamps()
     driver.server.now = lambda: WRONG.replace(tzinfo=None)
     database = SqlServerDatabase("SERVER=host;UID=app;PWD=secret", access=Access(lambda: driver))
-    assert store_clock(database, stamps(), monotonic=lambda: 0.0).now() == WRONG
+    clock = store_clock(database, own, monotonic=lambda: 0.0)
+    assert (clock.now(), clock.new_id, clock.chance) == (WRONG, own.new_id, own.chance)
 
 
-ROW_CLASSES = ()
 DEADLOCK = StoreUnavailable("locks crossed")
 CUT = StoreUnreachable("no answer", FIRST_RECONNECT)
 READS: dict[str, Callable[[OperatorStores], object]] = {
@@ -269,70 +227,30 @@ READS: dict[str, Callable[[OperatorStores], object]] = {
 }
 
 
-class Failing:
-    """A database whose next call fails."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.fault: Exception | None = None
-        self.failed = 0
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        self._fail()
-        return self._database.ask(statement, **values)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        self._fail()
-        return self._database.run(script, rehearse)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def _fail(self) -> None:
-        fault, self.fault = self.fault, None
-        if fault is not None:
-            self.failed += 1
-            raise fault
-
-
-@pytest.fixture
-def failing() -> Failing:
-    """Over a store that has a stream."""
+def brief_over(fault: Exception, patience: timedelta) -> tuple[OperatorStores, Failing]:
+    """A desk whose next call fails, over a store that has a stream."""
     store = MemoryStore().open()
     store.read_partition(partition())
-    return Failing(store.database)
-
-
-def desk_over(failing: Failing, patience: timedelta) -> OperatorStores:
-    return operator_stores(briefly_patient(failing, patience), STREAM, ROW_CLASSES)
+    failing = Failing([fault], store.database)
+    return operator_stores(briefly_patient(failing, patience), STREAM, ()), failing
 
 
 @pytest.mark.parametrize("what", READS)
-def test_a_read_of_operators_and_of_the_watch_outlasts_a_deadlock(failing: Failing, what: str) -> None:
-    failing.fault = DEADLOCK
-    READS[what](desk_over(failing, timedelta(seconds=20)))
-    assert failing.failed == 1
+def test_a_read_of_operators_and_of_the_watch_outlasts_a_deadlock_and_shows_a_lost_connection_at_once(
+    what: str,
+) -> None:
+    desk, failing = brief_over(DEADLOCK, timedelta(seconds=20))
+    READS[what](desk)
+    assert len(failing.calls) > 1
+    for fault, patience in ((CUT, timedelta(hours=1)), (DEADLOCK, timedelta())):
+        desk, failing = brief_over(fault, patience)
+        with pytest.raises(type(fault)):
+            READS[what](desk)
+        assert len(failing.calls) == 1
 
 
-def test_a_timer_outlasts_a_deadlock(failing: Failing) -> None:
-    brief = briefly_patient(failing, timedelta(seconds=20))
-    failing.fault = DEADLOCK
+def test_a_timer_outlasts_a_deadlock() -> None:
+    brief = briefly_patient(Failing([DEADLOCK, None, DEADLOCK], MemoryStore().open().database), timedelta(seconds=20))
     assert Aggregations(brief).read_runs("a job", 9, 9) == ()
-    failing.fault = DEADLOCK
-    assert (
-        write(brief, "a test", "note_task_fault", task_id="1", fault="", moved_at=instant_text(datetime.now(UTC))) == []
-    )
-    assert failing.failed == 2
-
-
-@pytest.mark.parametrize("what", READS)
-def test_a_lost_connection_is_shown_to_a_person_at_once(failing: Failing, what: str) -> None:
-    failing.fault = CUT
-    with pytest.raises(StoreUnreachable):
-        READS[what](desk_over(failing, timedelta(hours=1)))
-
-
-def test_a_patience_of_none_holds_for_operators_too(failing: Failing) -> None:
-    failing.fault = DEADLOCK
-    with pytest.raises(StoreUnavailable):
-        desk_over(failing, timedelta()).ledger.read_books()
+    moved_at = instant_text(datetime.now(UTC))
+    assert write(brief, "a test", "note_task_fault", task_id="1", fault="", moved_at=moved_at) == []

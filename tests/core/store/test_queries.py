@@ -17,121 +17,15 @@ SELECT :a
 -- params:
 SELECT 1; -- a remark
 """
-
-
-def parsed(text: str, engine: Engine = "sqlite") -> list[Query]:
-    return [query for _, query in parse_queries(text, "some.sql", engine)]
-
-
-def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
-    declared = (Param("a", "int"), Param("b", "nvarchar(4000)"))
-    assert parsed(TWO) == [
-        Query("first_one", "What it does, in two lines.", declared, "SELECT :a\n  FROM t WHERE b = :b;"),
-        Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
-    ]
-    assert parsed(TWO, "sqlserver") == [
-        Query("first_one", "What it does, in two lines.", declared, "SELECT @a\n  FROM hubledger.t WHERE b = @b;"),
-        Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "-- name: x\n-- params:\nSELECT 1;\n",
-        "-- name: x\n-- What it does.\nSELECT 1;\n",
-        "-- name:\n-- What it does.\n-- params:\nSELECT 1;\n",
-        "-- name: two words\n-- What it does.\n-- params:\nSELECT 1;\n",
-    ],
-    ids=["no purpose", "no params", "no name", "a name of two words"],
-)
-def test_a_statement_that_does_not_keep_the_form_is_refused_with_its_file_and_line(text: str) -> None:
-    for line, before in ((1, ""), (13, f"{TWO}\n")):
-        with pytest.raises(ValueError, match=rf"^bad\.sql:{line}: a query needs a name, a line of purpose and its par"):
-            list(parse_queries(before + text, "bad.sql", "sqlite"))
-
-
 TYPED = """\
 -- name: typed
 -- What it does.
 -- params: a int, b nvarchar(4000), c datetime2(7), d rows (x, y, a), e bit
+-- answers: x varchar(128), y bigint
 SELECT :a, :b, :c, :x, :y, :e;
 -- sqlserver:
 SELECT @a, @b, @c, @e FROM OPENJSON(@d) WITH (x int '$[0]', y int '$[1]', a int '$[2]') AS d;
 """
-
-
-def test_a_parameter_has_a_type_and_one_of_many_has_columns() -> None:
-    (query,), (on_server,) = parsed(TYPED), parsed(TYPED, "sqlserver")
-    assert query.declared == on_server.declared == (
-        Param("a", "int"),
-        Param("b", "nvarchar(4000)"),
-        Param("c", "datetime2(7)"),
-        Param("d", "rows", ("x", "y", "a")),
-        Param("e", "bit"),
-    )  # fmt: skip
-    assert query.params == ("a", "b", "c", "x", "y", "e")
-
-
-def test_a_second_body_is_sent_to_the_server_as_it_is() -> None:
-    (query,), (on_server,) = parsed(TYPED), parsed(TYPED, "sqlserver")
-    assert query.text == "SELECT :a, :b, :c, :x, :y, :e;"
-    assert on_server.text == TYPED.partition("-- sqlserver:\n")[2].strip()
-
-
-@pytest.mark.parametrize(
-    "params", ["f", "flag", "f int b", "(x)", "f decimal(38, 10) (x) y", "@f int", "a-b", "f rows"]
-)
-def test_a_header_with_a_parameter_that_is_none_or_has_no_type_is_refused_with_its_file_and_line(params: str) -> None:
-    text = TWO + TYPED.replace("a int, b", f"a int, {params}, b")
-    with pytest.raises(ValueError, match=r"^bad\.sql:12: .* is not a parameter: a name, a type, and columns in bracke"):
-        list(parse_queries(text, "bad.sql", "sqlite"))
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
-def test_a_parameter_that_the_header_does_not_declare_is_refused_with_its_file_and_line(engine: Engine) -> None:
-    for text in (TWO.replace("b = :b", "b = :b AND d = :d"), TWO.replace(", b nvarchar(4000)", "")):
-        with pytest.raises(ValueError, match=r"^bad\.sql:1: its header does not declare [bd]$"):
-            list(parse_queries(text, "bad.sql", engine))
-    with pytest.raises(ValueError, match=r"^bad\.sql:1: its header does not declare f$"):
-        list(parse_queries(TYPED.replace("SELECT :a", "SELECT :f, :a").replace("T @a", "T @f, @a"), "bad.sql", engine))
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
-def test_a_parameter_that_the_text_does_not_use_is_refused_with_its_file_and_line(engine: Engine) -> None:
-    with pytest.raises(ValueError, match=r"^bad\.sql:8: its text does not use c, d$"):
-        list(parse_queries(TWO.replace("-- params:\n", "-- params: d int, c int\n"), "bad.sql", engine))
-    with pytest.raises(ValueError, match=r"^bad\.sql:1: its text does not use e$"):
-        list(parse_queries(TYPED.replace(":y, :e", ":y").replace("@c, @e", "@c"), "bad.sql", engine))
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
-def test_a_mark_that_is_wrong_is_refused_with_its_file_and_line(engine: Engine) -> None:
-    for mark in ("rows(:b)", "list(:b) AS n (x int, y int)", "rows(:b) AS n (x)", "exact(:b)", ":b -- oracle only"):
-        with pytest.raises(ValueError, match=r"^bad\.sql:1: .* is not a mark$"):
-            list(parse_queries(TWO.replace("b = :b;", mark), "bad.sql", engine))
-    with pytest.raises(ValueError, match=r"^bad\.sql:8: -- oracle: is not a mark$"):
-        list(parse_queries(f"{TWO}-- oracle:\nSELECT 2;\n", "bad.sql", engine))
-
-
-def test_a_second_statement_of_one_name_is_refused_with_its_file_and_line() -> None:
-    texts = {"one.sql": TWO, "two.sql": TWO.replace("first_one", "third_one")}
-    with pytest.raises(ValueError, match=r"^two\.sql:8: a second statement named second_one$"):
-        queries_of(texts, "sqlite")
-
-
-def test_a_number_that_the_script_keeps_is_no_parameter() -> None:
-    text = "-- name: x\n-- What it does.\n-- params:\nUPDATE t\n   SET @kept = number = number + 1;\n"
-    assert parsed(text)[0].text == "UPDATE t\n   SET number = number + 1;"
-    assert parsed(text, "sqlserver")[0].text == "UPDATE hubledger.t\n   SET @kept = number = number + 1;"
-
-
-def test_a_statement_may_declare_the_columns_of_its_rows() -> None:
-    (query,) = parsed(TYPED.replace("SELECT :a", "-- answers: x varchar(128), y bigint\nSELECT :a"))
-    assert query.answers == (Param("x", "varchar(128)"), Param("y", "bigint"))
-    assert query.text.startswith("SELECT :a")
-
-
 FILTERED = """\
 -- name: filtered
 -- What it does.
@@ -143,6 +37,39 @@ SELECT a
    AND c = :c  -- if given
    AND c < :a;
 """
+PARTED = "-- part: listed\n-- The columns.\na.b,\n       a.c;\n\n" + "".join(
+    f"-- name: {name}\n-- Read.\n-- params: stream_id int\nSELECT {{listed}}\n  FROM a\n WHERE s = :stream_id;\n\n"
+    for name in ("first", "second")
+)
+
+
+def parsed(text: str, engine: Engine = "sqlite") -> list[Query]:
+    return [query for _, query in parse_queries(text, "bad.sql", engine)]
+
+
+def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
+    declared = (Param("a", "int"), Param("b", "nvarchar(4000)"))
+    texts = {
+        "sqlite": "SELECT :a\n  FROM t WHERE b = :b;",
+        "sqlserver": "SELECT @a\n  FROM hubledger.t WHERE b = @b;",
+    }
+    for engine in ("sqlite", "sqlserver"):
+        assert parsed(TWO, engine) == [  # type: ignore[arg-type]
+            Query("first_one", "What it does, in two lines.", declared, texts[engine]),
+            Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
+        ]
+
+
+def test_parameters_and_answers_have_types_and_a_second_body_is_sent_to_the_server_as_it_is() -> None:
+    (query,), (on_server,) = parsed(TYPED), parsed(TYPED, "sqlserver")
+    kinds = {"a": "int", "b": "nvarchar(4000)", "c": "datetime2(7)", "d": "rows", "e": "bit"}
+    of_many = {"d": ("x", "y", "a")}
+    declared = tuple(Param(name, kind, of_many.get(name, ())) for name, kind in kinds.items())
+    assert query.declared == on_server.declared == declared
+    assert query.params == ("a", "b", "c", "x", "y", "e")
+    assert query.answers == (Param("x", "varchar(128)"), Param("y", "bigint"))
+    assert query.text == "SELECT :a, :b, :c, :x, :y, :e;"
+    assert on_server.text == TYPED.partition("-- sqlserver:\n")[2].strip()
 
 
 def test_a_line_of_an_optional_parameter_is_left_out_when_the_parameter_is_missing() -> None:
@@ -154,44 +81,74 @@ def test_a_line_of_an_optional_parameter_is_left_out_when_the_parameter_is_missi
 
 
 def test_a_part_stands_in_each_statement_that_names_it() -> None:
-    text = "-- part: listed\n-- The columns.\na.b,\n       a.c;\n\n" + "".join(
-        f"-- name: {name}\n-- Read.\n-- params: stream_id int\nSELECT {{listed}}\n  FROM a\n WHERE s = :stream_id;\n\n"
-        for name in ("first", "second")
-    )
-    texts = {query.text for _, query in parse_queries(text, "a.sql", "sqlite")}
+    texts = {query.text for query in parsed(PARTED)}
     assert texts == {"SELECT a.b,\n       a.c\n  FROM a\n WHERE s = :stream_id;"}
 
 
-def test_a_statement_that_names_a_part_of_no_file_is_refused() -> None:
-    text = "-- name: first\n-- Read.\n-- params: stream_id int\nSELECT {listed} FROM a WHERE s = :stream_id;\n"
-    with pytest.raises(ValueError, match=r"a\.sql:1: the file has no part named listed"):
-        list(parse_queries(text, "a.sql", "sqlite"))
+NO_FORM = "a query needs a name, a line of purpose and its par"
+NO_PARAM = ".* is not a parameter: a name, a type, and columns in bracke"
+REFUSED = {
+    "no purpose": ("-- name: x\n-- params:\nSELECT 1;\n", f"1: {NO_FORM}"),
+    "no params": ("-- name: x\n-- What it does.\nSELECT 1;\n", f"1: {NO_FORM}"),
+    "no name": ("-- name:\n-- What it does.\n-- params:\nSELECT 1;\n", f"1: {NO_FORM}"),
+    "a name of two words": ("-- name: two words\n-- What it does.\n-- params:\nSELECT 1;\n", f"1: {NO_FORM}"),
+    "after others": (f"{TWO}\n-- name: x\n-- params:\nSELECT 1;\n", f"13: {NO_FORM}"),
+    **{
+        f"the parameter {text}": (TWO + TYPED.replace("a int, b", f"a int, {text}, b"), f"12: {NO_PARAM}")
+        for text in ("f", "flag", "f int b", "(x)", "f decimal(38, 10) (x) y", "@f int", "a-b", "f rows")
+    },
+    "one too many": (TWO.replace("b = :b", "b = :b AND d = :d"), "1: its header does not declare d$"),
+    "one undeclared": (TWO.replace(", b nvarchar(4000)", ""), "1: its header does not declare b$"),
+    "one undeclared in two bodies": (
+        TYPED.replace("SELECT :a", "SELECT :f, :a").replace("T @a", "T @f, @a"),
+        "1: its header does not declare f$",
+    ),
+    "two unused": (TWO.replace("-- params:\n", "-- params: d int, c int\n"), "8: its text does not use c, d$"),
+    "one unused in two bodies": (TYPED.replace(":y, :e", ":y").replace("@c, @e", "@c"), "1: its text does not use e$"),
+    "an unknown body": (f"{TWO}-- oracle:\nSELECT 2;\n", "8: -- oracle: is not a mark$"),
+    "a mark": (TWO.replace("b = :b;", "rows(:b) AS n (x)"), "1: .* is not a mark$"),
+    "no part": (PARTED.replace("part: listed", "part: others"), "6: the file has no part named listed"),
+}
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_that_does_not_keep_the_form_is_refused_with_its_file_and_line(case: str, engine: Engine) -> None:
+    text, message = REFUSED[case]
+    with pytest.raises(ValueError, match=rf"^bad\.sql:{message}"):
+        parsed(text, engine)
+
+
+def test_a_second_statement_of_one_name_is_refused_with_its_file_and_line() -> None:
+    texts = {"one.sql": TWO, "two.sql": TWO.replace("first_one", "third_one")}
+    with pytest.raises(ValueError, match=r"^two\.sql:8: a second statement named second_one$"):
+        queries_of(texts, "sqlite")
 
 
 TYPES = {"day": "varchar(10)", "why": "nvarchar(4000)"}
 
-# Of each rule: the body, SQLite's text and SQL Server's.
+# Of each rule: the body, SQLite's text (None: the body as it is) and SQL Server's.
 RULES = {
     "a parameter has the sign of its engine": (
         "SELECT ':x', a.b FROM t AS a WHERE a.c = :some_one AND a.d = '00:00';",
-        "SELECT ':x', a.b FROM t AS a WHERE a.c = :some_one AND a.d = '00:00';",
+        None,
         "SELECT '@x', a.b FROM hubledger.t AS a WHERE a.c = @some_one AND a.d = '00:00';",
     ),
     "a table has its schema on the server": (
         "INSERT INTO t (a) SELECT b.a FROM u AS b INNER JOIN v ON v.a = b.a WHERE EXISTS (SELECT 1 FROM w);",
-        "INSERT INTO t (a) SELECT b.a FROM u AS b INNER JOIN v ON v.a = b.a WHERE EXISTS (SELECT 1 FROM w);",
+        None,
         "INSERT INTO hubledger.t (a) SELECT b.a FROM hubledger.u AS b INNER JOIN hubledger.v ON v.a = b.a"
         " WHERE EXISTS (SELECT 1 FROM hubledger.w);",
     ),
     "a name of WITH is no table, but a longer one may be": (
         "WITH few AS (SELECT 1 FROM t), more AS (SELECT 2 FROM few) SELECT 1 FROM more JOIN more_of_it;",
-        "WITH few AS (SELECT 1 FROM t), more AS (SELECT 2 FROM few) SELECT 1 FROM more JOIN more_of_it;",
+        None,
         "WITH few AS (SELECT 1 FROM hubledger.t), more AS (SELECT 2 FROM few)"
         " SELECT 1 FROM more JOIN hubledger.more_of_it;",
     ),
     "a limit is the TOP of its own SELECT": (
         "SELECT a, (SELECT b FROM u ORDER BY b\n LIMIT 1) AS c\n  FROM t\n WHERE a IN (SELECT 2)\n LIMIT :most;",
-        "SELECT a, (SELECT b FROM u ORDER BY b\n LIMIT 1) AS c\n  FROM t\n WHERE a IN (SELECT 2)\n LIMIT :most;",
+        None,
         "SELECT TOP (@most) a, (SELECT TOP (1) b FROM hubledger.u ORDER BY b) AS c\n  FROM hubledger.t\n"
         " WHERE a IN (SELECT 2);",
     ),
@@ -199,8 +156,8 @@ RULES = {
         "DELETE FROM t\n WHERE a = :a\n   AND NOT EXISTS (\n       SELECT 1 FROM u AS x WHERE x.a = :a)\n"
         " ORDER BY b LIMIT :most BY a, c;",
         "DELETE FROM t\n WHERE (a, c) IN (\n       SELECT a, c FROM t\n        WHERE a = :a\n"
-        "          AND NOT EXISTS (\n"
-        "              SELECT 1 FROM u AS x WHERE x.a = :a)\n        ORDER BY b LIMIT :most);",
+        "          AND NOT EXISTS (\n              SELECT 1 FROM u AS x WHERE x.a = :a)\n"
+        "        ORDER BY b LIMIT :most);",
         "DELETE TOP (@most) FROM hubledger.t\n WHERE a = @a\n   AND NOT EXISTS (\n"
         "       SELECT 1 FROM hubledger.u AS x WHERE x.a = @a);",
     ),
@@ -212,17 +169,17 @@ RULES = {
     ),
     "an update puts its columns out before the condition": (
         "UPDATE t\n   SET a = :a\n WHERE b = :b\nRETURNING c, d;",
-        "UPDATE t\n   SET a = :a\n WHERE b = :b\nRETURNING c, d;",
+        None,
         "UPDATE hubledger.t\n   SET a = @a\nOUTPUT inserted.c, inserted.d\n WHERE b = @b;",
     ),
     "a delete puts out what was there": (
         "DELETE FROM t\n WHERE b = :b\nRETURNING c;",
-        "DELETE FROM t\n WHERE b = :b\nRETURNING c;",
+        None,
         "DELETE FROM hubledger.t\nOUTPUT deleted.c\n WHERE b = @b;",
     ),
     "the table of an update with another name follows its values": (
         "UPDATE t AS x\n   SET a = x.b\n WHERE x.c = :c\nRETURNING a;",
-        "UPDATE t AS x\n   SET a = x.b\n WHERE x.c = :c\nRETURNING a;",
+        None,
         "UPDATE x\n   SET a = x.b\nOUTPUT inserted.a\n  FROM hubledger.t AS x\n WHERE x.c = @c;",
     ),
     "rows are an array of arrays": (
@@ -236,11 +193,9 @@ RULES = {
         "SELECT 1 WHERE 2 IN (SELECT n.a FROM OPENJSON(@p) WITH (a varchar(10) '$') AS n);",
     ),
     "only the server converts": (
-        "SELECT CONVERT(varchar(33), t.at, 126) AS at, CONVERT(varchar(33), MIN(t.at), 126) AS first_at,\n"
-        "       SUM(CONVERT(bigint, t.n)), CONVERT(date, NULLIF(:day, ''), 23);",
-        "SELECT t.at, MIN(t.at) AS first_at,\n       SUM(t.n), NULLIF(:day, '');",
-        "SELECT CONVERT(varchar(33), t.at, 126) AS at, CONVERT(varchar(33), MIN(t.at), 126) AS first_at,\n"
-        "       SUM(CONVERT(bigint, t.n)), CONVERT(date, NULLIF(@day, ''), 23);",
+        "SELECT CONVERT(varchar(33), MIN(t.at), 126) AS at, SUM(CONVERT(bigint, t.n)), CONVERT(date, :day, 23);",
+        "SELECT MIN(t.at) AS at, SUM(t.n), :day;",
+        "SELECT CONVERT(varchar(33), MIN(t.at), 126) AS at, SUM(CONVERT(bigint, t.n)), CONVERT(date, @day, 23);",
     ),
     "only the server locks, collates and tells kinds of texts apart": (
         "SELECT N'a' FROM t AS x WITH (UPDLOCK, HOLDLOCK) WHERE a = b COLLATE Latin1_General_100_BIN2;",
@@ -249,7 +204,7 @@ RULES = {
     ),
     "only the text for SQLite names an index": (
         "SELECT 1 + 2 FROM t AS d INDEXED BY ix_t WHERE +d.a = 1 AND (+d.b = 2)  -- +: by its index\n ORDER BY +d.c;",
-        "SELECT 1 + 2 FROM t AS d INDEXED BY ix_t WHERE +d.a = 1 AND (+d.b = 2)  -- +: by its index\n ORDER BY +d.c;",
+        None,
         "SELECT 1 + 2 FROM hubledger.t AS d WHERE d.a = 1 AND (d.b = 2)\n ORDER BY d.c;",
     ),
     "functions have the names of the engine": (
@@ -266,18 +221,14 @@ RULES = {
     ),
     "a text of people may be blank, and a day is not": (
         "SELECT NULLIF(:why, ''), NULLIF(:day, '');",
-        "SELECT NULLIF(:why, ''), NULLIF(:day, '');",
+        None,
         "SELECT CASE WHEN DATALENGTH(@why) > 0 THEN @why END, NULLIF(@day, '');",
     ),
-    "a line may be of one engine": (
-        "UPDATE t\n   SET a = 1\nRETURNING a;  -- sqlite only\n; IF @@ROWCOUNT = 1 SELECT 2;  -- sqlserver only",
-        "UPDATE t\n   SET a = 1\nRETURNING a;",
-        "UPDATE hubledger.t\n   SET a = 1\n; IF @@ROWCOUNT = 1 SELECT 2;",
-    ),
-    "a number that the script keeps is a variable of the server": (
-        "UPDATE t\n   SET @a = a = a + 1\nRETURNING a;  -- sqlite only",
+    "a line may be of one engine, and a number that the script keeps is a variable of the server": (
+        "UPDATE t\n   SET @a = a = a + 1\nRETURNING a;  -- sqlite only\n"
+        "; IF @@ROWCOUNT = 1 SELECT 2;  -- sqlserver only",
         "UPDATE t\n   SET a = a + 1\nRETURNING a;",
-        "UPDATE hubledger.t\n   SET @a = a = a + 1;",
+        "UPDATE hubledger.t\n   SET @a = a = a + 1\n; IF @@ROWCOUNT = 1 SELECT 2;",
     ),
 }
 
@@ -285,18 +236,13 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_a_body_becomes_the_text_of_each_engine(rule: str) -> None:
     body, sqlite, server = RULES[rule]
-    assert sqlite_text(body) == sqlite
-    assert server_text(body, TYPES) == server
+    assert (sqlite_text(body), server_text(body, TYPES)) == (sqlite or body, server)
 
 
 def test_a_duplicate_of_a_race_is_caught_on_the_server() -> None:
     assert server_text("INSERT INTO t (a)\nSELECT :a;", TYPES, race="made by another at the same moment") == (
-        "BEGIN TRY\n"
-        "    INSERT INTO hubledger.t (a)\n"
-        "    SELECT @a;\n"
-        "END TRY\n"
-        "BEGIN CATCH\n"
-        "    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- made by another at the same moment\n"
+        "BEGIN TRY\n    INSERT INTO hubledger.t (a)\n    SELECT @a;\nEND TRY\n"
+        "BEGIN CATCH\n    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- made by another at the same moment\n"
         "END CATCH;"
     )
 
@@ -309,6 +255,7 @@ def test_a_duplicate_of_a_race_is_caught_on_the_server() -> None:
         "SELECT 1 FROM rows(:p) AS n (a);",
         "SELECT 1 FROM list(:p) AS n (a int, b int);",
         "SELECT 1 WHERE exact(a, :p);",
+        "SELECT 1 WHERE exact(:p);",
         "SELECT 1;  -- server only",
         "DELETE FROM t WHERE a = 1 LIMIT :most BY a;",
         "SELECT 1;\n-- server:\nSELECT 2;",

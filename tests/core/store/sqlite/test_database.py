@@ -1,4 +1,4 @@
-"""core/store/sqlite/database.py: what only the embedded engine does; the rest is in tests/contract."""
+"""core/store/sqlite/database.py: what only the embedded engine does."""
 
 import gc
 import sqlite3
@@ -23,6 +23,20 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 
 
+@pytest.fixture
+def empty(sqlite: SqliteEngine) -> Iterator[Store]:
+    opened = sqlite.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(empty: Store) -> Store:
+    """Over a partition with one commit and three waiting letters."""
+    keep_letters(empty, {0: "a", 1: "b", 2: "c"})
+    return empty
+
+
 def test_a_database_that_another_process_holds_is_unavailable_and_then_usable(sqlite: SqliteEngine) -> None:
     store = Store(SqliteDatabase(sqlite.path, busy_timeout=0.0))
     state = store.read_partition(partition())
@@ -33,6 +47,10 @@ def test_a_database_that_another_process_holds_is_unavailable_and_then_usable(sq
         assert store.read_partition(partition()) == state  # readers go on beside a writer
     assert store.commit_batch(commit(state, 0, 0, settled({0: [reading()]}))) == 1
     store.close()
+    # times are texts of one length
+    assert sqlite.sql("SELECT observed_at FROM sensor_reading") == [("2026-01-01T00:00:00.000000Z",)]
+    times = sqlite.sql("SELECT enqueued_at, updated_at FROM event_hub_checkpoint")
+    assert times == [("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z")]
 
 
 class BusyAtFirst(sqlite3.Connection):
@@ -50,9 +68,8 @@ class BusyAtFirst(sqlite3.Connection):
 def test_a_connection_whose_columns_could_not_be_read_is_closed_and_the_next_one_is_checked(
     sqlite: SqliteEngine,
 ) -> None:
-    opened = [
-        sqlite3.connect(sqlite.path, isolation_level=None, factory=one) for one in (sqlite3.Connection, BusyAtFirst)
-    ]
+    factories = (sqlite3.Connection, BusyAtFirst)
+    opened = [sqlite3.connect(sqlite.path, isolation_level=None, factory=one) for one in factories]
     left = list(opened)
     database = SqliteDatabase(sqlite.path, connect=left.pop)
     with pytest.raises(StoreUnavailable, match="locked"):
@@ -101,55 +118,34 @@ def test_a_store_without_the_tables_of_the_transform_does_not_open_and_names_eve
     database.close()
 
 
-def test_a_table_that_is_missing_is_the_stores_fault_and_writes_nothing(sqlite: SqliteEngine) -> None:
-    store = sqlite.open()
-    state = store.read_partition(partition())
+def test_a_table_that_is_missing_is_the_stores_fault_and_writes_nothing(sqlite: SqliteEngine, empty: Store) -> None:
+    state = empty.read_partition(partition())
     sqlite.sql("DROP TABLE sensor_reading")
     with pytest.raises(StoreUnavailable, match="sensor_reading"):
-        store.commit_batch(commit(state, 0, 0, settled({0: [reading()]})))
+        empty.commit_batch(commit(state, 0, 0, settled({0: [reading()]})))
     assert sqlite.ledger() == []
-    assert store.read_partition(partition()) == state
-    store.close()
-
-
-def test_times_are_stored_as_texts_of_one_length(sqlite: SqliteEngine) -> None:
-    store = sqlite.open()
-    store.commit_batch(commit(store.read_partition(partition()), 0, 0, settled({0: [reading()]})))
-    store.close()
-    assert sqlite.sql("SELECT observed_at FROM sensor_reading") == [("2026-01-01T00:00:00.000000Z",)]
-    assert sqlite.sql("SELECT enqueued_at, updated_at FROM event_hub_checkpoint") == [
-        ("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z")
-    ]
+    assert empty.read_partition(partition()) == state
 
 
 @contextmanager
 def spoilt_commits(sqlite: SqliteEngine, table: str) -> Iterator[None]:
     """Let every commit that inserts into a table fail at its very end."""
-    sqlite.sql("CREATE TABLE child (parent INTEGER REFERENCES event_stream DEFERRABLE INITIALLY DEFERRED)")
+    sqlite.sql("CREATE TABLE IF NOT EXISTS child (p INTEGER REFERENCES event_stream DEFERRABLE INITIALLY DEFERRED)")
     sqlite.sql(f"CREATE TRIGGER spoil AFTER INSERT ON {table} BEGIN INSERT INTO child VALUES (4711); END")
     yield
     sqlite.sql("DROP TRIGGER spoil")
 
 
-def test_a_commit_that_fails_at_its_very_end_is_in_doubt_and_the_store_goes_on(sqlite: SqliteEngine) -> None:
-    store = sqlite.open()
-    state = store.read_partition(partition())
-    with (
-        spoilt_commits(sqlite, "batch_ledger"),
-        pytest.raises(CommitOutcomeUnknown, match="the commit was not answered"),
-    ):
-        store.commit_batch(commit(state, 0, 0))
-    assert store.read_partition(partition()) == state
-    assert store.commit_batch(commit(state, 0, 0)) == 1
-    store.close()
-
-
-def test_a_script_that_may_repeat_is_in_no_doubt_when_its_commit_fails(sqlite: SqliteEngine) -> None:
-    store = sqlite.open()
+def test_a_commit_that_fails_at_its_very_end_is_in_doubt_unless_it_may_repeat_and_the_store_goes_on(
+    sqlite: SqliteEngine, empty: Store
+) -> None:
     with spoilt_commits(sqlite, "event_stream"), pytest.raises(StoreUnavailable, match="the commit was not answered"):
-        store.read_partition(partition())
-    assert store.read_partition(partition()).checkpoint is None
-    store.close()
+        empty.read_partition(partition())
+    state = empty.read_partition(partition())
+    with spoilt_commits(sqlite, "batch_ledger"), pytest.raises(CommitOutcomeUnknown, match="was not answered"):
+        empty.commit_batch(commit(state, 0, 0))
+    assert empty.read_partition(partition()) == state
+    assert empty.commit_batch(commit(state, 0, 0)) == 1
 
 
 PLACE = {"stream_id": 1, "partition_id": "0"}
@@ -160,99 +156,47 @@ class Conflict(Exception):
     """The step touched a different number of rows than expected."""
 
 
-class TestAScript:
-    @pytest.fixture
-    def store(self, sqlite: SqliteEngine) -> Iterator[Store]:
-        """Over a partition with one commit and three waiting letters."""
-        opened = sqlite.open()
-        keep_letters(opened, {0: "a", 1: "b", 2: "c"})
-        yield opened
-        opened.close()
+def counting(**changed: Any) -> Step:
+    return Step("count_commit", PLACE | changed, expect=1, otherwise=Conflict, keeps="commit_number")
 
-    def test_keeps_a_number_as_a_parameter_of_the_steps_after_it(self, store: Store, sqlite: SqliteEngine) -> None:
-        count = Step("count_commit", PLACE, expect=1, otherwise=Conflict, keeps="commit_number")
-        placed = [(0, 0, reading()), (0, 1, reading())]
-        rows = Step(of_rows("append", SensorReading), {**PLACE, "commit_number": -1}, many=placed, counts="rows")
-        assert store.database.run(Script("a test", (count, rows))) == Outcome({"rows": 2, "commit_number": 2}, [])
-        assert sqlite.sql("SELECT commit_number FROM sensor_reading") == [(2,), (2,)]
 
-    def test_counts_nothing_for_a_step_of_many_that_has_none_and_expects_none(self, store: Store) -> None:
-        none = Step(
-            of_rows("append", SensorReading),
-            {**PLACE, "commit_number": 1},
-            many=[],
-            counts="rows",
-            expect=0,
-            otherwise=Conflict,
-        )
-        assert store.database.run(Script("a test", (none,))).kept == {"rows": 0}
-        with pytest.raises(Conflict):
-            store.database.run(Script("a test", (replace(none, expect=1),)))
+def run(store: Store, *steps: Step, rehearse: bool = False) -> Outcome:
+    return store.database.run(Script("a test", steps), rehearse)
 
-    def test_ends_with_the_error_of_the_step_that_touched_too_few_and_writes_nothing(
-        self, store: Store, sqlite: SqliteEngine
-    ) -> None:
-        count = Step("count_commit", PLACE, expect=1, otherwise=LookupError, keeps="commit_number")
-        elsewhere = Step("count_commit", {**PLACE, "partition_id": "9"}, expect=1, otherwise=Conflict, keeps="other")
-        with pytest.raises(Conflict):
-            store.database.run(Script("a test", (count, elsewhere)))
-        assert sqlite.sql("SELECT commit_number FROM event_hub_checkpoint") == [(1,)]
 
-    def test_answers_with_the_rows_of_the_step_that_answers(self, store: Store) -> None:
-        letters = Step("find_letters", {**PLACE, "sequence_numbers": "[[0], [2]]"}, answers=True)
-        steps = (letters, Step("close_gaps", PLACE))
-        assert store.database.run(Script("a test", steps)).rows == [(0, "waiting", None), (2, "waiting", None)]
+def test_a_script_keeps_a_number_for_later_steps_and_a_rehearsal_does_the_same_and_writes_nothing(
+    store: Store, sqlite: SqliteEngine
+) -> None:
+    rows = Step(
+        of_rows("append", SensorReading),
+        {**PLACE, "commit_number": -1},
+        many=[(0, 0, reading()), (0, 1, reading())],
+        counts="rows",
+    )
+    placed = Step(of_rows("select_placed", SensorReading), {**PLACE, "sequence_number": 0}, answers=True)
+    rehearsed = run(store, counting(), rows, placed, rehearse=True)
+    assert sqlite.sql("SELECT COUNT(*) FROM sensor_reading") == [(0,)]
+    assert run(store, counting(), rows, placed) == rehearsed
+    assert (rehearsed.kept, len(rehearsed.rows)) == ({"commit_number": 2, "rows": 2}, 2)
+    assert sqlite.sql("SELECT commit_number FROM sensor_reading") == [(2,), (2,)]
+    letters = Step("find_letters", {**PLACE, "sequence_numbers": "[[0], [2]]"}, answers=True)
+    assert run(store, letters, Step("close_gaps", PLACE)).rows == [(0, "waiting", None), (2, "waiting", None)]
 
-    def test_that_is_rehearsed_answers_and_keeps_the_same_and_writes_nothing(
-        self, store: Store, sqlite: SqliteEngine
-    ) -> None:
-        steps = (
-            Step("count_commit", PLACE, expect=1, otherwise=Conflict, keeps="commit_number"),
-            Step(of_rows("append", SensorReading), PLACE, many=[(0, 0, reading())], counts="rows"),
-            Step(of_rows("select_placed", SensorReading), {**PLACE, "sequence_number": 0}, answers=True),
-        )
-        rehearsed = store.database.run(Script("a test", steps), rehearse=True)
-        assert sqlite.sql("SELECT COUNT(*) FROM sensor_reading") == [(0,)]
-        assert store.database.run(Script("a test", steps)) == rehearsed
-        assert (rehearsed.kept, len(rehearsed.rows)) == ({"commit_number": 2, "rows": 1}, 1)
 
-    def test_that_is_rehearsed_ends_with_the_error_of_its_step(self, store: Store) -> None:
-        elsewhere = Step("count_commit", {**PLACE, "partition_id": "9"}, expect=1, otherwise=Conflict, keeps="number")
-        with pytest.raises(Conflict):
-            store.database.run(Script("a test", (elsewhere,)), rehearse=True)
-        write(store.database, "a test", "close_gaps", **PLACE)
-
-    def test_refuses_a_number_that_is_not_finite_in_any_column_and_never_writes_null(
-        self, store: Store, sqlite: SqliteEngine
-    ) -> None:
-        columns = [field.name for field in fields(Measure)]
-        sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, {', '.join(columns)})")
-        for name, text in product(columns, ("nan", "inf", "-inf")):
-            for number in (float(text), Decimal(text)):
-                given: dict[str, Any] = {name: number}
-                row = replace(Measure(), **given)
-                step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
-                with pytest.raises(DataRefused, match="is not a finite number"):
-                    store.database.run(Script("a test", (step,)))
-        assert sqlite.sql("SELECT COUNT(*) FROM measure") == [(0,)]
-
-    def test_refuses_a_number_that_is_too_large_for_a_float_or_whose_text_would_fill_the_memory(
-        self, store: Store, sqlite: SqliteEngine
-    ) -> None:
-        sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, {', '.join(field.name for field in fields(Measure))})")
-        large: list[dict[str, Any]] = [{"ratio": 10**400}, {"ratio": Decimal("1E+400")}]
-        for name, text in product(("amount", "text", "whole"), ("1E+4000", "1E-4000", "0E-4000")):
-            large.append({name: Decimal(text)})
-        for given in large:
-            step = Step(
-                of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, replace(Measure(), **given))]
-            )
-            with pytest.raises(DataRefused, match=r"Measure\.\w+ is declared"):
-                store.database.run(Script("a test", (step,)))
-        row = replace(Measure(), ratio=1.7976931348623157e308, amount=Decimal("1E+400"))
-        step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
-        store.database.run(Script("a test", (step,)))
-        assert sqlite.sql("SELECT ratio, amount FROM measure") == [(1.7976931348623157e308, f"1{'0' * 400}")]
+def test_a_script_ends_with_the_error_of_the_step_that_touched_too_few_and_writes_nothing(
+    store: Store, sqlite: SqliteEngine
+) -> None:
+    for steps in ((replace(counting(), otherwise=LookupError), counting(partition_id="9")), (counting(stream_id=9),)):
+        for rehearse in (False, True):
+            with pytest.raises(Conflict):
+                run(store, *steps, rehearse=rehearse)
+    assert sqlite.sql("SELECT commit_number FROM event_hub_checkpoint") == [(1,)]
+    values = {**PLACE, "commit_number": 1}
+    none = Step(of_rows("append", SensorReading), values, many=[], counts="rows", expect=0, otherwise=Conflict)
+    assert run(store, none).kept == {"rows": 0}
+    with pytest.raises(Conflict):
+        run(store, replace(none, expect=1))
+    write(store.database, "a test", "close_gaps", **PLACE)
 
 
 @appended_to("measure")
@@ -265,6 +209,29 @@ class Measure:
     amount: Decimal | None = None
     mixed: int | str | None = None
     image: bytes | None = None
+
+
+def test_a_number_that_no_column_holds_is_refused_and_never_written_as_null(store: Store, sqlite: SqliteEngine) -> None:
+    columns = [field.name for field in fields(Measure)]
+    sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, {', '.join(columns)})")
+
+    def append(**given: Any) -> None:
+        row = replace(Measure(), **given)
+        run(store, Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)]))
+
+    for name, text, kind in product(columns, ("nan", "inf", "-inf"), (float, Decimal)):
+        with pytest.raises(DataRefused, match="is not a finite number"):
+            append(**{name: kind(text)})
+    large: list[dict[str, Any]] = [{"ratio": 10**400}, {"ratio": Decimal("1E+400")}]
+    large += [
+        {name: Decimal(text)} for name, text in product(("amount", "text", "whole"), ("1E+4000", "1E-4000", "0E-4000"))
+    ]
+    for given in large:  # too large for a float, or of a text that would fill the memory
+        with pytest.raises(DataRefused, match=r"Measure\.\w+ is declared"):
+            append(**given)
+    assert sqlite.sql("SELECT COUNT(*) FROM measure") == [(0,)]
+    append(ratio=1.7976931348623157e308, amount=Decimal("1E+400"))
+    assert sqlite.sql("SELECT ratio, amount FROM measure") == [(1.7976931348623157e308, f"1{'0' * 400}")]
 
 
 def test_a_database_that_nobody_holds_is_freed(sqlite: SqliteEngine) -> None:
