@@ -1,257 +1,192 @@
 """core/ingest/gaps.py within ingest_batch: what is missing is fetched back, and only what the hub lost is absent."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable
 from core.ingest.gaps import NO_GAP_READING, GapReading, gap_rows
-from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.events import BATCH_EVENTS as PIECE
-from core.model.events import Event, SequenceNumber, Span
-from core.model.ports import Clock
-from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
-from tests.fakes.faulty_database import Fault, FaultyStore
-from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.one_pass import assert_equals_one_pass
-from tests.fakes.plain_transform import PLAIN
+from core.model.events import Span
+from tests.core.ingest.conftest import World, gap
+from tests.fakes.builders import event, events, partition
+from tests.fakes.faulty_database import Fault
 from tests.fakes.store import Store
 
 Row = tuple[int, int, str]
 
 
-def readings(first: int, last: int) -> tuple[Event, ...]:
-    return events(first, last, "reading a")
-
-
-def gap(first: int, last: int) -> Span:
-    return Span(SequenceNumber(first), SequenceNumber(last))
-
-
-class World:
+def made(last: int = 29) -> World:
     """A hub that holds events 0 to `last`, and a store in which 0 to 4 are committed."""
-
-    def __init__(self, last: int = 29) -> None:
-        self.store, self.clock = MemoryStore(), FakeClock()
-        self.log = readings(0, last)
-        self.hub = MemoryHub({"0": self.log})
-        self.deliver(0, 4)
-
-    def deliver(self, first: int, last: int, *, store: Store | None = None, seed: int | None = None) -> IngestReport:
-        return self.deliver_events(self.log[first : last + 1], store or self.store, first if seed is None else seed)
-
-    def deliver_events(self, given: tuple[Event, ...], store: Store | None = None, seed: int = 99) -> IngestReport:
-        gap_reading = GapReading(self.hub, patience=timedelta(seconds=60))
-        return ingest_batch(batch(given), Ingestion(store or self.store, PLAIN, stamps(seed, self.clock), gap_reading))
-
-    def ranges(self) -> list[tuple[int, int, int]]:
-        return [(kept.first, kept.last, kept.absent) for kept in self.store.ledger()]
-
-    def gaps(self) -> list[Row]:
-        return [(kept.first, kept.last, kept.status) for kept in self.store.gaps()]
-
-    def lost(self, *numbers: int) -> None:
-        self.hub.lose("0", *numbers)
-
-    def assert_whole(self, upto: int, *absent: int) -> None:
-        log = [each for each in self.log[: upto + 1] if each.sequence_number not in absent]
-        assert_equals_one_pass(self.store, {"0": log}, absent={"0": set(absent)})
-        assert [books.balanced for books in self.store.read_ledgers()] == [True]
-        assert [one for one in self.gaps() if one[2] == "open"] == []
+    world = World(events(0, last, "reading a"))
+    world.deliver(0, 4)
+    return world
 
 
 @pytest.fixture
 def world() -> World:
-    return World()
+    return made()
 
 
-class TestBeforeABatch:
-    def test_what_the_host_skipped_is_fetched_back_and_committed_first(self, world: World) -> None:
-        report = world.deliver(10, 14)
-        assert world.ranges() == [(0, 4, 0), (5, 9, 0), (10, 14, 0)]
-        assert world.gaps() == [(5, 9, "healed")]
-        assert (report.healed, report.absent, report.redelivered, report.gaps) == (5, 0, 0, (gap(5, 9),))
-        world.assert_whole(14)
-
-    def test_what_retention_cut_is_absent_and_nothing_else_is(self, world: World) -> None:
-        world.hub.expire_before("0", 8)
-        report = world.deliver(10, 14)
-        assert world.ranges() == [(0, 4, 0), (5, 9, 3), (10, 14, 0)]
-        assert world.gaps() == [(5, 7, "absent"), (8, 9, "healed")]
-        assert (report.healed, report.absent) == (2, 3)
-        world.assert_whole(14, 5, 6, 7)
-
-    def test_a_gap_of_which_nothing_is_left_is_absent_within_the_commit_of_the_batch(self, world: World) -> None:
-        world.hub.expire_before("0", 10)
-        report = world.deliver(10, 14)
-        assert world.ranges() == [(0, 4, 0), (5, 14, 5)]
-        assert world.gaps() == [(5, 9, "absent")]
-        assert (report.healed, report.absent, report.redelivered) == (0, 5, 0)
-        world.assert_whole(14, *range(5, 10))
-
-    def test_holes_that_the_hub_has_in_a_gap_are_absent_each(self, world: World) -> None:
-        world.lost(6, 7, 9)
-        world.deliver(10, 14)
-        assert world.gaps() == [(5, 5, "healed"), (6, 7, "absent"), (8, 8, "healed"), (9, 9, "absent")]
-        world.assert_whole(14, 6, 7, 9)
-
-    def test_a_long_gap_comes_back_in_pieces_each_its_own_commit(self) -> None:
-        world = World(last=3 * PIECE + 20)
-        report = world.deliver(2 * PIECE + 7, 2 * PIECE + 8)
-        sizes = [kept.last - kept.first + 1 for kept in world.store.ledger()]
-        assert sizes == [5, PIECE - 1, PIECE, 3, 2]  # the first piece begins with the checkpoint's own event
-        assert report.healed == 2 * PIECE + 2
-        world.assert_whole(2 * PIECE + 8)
-
-    def test_a_redelivered_batch_asks_the_hub_for_nothing(self, world: World) -> None:
-        world.deliver(10, 14)
-        world.hub.asked.clear()
-        assert world.deliver(10, 14).redelivered == 5
-        assert world.hub.asked == []
-
-    def test_a_batch_that_follows_asks_the_hub_for_nothing(self, world: World) -> None:
-        world.hub.asked.clear()
-        world.deliver(5, 9)
-        assert world.hub.asked == []
+@pytest.mark.parametrize(
+    ("lost", "ranges", "rows"),
+    [
+        pytest.param(
+            (), [(5, 9, 0), (10, 14, 0)], [(5, 9, "healed")], id="all came back, in a commit before the batch"
+        ),
+        pytest.param(
+            (0, 1, 2, 3, 4, 5, 6, 7),
+            [(5, 9, 3), (10, 14, 0)],
+            [(5, 7, "absent"), (8, 9, "healed")],
+            id="retention cut a part",
+        ),
+        pytest.param(range(10), [(5, 14, 5)], [(5, 9, "absent")], id="nothing is left: absent in the batch's commit"),
+        pytest.param(
+            (6, 7, 9),
+            [(5, 8, 2), (9, 14, 1)],
+            [(5, 5, "healed"), (6, 7, "absent"), (8, 8, "healed"), (9, 9, "absent")],
+            id="holes",
+        ),
+    ],
+)
+def test_what_the_host_skipped_is_fetched_back_and_what_the_hub_lost_is_absent(
+    world: World, lost: tuple[int, ...], ranges: list[tuple[int, int, int]], rows: list[Row]
+) -> None:
+    world.hub.lose("0", *lost)
+    report = world.deliver(10, 14)
+    assert (world.ranges(), world.gaps()) == ([(0, 4, 0), *ranges], rows)
+    absent = [number for number in lost if number > 4]
+    assert (report.healed, report.absent, report.redelivered) == (5 - len(absent), len(absent), 0)
+    assert report.gaps == (gap(5, 9),)
+    world.assert_whole(14, *absent)
+    world.hub.asked.clear()
+    assert world.deliver(10, 14).redelivered == 5
+    world.deliver(15, 19)
+    assert world.hub.asked == [], "a batch that is redelivered or follows asks the hub for nothing"
 
 
-class TestInsideABatch:
-    def test_holes_in_a_batch_are_fetched_back(self, world: World) -> None:
-        given = (*world.log[5:8], *world.log[10:12], *world.log[14:15])
-        report = world.deliver_events(given)
-        assert (report.healed, report.absent, report.redelivered) == (4, 0, 0)
-        assert (report.gaps, len(report.commits)) == ((gap(8, 13),), 2)
-        world.assert_whole(14)
-
-    def test_some_holes_come_back_and_some_do_not(self, world: World) -> None:
-        world.lost(8, 11)
-        given = tuple(each for each in world.log[5:15] if each.sequence_number not in (6, 8, 11, 12))
-        report = world.deliver_events(given)
-        assert (report.healed, report.absent) == (2, 2)
-        world.assert_whole(14, 8, 11)
-
-    def test_events_in_hand_are_never_absent_although_the_hub_lost_them_meanwhile(self, world: World) -> None:
-        world.hub.expire_before("0", 20)
-        given = (*world.log[6:8], *world.log[10:12])
-        report = world.deliver_events(given)
-        assert (report.healed, report.absent, report.redelivered) == (0, 3, 0)
-        world.assert_whole(11, 5, 8, 9)
-
-    def test_a_gap_before_and_holes_inside_are_one_question_to_the_hub(self, world: World) -> None:
-        world.hub.asked.clear()
-        world.deliver_events((*world.log[8:10], *world.log[12:15]))
-        assert world.hub.asked == ["read_range"]
-        world.assert_whole(14)
+def test_a_long_gap_comes_back_in_pieces_each_its_own_commit() -> None:
+    world = made(last=3 * PIECE + 20)
+    report = world.deliver(2 * PIECE + 7, 2 * PIECE + 8)
+    sizes = [kept.last - kept.first + 1 for kept in world.store.ledger()]
+    assert sizes == [5, PIECE - 1, PIECE, 3, 2]  # the first piece begins with the checkpoint's own event
+    assert report.healed == 2 * PIECE + 2
+    world.assert_whole(2 * PIECE + 8)
 
 
-class TestTrouble:
-    def test_a_hub_that_cannot_be_asked_holds_the_batch_and_leaves_the_gap_open(self, world: World) -> None:
-        world.hub.fails = lambda: True
-        for _ in range(3):
-            with pytest.raises(HubUnreachable):
-                world.deliver(10, 14)
-        assert world.ranges() == [(0, 4, 0)]
-        (kept,) = world.store.gaps()
-        assert (kept.first, kept.last, kept.status, kept.attempts) == (5, 9, "open", 3)
-        assert kept.found_at == world.clock.now()
+@pytest.mark.parametrize(
+    ("numbers", "lost", "healed", "absent"),
+    [
+        pytest.param((5, 6, 7, 10, 11, 14), (), 4, (), id="holes come back"),
+        pytest.param((5, 7, 9, 10, 13, 14), (8, 11), 2, (8, 11), id="some come back and some do not"),
+        pytest.param((6, 7, 10, 11, 14), range(20), 0, (5, 8, 9, 12, 13), id="what is in hand is never absent"),
+        pytest.param((8, 9, 12, 13, 14), (), 5, (), id="a gap before and holes inside"),
+    ],
+)
+def test_holes_in_a_batch_are_fetched_back_with_one_question(
+    world: World, numbers: tuple[int, ...], lost: tuple[int, ...], healed: int, absent: tuple[int, ...]
+) -> None:
+    world.hub.lose("0", *lost)
+    world.hub.asked.clear()
+    report = world.take(*(world.log[number] for number in numbers))
+    assert (report.healed, report.absent, report.redelivered) == (healed, len(absent), 0)
+    assert world.hub.asked == ["read_range"]
+    world.assert_whole(14, *absent)
 
-    def test_a_hub_that_fails_between_pieces_leaves_what_was_committed(self) -> None:
-        world = World(last=4 * PIECE)
-        answers = iter([False] * (PIECE + 50) + [True])
-        world.hub.fails = lambda: next(answers, False)
-        with pytest.raises(HubUnreachable):
-            world.deliver(3 * PIECE, 4 * PIECE)
-        assert [kept.last for kept in world.store.ledger()] == [4, PIECE + 3]
-        assert world.gaps() == [(5, PIECE + 3, "healed"), (PIECE + 4, 3 * PIECE - 1, "open")]
-        world.deliver(3 * PIECE, 4 * PIECE)
-        world.assert_whole(4 * PIECE)
 
-    def test_after_its_time_healing_stops_between_pieces_and_the_next_delivery_goes_on(self) -> None:
-        world = World(last=4 * PIECE)
-        turns = 0
-        while True:
-            turns += 1
-            try:
-                own = Clock(_slow(world.clock), iter_ids(turns))
-                gap_reading = GapReading(world.hub, patience=timedelta(seconds=60))
-                ingest_batch(batch(world.log[3 * PIECE :]), Ingestion(world.store, PLAIN, own, gap_reading))
-                break
-            except GapNotHealed as fault:
-                assert (fault.partition, fault.last) == (partition(), 3 * PIECE - 1)
-                assert world.gaps()[-1] == (fault.first, fault.last, "open")
-        assert turns == 3
-        world.assert_whole(4 * PIECE)
-
-    def test_an_owner_that_heals_the_same_gap_meanwhile_wins_and_the_other_drops_it(self, world: World) -> None:
-        def rival(_: Store, __: object) -> None:
-            world.deliver(10, 14, seed=50)
-
-        report = world.deliver(10, 14, store=FaultyStore(world.store, on_commit=[Fault.RIVAL], rival=rival))
-        assert (report.commits, report.redelivered, report.healed) == ((), 5, 0)
-        world.assert_whole(14)
-
-    def test_an_owner_that_heals_a_part_meanwhile_leaves_the_rest(self, world: World) -> None:
-        def rival(_: Store, __: object) -> None:
-            world.deliver(5, 7, seed=50)
-
-        report = world.deliver(10, 14, store=FaultyStore(world.store, on_commit=[Fault.RIVAL], rival=rival))
-        assert [(commit.first, commit.last.sequence_number) for commit in report.commits] == [(8, 9), (10, 14)]
-        assert [kept.last for kept in world.store.ledger()] == [4, 7, 9, 14]
-
-    @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST])
-    def test_a_lost_answer_while_healing_is_settled_as_usual(self, world: World, fault: Fault) -> None:
-        world.hub.expire_before("0", 7)
-        report = world.deliver(10, 14, store=FaultyStore(world.store, on_commit=[fault, fault]))
-        assert (report.healed, report.absent, report.redelivered) == (3, 2, 0)
-        world.assert_whole(14, 5, 6)
-
-    def test_a_memory_that_has_become_stale_makes_no_gap(self, world: World) -> None:
-        steady = world.store.remembering(timedelta(hours=1), world.clock.monotonic)
-        world.deliver(5, 9, store=steady, seed=1)
-        world.deliver(10, 14, seed=2)
-        world.hub.asked.clear()
-        report = world.deliver(15, 19, store=steady, seed=3)
-        assert (world.hub.asked, world.gaps(), report.gaps) == ([], [], ())
-        world.assert_whole(19)
-
-    def test_a_gap_that_the_trigger_hands_over_after_all_is_closed_when_it_lies_before_the_checkpoint(
-        self, world: World
-    ) -> None:
-        world.hub.fails = lambda: True
+def test_a_hub_that_cannot_be_asked_holds_the_batch_and_leaves_the_gap_open(world: World) -> None:
+    world.hub.fails = lambda: True
+    for _ in range(3):
         with pytest.raises(HubUnreachable):
             world.deliver(10, 14)
-        world.deliver(5, 8)
-        world.store.close_gaps(partition())
-        assert world.gaps() == [(5, 9, "open")]
-        world.deliver(9, 14)
-        world.store.close_gaps(partition())
-        assert world.gaps() == [(5, 9, "healed")]
+    assert world.ranges() == [(0, 4, 0)]
+    (kept,) = world.store.gaps()
+    assert (kept.first, kept.last, kept.status, kept.attempts) == (5, 9, "open", 3)
+    assert kept.found_at == world.clock.now()
+    world.deliver(5, 8)
+    world.store.close_gaps(partition())
+    assert world.gaps() == [(5, 9, "open")], "the trigger hands over a part after all"
+    world.deliver(9, 14)
+    world.store.close_gaps(partition())
+    assert world.gaps() == [(5, 9, "healed")]
 
-    def test_without_a_hub_reader_a_gap_holds_the_batch(self, world: World) -> None:
-        with pytest.raises(HubUnreachable, match="telemetry/hubledger/0 from 4 to 9 cannot be read"):
-            ingest_batch(batch(world.log[10:15]), Ingestion(world.store, PLAIN, stamps(7), NO_GAP_READING))
+
+def test_a_hub_that_fails_between_pieces_leaves_what_was_committed() -> None:
+    world = made(last=4 * PIECE)
+    answers = iter([False] * (PIECE + 50) + [True])
+    world.hub.fails = lambda: next(answers, False)
+    with pytest.raises(HubUnreachable):
+        world.deliver(3 * PIECE, 4 * PIECE)
+    assert [kept.last for kept in world.store.ledger()] == [4, PIECE + 3]
+    assert world.gaps() == [(5, PIECE + 3, "healed"), (PIECE + 4, 3 * PIECE - 1, "open")]
+    world.deliver(3 * PIECE, 4 * PIECE)
+    world.assert_whole(4 * PIECE)
 
 
-class TestTheBeginning:
-    def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_begins(self) -> None:
-        store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)})
-        hub.expire_before("0", 3)
-        report = ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(), GapReading(hub)))
-        assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 0), (10, 14, 0)]
-        assert (report.healed, report.gaps) == (7, (gap(3, 9),))
-        assert [books.balanced for books in store.read_ledgers()] == [True]
+def test_after_its_time_healing_stops_between_pieces_and_the_next_delivery_goes_on() -> None:
+    world = made(last=4 * PIECE)
 
-    def test_the_anchor_stays_where_it_was_although_retention_moves_on(self) -> None:
-        store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)})
-        hub.expire_before("0", 3)
-        with pytest.raises(StoreUnavailable):
-            faulty = FaultyStore(store, on_commit=[Fault.NOT_REACHED])
-            ingest_batch(batch(readings(10, 14)), Ingestion(faulty, PLAIN, stamps(), GapReading(hub)))
-        hub.expire_before("0", 6)
-        ingest_batch(batch(readings(10, 14)), Ingestion(store, PLAIN, stamps(1), GapReading(hub)))
-        assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 3), (10, 14, 0)]
+    def slow() -> datetime:
+        world.clock.advance(40)
+        return world.clock.now()
+
+    reading = GapReading(world.hub, patience=timedelta(seconds=60))
+    world.means = replace(world.means, clock=replace(world.means.clock, now=slow), gap_reading=reading)
+    for _ in range(2):
+        with pytest.raises(GapNotHealed) as caught:
+            world.deliver(3 * PIECE, 4 * PIECE)
+        assert (caught.value.partition, caught.value.last) == (partition(), 3 * PIECE - 1)
+        assert world.gaps()[-1] == (caught.value.first, caught.value.last, "open")
+    world.deliver(3 * PIECE, 4 * PIECE)
+    world.assert_whole(4 * PIECE)
+
+
+def test_an_owner_that_heals_a_part_or_all_of_the_gap_meanwhile_wins_and_the_other_drops_it(world: World) -> None:
+    def rival(first: int, last: int) -> Store:
+        return world.faulty(Fault.RIVAL, rival=lambda *_: world.deliver(first, last))
+
+    report = world.deliver(10, 14, store=rival(10, 14))
+    assert (report.commits, report.redelivered, report.healed) == ((), 5, 0)
+    world.assert_whole(14)
+    report = world.deliver(20, 24, store=rival(15, 17))
+    assert [(commit.first, commit.last.sequence_number) for commit in report.commits] == [(18, 19), (20, 24)]
+
+
+@pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST])
+def test_a_lost_answer_while_healing_is_settled_as_usual(world: World, fault: Fault) -> None:
+    world.hub.expire_before("0", 7)
+    report = world.deliver(10, 14, store=world.faulty(fault, fault))
+    assert (report.healed, report.absent, report.redelivered) == (3, 2, 0)
+    world.assert_whole(14, 5, 6)
+
+
+def test_a_memory_that_has_become_stale_makes_no_gap(world: World) -> None:
+    steady = world.store.remembering(timedelta(hours=1), world.clock.monotonic)
+    world.deliver(5, 9, store=steady)
+    world.deliver(10, 14)
+    world.hub.asked.clear()
+    report = world.deliver(15, 19, store=steady)
+    assert (world.hub.asked, world.gaps(), report.gaps) == ([], [], ())
+    world.assert_whole(19)
+
+
+def test_without_a_hub_reader_a_gap_holds_the_batch(world: World) -> None:
+    with pytest.raises(HubUnreachable, match="telemetry/hubledger/0 from 4 to 9 cannot be read"):
+        world.deliver(10, 14, gap_reading=NO_GAP_READING)
+
+
+@pytest.mark.parametrize("later", [3, 6])
+def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_began(later: int) -> None:
+    world = World(events(0, 20, "reading a"))
+    world.hub.expire_before("0", 3)
+    with pytest.raises(StoreUnavailable):
+        world.deliver(10, 14, store=world.faulty(Fault.NOT_REACHED))
+    world.hub.expire_before("0", later)  # retention moves on, the anchor stays
+    report = world.deliver(10, 14)
+    assert world.ranges() == [(3, 9, later - 3), (10, 14, 0)]
+    assert (report.healed, report.absent, report.gaps) == (10 - later, later - 3, (gap(3, 9),))
+    assert [books.balanced for books in world.store.read_ledgers()] == [True]
 
 
 @pytest.mark.parametrize(
@@ -270,17 +205,3 @@ def test_a_range_that_was_asked_for_is_cut_into_what_came_back_what_did_not_and_
 ) -> None:
     run = [event(number) for number in numbers]
     assert [(one.first, one.last, one.status) for one in gap_rows(run, committed, asked)] == rows
-
-
-def _slow(clock: FakeClock) -> Callable:
-    """Every look at the clock finds it 40 seconds later."""
-
-    def now() -> object:
-        clock.advance(40)
-        return clock.now()
-
-    return now
-
-
-def iter_ids(seed: int) -> Callable:
-    return stamps(1_000 + seed).new_id

@@ -1,4 +1,4 @@
-"""Several owners on one partition: whoever wins, each event is committed exactly once."""
+"""Whatever order batches come in, however often, and whoever wins: each event has one outcome, as in one pass."""
 
 import os
 import signal
@@ -7,21 +7,96 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from core.errors import CheckpointConflict
+from core.errors import CheckpointConflict, InfrastructureFault
 from core.ingest.gaps import GapReading
-from core.model.events import SequenceNumber
+from core.model.events import Event, SequenceNumber
+from core.model.rows import References
+from core.settle.settle import settle
 from core.store.database import write
-from examples.home_security.transform import HomeAlert, SensorReading
-from tests.fakes.builders import PATIENCE, batch, commit, events, partition, stamps
+from examples.home_security.transform import Home, HomeAlert, SensorReading
+from tests.core.ingest.conftest import World
+from tests.fakes.builders import PATIENCE, FakeClock, batch, commit, event, events, partition, stamps
+from tests.fakes.faulty_database import Fault
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.plain_transform import PLAIN
 from tests.fakes.separate import handed_over, output, start
 from tests.fakes.store import Store
 from tests.patience import allowed, ended
 
 BATCHES, SIZE = 30, 10
+BODIES = ["reading a", "double b", "quiet", "poison", "bug", "home a 0", "home a 1", "look a", "look b", "home b 1"]
+BODIES += ["huge a"]  # no database takes this
+COMMIT_FAULTS = [None, Fault.NOT_REACHED, Fault.UNANSWERED, Fault.LOST, Fault.RIVAL]
+LOGS = st.lists(st.sampled_from(BODIES), min_size=1, max_size=25).map(
+    lambda bodies: [event(number, body) for number, body in enumerate(bodies)]
+)
+DELIVERIES = st.lists(st.tuples(st.integers(0, 10), st.integers(1, 12), st.integers(0, 1)), min_size=1, max_size=20)
+
+
+@pytest.mark.slow
+@given(LOGS, DELIVERIES, st.lists(st.sampled_from(COMMIT_FAULTS), max_size=30))
+@settings(max_examples=250)
+def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
+    log: list[Event], deliveries: list[tuple[int, int, int]], faults: list[Fault | None]
+) -> None:
+    world = World(log)
+    faulty = world.faulty(*faults)
+    owners = [faulty.remembering(timedelta(days=1), FakeClock().monotonic) for _ in range(2)]
+    for back, length, owner in [*deliveries, *[(0, len(log), 0)] * 40]:
+        first = max(0, world.next_number - back) if world.ranges() else 0
+        given = log[first : first + length]
+        if not given:
+            continue
+        try:
+            world.take(*given, store=owners[owner])
+        except InfrastructureFault:
+            continue  # the host hands it over again
+    assert_equals_one_pass(world.store, {"0": log})
+
+
+@pytest.mark.slow
+@given(LOGS, st.sets(st.integers(0, 24)), st.sets(st.integers(0, 24)), st.integers(0, 20))
+@settings(max_examples=300)
+def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(
+    log: list[Event], not_in_hand: set[int], lost: set[int], beginning: int
+) -> None:
+    in_hand = [each for each in log if each.sequence_number not in not_in_hand and each.sequence_number >= beginning]
+    if not in_hand:
+        return
+    world = World(log)
+    if beginning:
+        world.deliver(0, beginning - 1)
+    world.hub.lose("0", *(lost & set(range(len(log)))))
+    report = world.take(*in_hand)
+
+    numbers = {each.sequence_number for each in in_hand}
+    last = in_hand[-1].sequence_number
+    since = beginning or min({0} if 0 in numbers else {min(world.hub.held["0"], default=99), min(numbers)})
+    absent = (set(range(since, last + 1)) & lost) - numbers
+    wanted = [each for each in log[: last + 1] if each.sequence_number not in absent]
+    wanted = [each for each in wanted if beginning or each.sequence_number >= since]
+    assert_equals_one_pass(world.store, {"0": wanted}, absent={"0": absent})
+    assert (report.absent, report.redelivered) == (len(absent), 0)
+    assert report.healed == len([each for each in wanted if each.sequence_number >= since]) - len(in_hand)
+    assert [books.balanced for books in world.store.read_ledgers()] == [True]
+    assert not [gap for gap in world.gaps() if gap[2] == "open"]
+
+
+@given(LOGS)
+@settings(max_examples=100)
+def test_every_event_of_a_batch_has_exactly_one_outcome(log: list[Event]) -> None:
+    done = settle(log, References({}), PLAIN)
+    written = {number for rows in done.rows.values() for number, _, _ in rows}
+    lettered = [letter.event.sequence_number for letter in done.letters]
+    assert done.written + done.filtered + len(lettered) == len(log)
+    assert len(written) == done.written
+    assert not written & set(lettered)
+    assert [row_class for row_class in done.rows if row_class not in (Home, SensorReading, HomeAlert)] == []
 
 
 def assert_each_event_once(engine: Engine, length: int, filtered: int = 0) -> None:

@@ -1,0 +1,81 @@
+"""One partition and its owner: the hub, the store, and the batches that are handed over."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
+from core.model.commits import PartitionStop
+from core.model.events import Event, SequenceNumber, Span
+from core.model.letters import LetterPolicy
+from core.model.policies import Fuse
+from tests.fakes.builders import FakeClock, batch, event, partition, stamps
+from tests.fakes.faulty_database import Fault, FaultyStore
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.plain_transform import PLAIN
+
+FUSE = Fuse(share=0.5, floor=10, patience=3)
+HOLDING = LetterPolicy(order="hold_key")
+QUIET = replace(PLAIN, rows_of=lambda event, references: ())
+
+
+class World:
+    """A hub that holds a log, a store, and the means of an owner."""
+
+    def __init__(self, log: Iterable[Event] = (), ids: Iterable[str] = ("0",), **means: Any) -> None:
+        self.store, self.clock, self.log = MemoryStore(), FakeClock(), tuple(log)
+        self.hub = MemoryHub(dict.fromkeys(ids, self.log))
+        self.means = Ingestion(self.store, PLAIN, stamps(1, self.clock), GapReading(self.hub), **means)
+
+    def take(self, *given: Event, of: str = "0", retries: int = 0, **changed: Any) -> IngestReport:
+        """Hand over a batch, with other means where they are given."""
+        return ingest_batch(replace(batch(given, partition(of)), retries=retries), replace(self.means, **changed))
+
+    def faulty(self, *faults: Fault | None, **other: Any) -> FaultyStore:
+        """The store, with the faults of the commits to come."""
+        return FaultyStore(self.store, on_commit=faults, **other)
+
+    def deliver(self, first: int, last: int, **changed: Any) -> IngestReport:
+        """Hand over events of the log."""
+        return self.take(*(one for one in self.log if first <= one.sequence_number <= last), **changed)
+
+    def ranges(self, id: str = "0") -> list[tuple[int, int, int]]:
+        """The first, the last and the absent numbers of each commit."""
+        return [(kept.first, kept.last, kept.absent) for kept in self.store.ledger() if kept.partition_id == id]
+
+    def gaps(self) -> list[tuple[int, int, str]]:
+        return [(kept.first, kept.last, kept.status) for kept in self.store.gaps()]
+
+    @property
+    def stops(self) -> tuple[PartitionStop, ...]:
+        return self.store.read_partition(partition()).stops
+
+    @property
+    def next_number(self) -> int:
+        return self.store.read_partition(partition()).next_number
+
+    def assert_whole(self, upto: int, *absent: int) -> None:
+        """Each event of the log has one outcome, the books balance and no gap is open."""
+        log = [each for each in self.log[: upto + 1] if each.sequence_number not in absent]
+        assert_equals_one_pass(self.store, {"0": log}, absent={"0": set(absent)})
+        assert [books.balanced for books in self.store.read_ledgers()] == [True]
+        assert [one for one in self.gaps() if one[2] == "open"] == []
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def gap(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
+
+
+def keyed(first: int, last: int, body: str = "reading a", key: str | None = "k") -> list[Event]:
+    """Events of one key."""
+    return [event(number, body, key=key) for number in range(first, last + 1)]
