@@ -20,7 +20,6 @@ STORED = ROOT / "tests" / "seconds.json"
 SLOW = ("acceptance", "browser", "infra", "smoke", "spark")
 TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser", "tests/spark")
 OF_SUBJECTS = "proof"
-LEFT_OUT = "left_out"
 NEW = 5.0  # seconds of a module that was never measured
 
 
@@ -58,25 +57,9 @@ class LongestFirst(LoadScopeScheduling):
         super().schedule()
 
 
-class Times:
-    """The measurements of a run: the seconds and tests of each module, and the number of tests left out."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.tests: Counter[str] = Counter()
-        self.left_out = 0
-
-    def rooms(self) -> list[tuple[str, int, float]]:
-        """Return each room with its tests and its seconds, the longest first."""
-        tests: Counter[str] = Counter()
-        seconds: defaultdict[str, float] = defaultdict(float)
-        for module, spent in self.seconds.items():
-            tests[room_of(module)] += self.tests[module]
-            seconds[room_of(module)] += spent
-        return sorted(((room, tests[room], spent) for room, spent in seconds.items()), key=lambda one: -one[2])
-
-
-TIMES = Times()
+SECONDS: defaultdict[str, float] = defaultdict(float)  # of each module of this run
+TESTS: Counter[str] = Counter()
+LEFT_OUT: Counter[str] = Counter()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -110,37 +93,39 @@ def is_always_run(item: pytest.Item) -> bool:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    TIMES.left_out += len(items)
+    LEFT_OUT["tests"] += len(items)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the main process, from one of xdist, what was left out."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output[LEFT_OUT] = TIMES.left_out
+    getattr(session.config, "workeroutput", {}).update(LEFT_OUT)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    TIMES.left_out = max(TIMES.left_out, getattr(node, "workeroutput", {}).get(LEFT_OUT, 0))
+    LEFT_OUT["tests"] = max(LEFT_OUT["tests"], getattr(node, "workeroutput", {}).get("tests", 0))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     module = module_of(report.nodeid)
-    TIMES.seconds[module] += report.duration
-    TIMES.tests[module] += report.when == "call" or report.skipped
+    SECONDS[module] += report.duration
+    TESTS[module] += report.when == "call" or report.skipped
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the seconds of each room, and what the run left out."""
     if config.getoption("--store-seconds"):
-        kept = {module: round(spent, 1) for module, spent in sorted(TIMES.seconds.items()) if spent >= 1}
+        kept = {module: round(spent, 1) for module, spent in sorted(SECONDS.items()) if spent >= 1}
         STORED.write_text(json.dumps(kept) + "\n", encoding="utf-8")
     if config.getoption("numprocesses", None):
         terminalreporter.section("seconds of each room")
-        for room, tests, spent in TIMES.rooms():
-            terminalreporter.write_line(f"{spent:8.1f} s  {tests:5,}  {room}")
-    if OF_SUBJECTS in config.option.markexpr and TIMES.left_out:
+        rooms: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0])
+        for module, spent in SECONDS.items():
+            room = rooms[room_of(module)]
+            room[:] = [room[0] + spent, room[1] + TESTS[module]]
+        for name, (spent, tests) in sorted(rooms.items(), key=lambda one: -one[1][0]):
+            terminalreporter.write_line(f"{spent:8.1f} s  {tests:5,}  {name}")
+    if OF_SUBJECTS in config.option.markexpr and LEFT_OUT["tests"]:
         minutes = sum(stored_seconds().values()) / 60 / 2
-        rest = f"{TIMES.left_out:,} tests more ({minutes:.0f} min on two cores)"
+        rest = f"{LEFT_OUT['tests']:,} tests more ({minutes:.0f} min on two cores)"
         terminalreporter.write_line(f"left out: make test-all has {rest}")

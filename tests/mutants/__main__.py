@@ -12,15 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
 from tests.checkout import copy_checkout
-from tests.mutants.mutant import Mutant
-from tests.mutants.tables import MUTANTS
+from tests.mutants.tables import MUTANTS, Mutant
 from tests.mutants.trial import GOOD, Runner
 
 COMPILED = ("core", "handlers", "jobs", "local", "tests", "function_app.py")
@@ -67,24 +65,18 @@ def _try_all(mutants: Sequence[Mutant], runner: Runner, trees: Sequence[Path], p
     for tree in trees:
         free.put(tree)
 
-    @contextmanager
-    def taken() -> Iterator[Path]:
-        tree = free.get()
-        try:
-            yield tree
-        finally:
-            free.put(tree)
-
     def run(tests: Sequence[str]) -> str:
-        with taken() as tree:
-            code, output = runner.run(tests, tree)
+        tree = free.get()
+        code, output = runner.run(tests, tree)
+        free.put(tree)
         return output if code else ""
 
     def attempt(mutant: Mutant) -> str:
-        with taken() as tree:
-            start, trial = time.monotonic(), runner.try_mutant(mutant, tree)
-        print(f"{trial.verdict:8} {time.monotonic() - start:5.1f} s  {mutant.name}  {trial.by}", flush=True)
-        return trial.verdict
+        tree, start = free.get(), time.monotonic()
+        verdict, by = runner.try_mutant(mutant, tree)
+        free.put(tree)
+        print(f"{verdict:8} {time.monotonic() - start:5.1f} s  {mutant.name}  {by}", flush=True)
+        return verdict
 
     tests = list(dict.fromkeys(test for one in mutants for test in one.tests))
     if red := "".join(pool.map(run, filter(None, (tests[place :: len(trees)] for place in range(len(trees)))))):

@@ -7,14 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from subprocess import PIPE, STDOUT
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.tables import Mutant
 
-Verdict = Literal["killed", "timeout", "SURVIVED", "BROKEN", "DOES NOT APPLY"]
-GOOD: tuple[Verdict, ...] = ("killed", "timeout")
+Trial = tuple[str, str]  # the verdict, and the test that killed the mutant or the reason why it counts for nothing
+GOOD = ("killed", "timeout")  # the others: SURVIVED, BROKEN, DOES NOT APPLY
 MEMORY = 4_000_000  # KiB of a test run: a mutant that loops may collect things for ever
 # A bug that shows as one of these is no bug of the logic: any test that loads the code would see it.
 TRIVIAL = re.compile(
@@ -23,22 +22,16 @@ TRIVIAL = re.compile(
     re.MULTILINE,
 )
 SUMMARY = re.compile(r"^(FAILED|ERROR) (\S+?::\S.*?|\S+)(?: - (.*))?$", re.MULTILINE)
+OPTIONS = ("-x", "-q", "-rfE", "--tb=short", "--no-header", "--assert=plain")  # plain: twice as fast
 
 
-class Trial(NamedTuple):
-    """The result of a mutant: `by` is the test that killed it, or the reason why it counts for nothing."""
-
-    verdict: Verdict
-    by: str
-
-
-@dataclass
 class Runner:
     """Runs pytest in trees, each run in a separate process group; `stop` ends all that run."""
 
-    deadline: float
-    _running: set["subprocess.Popen[str]"] = field(default_factory=set)
-    _stopped: bool = False
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
 
     def try_mutant(self, mutant: Mutant, tree: Path) -> Trial:
         """Run the tests of a mutant with the mutant planted, and restore the file."""
@@ -46,28 +39,21 @@ class Runner:
         original = path.read_text(encoding="utf-8")
         try:
             path.write_text(mutant.planted(original), encoding="utf-8")
-            return _trial(*self.run(mutant.tests, tree, self.deadline))
+            return _trial(*self.run(mutant.tests, tree, self._deadline))
         except ValueError as error:
-            return Trial("DOES NOT APPLY", str(error))
+            return "DOES NOT APPLY", str(error)
         except subprocess.TimeoutExpired:
-            return Trial("timeout", f"no end after {self.deadline:g} s")
+            return "timeout", f"no end after {self._deadline:g} s"
         finally:
             path.write_text(original, encoding="utf-8")
 
     def run(self, tests: Sequence[str], tree: Path, deadline: float | None = None) -> tuple[int, str]:
         """Return pytest's exit code and output; TimeoutExpired after the deadline."""
-        options = ["-x", "-q", "-rfE", "--tb=short", "--no-header", "--assert=plain"]  # plain: twice as fast
         limited = ["sh", "-c", 'ulimit -v "$0" 2>/dev/null; exec "$@"', str(MEMORY)]
-        command = [*limited, sys.executable, "-m", "pytest", *options, *tests]
+        command = [*limited, sys.executable, "-m", "pytest", *OPTIONS, *tests]
         environment = {**os.environ, "COLUMNS": "400"} | ({"PYTHONDONTWRITEBYTECODE": "1"} if deadline else {})
         process = subprocess.Popen(
-            command,
-            cwd=tree,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
+            command, cwd=tree, env=environment, text=True, start_new_session=True, stdout=PIPE, stderr=STDOUT
         )
         self._running.add(process)
         try:
@@ -96,10 +82,10 @@ def _kill(process: "subprocess.Popen[str]") -> None:
 
 def _trial(code: int, output: str) -> Trial:
     if code == 0:
-        return Trial("SURVIVED", "")
+        return "SURVIVED", ""
     trivial, found = TRIVIAL.search(output), SUMMARY.search(output)
     if trivial:
-        return Trial("BROKEN", trivial[0].removeprefix("E").strip())
+        return "BROKEN", trivial[0].removeprefix("E").strip()
     if found is None or found[1] == "ERROR":
-        return Trial("BROKEN", found[0] if found else f"pytest ended with {code}: {output.strip()[-300:]}")
-    return Trial("killed", found[2])
+        return "BROKEN", found[0] if found else f"pytest ended with {code}: {output.strip()[-300:]}"
+    return "killed", found[2]

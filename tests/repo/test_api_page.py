@@ -40,23 +40,6 @@ LIMITS = {
 }
 
 
-def routes() -> dict[tuple[str, str], str]:
-    """Return the level of each route of the app, by method and address."""
-    return {
-        (method, f"/{binding['route']}"): binding["authLevel"]
-        for name, function in index().items()
-        for binding in function["bindings"]
-        if binding["type"] == "httpTrigger" and name not in BESIDE_THE_API
-        for method in set(binding["methods"]) - {"HEAD"}
-    }
-
-
-def examples() -> list[tuple[Operation, str, str]]:
-    """Return the operation of each example, with its query and its body."""
-    found = re.findall(r'^\$ (curl|post|put) "\$APP/api/([^"?]+)\??([^"]*)"(?: -d \'(.+)\')?', PAGE, flags=re.MULTILINE)
-    return [(operation_of(word, address), query, body) for word, address, query, body in found]
-
-
 def operation_of(word: str, address: str) -> Operation:
     """Return the one operation that the request of an example is for; a template without values goes before others."""
 
@@ -67,47 +50,45 @@ def operation_of(word: str, address: str) -> Operation:
     return OPERATIONS[min(filter(fits, ROUTES), key=lambda route: route.template.count("{"))]
 
 
-def test_every_route_is_listed_and_no_other() -> None:
-    listed = set(re.findall(r"`(GET|POST|PUT) (/api/[^`]*)`", PAGE))
-    assert listed == set(routes())
+def listed(head: str) -> list[tuple[str, str]]:
+    """Return the first two cells of each row of the table with this head."""
+    table = PAGE.partition(head)[2].partition("\n\n")[0]
+    return re.findall(r"^\| (.+?) \| (.+?) \|", table, flags=re.MULTILINE)
+
+
+def test_every_route_is_listed_with_its_level_and_no_other() -> None:
+    routes = {
+        (method, f"/{binding['route']}")
+        for name, function in index().items()
+        for binding in function["bindings"]
+        if binding["type"] == "httpTrigger" and name not in BESIDE_THE_API
+        for method in set(binding["methods"]) - {"HEAD"}
+    }
+    assert set(re.findall(r"`(GET|POST|PUT) (/api/[^`]*)`", PAGE)) == routes
+    levels = listed("| level | needs | routes |")
+    assert [level for level, _ in levels] == [level.name for level in ALL]
+    assert {level: role for level, needs in levels for role in re.findall(r"`(.+?)`", needs)} == {
+        level.name: level.role for level in ALL if level.role
+    }
 
 
 def test_each_example_has_the_query_and_the_body_that_its_route_takes() -> None:
-    shown = examples()
+    shown = re.findall(r'^\$ (curl|post|put) "\$APP/api/([^"?]+)\??([^"]*)"(?: -d \'(.+)\')?', PAGE, flags=re.MULTILINE)
     assert len(shown) == len(re.findall(r"^\$ (?:curl|post|put) ", PAGE, flags=re.MULTILINE)) > 15
-    for operation, query, body in shown:
+    for word, address, query, body in shown:
+        operation = operation_of(word, address)
         msgspec.convert(dict(parse_qsl(query, strict_parsing=bool(query))), operation.query, strict=False)
         if operation.body is not Nothing:
             msgspec.json.decode(body, type=operation.body)
 
 
-def test_every_problem_is_listed_with_its_status_and_title() -> None:
-    listed = re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \| (.+) \|$", PAGE, flags=re.MULTILINE)
-    assert sorted(listed) == sorted((kind.name, str(kind.status), kind.title) for kind in TYPES)
+def test_every_problem_fault_and_limit_is_listed_with_its_value() -> None:
+    problems = re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \| (.+) \|$", PAGE, flags=re.MULTILINE)
+    assert sorted(problems) == sorted((kind.name, str(kind.status), kind.title) for kind in TYPES)
     assert f"`{PREFIX}`" in PAGE
-
-
-def test_every_kind_of_fault_is_listed() -> None:
-    table = PAGE.partition("| kind | what is wrong |")[2].partition("\n\n")[0]
-    told = {
-        name
-        for first in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", first)
-    }
-    assert told == set(get_args(FaultKind))
-
-
-def test_the_limits_are_those_of_the_code() -> None:
+    faults = {name for first, _ in listed("| kind | what is wrong |") for name in re.findall(r"`(\w+)`", first)}
+    assert faults == set(get_args(FaultKind))
     assert [limit for limit, value in LIMITS.items() if f"| {limit} | {value:,} |" not in PAGE] == []
-
-
-def test_the_levels_are_those_of_the_routes_with_their_roles() -> None:
-    table = PAGE.partition("| level | needs | routes |")[2].partition("\n\n")[0]
-    told = re.findall(r"^\| ([a-z]+) \| (.+?) \|", table, flags=re.MULTILINE)
-    assert [level for level, _ in told] == [level.name for level in ALL]
-    assert {level: role for level, needs in told for role in re.findall(r"`(.+?)`", needs)} == {
-        level.name: level.role for level in ALL if level.role
-    }
 
 
 def test_each_key_is_set_on_exactly_the_functions_that_its_holder_needs(tmp_path: Path) -> None:

@@ -3,16 +3,13 @@
 import gzip
 import re
 import subprocess
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from core.transforms.loading import check_transform
 from hubledger.testing import assert_poison, event_of
-from tests.fakes.written_modules import WrittenModules, written_modules
+from tests.fakes.written_modules import written_modules
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "bodies.md").read_text(encoding="utf-8")
@@ -23,25 +20,6 @@ def block(section: str, kind: str) -> str:
     (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.S | re.M)
     (found,) = re.findall(rf"```{kind}\n(.*?)```", text, re.S)
     return str(found)
-
-
-@pytest.fixture
-def modules(tmp_path: Path) -> Iterator[WrittenModules]:
-    with written_modules(tmp_path) as made:
-        yield made
-
-
-def room_of(modules: WrittenModules) -> str:
-    """Write the room of the page, check it as at a start, and return its name."""
-    modules.write("", "room_of_bodies.__init__")
-    module = modules.write(block("Several events in one body", "python"), "room_of_bodies.transform")
-    assert check_transform(module) == (1, 0)
-    return module
-
-
-def columns(module: str, body: bytes, **properties: Any) -> list[tuple[Any, ...]]:
-    made = import_module(module).transform(event_of(body, properties=properties), None)
-    return [tuple(getattr(row, name) for name in row.__slots__) for row in made]
 
 
 AZ = """#!/bin/sh
@@ -65,18 +43,28 @@ def test_the_command_of_the_page_fetches_each_version_to_where_the_transform_rea
     assert urls == [f"{registry}/{version}?api-version=2023-07-01" for version in (7, 12)]
 
 
-def test_each_record_of_a_body_is_a_row_and_a_bad_one_is_named_in_a_letter_of_all(modules: WrittenModules) -> None:
-    module = room_of(modules)
-    one, other = b'{"category": "a", "level": "Error", "new": 1}', b'{"category": "b"}'
-    assert columns(module, b'{"records": [%b, %b]}' % (one, other)) == [("a", "Error"), ("b", None)]
-    assert columns(module, b'{"records": []}') == []
-    for body, why in {
-        b'{"records": [%b, {"category": 1}]}' % one: r"element 2: Expected `str`, got `int` - at `\$\.category`",
-        b'[{"records": []}]': "the body has no records: it is a list: `new --each array` reads it",
-        b'{"value": [%b]}' % one: "its only field is a list: `new --each FIELD` reads it",
-        gzip.compress(one): "it is compressed by gzip",
-    }.items():
-        assert_poison(import_module(module), body, why)
+def test_each_record_of_a_body_is_a_row_and_a_bad_one_is_named_in_a_letter_of_all(tmp_path: Path) -> None:
+    with written_modules(tmp_path) as modules:
+        modules.write("", "room_of_bodies.__init__")
+        name = modules.write(block("Several events in one body", "python"), "room_of_bodies.transform")
+        assert check_transform(name) == (1, 0)
+        module = import_module(name)
+
+        def columns(body: bytes) -> list[tuple[Any, ...]]:
+            return [
+                tuple(getattr(row, name) for name in row.__slots__) for row in module.transform(event_of(body), None)
+            ]
+
+        one, other = b'{"category": "a", "level": "Error", "new": 1}', b'{"category": "b"}'
+        assert columns(b'{"records": [%b, %b]}' % (one, other)) == [("a", "Error"), ("b", None)]
+        assert columns(b'{"records": []}') == []
+        for body, why in {
+            b'{"records": [%b, {"category": 1}]}' % one: r"element 2: Expected `str`, got `int` - at `\$\.category`",
+            b'[{"records": []}]': "the body has no records: it is a list: `new --each array` reads it",
+            b'{"value": [%b]}' % one: "its only field is a list: `new --each FIELD` reads it",
+            gzip.compress(one): "it is compressed by gzip",
+        }.items():
+            assert_poison(module, body, why)
 
 
 def test_the_page_has_a_remedy_for_each_fault() -> None:

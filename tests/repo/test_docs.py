@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from core.store.migrations import load_migrations
 from tests.fakes.written_modules import written_modules
 from tests.repo.product import MODULES, ROOT, name_of, nodes_of
 
-ONE_EVENT = ROOT / "docs" / "one-event.md"
+WALK = (ROOT / "docs" / "one-event.md").read_text(encoding="utf-8")
 
 
 def quoted(text: str) -> set[str]:
@@ -23,57 +22,20 @@ def quoted(text: str) -> set[str]:
     return set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)))
 
 
-NAMED = quoted(ONE_EVENT.read_text(encoding="utf-8"))
-DIAGRAM = "".join(re.findall(r"```.*?```", ONE_EVENT.read_text(encoding="utf-8"), flags=re.DOTALL))
-FILES = sorted(
-    {*(name for name in NAMED if re.search(r"/|\.(py|sql|md|json)$", name)), *re.findall(r"[\w/]+\.py", DIAGRAM)}
-)
-FUNCTIONS = sorted(name.removesuffix("()") for name in NAMED if name.endswith("()"))
-CLASSES = sorted(name for name in NAMED if re.fullmatch(r"(?:[A-Z][a-z]+)+", name))
+FILES = {*re.findall(r"[\w/]+\.py", "".join(re.findall(r"```.*?```", WALK, flags=re.DOTALL)))}
+FILES |= {name for name in quoted(WALK) if re.search(r"/|\.(py|sql|md|json)$", name)}
+NAMES = {name.removesuffix("()") for name in quoted(WALK) if re.fullmatch(r".*\(\)|(?:[A-Z][a-z]+)+", name)}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "local" / "README.md", *(ROOT / "docs").rglob("*.md")]
 PRODUCT_PATH = re.compile(r"(?:core|handlers|sql|jobs|local|infra|tools|bench|tests|docs)/[\w./-]*(?:/|\.\w+)")
 HOST_WORDS = {"PartitionContext", "OffsetStringArray", "PropertiesArray"}
 
 
-@cache
-def defined() -> set[str]:
-    """The name of every function and class of the product."""
-    nodes = (node for path in MODULES for node in nodes_of(path))
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-
-
-def test_every_file_of_the_walk_exists() -> None:
-    assert [name for name in FILES if not (ROOT / name).exists()] == []
-
-
 def test_every_path_that_a_page_names_exists() -> None:
+    assert [name for name in FILES if not (ROOT / name).exists()] == []
     named = {(page, path) for page in PAGES for path in quoted(page.read_text(encoding="utf-8"))}
     product = {(page, path) for page, path in named if PRODUCT_PATH.fullmatch(path)}
     assert len(product) > 50
     assert sorted((name_of(page), path) for page, path in product if not (ROOT / path).exists()) == []
-
-
-def test_every_function_and_class_of_the_walk_is_defined() -> None:
-    assert [name for name in (*FUNCTIONS, *CLASSES) if name not in defined() | HOST_WORDS] == []
-
-
-def test_a_statement_of_the_walk_is_in_the_file_that_it_names() -> None:
-    text = ONE_EVENT.read_text(encoding="utf-8")
-    named = re.findall(r"`(\w+)` of `(sql/[\w/.]+)`", text)
-    assert len(named) == text.count("`sql/") > 0
-    for statement, file in named:
-        assert f"-- name: {statement}\n" in (ROOT / file).read_text(encoding="utf-8")
-
-
-def test_every_option_of_the_worker_is_in_the_page_of_settings() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    source = (ROOT / "core" / "worker" / "__main__.py").read_text(encoding="utf-8")
-    options = dict(re.findall(r'add_argument\(\s*"(--\w+)"(?:.*default=(\d+))?', source))
-    assert set(options) == set(re.findall(r"^\| `(--\w+)`", page, flags=re.MULTILINE)) != set()
-    defaults = {name: f"`{default}`" if default else "" for name, default in options.items()}
-    assert [
-        name for name, default in defaults.items() if f"| `{name}` | {default} |".replace("  ", " ") not in page
-    ] == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:
@@ -84,6 +46,26 @@ def test_links_between_documents_lead_somewhere() -> None:
     ]
     assert len(links) > 50
     assert [(name_of(page), target) for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_every_function_class_and_statement_of_the_walk_is_where_it_says() -> None:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    defined = {node.name for path in MODULES for node in nodes_of(path) if isinstance(node, kinds)}
+    assert [name for name in NAMES if name not in defined | HOST_WORDS] == []
+    statements = re.findall(r"`(\w+)` of `(sql/[\w/.]+)`", WALK)
+    assert len(statements) == WALK.count("`sql/") > 0
+    for statement, file in statements:
+        assert f"-- name: {statement}\n" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_every_option_of_the_worker_is_in_the_page_of_settings() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    source = (ROOT / "core" / "worker" / "__main__.py").read_text(encoding="utf-8")
+    options = dict(re.findall(r'add_argument\(\s*"(--\w+)"(?:.*default=(\d+))?', source))
+    assert set(options) == set(re.findall(r"^\| `(--\w+)`", page, flags=re.MULTILINE)) != set()
+    defaults = {name: f"`{default}`" if default else "" for name, default in options.items()}
+    rows = {name: f"| `{name}` | {default} |".replace("  ", " ") for name, default in defaults.items()}
+    assert [name for name, row in rows.items() if row not in page] == []
 
 
 def test_the_page_of_commands_has_every_target_of_the_makefile_and_no_other() -> None:

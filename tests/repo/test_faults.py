@@ -4,56 +4,51 @@ import ast
 import re
 
 from core import errors
-from tests.repo.product import ROOT, errors_of_the_product, nodes_of
+from tests.repo.product import MODULES, ROOT, nodes_of
 
 PAGE = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
 HEADING = "| fault | what happens | what the operator sees | what to do | shown by |"
 # Groups of errors: their members have the rows.
 GROUPS = {"HubledgerError", "InfrastructureFault", "StoreFault", "PartitionStopped"}
+LINES = [line for line in PAGE.splitlines() if line.startswith("|") and line != HEADING]
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in LINES if not line.startswith("|---")]
 
 
-def rows() -> list[list[str]]:
-    """Return the cells of every row, without headings."""
-    lines = [line for line in PAGE.splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line != HEADING]
-    return [row for row in cells if not row[0].startswith("---")]
+def errors_of_the_product() -> dict[str, str]:
+    """Return the base of each error below HubledgerError, by its name."""
+    classes = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
+    bases = [(one.name, ast.unparse(base).rpartition(".")[2]) for one in classes for base in one.bases]
+    found: dict[str, str] = {}
+    while more := {name: base for name, base in bases if base in {"HubledgerError", *found} and name not in found}:
+        found |= more
+    return found
 
 
 def is_there(test: str) -> bool:
-    """Return True when a test `path::name` exists; the name may stand in a class."""
+    """Return True when a test `path::name` exists."""
     path, _, name = test.partition("::")
-    file = ROOT / path
-    if not file.is_file():
-        return False
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return any(isinstance(node, functions) and node.name == name for node in nodes_of(file))
+    functions, file = (ast.FunctionDef, ast.AsyncFunctionDef), ROOT / path
+    return file.is_file() and any(isinstance(node, functions) and node.name == name for node in nodes_of(file))
 
 
-def test_every_row_is_whole() -> None:
-    assert [row for row in rows() if len(row) != 5 or not all(row)] == []
-    assert len(rows()) >= 40
-
-
-def test_every_row_names_a_test_that_exists() -> None:
-    named = [re.findall(r"`(tests/[^`]+)`", row[-1]) for row in rows()]
-    assert [row[0] for row, tests in zip(rows(), named, strict=True) if not tests] == []
+def test_every_row_is_whole_and_names_tests_that_exist() -> None:
+    assert [row for row in ROWS if len(row) != 5 or not all(row)] == []
+    assert len(ROWS) >= 40
+    named = [re.findall(r"`(tests/[^`]+)`", row[-1]) for row in ROWS]
+    assert [row[0] for row, tests in zip(ROWS, named, strict=True) if not tests] == []
     assert [test for tests in named for test in tests if not is_there(test)] == []
 
 
-def test_every_error_has_a_row() -> None:
-    faults = {word for row in rows() for word in re.findall(r"`(\w+)`", row[0] + row[1])}
-    assert errors_of_the_product().keys() - GROUPS - faults == set()
-
-
-def test_the_docstring_draws_every_error_under_its_parent() -> None:
+def test_every_error_has_a_row_and_the_docstring_draws_it_under_its_parent() -> None:
+    product = errors_of_the_product()
+    faults = {word for row in ROWS for word in re.findall(r"`(\w+)`", row[0] + row[1])}
+    assert product.keys() - GROUPS - faults == set()
     drawn: dict[str, str | None] = {}
     above: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
-        found = re.match(r"^([ │├└─]+)([A-Z]\w+)(\s{2,}|$)", line)
-        if found is None:
-            continue
-        depth = len(found[1])
-        above = [one for one in above if one[0] < depth]
-        drawn[found[2]] = above[-1][1] if above else None
-        above.append((depth, found[2]))
-    assert drawn == {**errors_of_the_product(), "HubledgerError": None}
+        if found := re.match(r"^([ │├└─]+)([A-Z]\w+)(\s{2,}|$)", line):
+            depth = len(found[1])
+            above = [one for one in above if one[0] < depth]
+            drawn[found[2]] = above[-1][1] if above else None
+            above.append((depth, found[2]))
+    assert drawn == {**product, "HubledgerError": None}

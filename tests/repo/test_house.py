@@ -1,62 +1,80 @@
-"""The limits of the house hold in every module of the product."""
+"""The house keeps its shape and its rules, and docs/architecture.md shows it as the code is built."""
 
 import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import tomllib
 from pathlib import Path
 
 from tests.patience import allowed
-from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of
+from tests.repo.house import LIMITS, WALKS, House, figures_of, reachable
+from tests.repo.product import MODULES, ROOT, TEXTS, name_of, nodes_of, text_of
 
-MODULE_LINES, FUNCTION_LINES = 600, 60
-SUFFIXES = {".py", ".js", ".html", ".css", ".sql"}
-WORD = re.compile(r"(?<!examples\.)home", re.IGNORECASE)
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+HOUSE = House(ROOT)
+STEPS = 4  # imports from one module of a walk to a later one: the settings lead to the default of TRANSFORM
+HOME = re.compile(r"(?<!examples\.)home", re.IGNORECASE)
 OF_THE_APP = [
-    *(path for folder in ("core", "handlers", "sql") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES),
+    *(path for path in TEXTS if name_of(path).startswith(("core/", "handlers/", "sql/")) and path.suffix != ".md"),
     ROOT / "infra" / "settings.json",
 ]
 PLACES = re.compile(r"\b(TODO|FIXME|XXX)\b|(?<![\w.}])/(work|root|tmp|home/\w+|Users)/")
 
 
-def offenders(paths: list[Path], faults_of: Callable[[Path], object]) -> dict[str, object]:
-    """Return the files that have faults, each with its own."""
-    return {name_of(path): faults for path in paths if (faults := faults_of(path))}
+def test_the_house_keeps_its_limits() -> None:
+    figures = figures_of(HOUSE)
+    assert {name: figures[name] for name, limit in LIMITS.items() if (figures[name] or 0) > limit} == {}
 
 
-def test_a_module_is_short() -> None:
-    def lines(path: Path) -> int:
-        return len(text_of(path).splitlines())
-
-    assert offenders(MODULES, lambda path: lines(path) > MODULE_LINES and lines(path)) == {}
+def test_each_file_belongs_to_a_feature_and_each_feature_keeps_its_budget() -> None:
+    assert len(HOUSE.features) > 40
+    assert [one for one in HOUSE.features if one.lines > one.budget] == []
 
 
-def test_a_function_is_short() -> None:
-    def long(path: Path) -> dict[str, int]:
-        kinds = ast.FunctionDef | ast.AsyncFunctionDef
-        lengths = {one.name: (one.end_lineno or 0) - one.lineno + 1 for one in nodes_of(path) if isinstance(one, kinds)}
-        return {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
-
-    assert offenders(MODULES, long) == {}
-
-
-def test_a_module_imports_no_tests_and_no_measurements() -> None:
-    def foreign(path: Path) -> set[str]:
-        own = name_of(path).split("/")[0]
-        return {name for name in imports_of(path) if name.split(".")[0] in {"tests", "bench"} - {own}}
-
-    assert offenders(MODULES, foreign) == {}
+def test_the_picture_and_the_table_of_the_page_have_the_rooms_and_layers_of_the_import_contract() -> None:
+    picture = re.search(r"^```layers\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert picture is not None
+    lines = [line.strip() for line in picture[1].partition("═ core ═")[2].splitlines()]
+    drawn = [frozenset(cell.split()[0] for cell in line.strip("│").split("│")) for line in lines if line[:1] == "│"]
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (contract,) = (one for one in linter["contracts"] if one.get("containers") == ["core"])
+    assert drawn == [frozenset(re.findall(r"\w+", layer)) for layer in contract["layers"]]
+    assert sorted(room for layer in drawn for room in layer) == sorted(Path(room).stem for room in HOUSE.rooms)
+    described = re.findall(r"^\| `([\w./]+)` \|", PAGE, flags=re.MULTILINE)
+    rooms = {f"core/{room}" + ("" if room.endswith(".py") else "/") for room in HOUSE.rooms}
+    assert {name for name in described if name.startswith("core/")} == rooms
+    assert [name for name in described if not (ROOT / name).exists()] == []
 
 
-def test_core_knows_no_functions_host() -> None:
-    core = [path for path in MODULES if name_of(path).startswith("core/")]
-    hosts = ("azure.functions", "azure.durable_functions")
-    assert offenders(core, lambda path: {name for name in imports_of(path) if name.startswith(hosts)}) == {}
+def test_an_earlier_module_of_a_walk_imports_its_way_to_each_next_one() -> None:
+    graph = {name: HOUSE.imports[name] | HOUSE.named[name] for name in HOUSE.imports}
+    unreached = {
+        name: [
+            file
+            for place, file in enumerate(walk[1:], start=1)
+            if HOUSE.module_of(file) not in reachable(graph, set(map(HOUSE.module_of, walk[:place])), STEPS)
+        ]
+        for name, walk in HOUSE.walks.items()
+    }
+    assert unreached == {name: [] for name in WALKS}
+
+
+def test_no_module_imports_tests_or_measurements_and_core_knows_no_functions_host() -> None:
+    found = set()
+    for path in MODULES:
+        name, nodes = name_of(path), nodes_of(path)
+        modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        foreign = {"tests", "bench"} - {name.split("/")[0]}
+        found |= {(name, one) for one in modules if one.split(".")[0] in foreign}
+        hosts = ("azure.functions", "azure.durable_functions")
+        found |= {(name, one) for one in modules if name.startswith("core/") and one.startswith(hosts)}
+    assert found == set()
 
 
 def test_a_file_names_no_place_of_one_machine_and_leaves_nothing_to_do() -> None:
-    assert offenders(TEXTS, lambda path: [found[0] for found in PLACES.finditer(text_of(path))]) == {}
+    assert {name_of(path): one[0] for path in TEXTS if (one := PLACES.search(text_of(path)))} == {}
 
 
 def test_indexing_the_app_loads_no_driver_and_no_client() -> None:
@@ -69,5 +87,5 @@ def test_indexing_the_app_loads_no_driver_and_no_client() -> None:
 
 def test_the_app_does_not_know_the_business_of_its_example() -> None:
     """Only the default of TRANSFORM names the room."""
-    found = [name_of(path) for path in OF_THE_APP if WORD.search(path.read_text(encoding="utf-8"))]
+    found = [name_of(path) for path in OF_THE_APP if HOME.search(text_of(path))]
     assert (found, len(OF_THE_APP) > 200) == ([], True)

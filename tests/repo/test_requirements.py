@@ -1,4 +1,4 @@
-"""Each package that a place imports is named in the file of requirements that the place is installed from.
+"""Each package that a place imports is in the requirements that it is installed from, and each place names one Python.
 
 A package that only comes along with a named one is not enough: its next version may no longer bring it. deptry maps a
 folder to a file, and here places share folders: the worker and the command line are some modules of `core` each.
@@ -7,18 +7,24 @@ folder to a file, and here places share folders: the worker and the command line
 import ast
 import re
 import sys
+import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import files, packages_distributions
+from typing import Any, NamedTuple
 
+import yaml
+from packaging.markers import default_environment
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from pathspec import GitIgnoreSpec
 
 from hubledger.cli.commands import ROOM_COMMANDS
 from hubledger.cli.main import missing
 from hubledger.cli.operate.commands import GROUPS, SINGLE
+from infra.hooks.__main__ import SUPPORTED
 from tests.checkout import files_of_checkout
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
@@ -30,8 +36,7 @@ ROOMS = ("/examples/*", "/apps/*")
 ENGINES = {"notebookutils": "Synapse and Fabric bring it"}
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The modules that match `entries`, and all that they import, installed from files of requirements.
 
     `elsewhere` says who brings the packages that these files need not name.
@@ -39,7 +44,7 @@ class Place:
 
     requirements: tuple[str, ...]
     entries: tuple[str, ...]
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = {}
 
 
 LOCAL, DEV, SPARK = "local/requirements.txt", "requirements-dev.txt", "jobs/requirements.txt"
@@ -92,14 +97,6 @@ def imports_of(name: str) -> frozenset[str]:
     return frozenset(imported(ast.parse((ROOT / name).read_text(encoding="utf-8"))))
 
 
-def modules_of(dotted: str) -> Iterator[str]:
-    """Yield the files of ours that an import runs: each package on the way, and the module."""
-    parts = dotted.split(".")
-    for count in range(1, len(parts) + 1):
-        path = "/".join(parts[:count])
-        yield from PYTHON & {f"{path}.py", f"{path}/__init__.py"}
-
-
 @cache
 def reached(place: str) -> frozenset[str]:
     """Return the files of a place."""
@@ -107,7 +104,9 @@ def reached(place: str) -> frozenset[str]:
     while waiting:
         name = waiting.pop()
         found.add(name)
-        waiting |= {module for one in imports_of(name) for module in modules_of(one)} - found
+        for parts in (one.split(".") for one in imports_of(name)):
+            paths = ["/".join(parts[: count + 1]) for count in range(len(parts))]  # each package, and the module
+            waiting |= (PYTHON & {file for path in paths for file in (f"{path}.py", f"{path}/__init__.py")}) - found
     return frozenset(found)
 
 
@@ -123,15 +122,10 @@ def package_of(dotted: str) -> str:
         return canonicalize_name(next(iter(found), parts[0]))
     for count in range(len(parts), 0, -1):
         path = "/".join(parts[:count])
-        owners = [one for one in found if {f"{path}.py", f"{path}/__init__.py"} & contents(one)]
-        if owners:
-            return canonicalize_name(owners[0])
+        for one in found:
+            if {f"{path}.py", f"{path}/__init__.py"} & {file.as_posix() for file in files(one) or ()}:
+                return canonicalize_name(one)
     return canonicalize_name("-".join(parts[:2]))
-
-
-@cache
-def contents(package: str) -> frozenset[str]:
-    return frozenset(one.as_posix() for one in files(package) or ())
 
 
 def packages_of(imports: frozenset[str]) -> set[str]:
@@ -172,8 +166,7 @@ def test_every_module_that_is_shipped_belongs_to_a_place() -> None:
 def test_a_command_without_its_packages_names_the_file_that_has_them() -> None:
     for command in (*SINGLE, *GROUPS, *ROOM_COMMANDS):
         place = "commands for rooms" if command in ROOM_COMMANDS else "command line"
-        (file,) = re.findall(r"pip install -r (\S+)`", missing("click", [command]))
-        assert (file,) == PLACES[place].requirements
+        assert f"pip install -r {PLACES[place].requirements[0]}`" in missing("click", [command])
 
 
 @holds_for(
@@ -185,3 +178,43 @@ def test_a_package_of_an_example_is_in_the_app_or_named_on_its_page(page: str) -
     imports = "\n".join(line for block in blocks for line in re.findall(r"^(?:import|from) .+", block, re.M))
     used = packages_of(frozenset(imported(ast.parse(imports))))
     assert used <= named("requirements.txt") | {canonicalize_name(one) for one in re.findall(r"`([\w.-]+)==", text)}
+
+
+ALLOWED = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"])
+PYTHONS = [f"3.{minor}" for minor in range(40) if f"3.{minor}" in ALLOWED]
+
+
+def pins(file: str, python: str) -> list[Requirement]:
+    """Return what pip would install from a file on a Python."""
+    environment: dict[str, Any] = {**default_environment(), "python_version": python}
+    lines = [line.partition("#")[0].strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+    found = [Requirement(line) for line in lines if line and not line.startswith("-r ")]
+    return [one for one in found if one.marker is None or one.marker.evaluate(environment)]
+
+
+def test_each_place_that_names_pythons_names_those_of_pyproject() -> None:
+    texts = {name: (ROOT / name).read_text("utf-8") for name in ("Makefile", "infra/main.bicep")}
+    first, last = (tuple(map(int, python.split("."))) for python in (PYTHONS[0], PYTHONS[-1]))
+    assert f"not {first} <= sys.version_info < ({last[0]}, {last[1] + 1})" in texts["Makefile"]
+    assert [f"{major}.{minor}" for major, minor in SUPPORTED] == PYTHONS
+    assert f"param pythonVersion {' | '.join(map(repr, PYTHONS))} = " in texts["infra/main.bicep"]
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
+@holds_for([name for name in FILES if re.search(r"(^|/)requirements[\w-]*\.txt$", name)])
+def test_a_python_gets_one_version_of_each_package(file: str) -> None:
+    wants = {python: pins(file, python) for python in PYTHONS}
+    assert [one for found in wants.values() for one in found if not re.fullmatch(r"==[\w.]+", str(one.specifier))] == []
+    for found in wants.values():
+        names = Counter(one.name for one in found)
+        assert [name for name, times in names.items() if times > 1] == []
+        assert names == Counter(one.name for one in wants[PYTHONS[0]])
+
+
+def test_where_spark_3_5_does_not_run_the_pins_are_those_of_the_second_leg() -> None:
+    first, second = SPARK, "jobs/requirements-spark41.txt"
+    assert "pyspark==3.5.9" in {f"{one.name}{one.specifier}" for one in pins(first, "3.11")}
+    for python in PYTHONS[1:]:
+        own, other = ({f"{one.name}{one.specifier}" for one in pins(file, python)} for file in (first, second))
+        assert own == other

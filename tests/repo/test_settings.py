@@ -41,18 +41,6 @@ def in_page(heading: str) -> dict[str, str]:
     return {name: cell.strip().strip("`") for name, cell in rows}
 
 
-def of_the_app() -> dict[str, str]:
-    """Return the settings of both tables of the app."""
-    return in_page("Settings\n") | in_page("Aggregation on Spark\n")
-
-
-def in_templates() -> tuple[set[str], set[str]]:
-    """Return the settings that main.bicep wires, and those that function.bicep sets for the host."""
-    main = read_text("main.bicep", (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8"))
-    function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
-    return set(main.var("wiredSettings")), set(function.var("hostSettings"))
-
-
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value of host.json with its path."""
     if isinstance(value, dict):
@@ -62,53 +50,36 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def test_the_code_reads_settings() -> None:
-    assert {"STORE_CONNECTION", "EVENTHUB_NAME", "TRANSFORM", *BY_KEY, *BY_IDENTITY} <= in_code()
+FUNCTION = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
+OF_THE_APP = in_page("Settings\n") | in_page("Aggregation on Spark\n")
+OF_THE_HOST = in_page("Settings of the host\n")
 
 
-def test_the_page_has_the_settings_of_the_code() -> None:
-    assert set(of_the_app()) == in_code()
+def test_the_page_the_example_and_the_templates_have_the_settings_of_the_code() -> None:
+    code = in_code()
+    assert {"STORE_CONNECTION", "EVENTHUB_NAME", "TRANSFORM", *BY_KEY, *BY_IDENTITY} <= code
+    assert set(OF_THE_APP) == code
+    assert set(EXAMPLE) == (code - BY_IDENTITY) | OF_THE_HOST_LOCALLY
+    main = read_text("main.bicep", (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8"))
+    wired, host = set(main.var("wiredSettings")), set(FUNCTION.var("hostSettings"))
+    assert wired | set(CHOSEN) == code - BY_KEY
+    assert wired & set(CHOSEN) == host & code == set()
+    assert set(OF_THE_HOST) == host
 
 
-def test_the_example_has_the_settings_of_the_code() -> None:
-    assert set(EXAMPLE) == (in_code() - BY_IDENTITY) | OF_THE_HOST_LOCALLY
-
-
-def test_the_templates_have_the_settings_of_the_code() -> None:
-    wired, host = in_templates()
-    assert wired | set(CHOSEN) == in_code() - BY_KEY
-    assert wired & set(CHOSEN) == set()
-    assert host & in_code() == set()
-
-
-def test_the_page_has_the_settings_that_the_templates_give_the_host() -> None:
-    assert set(in_page("Settings of the host\n")) == in_templates()[1]
-
-
-def test_the_host_lets_in_a_body_that_the_api_refuses() -> None:
-    function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
-    limit = EXAMPLE[BODY_LIMIT]
+def test_the_host_lets_in_a_body_that_the_api_refuses_and_has_a_thread_for_each_partition() -> None:
+    limit, host = EXAMPLE[BODY_LIMIT], FUNCTION.var("hostSettings")
     assert int(limit) > LARGEST_BODY
-    assert function.var("hostSettings")[BODY_LIMIT] == limit
-    told = in_page("Settings of the host\n")[BODY_LIMIT]
-    assert told.startswith(f"{limit}`")
-    assert f"{LARGEST_BODY:,}" in told
+    assert host[BODY_LIMIT] == limit
+    assert OF_THE_HOST[BODY_LIMIT].startswith(f"{limit}`")
+    assert f"{LARGEST_BODY:,}" in OF_THE_HOST[BODY_LIMIT]
+    assert {host[THREADS], EXAMPLE[THREADS], OF_THE_HOST[THREADS][:2]} == {"32"}  # of the largest common hub
 
 
-def test_the_worker_has_a_thread_for_each_partition_of_the_largest_common_hub() -> None:
-    function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
-    places = function.var("hostSettings")[THREADS], EXAMPLE[THREADS], in_page("Settings of the host\n")[THREADS][:2]
-    assert set(places) == {"32"}
-
-
-def test_chosen_values_and_the_page_tell_the_defaults_of_the_code() -> None:
+def test_chosen_values_and_the_page_tell_the_defaults_of_the_code_and_every_value_of_host_json() -> None:
     required = {name: value for name, value in EXAMPLE.items() if name not in CHOSEN}
     assert read_settings(EXAMPLE) == read_settings(required) == read_settings({**required, **CHOSEN})
-    page = of_the_app()
-    assert {name: page[name] for name in CHOSEN} == CHOSEN
-
-
-def test_every_value_of_host_json_is_in_the_page_with_its_value() -> None:
+    assert {name: OF_THE_APP[name] for name in CHOSEN} == CHOSEN
     assert in_page("host.json\n") == {path: str(value) or "empty" for path, value in leaves(HOST_JSON)}
 
 

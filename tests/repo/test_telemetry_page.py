@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import opentelemetry.semconv
-import pytest
 import yaml
 from opentelemetry.semconv.schemas import Schemas
 
@@ -16,11 +15,14 @@ from core.remote.telemetry import signals
 from core.remote.telemetry.opening import CONVENTIONS
 from core.remote.telemetry.signals import metric_of
 from tests.infra.test_policies import ALERTS, FILES
+from tests.offenders import holds_for
 from tests.repo.product import ROOT, text_of
 
 PAGE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
 GRAFANA = json.loads((ROOT / "infra" / "dashboards" / "grafana.json").read_text(encoding="utf-8"))
 WORKBOOK = json.loads((ROOT / "infra" / "dashboards" / "workbook.json").read_text(encoding="utf-8"))
+PANELS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
+TILES = [item["content"]["query"] for item in WORKBOOK["items"] if item["type"] == 3]
 RULES = yaml.safe_load((ROOT / "infra" / "dashboards" / "prometheus-alerts.yaml").read_text(encoding="utf-8"))
 QUERIES = [path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")]
 OF_PROMETHEUS = {f"hubledger_{fact}" for fact in GAUGES}
@@ -37,20 +39,13 @@ def rows(heading: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_page_has_each_metric_with_its_unit_and_its_fact() -> None:
+def test_the_page_has_each_metric_with_its_fact_which_an_alert_reads_and_there_are_at_most_twelve() -> None:
     named = {fact: metric_of(fact) for fact in GAUGES}
     assert list(rows("Metrics")) == [
         [f"`{name}`", f"`{unit}`" if unit else "", f"`{fact}`"] for fact, (name, unit) in named.items()
     ]
-
-
-def test_a_metric_is_a_fact_that_an_alert_reads_and_there_are_at_most_twelve() -> None:
-    read = {fact for query in QUERIES for fact in re.findall(r"Properties\.(\w+)", query)} - {
-        "action",
-        "event_hub",
-        "standing",
-    }
-    assert set(GAUGES) == read
+    read = {fact for query in QUERIES for fact in re.findall(r"Properties\.(\w+)", query)}
+    assert set(GAUGES) == read - {"action", "event_hub", "standing"}
     assert len(GAUGES) <= 12
 
 
@@ -62,37 +57,24 @@ def test_the_page_has_each_measured_use_case_and_the_attributes_of_a_batch() -> 
     assert ATTRIBUTES - {signals.ERROR} <= set(re.findall(r"`([\w.]+)`", batch[3]))
 
 
-def conventions() -> set[str]:
-    """Return every name that the installed package of the conventions defines."""
+def test_a_name_that_is_not_ours_is_one_of_the_conventions_that_the_page_cites() -> None:
     (folder,) = opentelemetry.semconv.__path__
     texts = [path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.py")]
-    return {name for text in texts for name in re.findall(r'Final = "([^"]+)"', text)}
-
-
-def test_a_name_that_is_not_ours_is_one_of_the_conventions_that_the_page_cites() -> None:
     assert len(ATTRIBUTES) == 8
-    assert ATTRIBUTES - conventions() == set()
+    assert ATTRIBUTES - {name for text in texts for name in re.findall(r'Final = "([^"]+)"', text)} == set()
     assert f"version {CONVENTIONS}." in PAGE
     assert Schemas["V" + CONVENTIONS.replace(".", "_")].value.endswith(CONVENTIONS)
     assert version("opentelemetry-semantic-conventions").startswith("0.66")  # a newer one may have renamed some
 
 
-def queries_of_grafana() -> list[str]:
-    return [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
-
-
-def queries_of_the_workbook() -> list[str]:
-    return [item["content"]["query"] for item in WORKBOOK["items"] if item["type"] == 3]
-
-
-@pytest.mark.parametrize("query", queries_of_grafana())
+@holds_for(PANELS)
 def test_a_panel_of_grafana_reads_metrics_and_attributes_of_the_page(query: str) -> None:
     words = set(re.findall(r"\b(?:hubledger|messaging|error)_\w+", query))
     assert words and words - LABELS <= OF_PROMETHEUS
     assert query.count("(") == query.count(")") and query.count("{") == query.count("}")
 
 
-@pytest.mark.parametrize("query", queries_of_the_workbook())
+@holds_for(TILES)
 def test_a_tile_of_the_workbook_reads_metrics_and_attributes_of_the_page(query: str) -> None:
     first, second, *_ = query.splitlines()
     named = set(re.findall(r'"([\w.]+)"', second.partition(" and ")[0]))
@@ -100,6 +82,12 @@ def test_a_tile_of_the_workbook_reads_metrics_and_attributes_of_the_page(query: 
     assert named <= {metric_of(fact)[0] for fact in GAUGES}
     assert set(re.findall(r'Properties\["([^"]+)"\]', query)) <= {signals.DESTINATION, signals.GROUP}
     assert query.count("(") == query.count(")")
+
+
+def test_each_metric_is_on_both_dashboards() -> None:
+    grafana, workbook = " ".join(PANELS), " ".join(TILES)
+    missing = [fact for fact in GAUGES if f"hubledger_{fact}{{" not in grafana]
+    assert [*missing, *(fact for fact in GAUGES if f'"{metric_of(fact)[0]}"' not in workbook)] == []
 
 
 def test_the_rules_of_prometheus_read_metrics_of_the_page_with_the_limits_of_the_alerts_of_azure() -> None:
@@ -118,10 +106,3 @@ def test_the_rules_of_prometheus_read_metrics_of_the_page_with_the_limits_of_the
     }
     names_of_rules = {re.sub(r"(?<!^)(?=[A-Z])", "-", rule["alert"]).lower() for rule in group["rules"]}
     assert names_of_rules == ALERTS - {"log-cap"}
-
-
-def test_each_metric_is_on_both_dashboards() -> None:
-    grafana, workbook = " ".join(queries_of_grafana()), " ".join(queries_of_the_workbook())
-    missing = [fact for fact in GAUGES if f"hubledger_{fact}{{" not in grafana]
-    missing += [fact for fact in GAUGES if f'"{metric_of(fact)[0]}"' not in workbook]
-    assert missing == []

@@ -5,14 +5,34 @@ lines (`+`). A mark alone is an empty line, or after the last line its end.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.mutant import Mutant
 
-PARTS = (
-    "ingest", "journal", "stops", "letters", "held", "tasks", "values", "replay", "ledger", "pipeline", "store",
-    "engines", "around",
-)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A bug with a name. `old` occurs once in the file `path`; of `tests`, arguments of pytest, one must fail."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}, mutant '{self.name}'"
+
+    @property
+    def subject(self) -> str:
+        """The room of the file: "core/ingest", "sql/queries"."""
+        return "/".join(self.path.split("/")[:-1][:2])
+
+    def planted(self, text: str) -> str:
+        """Return the file's text with the bug; ValueError unless the text to replace occurs once."""
+        found = text.count(self.old)
+        if found != 1:
+            raise ValueError(f"the file has this text {found} times, not once: {self.old!r}")
+        return text.replace(self.old, self.new)
 
 
 def mutants_of(text: str) -> Iterator[Mutant]:
@@ -34,8 +54,5 @@ def mutants_of(text: str) -> Iterator[Mutant]:
                 tests.append(content)
 
 
-MUTANTS = tuple(
-    mutant
-    for part in PARTS
-    for mutant in mutants_of(Path(__file__).with_name(f"{part}.txt").read_text(encoding="utf-8"))
-)
+PARTS = sorted(Path(__file__).parent.glob("*.txt"))
+MUTANTS = tuple(mutant for part in PARTS for mutant in mutants_of(part.read_text(encoding="utf-8")))
