@@ -1,4 +1,7 @@
+"""The inputs of a function: events as the real trigger gives them, and the JSON of each type of AMQP."""
+
 import json
+from base64 import b64encode
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,13 +11,19 @@ from azure.functions.eventhub import EventHubTriggerConverter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.event_hubs.codec import Described, Symbol, encode
-from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
+from local.event_hubs.codec import Array, Described, Float, Raw, Symbol, Timestamp, decode, encode
+from local.functions_host.event_hub_inputs import (
+    NotConverted,
+    TriggerContext,
+    event_hub_inputs,
+    json_annotations,
+    json_properties,
+    json_value,
+)
 from local.functions_host.event_source import HubAddress, HubEvent
 from local.functions_host.sdk_events import to_hub_event
-from tests.core.remote.hub.test_amqp_values import VALUES
 from tests.fakes import trigger_events
-from tests.local.functions_host.doubles import NOON, event
+from tests.local.functions_host.doubles import NOON
 
 SHAPES = json.loads((Path(__file__).parents[2] / "fixtures" / "functions_host_shapes.json").read_text())
 ARRAYS = ("PropertiesArray", "SystemPropertiesArray", "EnqueuedTimeUtcArray")
@@ -73,63 +82,10 @@ def test_an_event_is_as_the_real_trigger_gave_it() -> None:
     assert given == expected  # the texts tell types and order
 
 
-def test_keys_are_not_aligned_with_events() -> None:
-    found = decoded(CONTEXT, event(0), event(1, key="k"), event(2))
-    assert found[0].metadata["PartitionKeyArray"] == ["k"]
-    assert [each.partition_key for each in found] == [None, "k", None]
-
-
-def test_enqueued_time_is_naive_without_zone_or_final_zeros_as_json_net_writes_it() -> None:
-    (whole,) = decoded(CONTEXT, event(0))
-    (fraction,) = decoded(CONTEXT, HubEvent(b"", 0, "0", NOON.replace(microsecond=120_000)))
-    assert whole.enqueued_time == NOON.replace(tzinfo=None)
-    assert whole.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00"]
-    assert fraction.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00.12"]
-
-
 def test_an_offset_that_is_no_number_is_minus_one_beside_its_text() -> None:
     (found,) = decoded(CONTEXT, HubEvent(b"", 5, "1:12:3", NOON))
     assert found.offset == -1
     assert (found.metadata["OffsetArray"], found.metadata["OffsetStringArray"]) == (["-1"], ["1:12:3"])
-
-
-def test_the_function_learns_whether_a_checkpoint_follows() -> None:
-    (found,) = decoded(CONTEXT, event(0), checkpoints=False)
-    assert found.metadata["PartitionContext"]["IsCheckpointingAfterInvocation"] is False
-
-
-def test_a_value_of_any_type_in_any_place_reaches_the_function() -> None:
-    values = [bytes.fromhex(written) for written, _ in VALUES.values()]
-    values += [
-        b"\x98" + bytes(16),
-        b"\x00\x53\x07\x40",
-        b"\x00\xa3\x01t\xc0\x01\x00",
-        b"\xc1\x06\x02\xa1\x01\xff\x54\x01",
-    ]
-    values += [
-        encode(Described(Symbol(f"com.microsoft:{kind}"), -1)) for kind in ("uri", "datetime-offset", "timespan")
-    ]
-    values += [
-        encode([Described(Symbol("other"), 1)]),
-        b"\xc1\x04\x01\xa1\x01a",
-        b"\x94\x5f\xfe" + b"\x00" * 13 + b"\x01",
-    ]
-    messages = [
-        section(code, b"\xc1" + bytes((len(pair) + 1, 2)) + pair) + section(0x75, encode(b"body"))
-        for value in values
-        for code, pair in ((code, b"\xa3\x01a" + value) for code in (0x71, 0x72, 0x74, 0x78))
-    ]
-    messages += [
-        section(0x73, b"\xc0" + bytes((len(value) + 1, 1)) + value) + section(0x75, encode(b"body")) for value in values
-    ]
-    for message in messages:
-        (found,) = decoded(CONTEXT, to_hub_event(trigger_events.received(trigger_events.handed_out(message))))
-        assert (found.get_body(), found.sequence_number) == (b"body", 7), message.hex()
-        json.dumps(found.metadata["SystemPropertiesArray"], allow_nan=False)
-
-
-def section(code: int, value: bytes) -> bytes:
-    return bytes((0, 0x53, code)) + value
 
 
 @pytest.mark.slow
@@ -156,3 +112,77 @@ def test_every_event_arrives_unchanged(events: list[HubEvent]) -> None:
     assert [each.partition_key for each in found] == [each.partition_key for each in events]
     assert [each.enqueued_time for each in found] == [each.enqueued_at.replace(tzinfo=None) for each in events]
     assert found[0].metadata["PropertiesArray"] == [each.properties for each in events]
+
+
+TICKS = 639_028_224_000_000_000  # of 100 ns, from year 1 to 2026
+VALUES: dict[str, tuple[Any, Any]] = {
+    "null": (None, None),
+    "boolean": (True, True),
+    "long": (2**63 - 1, 2**63 - 1),
+    "float": (Float(1.1), 1.1),
+    "double": (1.1, 1.1),
+    "NaN": (float("nan"), "NaN"),
+    "infinity": (float("inf"), "Infinity"),
+    "float that is not finite": (Float("-inf"), "-Infinity"),
+    "decimal32": (Raw(b"\x74\x31\x80\x00\x6e"), 1.1),
+    "negative decimal128": (Raw(b"\x94\xb0\x40" + b"\x00" * 13 + b"\x0a"), -10.0),
+    "decimal of .NET's own writer": (Raw(b"\x94\x0c\x3c" + bytes(13) + b"\x7b"), 1.23),
+    "smallest float": (Float(2.0**-149), 1e-45),
+    "char": (Raw(b"\x73\x00\x00\x00\xdf"), "ß"),
+    "timestamp": (Timestamp(1_767_225_600_120), "2026-01-01T00:00:00.12Z"),
+    "timestamp before 1970": (Timestamp(-1), "1970-01-01T00:00:00Z"),
+    "first timestamp": (Timestamp(-(2**63)), "1970-01-01T00:00:00Z"),
+    "last timestamp": (Timestamp(2**63 - 1), "9999-12-31T23:59:59.9999999"),
+    "whole timestamp": (Timestamp(1_767_225_600_000), "2026-01-01T00:00:00Z"),
+    "uuid": (Raw(b"\x98" + bytes(15) + b"\x07"), "00000000-0000-0000-0000-000000000007"),
+    "binary": (b"\x00\xff", "AP8="),
+    "string": ("ß", "ß"),
+    "symbol": (Symbol("a"), "a"),
+    "list": ([1, [None, "a"]], [1, [None, "a"]]),
+    "binary in a list": ([b"\x00"], [[0]]),
+    "symbol in a list": ([Symbol("ab")], [{"Value": "ab", "ValueSize": 2}]),
+    "uuid in a list": ([Raw(b"\x98" + bytes(16))], ["00000000-0000-0000-0000-000000000000"]),
+    "map in a list": ([{"a": 1}], [[{"Key": {"Key": "a"}, "Value": 1}]]),
+    "described in a list": ([Described(Symbol("t"), 1)], [{"Descriptor": {"Value": "t", "ValueSize": 1}, "Value": 1}]),
+    "array": (Array(["a", "b"]), ["a", "b"]),
+    "map": ({"a": 1}, {"a": 1}),
+    "uri": (Described(Symbol("com.microsoft:uri"), "https://a/"), "https://a/"),
+    "offset": (Described(Symbol("com.microsoft:datetime-offset"), TICKS), "2026-01-01T00:00:00+00:00"),
+    "exact offset": (
+        Described(Symbol("com.microsoft:datetime-offset"), TICKS + 1_234_567),
+        "2026-01-01T00:00:00.1234567+00:00",
+    ),
+    "span": (Described(Symbol("com.microsoft:timespan"), 36_000_000_000), "01:00:00"),
+    "long span": (Described(Symbol("com.microsoft:timespan"), -864_000_000_001), "-1.00:00:00.0000001"),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_a_value_becomes_the_json_of_its_dotnet_value(case: str) -> None:
+    value, expected = VALUES[case]
+    found = json_value(decode(encode(value))[0])
+    assert (type(found), found) == (type(expected), expected)
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_value_that_dotnet_does_not_know_is_left_out() -> None:
+    other = Described(Symbol("other"), 1)
+    assert json_properties(encode({"a": other, "b": 2})) == {"b": 2}
+
+
+UNKNOWN = (
+    Described(7, 1),
+    Described(Symbol("com.microsoft:datetime-offset"), -1),
+    Described(Symbol("com.microsoft:timespan"), "a"),
+    Raw(b"\x84\x78" + bytes(7)),
+    Raw(b"\x74\x77\xf8\x96\x7f"),
+    Raw(b"\x94\x5f\xfe" + bytes(13) + b"\x01"),
+    Raw(b"\xc1\x06\x02\xa1\x01\xff\x54\x01"),
+)
+
+
+@pytest.mark.parametrize("value", UNKNOWN)
+def test_a_property_without_a_value_in_dotnet_is_refused_and_an_annotation_is_its_bytes(value: object) -> None:
+    with pytest.raises(NotConverted):
+        json_properties(encode({"a": value}))
+    assert json_annotations(encode({"a": value})) == {"a": b64encode(encode(value)).decode()}

@@ -2,13 +2,15 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from local.functions_host.event_source import END, HubEvent, ReaderStopped, StartAt
+from local.functions_host.clock import sleep_until, unless
+from local.functions_host.event_source import START, HubEvent, ReaderStopped, StartAt
 from local.functions_host.invoker import Ending
-from local.functions_host.partition_pump import REOPEN_AFTER, HostCheckpoint, PartitionPump, PumpParts
+from local.functions_host.partition_pump import REOPEN_AFTER, HostCheckpoint, PartitionPump, PumpParts, next_batch
 from local.functions_host.settings import EventHubOptions
 from tests.local.functions_host.doubles import ManualClock, MemoryHub, MemoryStream, event, eventually
 
@@ -78,39 +80,28 @@ class Bench:
         await eventually(lambda: self.written and self.written[-1] == event(number).position)
 
 
-class DisorderedHub(MemoryHub):
-    """Its first stream has the events of each read in the wrong order."""
+class AlteredHub(MemoryHub):
+    """Its first stream has the events of each read in the wrong order, or its readers stop on the body STOP."""
+
+    def __init__(self, *, is_disordered: bool) -> None:
+        super().__init__()
+        self._is_disordered = is_disordered
 
     async def open(self, partition_id: str, start: StartAt) -> MemoryStream:
         stream = await super().open(partition_id, start)
-        return stream if len(self.opened) > 1 else DisorderedStream(stream)
+        read = stream.read
 
+        async def altered(limit: int) -> Sequence[HubEvent]:
+            events = await read(limit)
+            if self._is_disordered:
+                return events[::-1] if len(self.opened) == 1 else events
+            for place, each in enumerate(events):
+                if each.body == STOP:
+                    raise ReaderStopped(each.sequence_number, is_first=not place)
+            return events
 
-class DisorderedStream(MemoryStream):
-    def __init__(self, stream: MemoryStream) -> None:
-        vars(self).update(vars(stream))
-
-    async def read(self, limit: int) -> Sequence[HubEvent]:
-        return (await super().read(limit))[::-1]
-
-
-class StoppingHub(MemoryHub):
-    """Its readers stop on the events whose body is STOP."""
-
-    async def open(self, partition_id: str, start: StartAt) -> MemoryStream:
-        return StoppingStream(await super().open(partition_id, start))
-
-
-class StoppingStream(MemoryStream):
-    def __init__(self, stream: MemoryStream) -> None:
-        vars(self).update(vars(stream))
-
-    async def read(self, limit: int) -> Sequence[HubEvent]:
-        events = await super().read(limit)
-        for place, each in enumerate(events):
-            if each.body == STOP:
-                raise ReaderStopped(each.sequence_number, is_first=not place)
-        return events
+        stream.read = altered  # type: ignore[method-assign]
+        return stream
 
 
 @pytest.fixture
@@ -150,20 +141,6 @@ async def test_the_checkpoint_is_written_on_every_nth_batch_and_at_the_end(bench
     assert bench.function.checkpoints == [False, True, False]
 
 
-async def test_the_initial_offset_counts_only_without_a_checkpoint(bench: Bench) -> None:
-    bench.options = replace(bench.options, start_at=END)
-    await bench.send(3)
-    async with bench.pumping():
-        await eventually(lambda: bench.hub.opened)
-        await asyncio.sleep(0)
-        await bench.send(1)
-        await bench.delivered([3])
-    bench.restart()
-    await bench.send(2)
-    async with bench.pumping():
-        await bench.delivered([4, 5])
-
-
 async def test_a_running_batch_is_finished_before_the_pump_stops_and_no_checkpoint_passes_it(bench: Bench) -> None:
     await bench.send(4)
     bench.function.gate.clear()
@@ -196,7 +173,7 @@ async def test_the_first_events_of_a_partition_without_checkpoint_wait_for_no_ot
 async def test_a_batch_that_came_out_of_order_is_read_again_from_the_checkpoint(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.hub = DisorderedHub()
+    bench.hub = AlteredHub(is_disordered=True)
     await bench.send(1)
     async with bench.pumping():
         await bench.delivered([0])
@@ -206,49 +183,22 @@ async def test_a_batch_that_came_out_of_order_is_read_again_from_the_checkpoint(
     assert (logged["first"], logged["last"]) == (2, 1)
 
 
-async def reopened(bench: Bench, times: int) -> None:
-    """Let the pause of a stopped reader pass, and wait until it is opened again."""
-    await eventually(lambda: bench.clock.is_somebody_due_within(REOPEN_AFTER))
-    assert await bench.clock.next_sleep() == REOPEN_AFTER
-    await bench.clock.advance(REOPEN_AFTER)
-    await eventually(lambda: len(bench.hub.opened) == times)
-
-
-def actions(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [vars(one)["action"] for one in caplog.records]
-
-
-async def test_a_reader_that_stopped_opens_again_from_the_checkpoint_that_is_in_the_store_by_then(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    bench.hub = StoppingHub()
-    await bench.hub.send("0", b"", b"", b"lost", STOP, b"", b"")
-    async with bench.pumping():
-        await bench.delivered([0, 1])
-        bench.stored = bench.written[-1]
-        await reopened(bench, 2)
-        bench.stored = event(3).position  # somebody lifts the checkpoint
-        await reopened(bench, 3)
-        await bench.delivered([0, 1], [4, 5])
-        await bench.checkpoint_is(5)  # and the host writes its own over it
-    assert [start for _, start in bench.hub.opened[1:]] == [event(1).position, event(3).position]
-    assert actions(caplog) == ["reader_stopped"] * 2
-    assert vars(caplog.records[0])["sequence_number"] == 3
-
-
 async def test_a_checkpoint_that_was_lifted_is_not_overwritten_with_an_older_one(bench: Bench) -> None:
     bench.options = replace(bench.options, batch_checkpoint_frequency=9)
-    bench.hub = StoppingHub()
+    bench.hub = AlteredHub(is_disordered=False)
     await bench.hub.send("0", b"", b"", STOP)
     async with bench.pumping():
         await bench.delivered([0, 1])
         bench.stored = event(2).position
-        await reopened(bench, 2)
+        await eventually(lambda: bench.clock.is_somebody_due_within(REOPEN_AFTER))
+        assert await bench.clock.next_sleep() == REOPEN_AFTER
+        await bench.clock.advance(REOPEN_AFTER)
+        await eventually(lambda: len(bench.hub.opened) == 2)
     assert bench.written == []
 
 
 async def test_a_stopped_reader_begins_where_it_is_asked_to_deliver_again(bench: Bench) -> None:
-    bench.hub = StoppingHub()
+    bench.hub = AlteredHub(is_disordered=False)
     await bench.hub.send("0", b"", b"", STOP)
     async with bench.pumping() as pump:
         await bench.delivered([0, 1])
@@ -256,3 +206,53 @@ async def test_a_stopped_reader_begins_where_it_is_asked_to_deliver_again(bench:
         bench.stored = event(2).position
         pump.redeliver(1)
         await bench.delivered([0, 1], [0, 1])
+
+
+# batches and waits
+
+
+async def test_a_small_batch_waits_for_more_or_for_the_longest_wait() -> None:
+    at_least_three = EventHubOptions(
+        max_event_batch_size=4, min_event_batch_size=3, max_wait_time=timedelta(seconds=10)
+    )
+    for more in (True, False):
+        clock, hub = ManualClock(), MemoryHub()
+        await hub.send("0", b"a")
+        waiting = asyncio.ensure_future(next_batch(await hub.open("0", START), at_least_three, clock))
+        assert await clock.next_sleep() == timedelta(seconds=10)
+        if more:
+            await hub.send("0", b"b")
+            await clock.next_sleep()
+            assert not waiting.done()
+            await hub.send("0", b"c", b"d", b"e")
+        else:
+            await clock.advance(timedelta(seconds=10))
+        assert [each.body for each in await waiting] == ([b"a", b"b", b"c", b"d"] if more else [b"a"])
+
+
+async def test_an_interruption_cancels_the_work_and_loses_no_item_of_a_queue() -> None:
+    interruption = asyncio.ensure_future(asyncio.Event().wait())
+    assert await unless(interruption, asyncio.sleep(0, 7)) == 7
+    assert interruption.cancelled()
+    interrupted, queue = asyncio.Event(), asyncio.Queue[int]()
+    waiting = asyncio.ensure_future(unless(interrupted.wait(), queue.get()))
+    await asyncio.sleep(0)
+    interrupted.set()
+    queue.put_nowait(1)
+    assert (await waiting, queue.qsize()) in ((1, 0), (None, 1))
+    work = asyncio.ensure_future(asyncio.Event().wait())
+    assert await unless(interrupted.wait(), work) is None
+    assert work.cancelled()
+
+
+async def test_sleeping_until_an_instant_goes_in_steps_and_ends_when_the_clock_is_set_back() -> None:
+    for is_set_back in (False, True):
+        clock = ManualClock()
+        sleeping = asyncio.ensure_future(sleep_until(clock, clock.now() + timedelta(hours=1)))
+        assert await clock.next_sleep() == timedelta(minutes=1)
+        if is_set_back:
+            clock.pass_time(-timedelta(days=1))
+            clock.wake()
+        else:
+            await clock.advance(timedelta(hours=1))
+        await asyncio.wait_for(sleeping, 5)

@@ -8,7 +8,7 @@ import pytest
 from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
-from local.functions_host.event_source import END, START, HubAddress, ReaderStopped, StartAt
+from local.functions_host.event_source import END, START, HubAddress, StartAt
 from local.functions_host.sdk_messages import Delivery
 from local.functions_host.sdk_stream import (
     FIRST_PAUSE,
@@ -86,15 +86,6 @@ async def test_events_are_cut_at_the_limit_of_the_reader(clock: ManualClock) -> 
         assert [await numbers(stream, limit) for limit in (1, 5, 5)] == [[0], [1], [2, 3]]
 
 
-async def test_one_batch_waits_for_the_reader_and_no_more(clock: ManualClock) -> None:
-    client = HubClient(last=999)
-    async with streaming(client, clock):
-        await eventually(lambda: client.delivered)
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert client.delivered == 1
-
-
 class ForgetfulClient(HubClient):
     """Like the SDK, it reports a broken link while its last callback still waits, and forgets the callback."""
 
@@ -145,21 +136,6 @@ async def test_a_start_is_an_offset_as_text_or_an_instant_or_a_number() -> None:
     assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest", 7, "-1"]
 
 
-async def test_the_reader_stops_on_an_event_and_loses_those_that_came_with_it(clock: ManualClock) -> None:
-    client = HubClient(last=5, ends={3: Delivery.READER_STOPS})
-    async with streaming(client, clock) as stream:
-        assert await numbers(stream, 5) == [0, 1]
-        with pytest.raises(ReaderStopped) as stopped:
-            await numbers(stream, 5)
-    assert (stopped.value.sequence_number, stopped.value.is_first) == (3, False)
-    assert client.positions == ["-1"]
-    for number in (0, 1):
-        async with streaming(HubClient(last=1, ends={number: Delivery.READER_STOPS}), clock) as stream:
-            with pytest.raises(ReaderStopped) as stopped:
-                await numbers(stream, 5)
-        assert (stopped.value.sequence_number, stopped.value.is_first) == (number, number == 0)
-
-
 async def test_an_event_is_dropped_with_those_that_came_with_it_but_not_with_all(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -182,8 +158,3 @@ async def test_a_partition_goes_on_after_a_receive_of_which_nothing_arrived(cloc
         await clock.advance(FIRST_PAUSE)
         await eventually(lambda: len(client.positions) == 2)
     assert client.positions == ["-1", str(5 * 64)]
-
-
-async def test_an_event_that_does_not_bind_says_so(clock: ManualClock) -> None:
-    async with streaming(HubClient(last=1, ends={1: Delivery.BINDING_FAILS}), clock) as stream:
-        assert [event.binds for event in await stream.read(2)] == [True, False]

@@ -18,7 +18,7 @@ from local.event_hubs.codec import Described as Written
 from local.event_hubs.codec import Raw, Symbol, Timestamp, decode, encode
 from local.functions_host.event_hub_inputs import json_value
 from tests.fakes import trigger_events
-from tests.local.functions_host.test_json_net import VALUES
+from tests.local.functions_host.test_event_hub_inputs import VALUES
 
 
 @pytest.mark.parametrize("case", VALUES)

@@ -47,10 +47,6 @@ def completed(number: int) -> Event:
     return event(EventType.TASK_COMPLETED, TaskScheduledId=number, Result="1")
 
 
-def failed(number: int) -> Event:
-    return event(EventType.TASK_FAILED, TaskScheduledId=number, Reason="no", Details="")
-
-
 def timer_created(number: int) -> Event:
     return event(EventType.TIMER_CREATED, number, Name=None)
 

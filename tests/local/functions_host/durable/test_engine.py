@@ -1,9 +1,12 @@
+"""The Durable engine and its store: races of the engine, limits, faults of the disk, and crash orders of turns."""
+
 import asyncio
 import itertools
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,25 +14,32 @@ import pytest
 from azure.functions.meta import Datum
 
 from local.functions_host.durable.engine import PAUSE_AFTER_FAULT, Engine, Surroundings
-from local.functions_host.durable.instances import ActivityDue, NewInstance, Outgoing, Status
+from local.functions_host.durable.instances import (
+    ActivityDue,
+    ActivityOrder,
+    EpisodeCommit,
+    EventType,
+    NewInstance,
+    Outgoing,
+    Status,
+    event,
+)
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import Invocation, InvocationResult, Invoker
 from local.functions_host.settings import DurableOptions
 from tests.afterwards import after_the_test
 from tests.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
-from tests.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, timer
-
-pytestmark = pytest.mark.asyncio
+from tests.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, completed, raised, timer
 
 
 class World:
     """An engine whose orchestrator always returns `actions`, and is done when all of them have ended."""
 
-    def __init__(self, *actions: Any, store: DurableStore | None = None) -> None:
+    def __init__(self, *actions: Any, store: DurableStore | None = None, clock: ManualClock | None = None) -> None:
         self.store = store or DurableStore(None)
         after_the_test(self.store.close)
         self.actions = actions
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         self.running: dict[str, int] = {}
         self.peak: dict[str, int] = {}
         self.called: list[str] = []
@@ -47,13 +57,12 @@ class World:
             await self.free.wait()
         self.running[name] -= 1
         text = invocation.inputs["context"].value
-        return InvocationResult(Datum({"caller": self.orchestrated}.get(name, doubled)(text), "json"))
+        return InvocationResult(Datum(self.orchestrated(text) if name == "caller" else text, "json"))
 
     def orchestrated(self, text: str) -> str:
         ends = sum(each["EventType"] in (5, 6, 11) for each in json.loads(text)["history"])
         wanted = len(self.actions[0].get("compoundActions", ["itself"]))
-        state = {"isDone": ends >= wanted, "schemaVersion": 2, "actions": [self.actions], "output": ends}
-        return json.dumps(state)
+        return json.dumps({"isDone": ends >= wanted, "schemaVersion": 2, "actions": [self.actions], "output": ends})
 
     @asynccontextmanager
     async def engine(self, options: DurableOptions | None = None) -> AsyncIterator[Engine]:
@@ -72,27 +81,15 @@ class World:
         for each in instance_ids or ("one",):
             self.store.create(NewInstance(each, f"x-{each}", "caller"), self.clock.now())
 
-    def status(self, instance_id: str = "one") -> Status:
-        found = self.store.find(instance_id)
-        assert found is not None
-        return found.status
+    async def completed(self, *instance_ids: str) -> None:
+        def all_are() -> bool:
+            found = map(self.store.find, instance_ids or ("one",))
+            return all(one and one.status is Status.COMPLETED for one in found)
 
-    async def completed(self) -> None:
-        await eventually(lambda: self.status() is Status.COMPLETED)
-
-    async def runs(self, name: str) -> None:
-        await eventually(lambda: self.running.get(name))
+        await eventually(all_are)
 
 
-def doubled(text: str) -> str:
-    return text + text
-
-
-@pytest.fixture
-def world() -> World:
-    return World(activity())
-
-
+@pytest.mark.asyncio
 async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() -> None:
     clock = ManualClock()
 
@@ -102,13 +99,13 @@ async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() ->
                 clock.pass_time(due_at - clock.now())
             return super().activities_after(number, top)
 
-    world = World(timer(), store=SlowStore(None))
-    world.clock = clock
+    world = World(timer(), store=SlowStore(None), clock=clock)
     world.start()
     async with world.engine():
         await world.completed()
 
 
+@pytest.mark.asyncio
 async def test_an_activity_that_ended_before_the_clock_is_set_back_is_answered_at_once() -> None:
     clock = ManualClock()
 
@@ -118,49 +115,37 @@ async def test_an_activity_that_ended_before_the_clock_is_set_back_is_answered_a
             clock.pass_time(-timedelta(hours=1))
             return done
 
-    world = World(activity(), store=LateStore(None))
-    world.clock = clock
+    world = World(activity(), store=LateStore(None), clock=clock)
     world.start()
     clock.pass_time(timedelta(hours=1))
     async with world.engine():
         await world.completed()
 
 
-async def test_activities_run_at_once_up_to_their_limit() -> None:
+@pytest.mark.asyncio
+async def test_activities_and_orchestrators_run_at_once_up_to_their_limits_and_never_one_twice() -> None:
     world = World(all_of(*(activity(text=str(number)) for number in range(10))))
-    world.start()
-    async with world.engine(DurableOptions(activities=3)):
-        await world.completed()
-    assert world.peak["work"] == 3
-    assert world.called.count("work") == 10
-
-
-async def test_orchestrators_run_at_once_up_to_their_limit_and_never_one_twice(world: World) -> None:
     names = [f"i{number}" for number in range(8)]
     world.start(*names)
-    async with world.engine(DurableOptions(orchestrators=2)):
-        await eventually(lambda: all(world.status(name).is_final for name in names))
-    assert world.peak["caller"] == 2
+    async with world.engine(DurableOptions(activities=3, orchestrators=2)):
+        await world.completed(*names)
+    assert world.peak == {"caller": 2, "work": 3}
+    assert world.called.count("work") == 80
 
 
+@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["caller", "work"])
-async def test_running_work_is_not_begun_again(world: World, name: str) -> None:
+async def test_running_work_is_not_begun_again_and_a_purged_instance_stays_gone(name: str) -> None:
+    world = World(activity())
     world.held = {name}
     world.free.clear()
     world.start()
     async with world.engine() as engine:
-        await world.runs(name)
+        await eventually(lambda: world.running.get(name))
         for _ in range(10):
             engine.wake()
             await asyncio.sleep(0)
         assert world.called.count(name) == 1
-
-
-async def test_an_instance_that_is_purged_while_its_turn_runs_stays_gone(world: World) -> None:
-    world.free.clear()
-    world.start()
-    async with world.engine():
-        await world.runs("work")
         world.store.purge("one")
     assert world.store.find("one") is None
     assert world.store.ready(NOON, 10) == []
@@ -171,15 +156,16 @@ class FaultyStore(DurableStore):
 
     def __init__(self, faulty: str) -> None:
         super().__init__(None)
-        self._works = getattr(self, faulty)
-        setattr(self, faulty, self._fail)
-        self._faulty = faulty
+        works = getattr(self, faulty)
 
-    def _fail(self, *_: object) -> None:
-        setattr(self, self._faulty, self._works)
-        raise sqlite3.OperationalError("disk I/O error")
+        def fail(*_: object) -> None:
+            setattr(self, faulty, works)
+            raise sqlite3.OperationalError("disk I/O error")
+
+        setattr(self, faulty, fail)
 
 
+@pytest.mark.asyncio
 @pytest.mark.parametrize(("faulty", "calls"), [("ready", 1), ("commit_episode", 1), ("complete_activity", 2)])
 async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity_without_a_stored_result(
     faulty: str, calls: int
@@ -191,3 +177,54 @@ async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity
         await world.clock.advance(PAUSE_AFTER_FAULT)
         await world.completed()
     assert world.called.count("work") == calls
+
+
+# the store
+
+NEW = NewInstance("one", "execution", "caller", "1")
+ORDER = ActivityOrder("one", "execution", 0, "work", "1")
+
+
+@pytest.fixture
+def store() -> Iterator[DurableStore]:
+    store = DurableStore(None)
+    store.create(NEW, NOON)
+    yield store
+    store.close()
+
+
+def commit(**changes: Any) -> EpisodeCommit:
+    turn = [event(EventType.ORCHESTRATOR_STARTED), event(EventType.EXECUTION_STARTED, Name="caller")]
+    return replace(EpisodeCommit("one", "execution", NOON, Status.RUNNING, (), events=turn), **changes)
+
+
+def test_a_turn_that_cannot_be_written_whole_or_whose_execution_is_gone_leaves_nothing(store: DurableStore) -> None:
+    with pytest.raises(Exception, match="UNIQUE"):
+        store.commit_episode(commit(consumed=[1], activities=[ORDER, ORDER]))
+    assert store.history("one") == []
+    assert len(store.read_episode("one", NOON).entries) == 1
+    assert store.commit_episode(commit(consumed=[1]))
+    store.purge("one")
+    assert not store.commit_episode(commit(past=2))
+    assert store.history("one") == []
+    store.create(replace(NEW, execution_id="other"), NOON)
+    assert not store.commit_episode(commit(past=2))
+
+
+def test_a_result_is_delivered_once_and_its_activity_stays_due_until_it_is_written(store: DurableStore) -> None:
+    assert store.commit_episode(commit(consumed=[1], activities=[ORDER]))
+    (due,) = store.activities_after(0, 10)
+    with pytest.raises(TypeError):
+        store.complete_activity(due.number, Outgoing("one", "execution", {"Result": object()}, NOON))
+    assert list(store.activities_after(0, 10)) == [due]
+    result = Outgoing("one", "execution", completed(0), NOON)
+    assert store.complete_activity(due.number, result)
+    assert not store.complete_activity(due.number, result)
+    assert len(store.read_episode("one", NOON).entries) == 1
+
+
+def test_entries_come_by_the_time_they_are_due_then_as_they_came(store: DurableStore) -> None:
+    later = NOON + timedelta(seconds=1)
+    for name, due_at in (("c", later), ("a", NOON), ("b", NOON)):
+        store.send(Outgoing("one", None, raised(name), due_at))
+    assert [each.event.get("Name") for each in store.read_episode("one", later).entries][1:] == ["a", "b", "c"]

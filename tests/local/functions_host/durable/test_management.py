@@ -1,3 +1,5 @@
+"""Durable over HTTP and in host.json: the codes of an instance, and what is refused by name."""
+
 import itertools
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,14 +9,14 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from local.functions_host.durable.instances import EpisodeCommit, Instance, Status
+from local.functions_host.durable.instances import EpisodeCommit, Status
 from local.functions_host.durable.management import Management
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore
+from local.functions_host.json_sections import JsonSection
+from local.functions_host.settings import DurableOptions, parse_durable_options
 from tests.local.functions_host.doubles import NOON, ManualClock
 from tests.local.functions_host.durable.doubles import FUNCTIONS
-
-pytestmark = pytest.mark.asyncio
 
 START = "orchestrators/caller"
 
@@ -30,18 +32,6 @@ class Api:
         async with self.http.request(method, f"/durabletask/{path}", **more) as answer:
             return answer.status, await answer.json(content_type=None)
 
-    async def code(self, method: str, path: str, **more: Any) -> int:
-        return (await self.ask(method, path, **more))[0]
-
-    def find(self, instance_id: str) -> Instance:
-        found = self.store.find(instance_id)
-        assert found is not None
-        return found
-
-    def end(self, instance_id: str, status: Status = Status.COMPLETED) -> None:
-        commit = EpisodeCommit(instance_id, self.find(instance_id).execution_id, NOON, status, (), output='"done"')
-        assert self.store.commit_episode(commit)
-
 
 @pytest_asyncio.fixture
 async def api() -> AsyncIterator[Api]:
@@ -54,34 +44,22 @@ async def api() -> AsyncIterator[Api]:
     store.close()
 
 
-async def test_an_id_that_the_extension_refuses_is_refused(api: Api) -> None:
+@pytest.mark.asyncio
+async def test_an_id_that_the_extension_refuses_or_a_body_that_is_no_json_is_refused(api: Api) -> None:
     for instance_id in ("@one", "a%5Cb", "a%23b", "a%3Fb", "a%0Ab", "x" * 257):
         status, answer = await api.ask("POST", f"{START}/{instance_id}")
         assert status == 400, instance_id
         assert "nstance ID" in answer["ExceptionMessage"], instance_id
-
-
-async def test_a_body_that_is_no_json_is_refused(api: Api) -> None:
-    assert await api.code("POST", START, data="{") == 400
-    await api.ask("POST", f"{START}/one")
+    assert (await api.ask("POST", START, data="{"))[0] == 400
+    assert (await api.ask("POST", f"{START}/one?taskHub=samplehub"))[0] == 202
     headers = {"Content-Type": "application/json"}
-    assert await api.code("POST", "instances/one/raiseEvent/go", data="{", headers=headers) == 400
-    assert await api.code("POST", "instances/one/raiseEvent/go", data="1") == 400
+    assert (await api.ask("POST", "instances/one/raiseEvent/go", data="{", headers=headers))[0] == 400
+    assert (await api.ask("POST", "instances/one/raiseEvent/go", data="1"))[0] == 400
 
 
-async def test_only_an_instance_that_has_not_ended_takes_events(api: Api) -> None:
-    for verb in ("raiseEvent/go", "terminate", "suspend", "resume"):
-        one = f"instances/{verb[:3]}"
-        assert await api.code("POST", f"{one}/{verb}", json=1) == 404
-        await api.ask("POST", f"{START}/{verb[:3]}")
-        assert await api.code("POST", f"{one}/{verb}?reason=why", json=1) == 202
-        assert len(api.store.read_episode(verb[:3], NOON).entries) == 2
-        api.end(verb[:3])
-        assert await api.code("POST", f"{one}/{verb}", json=1) == 410
-
-
+@pytest.mark.asyncio
 async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
-    assert await api.code("GET", "instances/nobody") == 404
+    assert (await api.ask("GET", "instances/nobody"))[0] == 404
     on_failure = "?returnInternalServerErrorOnFailure=true"
     cases: tuple[tuple[Status | None, str, int], ...] = (
         (None, "", 202),
@@ -92,12 +70,15 @@ async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
     )
     for number, (status, query, code) in enumerate(cases):
         await api.ask("POST", f"{START}/i{number}")
+        found = api.store.find(f"i{number}")
+        assert found is not None
         if status is not None:
-            api.end(f"i{number}", status)
+            assert api.store.commit_episode(EpisodeCommit(f"i{number}", found.execution_id, NOON, status, ()))
         async with api.http.get(f"/durabletask/instances/i{number}{query}") as answer:
             assert (answer.status, "Location" in answer.headers) == (code, code == 202)
 
 
+@pytest.mark.asyncio
 async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> None:
     starts = [f"{START}?{query}" for query in ("timeout=1", "pollinginterval=1", "version=2", "taskHub=Other")]
     posts = [("POST", path) for path in (*starts, "instances/one/rewind", "instances/one/restart", "entities/a/b")]
@@ -107,6 +88,22 @@ async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> No
         assert "not emulated" in answer["Message"], path
 
 
-async def test_the_name_of_the_task_hub_matches_in_any_case(api: Api) -> None:
-    assert await api.code("POST", f"{START}?taskHub=samplehub") == 202
-    assert await api.code("POST", "instances/one/dance") == 404
+def test_the_limits_of_host_json_are_honoured_and_a_value_that_is_not_emulated_is_a_fault() -> None:
+    def read(**content: object) -> tuple[DurableOptions, list[str]]:
+        faults: list[str] = []
+        return parse_durable_options(JsonSection(content, "host.json", faults)), faults
+
+    assert read(tracing={"traceInputsAndOutputs": True}, storageProvider={"partitionCount": 4})[1] == []
+    limits = {"maxConcurrentActivityFunctions": 1, "MaxConcurrentOrchestratorFunctions": "2"}
+    assert read(hubName="Mine", **limits) == (DurableOptions("Mine", 1, 2), [])
+    wrong: list[tuple[dict[str, object], str]] = [
+        ({"storageProvider": {"type": "Netherite"}}, "storageProvider: type: 'Netherite' is not emulated"),
+        ({"extendedSessionsEnabled": True}, "extendedSessionsEnabled: True is not emulated, only false"),
+        ({"overridableExistingInstanceStates": "AnyState"}, "only nonrunningstates"),
+        ({"defaultVersion": "1"}, "defaultversion: is not emulated"),
+        ({"hubName": "%HUB%"}, "hubName: must be 3 to 45 letters"),
+        ({"maxConcurrentActivityFunctions": 0}, "must be a whole number of at least 1"),
+    ]
+    for content, fault in wrong:
+        (found,) = read(**content)[1]
+        assert fault in found

@@ -1,13 +1,58 @@
+"""Turns of an orchestration: our replay numbers all orders as the SDK does, in every order of their ends.
+
+The real Orchestrator of azure-functions-durable runs random programs over the histories that our turns build. A
+different number gives a result to the wrong task, or ends as Non-Deterministic. A task_all with a failure ends at once
+for the SDK, and with its last task for the extension.
+"""
+
+import json
+import random
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import azure.durable_functions as df
 import pytest
+from azure.functions.meta import Datum
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from local.functions_host.durable.episodes import (
+    FAILURE_MARK,
+    Answer,
+    Turn,
+    Unreadable,
+    begin,
+    conclude,
+    read_answer,
+    request_text,
+)
+from local.functions_host.durable.instances import (
+    Entry,
+    Episode,
+    Event,
+    EventType,
+    NewInstance,
+    Outgoing,
+    Status,
+    event,
+    event_raised,
+)
+from local.functions_host.durable.store import DurableStore
 from local.functions_host.errors import NotEmulated
+from local.functions_host.invoker import InvocationResult
+from tests.afterwards import after_the_test
+from tests.local.functions_host.doubles import NOON
 from tests.local.functions_host.durable.doubles import (
+    FUNCTIONS,
+    STARTED,
     activity,
     all_of,
     any_of,
     completed,
+    instance,
     raised,
     scheduled,
     timer,
@@ -16,6 +61,152 @@ from tests.local.functions_host.durable.doubles import (
     waiting,
     walked,
 )
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Potential duplicate Task completion"),
+    pytest.mark.filterwarnings("ignore:azure.functions"),
+]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One task to wait for: an activity, which may fail, a timer or an event."""
+
+    kind: str
+    fails: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One yield: a leaf alone, or all or any of several."""
+
+    kind: str
+    leaves: tuple[Leaf, ...]
+
+
+LEAVES = st.builds(Leaf, st.just("activity"), st.booleans()) | st.builds(Leaf, st.sampled_from(["timer", "event"]))
+SEVERAL = st.lists(LEAVES, min_size=1, max_size=4).map(tuple)
+STEPS = st.builds(Step, st.just("one"), st.tuples(LEAVES)) | st.builds(Step, st.sampled_from(["all", "any"]), SEVERAL)
+
+
+def orchestrator_of(steps: list[Step]) -> Any:
+    """Return an orchestrator that does the steps and returns their results."""
+
+    def started(context: df.DurableOrchestrationContext, leaf: Leaf, label: str) -> Any:
+        if leaf.kind == "activity":
+            return context.call_activity("work", {"label": label, "fails": leaf.fails})
+        if leaf.kind == "timer":
+            return context.create_timer(context.current_utc_datetime + timedelta(seconds=2))
+        return context.wait_for_external_event(label)
+
+    def orchestrate(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
+        found: list[Any] = []
+        for number, step in enumerate(steps):
+            tasks = [started(context, leaf, f"{number}.{each}") for each, leaf in enumerate(step.leaves)]
+            try:
+                if step.kind == "any":
+                    winner = yield context.task_any(tasks)
+                    found.append(f"{number}.{tasks.index(winner)}")
+                else:
+                    found.append((yield tasks[0] if step.kind == "one" else context.task_all(tasks)))
+            except Exception as error:  # noqa: BLE001 - what the SDK raises
+                found.append(str(error).split(" \n")[0])
+        return found
+
+    return df.Orchestrator.create(orchestrate)
+
+
+class World:
+    """Our turns over the store, with a random choice of the next event."""
+
+    def __init__(self, orchestrator: Any, events: list[str], chance: random.Random) -> None:
+        self.store = DurableStore(None)
+        after_the_test(self.store.close)
+        self.now = NOON
+        self.chance, self.orchestrator, self.events = chance, orchestrator, events
+
+    def run(self) -> Any:
+        self.store.create(NewInstance("main", "execution", "caller"), NOON)
+        for _ in range(2000):
+            if (found := self.store.find("main")) and found.status.is_final:
+                return found
+            self.step()
+        raise AssertionError("the orchestration does not end")
+
+    def step(self) -> None:
+        ready, due = list(self.store.ready(self.now, 100)), list(self.store.activities_after(0, 100))
+        choices = [*(["turn"] * bool(ready)), *(["activity"] * bool(due)), *(["event"] * bool(self.events))]
+        if not choices:
+            due_at = self.store.next_due_at(self.now)
+            assert due_at is not None, "nothing more happens"
+            self.now = due_at
+            return
+        choice = self.chance.choice(choices)
+        if choice == "turn":
+            self.turn(self.chance.choice(ready))
+        elif choice == "event":
+            name = self.events.pop(self.chance.randrange(len(self.events)))
+            self.store.send(Outgoing("main", None, event_raised(name, json.dumps(name)), self.now))
+        else:
+            self.activity(self.chance.choice(due))
+        self.now += timedelta(milliseconds=1)
+
+    def activity(self, due: Any) -> None:
+        value, ids = json.loads(due.order.input), {"TaskScheduledId": due.order.task_id}
+        if value["fails"]:
+            end = event(EventType.TASK_FAILED, **ids, Reason=value["label"], Details="")
+        else:
+            end = event(EventType.TASK_COMPLETED, **ids, Result=json.dumps(value["label"]))
+        result = Outgoing(due.order.instance_id, due.order.execution_id, end, self.now)
+        assert self.store.complete_activity(due.number, result)
+
+    def turn(self, instance_id: str) -> None:
+        episode = self.store.read_episode(instance_id, self.now)
+        if episode.instance is None or episode.instance.status.is_final:
+            self.store.discard(episode.entries)
+            return
+        begun = begin(episode.instance, episode, self.now)
+        assert isinstance(begun, Turn)
+        answer = read_answer(InvocationResult(Datum(self.orchestrator(begun.request), "json")))
+        assert self.store.commit_episode(conclude(begun, answer, FUNCTIONS, lambda: "never"))
+
+
+@pytest.mark.slow
+@given(steps=st.lists(STEPS, max_size=6), seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_every_result_gets_to_the_task_that_waits_for_it(steps: list[Step], seed: int) -> None:
+    labels = [[f"{number}.{each}" for each in range(len(step.leaves))] for number, step in enumerate(steps)]
+    told = [list(zip(step.leaves, names, strict=True)) for step, names in zip(steps, labels, strict=True)]
+    events = [name for leaves in told for leaf, name in leaves if leaf.kind == "event"]
+    found = World(orchestrator_of(steps), events, random.Random(seed)).run()
+    assert found.status is Status.COMPLETED, found.output
+    output = json.loads(found.output or "null")
+    for step, leaves, got in zip(steps, told, output, strict=True):
+        results = [None if leaf.kind == "timer" else name for leaf, name in leaves]
+        if step.kind == "any":
+            assert got in [name for _, name in leaves]
+        elif any(leaf.fails for leaf in step.leaves):
+            assert any(name in got for leaf, name in leaves if leaf.fails), got
+        else:
+            assert got == (results[0] if step.kind == "one" else results)
+
+
+def test_a_cancelled_timer_of_more_than_six_days_holds_its_orchestration_for_a_piece_of_three() -> None:
+    ends = []
+    for days in (6, 7, 20):
+
+        def orchestrate(context: df.DurableOrchestrationContext, days: int = days) -> Generator[Any, Any, Any]:
+            timer = context.create_timer(context.current_utc_datetime + timedelta(days=days))
+            yield context.task_any([timer, context.wait_for_external_event("0.0")])
+            timer.cancel()
+
+        world = World(df.Orchestrator.create(orchestrate), ["0.0"], random.Random(0))
+        assert world.run().status is Status.COMPLETED
+        ends.append((world.now - NOON).days)
+    assert ends == [0, 3, 3]
+
+
+# the replay
 
 
 def new(actions: list[Any], *events: Any) -> list[str]:
@@ -31,30 +222,90 @@ def test_a_cancelled_timer_is_ordered_and_not_waited_for_and_changes_nothing_whe
     assert new([either, activity()], timer_created(0), scheduled(1), timer_fired(0)) == []
 
 
-def test_an_event_that_came_before_is_taken_once() -> None:
+def test_an_event_that_came_before_is_taken_once_and_the_last_to_wait_for_one_is_the_first_to_get_it() -> None:
     actions = [activity(), waiting("go"), waiting("GO"), activity()]
     early = [scheduled(0), raised("Go"), completed(0)]
     assert walked(actions, *early).awaits_event
     assert new(actions, *early) == []
     assert new(actions, *early, raised("go")) == ["ActivityCall 1"]
-
-
-def test_the_last_to_wait_for_an_event_is_the_first_to_get_one() -> None:
     actions = [any_of(all_of(waiting("go"), activity()), waiting("go")), activity("other")]
     assert new(actions, scheduled(0), raised("go")) == ["ActivityCall 1"]
 
 
-@pytest.mark.parametrize(
-    ("action", "feature"),
-    [
-        ({"actionType": 1}, "call of an activity with retries"),
-        ({"actionType": 2}, "sub-orchestration"),
-        ({"actionType": 7}, "call of an entity"),
-        ({"actionType": 8}, "call_http"),
-        ({"actionType": 10}, "scheduled signal"),
-        ({"actionType": 99}, "action type 99"),
-    ],
-)
-def test_an_action_that_is_not_emulated_is_refused_by_name(action: Any, feature: str) -> None:
-    with pytest.raises(NotEmulated, match=f"function caller: .*{feature}.* is not emulated"):
-        walked([action])
+def test_an_action_that_is_not_emulated_is_refused_by_name() -> None:
+    for kind, feature in (
+        (1, "call of an activity with retries"),
+        (2, "sub-orchestration"),
+        (7, "call of an entity"),
+        (8, "call_http"),
+        (10, "scheduled signal"),
+        (99, "action type 99"),
+    ):
+        with pytest.raises(NotEmulated, match=f"function caller: .*{feature}.* is not emulated"):
+            walked([{"actionType": kind}])
+
+
+# the request and the answer of a turn
+
+EPISODES = json.loads((Path(__file__).parents[3] / "fixtures" / "durable_shapes.json").read_text())[
+    "orchestrator_episodes"
+]
+STATE = {"isDone": True, "schemaVersion": 2, "actions": [[]], "output": {"a": 1}}
+
+
+def answered(**changes: object) -> Answer:
+    return read_answer(InvocationResult(Datum(json.dumps({**STATE, **changes}), "json")))
+
+
+def test_a_request_has_the_shape_of_the_extension_and_its_answer_is_read_whole() -> None:
+    for episode in EPISODES:
+        golden, answer = episode["request"], episode["response"]
+        history: list[Event] = golden["history"]
+        played = sum(each["IsPlayed"] for each in history)
+        past = [json.dumps(each) for each in history[:played]]
+        requested = replace(instance(), instance_id="demo", input=json.dumps(golden["input"]))
+        assert json.loads(request_text(requested, past, history[played:])) == golden
+        found = read_answer(InvocationResult(Datum(answer, "json")))
+        assert (found.actions, found.is_done) == (answer["actions"][0], answer["isDone"])
+        assert json.loads(found.output or "null") == answer.get("output")
+
+
+def test_a_failure_carries_the_state_after_its_mark_and_an_outcome_that_is_no_answer_is_unreadable() -> None:
+    text = f"Exception: no{FAILURE_MARK}{json.dumps({**STATE, 'isDone': False, 'error': 'no'})}"
+    assert read_answer(InvocationResult(error=text)) == Answer([], False, '{"a": 1}', "no", None)
+    for value in (None, Datum("no json", "json"), Datum("[]", "json"), Datum("{}", "json")):
+        with pytest.raises(Unreadable):
+            read_answer(InvocationResult(value))
+    with pytest.raises(Unreadable):
+        read_answer(InvocationResult(error="TypeError: the worker failed"))
+    for changes in ({"schemaVersion": 1}, {"schemaVersion": None}, {"actions": [[], []]}):
+        with pytest.raises(Unreadable, match="only the out-of-process schema V3 is emulated"):
+            answered(**changes)  # type: ignore[arg-type]
+    assert answered(customStatus="x" * 8000).custom_status is not None
+    with pytest.raises(Unreadable, match="must not exceed 16 KB"):
+        answered(customStatus="x" * 8200)
+
+
+def turn_of(*entries: Entry) -> Turn:
+    turn = begin(instance(), Episode(instance(), [], entries), NOON)
+    assert isinstance(turn, Turn)
+    return turn
+
+
+def test_the_events_of_an_earlier_execution_are_dropped() -> None:
+    turn = turn_of(Entry(1, "earlier", completed(0)), Entry(2, "execution", completed(1)), Entry(3, None, raised("go")))
+    assert [each.get("TaskScheduledId") for each in turn.new] == [None, 1, None]
+    assert sorted(turn.consumed) == [1, 2, 3]
+
+
+def test_a_timer_is_hidden_for_whole_seconds_cut_as_in_the_queue_of_azure_and_an_end_sets_none() -> None:
+    """From NOON: below a second at once, others up to a second early."""
+    turn = turn_of(Entry(0, None, STARTED))
+    waits = {"12:00:00.999": 0, "11:59:00": 0, "12:00:01": 1, "12:00:02.999": 2, "13:00:00": 3600}
+    for fire_at, seconds in waits.items():
+        answer = Answer([timer(f"2026-11-21T{fire_at}Z")], False, None, None, None)
+        (fired,) = conclude(turn, answer, FUNCTIONS, lambda: "new").outgoing
+        assert fired.due_at == NOON + timedelta(seconds=seconds)
+        assert fired.event["FireAt"].startswith(f"2026-11-21T{fire_at}")
+    commit = conclude(turn, Answer([timer(cancelled=True)], True, None, None, None), FUNCTIONS, lambda: "new")
+    assert (commit.status, commit.outgoing) == (Status.COMPLETED, ())

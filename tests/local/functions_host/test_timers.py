@@ -1,3 +1,5 @@
+"""Timers: their schedules, missed runs, a clock that is set back, and runs that fail."""
+
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +16,7 @@ from tests.afterwards import after_the_test
 from tests.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 
 pytestmark = pytest.mark.asyncio
+
 
 HOURLY = "0 0 * * * *"
 HOUR = timedelta(hours=1)
@@ -102,15 +105,30 @@ async def test_without_monitor_nothing_is_stored_or_made_up(bench: Bench) -> Non
     assert bench.state.read_timer("tick") is None
 
 
-async def test_run_on_startup_runs_at_start(bench: Bench) -> None:
-    async with bench.timer(runOnStartup=True):
-        assert [run["IsPastDue"] for run in bench.runs] == [False]
-
-
-async def test_a_failing_timer_runs_again_when_it_is_next_due(bench: Bench) -> None:
+async def test_a_timer_may_run_at_start_and_a_failing_one_runs_again_when_it_is_next_due(bench: Bench) -> None:
     bench.outcome = InvocationResult(error="ValueError: no")
-    async with bench.timer("00:10:00"):
-        for count in (1, 2):
+    async with bench.timer("00:10:00", runOnStartup=True):
+        assert [run["IsPastDue"] for run in bench.runs] == [False]
+        for count in (2, 3):
             await bench.clock.advance(timedelta(minutes=10))
             await bench.ran(count)
             await bench.clock.next_sleep()
+
+
+async def test_the_next_instant_follows_ncrontab_or_the_interval() -> None:
+    expected = {
+        "*/5 * * * * *": "2026-11-21T12:00:05+00:00",
+        "0 */5 * * * *": "2026-11-21T12:05:00+00:00",
+        "*/5 * * * *": "2026-11-21T12:05:00+00:00",
+        "0 30 9 * * 1-5": "2026-11-23T09:30:00+00:00",
+        "0 0 0 13 * Fri": "2027-08-13T00:00:00+00:00",  # both day fields must hold
+        "00:00:30": "2026-11-21T12:00:30+00:00",
+        "1.00:00:00": "2026-11-22T12:00:00+00:00",
+    }
+    assert {text: parse_schedule(text)(NOON).isoformat() for text in expected} == expected
+
+
+async def test_any_other_text_is_refused() -> None:
+    for text in ("", "00:00:00", "every day", "* * * *", "61 * * * * *", "0 0 0 * * * 2026"):
+        with pytest.raises(ValueError, match=r"duration|longer|neither"):
+            parse_schedule(text)

@@ -1,0 +1,142 @@
+"""What the host reads before it starts: host.json, its settings, connections and durations, and every fault."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.functions_host.app_settings import AppSettings, HubConnection, read_app_settings, resolve_connection
+from local.functions_host.errors import HostError
+from local.functions_host.event_source import END, START, HubAddress
+from local.functions_host.function import Binding, FunctionDescription
+from local.functions_host.json_sections import parse_time_span
+from local.functions_host.settings import EventHubOptions, HostJson, read_host_json
+
+
+def read(
+    folder: Path, content: dict[str, Any], environment: dict[str, str] | None = None
+) -> tuple[HostJson, list[str]]:
+    (folder / "host.json").write_text(json.dumps({"version": "2.0", **content}))
+    faults: list[str] = []
+    return read_host_json(folder, environment or {}, faults), faults
+
+
+def test_every_used_value_is_read_over_the_defaults_of_the_extension_and_the_environment_overrides(
+    tmp_path: Path,
+) -> None:
+    options = EventHubOptions(100, 1, timedelta(minutes=1), 1, None, START)
+    assert read(tmp_path, {}) == (HostJson("api", timedelta(minutes=30), options), [])
+    event_hubs = {
+        "maxEventBatchSize": 50,
+        "minEventBatchSize": 10,
+        "maxWaitTime": "00:00:05",
+        "batchCheckpointFrequency": 3,
+        "prefetchCount": 500,
+        "targetUnprocessedEventThreshold": 8000,
+        "initialOffsetOptions": {"type": "fromEnd"},
+    }
+    content = {"functionTimeout": "-1", "extensions": {"http": {"routePrefix": ""}, "eventHubs": event_hubs}}
+    options = EventHubOptions(50, 10, timedelta(seconds=5), 3, 500, END)
+    assert read(tmp_path, content) == (HostJson("", None, options), [])
+    overrides = {
+        "AzureFunctionsJobHost__Extensions__eventhubs__MaxEventBatchSize": "70",
+        "AzureFunctionsJobHost__functionTimeout": "00:01:00",
+    }
+    host, faults = read(tmp_path, content, overrides)
+    assert (host.event_hubs.max_event_batch_size, host.function_timeout, faults) == (70, timedelta(minutes=1), [])
+
+
+def test_all_faults_are_found_at_once_with_their_names(tmp_path: Path) -> None:
+    event_hubs = {
+        "maxEventBatchSize": 0,
+        "batchCheckpointFrequency": True,
+        "maxWaitTime": "00:11:00",
+        "prefetchCount": "many",
+        "targetUnprocessedEventThreshold": 0,
+        "enableCheckpointing": False,
+        "initialOffsetOptions": {"type": "fromMiddle"},
+    }
+    content = {"version": "1.0", "functionTimeout": "soon", "extensions": {"eventHubs": event_hubs}}
+    _, faults = read(tmp_path, content)
+    assert len(faults) == 9
+    for name in (*event_hubs, "version", "functionTimeout"):
+        assert any(name in fault for fault in faults), name
+    (fault,) = read(tmp_path, {"extensions": {"eventHubs": {"minEventBatchSize": 101}}})[1]
+    assert "minEventBatchSize: 101 is more than maxEventBatchSize (100)" in fault
+    (tmp_path / "host.json").write_text("{")
+    with pytest.raises(HostError, match="is not JSON"):
+        read_host_json(tmp_path, {}, [])
+
+
+def test_a_wrong_file_is_a_fault_that_names_the_error(tmp_path: Path) -> None:
+    wrong = {
+        "{": "is not JSON",
+        "[]": '"Values"',
+        '{"Values": []}': '"Values"',
+        '{"IsEncrypted": true, "Values": {}}': "IsEncrypted",
+        '{"Values": {"N": 1}}': "Values.N: must be a text",
+    }
+    for content, fault in wrong.items():
+        (tmp_path / "local.settings.json").write_text(content)
+        faults: list[str] = []
+        read_app_settings(tmp_path, {}, faults)
+        assert len(faults) == 1, content
+        assert fault in faults[0]
+
+
+def test_placeholders_are_expanded_and_each_unset_one_is_a_fault_with_its_name() -> None:
+    faults: list[str] = []
+    settings = AppSettings({"A": "x", "EMPTY": ""}, {})
+    assert settings.expand("%A%-%A%", "here", faults) == "x-x"
+    assert settings.expand("plain", "here", faults) == "plain"
+    assert faults == []
+    settings.expand("%NONE%%EMPTY%", "function f: eventHubName", faults)
+    assert faults == [
+        "function f: eventHubName: setting NONE is not set (the binding says %NONE%)",
+        "function f: eventHubName: setting EMPTY is not set (the binding says %EMPTY%)",
+    ]
+
+
+KEY = "SharedAccessKeyName=n;SharedAccessKey=abc="
+
+
+def resolve(values: dict[str, str], **trigger: Any) -> tuple[HubConnection, list[str]]:
+    settings = {"eventHubName": "telemetry", "connection": "HUB", **trigger}
+    binding = Binding("events", "eventHubTrigger", "IN", settings)
+    faults: list[str] = []
+    function = FunctionDescription("f", binding, (binding,), None)
+    return resolve_connection(function, AppSettings(values, {}), faults), faults
+
+
+def test_a_hub_is_resolved_from_its_settings_and_the_hub_of_the_connection_string_wins() -> None:
+    text = f"Endpoint=sb://localhost:5672/;{KEY};UseDevelopmentEmulator=true"
+    assert resolve({"HUB": text}) == (HubConnection(HubAddress("localhost", "telemetry", "$Default"), text), [])
+    namespace = {"HUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
+    without_key = HubConnection(HubAddress("ns.servicebus.windows.net", "telemetry", "$Default"), None)
+    assert resolve(namespace) == (without_key, [])
+    connection, _ = resolve({"HUB": f"Endpoint=sb://ns.servicebus.windows.net/;{KEY};EntityPath=other"})
+    assert connection.address == HubAddress("ns.servicebus.windows.net", "other", "$Default")
+    values = {"AzureWebJobsHUB": f"Endpoint=sb://a/;{KEY}", "HUB": f"Endpoint=sb://b/;{KEY}"}
+    assert resolve(values)[0].address.namespace == "a", "a setting with the prefix comes first"
+
+
+def test_a_missing_or_wrong_connection_is_a_fault_that_names_the_setting() -> None:
+    wrong: list[tuple[dict[str, str], str]] = [
+        ({}, "neither setting HUB nor HUB__fullyQualifiedNamespace is set"),
+        ({"HUB": "SharedAccessKeyName=n;SharedAccessKey=secret"}, "setting HUB: must be a connection string"),
+        ({"HUB": "Endpoint=sb://a/"}, "setting HUB: must be a connection string"),
+    ]
+    for values, expected in wrong:
+        (fault,) = resolve(values)[1]
+        assert expected in fault
+        assert "secret" not in fault
+
+
+def test_a_duration_of_dotnet_is_read_and_any_other_text_is_refused() -> None:
+    spans = {"00:00:30": 30, "00:05": 300, "1.02:03:04.5": 93_784.5}
+    assert {text: parse_time_span(text).total_seconds() for text in spans} == spans
+    for text in ("", "5", "24:00:00", "00:60:00", "00:00:60", "-00:00:01", "P1D"):
+        with pytest.raises(ValueError, match=r"\d|form"):
+            parse_time_span(text)
