@@ -18,7 +18,7 @@ from core.settle.settle import OpenLetter
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.kept import Engine
-from tests.fakes.moving import discard, requeue
+from tests.fakes.moving import discard
 from tests.fakes.store import Store
 
 HOLDING = LetterPolicy(order="hold_key")
@@ -88,9 +88,6 @@ def test_later_events_of_a_key_are_held_whole_and_untried(world: World, engine: 
     assert {one.error_class for one in held} == {first.error_class}
     assert "event 2 of the same partition key" in held[2].error
     assert written(engine) == []
-
-
-def test_the_ledger_counts_them_and_its_letters_balance(world: World) -> None:
     (ledger,) = world.store.read_ledgers()
     assert (ledger.dead_lettered, ledger.held, ledger.letters, ledger.balanced) == (1, 3, 4, True)
 
@@ -114,9 +111,10 @@ def test_held_letters_are_never_claimed_and_go_in_order_once_the_first_is_resolv
     world.broken = set()
     (report,) = world.retry()
     assert (report.resolved, report.commits) == (4, 4)
-    assert [(kept.sequence_number, kept.commit_number) for kept in engine.rows(SensorReading)] == [
-        (0, 3), (1, 4), (2, 5), (3, 6),
-    ]  # fmt: skip
+    numbered = [(kept.sequence_number, kept.commit_number) for kept in engine.rows(SensorReading)]
+    assert numbered == [(0, 3), (1, 4), (2, 5), (3, 6)]
+    made = [(one.kind, one.done_by) for one in engine.attempts() if one.sequence_number == 1]
+    assert made == [("free", "retry-1"), ("retry", "retry-1")]
 
 
 def test_an_exhausted_letter_holds_its_key_until_a_person_discards_it(world: World, engine: Engine) -> None:
@@ -126,17 +124,10 @@ def test_an_exhausted_letter_holds_its_key_until_a_person_discards_it(world: Wor
     world.ingest(of_key(4))
     assert len(world.discard(0)) == 1
     assert statuses(engine) == {0: "discarded", 1: "waiting", 2: "held", 3: "held", 4: "held"}
+    (made,) = [one for one in engine.attempts() if one.sequence_number == 1]
+    assert (made.kind, made.status, made.done_by) == ("free", "waiting", "somebody")
     world.retry()
     assert written(engine) == [1, 2, 3, 4]
-
-
-def test_an_exhausted_letter_alone_holds_the_events_of_a_later_batch(store: Store, engine: Engine) -> None:
-    world = World(store, replace(HOLDING, backoff=replace(HOLDING.backoff, attempts=2)))
-    world.broken = {0}
-    world.ingest(of_key(0))
-    world.retry()
-    world.ingest(of_key(1))
-    assert statuses(engine) == {0: "exhausted", 1: "held"}
 
 
 def test_a_discard_in_the_middle_leaves_the_others_in_line(world: World, engine: Engine) -> None:
@@ -145,25 +136,6 @@ def test_a_discard_in_the_middle_leaves_the_others_in_line(world: World, engine:
     world.broken = set()
     world.retry()
     assert written(engine) == [0, 1, 3]
-
-
-def test_a_held_letter_alone_is_not_requeued(world: World) -> None:
-    assert requeue(positions(2), world.keeper) == ()
-
-
-def test_a_freed_letter_has_an_attempt_that_records_it(world: World, engine: Engine) -> None:
-    world.discard(0)
-    (made,) = [one for one in engine.attempts() if one.sequence_number == 1]
-    assert (made.kind, made.status, made.done_by) == ("free", "waiting", "somebody")
-
-
-def test_a_letter_that_a_retry_frees_has_an_attempt_that_records_it_before_it_is_tried(
-    world: World, engine: Engine
-) -> None:
-    world.broken = set()
-    world.retry()
-    made = [(one.kind, one.done_by) for one in engine.attempts() if one.sequence_number == 1]
-    assert made == [("free", "retry-1"), ("retry", "retry-1")]
 
 
 def test_a_letter_that_fails_when_it_is_freed_keeps_the_rest_held(world: World, engine: Engine) -> None:

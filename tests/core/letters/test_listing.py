@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from core.letters.listing import FIRST_PAGE, LetterChoice, ListedLetter
 from core.letters.retry import Keeper
@@ -52,16 +51,14 @@ def pages(office: Office, wanted: LetterChoice, most: int) -> list[ListedLetter]
     return found
 
 
-def order(one: ListedLetter) -> Any:
-    return one.failed_at, one.partition_id, one.sequence_number
-
-
 @pytest.mark.parametrize("most", [1, 3, 7, 40, 500])
 def test_pages_hold_every_letter_once_those_that_failed_last_first(office: Office, most: int) -> None:
     fill(office)
+    office.letters(letter(event(99)), of=partition("0", group="other"))
     found = pages(office, ALL, most)
     assert len({(one.partition_id, one.sequence_number) for one in found}) == len(found) == 40
-    assert found == sorted(found, key=order, reverse=True)
+    keys = [(one.failed_at, one.partition_id, one.sequence_number) for one in found]
+    assert keys == sorted(keys, reverse=True)
 
 
 FILTERS: dict[str, dict[str, Any]] = {
@@ -88,22 +85,16 @@ def fits(one: ListedLetter, given: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_filter_leaves_those_that_fit_and_no_other(office: Office, name: str) -> None:
+def test_a_filter_leaves_those_that_fit_and_no_other_and_groups_sum_to_them(office: Office, name: str) -> None:
     fill(office, 90)
     everything, given = pages(office, ALL, 500), FILTERS[name]
     wanted = [one for one in everything if fits(one, given)]
     assert 0 < len(wanted) < len(everything)
     assert pages(office, LetterChoice(**given), 4) == wanted
-
-
-@pytest.mark.parametrize("name", FILTERS)
-def test_groups_sum_to_the_letters_of_the_filter(office: Office, name: str) -> None:
-    fill(office, 90)
-    wanted = LetterChoice(**FILTERS[name])
-    listed, groups = pages(office, wanted, 500), office.desk.letters.group_letters(wanted, 100)
-    assert sum(group.letters for group in groups) == len(listed)
+    groups = office.desk.letters.group_letters(LetterChoice(**given), 100)
+    assert sum(group.letters for group in groups) == len(wanted)
     for group in groups:
-        own = [one for one in listed if one.fingerprint == group.fingerprint]
+        own = [one for one in wanted if one.fingerprint == group.fingerprint]
         assert (group.letters, group.sample) == (len(own), own[0])
         assert group.settled == sum(one.status in ("resolved", "discarded") for one in own)
         assert group.retryable == sum(one.status in ("waiting", "exhausted") for one in own)
@@ -129,22 +120,24 @@ def test_hostile_texts_are_texts(office: Office, text: str) -> None:
 
 
 def test_one_letter_is_read_whole_and_its_body_only_when_asked(office: Office) -> None:
-    properties = {"tenant": "a", "deep": {"list": [1, "ß"]}}
+    properties = {"nan": float("nan"), "raw": b"\x00", "large": 2**63 - 1, "deep": {"$binary": "AA=="}}
     given = Event(SequenceNumber(3), "192-x", EPOCH, "key", properties, bytes(range(256)))
-    office.letters(letter(given))
+    office.letters(letter(given), letter(event(4, b"")))
     found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(3))
     assert found is not None
-    assert (found.offset, dict(found.properties), found.letter.body_bytes) == ("192-x", properties, 256)
+    assert (found.offset, found.letter.body_bytes) == ("192-x", 256)
+    assert found.properties == {
+        "nan": {"$double": "NaN"},
+        "raw": {"$binary": "AA=="},
+        "large": {"$integer": "9223372036854775807"},
+        "deep": {"$map": [["$binary", "AA=="]]},
+    }
     assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 1_000) == bytes(range(256))
+    empty = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(4))
+    assert empty is not None
+    assert (empty.letter.body_kept, empty.letter.body_bytes) == (True, 0)
+    assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(4), 10) == b""
     assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 10) == bytes(range(10))
-
-
-def test_an_empty_body_is_read_as_one(office: Office) -> None:
-    office.letters(letter(event(3, b"")))
-    found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(3))
-    assert found is not None
-    assert (found.letter.body_kept, found.letter.body_bytes) == (True, 0)
-    assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 10) == b""
 
 
 def test_a_missing_letter_is_none(office: Office) -> None:
@@ -155,15 +148,9 @@ def test_a_missing_letter_is_none(office: Office) -> None:
         assert office.desk.letters.read_letter_body(*position, 10) == b""
 
 
-def test_letters_of_another_stream_are_not_listed(office: Office) -> None:
-    office.letters(letter(event(0)), of=partition("0", group="other"))
-    office.letters(letter(event(5)))
-    assert [one.sequence_number for one in pages(office, ALL, 10)] == [5]
-
-
 def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Office) -> None:
     office.letters(letter(event(3)))
-    keeper = Keeper(STREAM, office.store, load_transform("examples.home_security"), nobody, stamps())
+    keeper = Keeper(STREAM, office.store, load_transform("examples.home_security"), lambda *_: None, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
     requeue([position], keeper, "ada", "the home is registered now")
     discard([position], keeper, "bob", "no use")
@@ -177,53 +164,20 @@ def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Of
     assert (found.letter.status, found.letter.settled_why) == ("discarded", "no use")
 
 
-class TestMatching:
-    def chosen(self, office: Office, **given: Any) -> list[int]:
-        found = office.desk.letters.find_matching(LetterChoice(**given), ("waiting", "exhausted"), 1_000)
-        return [one.sequence_number for one in found]
-
-    def test_those_of_a_filter_are_found_and_counted_in_the_statuses_that_are_asked(self, office: Office) -> None:
-        fill(office, 60)
-        wanted = LetterChoice(fingerprint="aaaa")
-        listed = [one for one in pages(office, wanted, 500) if one.status in ("waiting", "exhausted")]
-        found = office.desk.letters.find_matching(wanted, ("waiting", "exhausted"), 1_000)
-        assert [(one.partition_id, one.sequence_number) for one in found] == [
-            (one.partition_id, one.sequence_number) for one in reversed(listed)
-        ]
-        assert office.desk.letters.count_matching(wanted, ("waiting", "exhausted")) == len(listed) > 0
-
-    def test_no_more_are_found_than_asked_for_those_that_failed_first_first(self, office: Office) -> None:
-        fill(office, 60)
-        all_of_them = self.chosen(office)
-        found = office.desk.letters.find_matching(ALL, ("waiting", "exhausted"), 3)
-        assert [one.sequence_number for one in found] == all_of_them[:3]
-
-    def test_of_a_selection_those_are_found_that_are_there_in_such_a_status(self, office: Office) -> None:
-        office.letters(letter(event(0)), replace(letter(event(1)), status="discarded"), letter(event(2)))
-        named = [
-            LetterPosition(PartitionId(id), SequenceNumber(at))
-            for id, at in [("0", 2), ("0", 1), ("0", 9), ("7", 0), ("0", 0)]
-        ]
-        found = office.desk.letters.find_selected(tuple(named), ("waiting",))
-        assert [one.sequence_number for one in found] == [0, 2]
-
-    def test_a_missing_stream_has_none(self, office: Office) -> None:
-        assert office.desk.letters.count_matching(ALL, ("waiting",)) == 0
-        assert office.desk.letters.find_matching(ALL, ("waiting",), 10) == ()
+def test_those_of_a_filter_are_found_and_counted_in_the_statuses_that_are_asked(office: Office) -> None:
+    letters, both = office.desk.letters, ("waiting", "exhausted")
+    assert (letters.count_matching(ALL, both), letters.find_matching(ALL, both, 10)) == (0, ())  # no stream yet
+    fill(office, 60)
+    for wanted in (LetterChoice(fingerprint="aaaa"), ALL):
+        listed = [(one.partition_id, one.sequence_number) for one in pages(office, wanted, 500) if one.status in both]
+        for most in (3, 1_000):
+            found = letters.find_matching(wanted, both, most)
+            assert [(one.partition_id, one.sequence_number) for one in found] == listed[::-1][:most]
+        assert letters.count_matching(wanted, both) == len(listed) > 3
 
 
-def nobody(partition: Any, number: Any) -> None:
-    """No hub is asked."""
-
-
-def test_the_properties_of_a_letter_are_shown_as_json_with_tags(office: Office) -> None:
-    properties = {"nan": float("nan"), "raw": b"\x00", "large": 2**63 - 1, "deep": {"$binary": "AA=="}}
-    office.letters(letter(structs.replace(event(0), properties=properties)))
-    found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(0))
-    assert found is not None
-    assert found.properties == {
-        "nan": {"$double": "NaN"},
-        "raw": {"$binary": "AA=="},
-        "large": {"$integer": "9223372036854775807"},
-        "deep": {"$map": [["$binary", "AA=="]]},
-    }
+def test_of_a_selection_those_are_found_that_are_there_in_such_a_status(office: Office) -> None:
+    office.letters(letter(event(0)), replace(letter(event(1)), status="discarded"), letter(event(2)))
+    named = [("0", 2), ("0", 1), ("0", 9), ("7", 0), ("0", 0)]
+    positions = tuple(LetterPosition(PartitionId(id), SequenceNumber(at)) for id, at in named)
+    assert [one.sequence_number for one in office.desk.letters.find_selected(positions, ("waiting",))] == [0, 2]

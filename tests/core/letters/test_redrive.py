@@ -1,22 +1,32 @@
-"""Promises of every store about redrives: each letter is moved once, listed and counted, and a job ends."""
+"""Promises of every store about redrives: each letter is moved once and counted, whatever dies, and a job ends."""
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
-from core.errors import StoreUnavailable, TaskConflict, TaskOverlap, TooManyTasks
+from core.errors import StoreFault, TaskConflict, TaskOverlap, TooManyTasks
+from core.incarnations.next_incarnation import Incarnations
 from core.letters.listing import LetterChoice
 from core.letters.redrive import LOOKED_AT, MOST_OPEN, LetterOrder, NextLetters, Redrive, RedriveOutcome, piece_limit
 from core.model.events import PartitionId, SequenceNumber
-from core.model.letters import LetterPosition, OrderedMove
+from core.model.letters import LetterMove, LetterPosition, OrderedMove
+from core.settle.partition_store import Partitions
+from core.store.database import StreamClosed
 from core.tasks.statuses import TASK_MOVES, TaskVerb
-from tests.fakes.builders import FakeClock, commit, event, keep_letters, letter, partition, settled
-from tests.fakes.faulty_database import Fault, FaultyStore
+from tests.core.letters.test_held import World, of_key
+from tests.core.letters.test_held import statuses as statuses_of
+from tests.fakes.builders import FakeClock, claim, commit, event, keep_letters, letter, partition, settled
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
+from tests.fakes.incarnations import opening
 from tests.fakes.kept import Engine
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters
@@ -24,6 +34,7 @@ from tests.fakes.store import Store
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")
 ZERO = LetterChoice(partition_id=PartitionId("0"))
+SLOW = 4  # letters a second: pieces of two
 
 
 @pytest.fixture
@@ -44,7 +55,14 @@ def statuses(engine: Engine, place: str = "0") -> list[str]:
     return [one.status for one in engine.letters() if one.partition_id == place]
 
 
-def test_a_job_moves_every_letter_of_its_filter(desk: Redriving, engine: Engine) -> None:
+def begun(desk: Redriving, rate: int | None = None) -> Redrive:
+    """A running job over all twelve letters."""
+    planned = desk.ask(12, rate=rate)
+    desk.move(planned, "begin")
+    return desk.now(planned)
+
+
+def test_a_job_moves_every_letter_of_its_filter_and_its_outcome_counts_them(desk: Redriving, engine: Engine) -> None:
     job = desk.ask(12)
     assert desk.slice(job).is_over
     ended = desk.now(job)
@@ -53,11 +71,6 @@ def test_a_job_moves_every_letter_of_its_filter(desk: Redriving, engine: Engine)
     assert desk.moved(job) == [(place, number) for place in "01" for number in LETTERS]
     assert {(one.kind, one.done_by, one.why) for one in engine.attempts()} == {("requeue", "somebody", "because")}
     assert len(engine.attempts()) == 12
-
-
-def test_the_outcome_of_a_retry_counts_its_letters_by_their_next_try(desk: Redriving) -> None:
-    job = desk.ask(12)
-    assert desk.slice(job).is_over
     assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 12, 0)
     assert desk.slice(desk.ask(1, positions("0", 4), "discard")).is_over
     assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 11, 1)
@@ -78,9 +91,8 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
     looked_at = []
     while not desk.slice(job, 0).is_over:
         (progress,) = desk.now(job).progress
-        looked_at.append(
-            (abs(progress.part.position - (first if move == "requeue" else last)) + 1, progress.report.moved)
-        )
+        begin = first if move == "requeue" else last
+        looked_at.append((abs(progress.part.position - begin) + 1, progress.report.moved))
     assert looked_at[:3] == [(LOOKED_AT, 1), (2 * LOOKED_AT, 1), (last + 1, 2)]
     ended = desk.now(job)
     assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 2, 0)
@@ -95,32 +107,25 @@ def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: En
     assert desk.now(job).selection == (*positions("0", 2, 4), *positions("1", 10))
 
 
+def test_a_letter_that_changed_or_failed_after_the_request_keeps_its_status(desk: Redriving, engine: Engine) -> None:
+    later = [replace(letter(event(number)), status="exhausted") for number in (11, 12)]
+    batch = commit(desk.store.read_partition(partition()), 11, 12, settled({}, letters=later))
+    desk.store.commit_batch(replace(batch, committed_at=desk.clock.now() + timedelta(seconds=1)))
+    job = desk.ask(12)
+    desk.slice(desk.ask(1, positions("0", 4), "discard"))
+    desk.slice(job)
+    ended = desk.now(job)
+    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 11, 1)
+    assert statuses(engine)[2] == "discarded"
+    assert statuses(engine)[6:] == ["exhausted", "exhausted"]
+    assert ("0", 4) not in desk.moved(job)
+
+
 def test_a_different_count_opens_nothing(desk: Redriving) -> None:
     assert request_redrive(LetterOrder("requeue", ALL, 11), desk.means) == 12
     held = LetterOrder("requeue", LetterChoice(status="held"), 0)
     assert request_redrive(held, desk.means) == 0
     assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
-
-
-def test_a_letter_that_fails_after_the_request_is_not_of_the_job(desk: Redriving, engine: Engine) -> None:
-    later = [replace(letter(event(number)), status="exhausted") for number in (11, 12)]
-    batch = commit(desk.store.read_partition(partition()), 11, 12, settled({}, letters=later))
-    desk.store.commit_batch(replace(batch, committed_at=desk.clock.now() + timedelta(seconds=1)))
-    job = desk.ask(12)
-    desk.slice(job)
-    assert statuses(engine)[6:] == ["exhausted", "exhausted"]
-    assert desk.now(job).moved == 12
-
-
-def test_a_letter_that_changed_is_unmoved_and_keeps_its_status(desk: Redriving, engine: Engine) -> None:
-    job = desk.ask(12)
-    other = desk.ask(1, positions("0", 4), "discard")
-    desk.slice(other)
-    desk.slice(job)
-    ended = desk.now(job)
-    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 11, 1)
-    assert statuses(engine)[2] == "discarded"
-    assert ("0", 4) not in desk.moved(job)
 
 
 def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> None:
@@ -130,15 +135,10 @@ def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> 
     assert overlap.value.task_id == job.task.task_id
     desk.ask(12)
     desk.slice(job)
-    desk.ask(6, ZERO)
-
-
-def test_the_same_selection_has_one_open_job(desk: Redriving) -> None:
-    job = desk.ask(2, positions("0", 2, 4))
+    desk.ask(2, positions("0", 2, 4), "discard")
     with pytest.raises(TaskOverlap):
         desk.ask(2, positions("0", 4, 2))
-    desk.move(job, "cancel")
-    desk.ask(2, positions("0", 4, 2))
+    desk.ask(6, ZERO)
 
 
 def test_no_more_jobs_are_open_than_the_limit(desk: Redriving) -> None:
@@ -148,30 +148,10 @@ def test_no_more_jobs_are_open_than_the_limit(desk: Redriving) -> None:
         desk.ask(12)
 
 
-def test_of_requests_at_the_same_time_one_opens_its_job(desk: Redriving, make_store: Callable[[], Store]) -> None:
-    desks = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(4)]
-    refused = []
-
-    def ask(one: Redriving) -> None:
-        try:
-            one.ask(12)
-        except TaskOverlap:
-            refused.append(one)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(ask, desks))
-    assert len(refused) == 3
-
-
-@pytest.mark.parametrize("verb", TASK_MOVES)
+@pytest.mark.parametrize("verb", ["pause", "cancel", "fail"])
 def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine, verb: TaskVerb) -> None:
-    planned = desk.ask(12)
-    desk.move(planned, "begin")
-    job = desk.now(planned)
-    piece = walked(0)
-    if verb in ("begin", "resume"):
-        assert not desk.move(job, verb)
-        return
+    job, piece = begun(desk), walked(0)
+    assert not desk.move(job, "begin")
     assert desk.move(job, verb)
     before, letters = desk.now(job), engine.letters()
     with pytest.raises(TaskConflict):
@@ -183,10 +163,7 @@ def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine,
 
 
 def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redriving, engine: Engine) -> None:
-    planned = desk.ask(12)
-    desk.move(planned, "begin")
-    job = desk.now(planned)
-    piece = walked(0, 2)
+    job, piece = begun(desk), walked(0, 2)
     desk.store.commit_piece(job, piece, desk.clock.now())
     after, letters = desk.now(job), engine.letters()
     with pytest.raises(TaskConflict):
@@ -196,9 +173,7 @@ def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redrivi
 
 
 def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_set(desk: Redriving) -> None:
-    planned = desk.ask(12, rate=4)
-    desk.move(planned, "begin")
-    job = desk.now(planned)
+    job = begun(desk, rate=SLOW)
     desk.store.commit_piece(job, walked(0), desk.clock.now())
     job = desk.now(job)
     assert job.task.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
@@ -207,60 +182,11 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     desk.store.commit_piece(job, walked(2), desk.clock.now() - timedelta(hours=1))
 
 
-def test_a_cancelled_job_counts_what_it_has_moved(desk: Redriving, engine: Engine) -> None:
-    job = desk.ask(12, rate=4)
-    desk.slice(job, seconds=0.6)
-    assert desk.move(job, "cancel")
-    assert desk.slice(job).is_over
-    ended = desk.now(job)
-    assert (ended.task.status, ended.moved) == ("cancelled", len(desk.moved(job)))
-    assert 0 < ended.moved < 12
-    assert statuses(engine).count("waiting") == ended.moved
-
-
 def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
     wanted = LetterChoice(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
     job = desk.ask(6, structs.replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
     assert desk.now(job) == job
     assert (job.task.requested_by, job.task.reason, job.task.status) == ("somebody", "because", "planned")
-    desk.store.tasks.note_fault(job.task.task_id, "the database is away", desk.clock.now())
-    assert desk.now(job).task.fault == "the database is away"
-
-
-NUMBERS = range(6)
-
-
-@pytest.fixture
-def few() -> Redriving:
-    """Six exhausted letters."""
-    store = MemoryStore()
-    keep_letters(store, dict.fromkeys(NUMBERS, "a"), status="exhausted", due_at=None)
-    made = Redriving(store)
-    made.clock.advance(60)
-    return made
-
-
-def driver(few: Redriving, job: Redrive, *faults: Fault | None) -> Redriving:
-    """A driver whose pieces have these faults; the rival does one piece before it."""
-    rival = Redriving(few.store, few.clock, seed=9)
-    faulty = FaultyStore(few.store, on_letters=faults, meanwhile=lambda: rival.slice(job, seconds=0))
-    return Redriving(faulty, few.clock, seed=1)
-
-
-@pytest.mark.parametrize("fault", [Fault.RIVAL, Fault.UNANSWERED, Fault.LOST])
-def test_a_slice_goes_on_after_a_rival_and_after_a_lost_answer(few: Redriving, fault: Fault) -> None:
-    job = few.ask(6, rate=4)
-    assert driver(few, job, fault, fault, None, fault).slice(job).is_over
-    assert (few.now(job).task.status, few.now(job).moved) == ("done", 6)
-    assert few.moved(job) == [("0", number) for number in NUMBERS]
-
-
-def test_a_fault_ends_the_slice_and_the_pieces_before_it_remain(few: Redriving) -> None:
-    job = few.ask(6, rate=4)
-    with pytest.raises(StoreUnavailable):
-        driver(few, job, None, Fault.NOT_REACHED).slice(job)
-    assert few.now(job).moved == 2
-    assert few.slice(job).is_over
 
 
 @pytest.mark.parametrize(("rate", "limit"), [(None, 1_000), (1, 1), (2, 1), (500, 250), (100_000, 1_000)])
@@ -268,9 +194,177 @@ def test_a_piece_is_at_most_half_a_second_of_the_rate(rate: int | None, limit: i
     assert piece_limit(rate) == limit
 
 
-def test_the_cap_of_one_letter_a_second_holds_between_hosts_whose_clocks_differ(few: Redriving) -> None:
-    job, ahead = few.ask(6, rate=1), FakeClock()
-    ahead.advance(60.005)
-    Redriving(few.store, ahead, seed=1).slice(job, seconds=0)
-    few.slice(job, seconds=0)
-    assert few.rests == [timedelta(seconds=1.005)]
+def test_the_cap_of_one_letter_a_second_holds_between_hosts_whose_clocks_differ(desk: Redriving) -> None:
+    job, ahead = desk.ask(12, rate=1), FakeClock()
+    ahead.advance(3_600.005)
+    Redriving(desk.store, ahead, seed=1).slice(job, seconds=0)
+    desk.slice(job, seconds=0)
+    assert desk.rests == [timedelta(seconds=1.005)]
+
+
+def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_letter_once(
+    desk: Redriving, make_store: Callable[[], Store], engine: Engine
+) -> None:
+    filters = [ALL, ZERO, LetterChoice(partition_id=PartitionId("1")), LetterChoice(status="exhausted")]
+    jobs = [
+        desk.ask(6 if one.partition_id else 12, one, "requeue" if number % 2 else "discard", rate=2_000_000)
+        for number, one in enumerate(filters)
+    ]
+    drivers = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(4)]
+
+    def work(place: int) -> None:
+        for job in jobs[place:] + jobs[:place]:
+            drivers[place].slice(job)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    for job in map(desk.now, jobs):
+        listed = desk.moved(job)
+        own = [one for one in engine.attempts() if one.touched_by == str(job.task.task_id)]
+        assert job.task.status == "done"
+        assert (job.moved + job.unmoved, len(set(listed))) == (job.task.total, len(listed))
+        assert sorted(listed) == sorted((one.partition_id, one.sequence_number) for one in own)
+        assert job.moved == len(listed)
+    assert {one.status for one in engine.letters()} == {"discarded"}
+
+
+def test_a_retry_leaves_a_letter_to_the_keeper_that_has_claimed_it(desk: Redriving, engine: Engine) -> None:
+    first = desk.ask(6, ZERO)
+    desk.slice(first)
+    claimed = desk.store.claim_letters(claim(at=desk.clock.now(), most=3))
+    assert len(claimed) == 3
+    second = desk.ask(9)
+    desk.slice(second)
+    assert (desk.now(second).moved, desk.now(second).unmoved) == (9, 0)
+    taken = {(one.position.partition_id, one.position.sequence_number) for one in claimed}
+    assert taken.isdisjoint(desk.moved(second))
+    assert {one.status for one in engine.letters() if (one.partition_id, one.sequence_number) in taken} == {"retrying"}
+
+
+@pytest.mark.parametrize("move", ["requeue", "discard"])
+def test_an_incarnation_that_opens_amid_a_job_cancels_it_and_no_letter_of_either_is_moved(
+    desk: Redriving, engine: Engine, move: OrderedMove
+) -> None:
+    job = desk.ask(12, move=move, rate=SLOW)
+    desk.slice(job, seconds=0)
+    Incarnations(desk.store.database, Partitions(desk.store.database)).open_incarnation(opening(desk.store))
+    keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)  # of the next incarnation, with the same numbers
+    before = engine.letters()
+    assert desk.slice(job).is_over
+    ended = desk.now(job)
+    assert (ended.task.status, ended.moved, len(desk.moved(job))) == ("cancelled", 2, 2)
+    assert engine.letters() == before
+
+
+def test_letters_that_were_counted_before_the_next_incarnation_are_never_those_of_the_next(
+    desk: Redriving, engine: Engine
+) -> None:
+    assert desk.means.listing.count_matching(ALL, ("exhausted",)) == 12  # remembers the stream for some seconds
+    Incarnations(desk.store.database, Partitions(desk.store.database)).open_incarnation(opening(desk.store))
+    keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)
+    for chosen, count in ((positions("0", 2, 4), 2), (ALL, 12)):
+        with pytest.raises(StreamClosed):
+            desk.ask(count, chosen, "discard")
+    assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
+    assert {one.status for one in engine.letters()} == {"exhausted"}
+
+
+@pytest.fixture
+def held(store: Store) -> tuple[World, Redriving]:
+    """A key whose event 0 has failed, with 1 to 3 held after it."""
+    world = World(store)
+    world.broken = {0}
+    world.ingest(of_key(0, 1, 2, 3))
+    desk = Redriving(store, world.clock)
+    world.clock.advance(1)
+    return world, desk
+
+
+def test_under_the_order_of_keys_a_retry_moves_the_first_letter_and_the_others_follow_it(
+    held: tuple[World, Redriving], engine: Engine
+) -> None:
+    world, desk = held
+    desk.slice(desk.ask(1))  # held letters are not movable
+    assert statuses_of(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}
+    world.broken = set()
+    world.retry()
+    assert set(statuses_of(engine).values()) == {"resolved"}
+
+
+def test_under_the_order_of_keys_events_that_arrive_amid_a_discard_are_freed_at_its_end(
+    held: tuple[World, Redriving], engine: Engine
+) -> None:
+    world, desk = held
+    job = desk.ask(4, move="discard", rate=SLOW)
+    desk.slice(job, seconds=0)
+    assert statuses_of(engine) == {0: "waiting", 1: "held", 2: "discarded", 3: "discarded"}
+    world.ingest(of_key(4, 5))
+    desk.slice(job)
+    assert statuses_of(engine) == {**dict.fromkeys(range(4), "discarded"), 4: "waiting", 5: "held"}
+    assert (desk.now(job).moved, desk.now(job).unmoved) == (4, 0)
+
+
+ACTS = st.one_of(
+    st.tuples(st.just("drive"), st.integers(0, 1), st.sampled_from([*Fault, None])),
+    st.tuples(st.sampled_from(["pause", "resume", "fail again"]), st.just(0), st.none()),
+)
+
+
+def drive(desk: Redriving, job: Redrive, seed: int, fault: Fault | None) -> None:
+    """Let one of two drivers work on the job: it dies, loses its answer or a rival is faster, as the fault says."""
+    rival = Redriving(desk.store, desk.clock, seed=seed + 10)
+    faulty = FaultyStore(desk.store, on_letters=[None, fault], meanwhile=lambda: rival.slice(job, seconds=0))
+    with suppress(StoreFault, Killed):
+        Redriving(faulty, desk.clock, seed=seed + 1).slice(job, seconds=0.6)
+        return
+    desk.clock.advance(1)
+
+
+def fail_again(desk: Redriving) -> None:
+    """Every requeued letter fails its retry, and is exhausted again."""
+    for place in "01":
+        now, numbers = desk.clock.now(), tuple(map(SequenceNumber, LETTERS))
+        move = LetterMove("exhaust", partition(place), numbers, f"fail-{now}", now, now, "keeper", "it failed")
+        desk.store.move_letters(move)
+
+
+@given(st.lists(ACTS, max_size=12), st.sampled_from(["requeue", "discard"]), st.sampled_from([None, 4, 6]))
+def test_any_order_of_deaths_drivers_and_pauses_moves_each_letter_once(
+    acts: list[tuple[str, int, Fault | None]], move: OrderedMove, rate: int | None
+) -> None:
+    store = MemoryStore()
+    desk = with_exhausted_letters(store, LETTERS)
+    job, began = desk.ask(12, move=move, rate=rate), desk.clock.now()
+    for what, seed, fault in acts:
+        if what == "drive":
+            drive(desk, job, seed, fault)
+        elif what == "fail again":
+            if move == "requeue":
+                fail_again(desk)
+        else:
+            desk.move(job, "pause" if what == "pause" else "resume")
+    desk.move(job, "resume")
+    assert desk.slice(job).is_over
+    ended = desk.now(job)
+    every = [(place, number) for place in "01" for number in LETTERS]
+    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 12, 0)
+    assert sorted(desk.moved(job)) == every
+    own = [one for one in store.attempts() if one.touched_by == str(job.task.task_id)]
+    assert Counter((one.partition_id, one.sequence_number) for one in own) == Counter(every)
+    if rate:
+        assert (desk.clock.now() - began).total_seconds() >= (12 - rate // 2) / rate
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([*Fault, None])), max_size=6))
+def test_a_discard_of_a_whole_key_frees_no_letter_on_its_way(acts: list[tuple[int, Fault | None]]) -> None:
+    store = MemoryStore()
+    desk = with_exhausted_letters(store, LETTERS)
+    store.sql("UPDATE event_hub_dead_letter SET partition_key = 'k'")
+    held = "UPDATE event_hub_dead_letter SET status = 'held', held_behind = sequence_number - 2"
+    store.sql(f"{held} WHERE sequence_number > 0")
+    job = desk.ask(12, move="discard", rate=6)
+    for seed, fault in acts:
+        drive(desk, job, seed, fault)
+    desk.slice(job)
+    assert [str(one.status) for one in store.letters()] == ["discarded"] * 12
+    assert {one.kind for one in store.attempts()} == {"discard"}

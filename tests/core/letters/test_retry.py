@@ -1,8 +1,8 @@
-"""core/letters/retry.py: letters are claimed, retried and settled, each for its own reason."""
+"""core/letters/retry.py: a letter is claimed, retried and settled or given back once, whatever fails meanwhile."""
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -10,164 +10,213 @@ from functools import partial
 import pytest
 from msgspec import structs
 
-from core.errors import DataRefused
-from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.errors import DataRefused, HubUnreachable, InfrastructureFault, LetterConflict
+from core.letters.retry import Keeper, claim_due, next_due_at, release, retry_chunk
 from core.model.commits import ROWS_AT_ONCE
-from core.model.events import Event
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.letters import Backoff, LetterPolicy, LetterPosition, RetryReport
+from core.model.ports import Clock
 from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.settle.attempts import StoredJournal
 from core.settle.settle import EventKilled
-from tests.core.letters.world import LEASE, World, at, counts
-from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
-from tests.fakes.faulty_database import Fault, Killed
+from examples.home_security.transform import HomeAlert, SensorReading
+from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, ids, keep_letters, partition, settled
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
+from tests.fakes.kept import KeptLetter
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.moving import requeue
+from tests.fakes.moving import discard, requeue
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
+
+LEASE = timedelta(seconds=300)
+CALLS = ["claim_letters", "begin_chunk", "commit_retry"]
 
 
-class TestClaiming:
-    def test_gives_chunks_of_ids_and_holds_them_for_a_lease(self) -> None:
-        world = World()
-        keep_letters(world.inner, dict.fromkeys((1, 5), "quiet"), "0")
-        keep_letters(world.inner, {3: "quiet"}, "1")
-        chunks = claim_due(world.keeper)
-        assert [(one.partition_id, one.sequence_numbers) for one in chunks] == [("0", (1, 5)), ("1", (3,))]
-        assert len({one.claimed_by for one in chunks}) == 1
-        assert {kept.claimed_until for kept in world.letters()} == {NOON + LEASE}
-
-    def test_takes_no_more_than_the_fan_out_holds(self) -> None:
-        world = World()
-        keep_letters(world.inner, dict.fromkeys(range(100), "quiet"))
-        assert [len(one.sequence_numbers) for one in claim_due(world.keeper)] == [10, 10, 10]
-
-    def test_takes_no_more_than_one_statement_may_lock(self) -> None:
-        world = World()
-        keeper = replace(world.keeper, letters=replace(world.policy, chunk=1_000, fan_out=3))
-        keep_letters(world.inner, dict.fromkeys(range(ROWS_AT_ONCE + 1), "quiet"))
-        assert sum(len(one.sequence_numbers) for one in claim_due(keeper)) == ROWS_AT_ONCE
-
-    def test_of_nothing_due_is_nothing(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "quiet"}, due_at=NOON + timedelta(seconds=1))
-        assert claim_due(world.keeper) == ()
-        assert next_due_at(world.keeper) == NOON + timedelta(seconds=1)
-
-    def test_an_idle_round_is_one_call(self) -> None:
-        world = World()
-        assert next_due_at(world.keeper) is None
-        assert world.faulty.calls == ["next_due_at"]
+def at(*numbers: int) -> list[LetterPosition]:
+    return [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in numbers]
 
 
-class TestAChunk:
-    def test_is_read_decided_and_written_once(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "double a", 1: "quiet", 2: "bug", 3: "poison", 4: "home b 1"})
-        (report,) = world.round()
-        assert counts(report) == {"resolved": 3, "waiting": 1, "exhausted": 1}
-        assert (report.commits, report.rows_written) == (1, 3)
-        assert world.statuses() == ["resolved", "resolved", "waiting", "exhausted", "resolved"]
-        assert world.faulty.calls == ["claim_letters", "read_partition", "begin_chunk", "commit_retry"]
+def counts(report: RetryReport) -> dict[str, int]:
+    """The counts of a report that are not zero."""
+    names = ("resolved", "waiting", "exhausted", "released", "lost")
+    return {name: getattr(report, name) for name in names if getattr(report, name)}
 
-    def test_asks_for_its_references_in_one_call(self) -> None:
-        world = World()
-        world.inner.commit_batch(commit(world.inner.read_partition(partition("1")), 0, 0, settled({0: [home("a")]})))
-        keep_letters(world.inner, {0: "look a", 1: "look a", 2: "look nobody"})
-        (report,) = world.round()
-        assert counts(report) == {"resolved": 2, "waiting": 1}
-        assert world.faulty.calls.count("read_references") == 1
-        assert world.letter(2).error_class == "reference"
 
-    def test_a_letter_sees_what_an_earlier_one_of_the_chunk_writes(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "home a 1", 1: "look a"})
-        (report,) = world.round()
-        assert counts(report) == {"resolved": 2}
+class World:
+    """Keepers over one database in memory, on a fake clock, with a hub that may be `down` or slow."""
 
-    def test_says_why_a_letter_is_settled(self) -> None:
-        world = World(attempts=2)
-        keep_letters(world.inner, {0: "reading a", 1: "quiet", 2: "poison", 3: "bug"})
+    def __init__(self, *faults: Fault | None, transform: Transform = PLAIN, attempts: int = 8) -> None:
+        self.clock = FakeClock()
+        self.inner = MemoryStore()
+        self.events: dict[int, Event] = {}
+        self.asked: list[int] = []
+        self.down = False
+        self.takes: Callable[[], None] = lambda: None  # time, for an answer of the hub
+        self.between: Callable[[], object] = lambda: None  # what somebody else does in the middle
+        self.faulty = FaultyStore(self.inner, on_letters=faults, meanwhile=lambda: self.between())
+        self.policy = LetterPolicy(Backoff(attempts=attempts), chunk=10, fan_out=3)
+        self.keeper = self.another(self.faulty, transform)
+
+    def find_event(self, _: Partition, number: SequenceNumber) -> Event | None:
+        self.asked.append(number)
+        self.takes()
+        if self.down:
+            raise HubUnreachable("the hub does not answer")
+        return self.events.get(number)
+
+    def another(self, store: Store | None = None, transform: Transform = PLAIN, seed: int = 0) -> Keeper:
+        source = iter(ids(seed + 100))
+        stamps = Clock(self.clock.now, lambda: next(source))
+        return Keeper(STREAM, store or self.inner, transform, self.find_event, stamps, self.policy)
+
+    def round(self, keeper: Keeper | None = None) -> list[RetryReport]:
+        own = keeper or self.keeper
+        return [retry_chunk(chunk, own, "retry-1") for chunk in claim_due(own)]
+
+    def run_until_settled(self, transform: Transform = PLAIN, store: Store | None = None) -> None:
+        """Run one process after the other until no letter waits."""
+        for turn in range(30):
+            own = self.another(store, transform, turn)
+            due = next_due_at(own)
+            if due is None:
+                return
+            self.clock.advance(max(0.0, (due - self.clock.now()).total_seconds()))
+            with suppress(Killed):
+                self.round(own)
+        raise AssertionError("it never ends")
+
+    def letter(self, number: int = 0) -> KeptLetter:
+        return self.inner.letters()[number]
+
+    def statuses(self) -> list[str]:
+        return [kept.status for kept in self.inner.letters()]
+
+    def readings(self) -> list[int]:
+        return [kept.sequence_number for kept in self.inner.rows(SensorReading)]
+
+
+def test_a_claim_gives_chunks_of_ids_that_are_due_and_holds_them_for_a_lease() -> None:
+    world = World()
+    assert next_due_at(world.keeper) is None
+    assert world.faulty.calls == ["next_due_at"]  # an idle round is one call
+    keep_letters(world.inner, dict.fromkeys((1, 5), "quiet"), "0")
+    keep_letters(world.inner, {3: "quiet"}, "1")
+    keep_letters(world.inner, {4: "quiet"}, "1", due_at=NOON + timedelta(seconds=1))
+    chunks = claim_due(world.keeper)
+    assert [(one.partition_id, one.sequence_numbers) for one in chunks] == [("0", (1, 5)), ("1", (3,))]
+    assert len({one.claimed_by for one in chunks}) == 1
+    assert [kept.claimed_until for kept in world.inner.letters()] == [NOON + LEASE] * 3 + [None]
+    assert claim_due(world.keeper) == ()
+    assert next_due_at(world.keeper) == NOON + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(("chunk", "letters", "claimed"), [(10, 100, 30), (1_000, ROWS_AT_ONCE + 1, ROWS_AT_ONCE)])
+def test_a_claim_takes_no_more_than_its_chunks_hold_and_one_statement_may_lock(
+    chunk: int, letters: int, claimed: int
+) -> None:
+    world = World()
+    keep_letters(world.inner, dict.fromkeys(range(letters), "quiet"))
+    chunks = claim_due(replace(world.keeper, letters=replace(world.policy, chunk=chunk)))
+    assert sum(len(one.sequence_numbers) for one in chunks) == claimed
+    assert max(len(one.sequence_numbers) for one in chunks) <= chunk
+
+
+def test_a_chunk_is_read_decided_and_written_once_and_says_why_each_letter_is_settled() -> None:
+    world = World(attempts=2)
+    keep_letters(world.inner, {0: "double a", 1: "quiet", 2: "bug", 3: "poison", 4: "home b 1"})
+    (report,) = world.round()
+    assert counts(report) == {"resolved": 3, "exhausted": 2}
+    assert (report.commits, report.rows_written) == (1, 3)
+    assert world.faulty.calls == ["claim_letters", "read_partition", "begin_chunk", "commit_retry"]
+    assert [(kept.status, kept.settled_why) for kept in world.inner.letters()] == [
+        ("resolved", "its rows were written"),
+        ("resolved", "it was filtered"),
+        ("exhausted", "it failed 2 times"),
+        ("exhausted", "poison: not tried again"),
+        ("resolved", "its rows were written"),
+    ]
+
+
+def test_a_chunk_asks_for_its_references_in_one_call_and_sees_what_an_earlier_letter_writes() -> None:
+    world = World()
+    world.inner.commit_batch(commit(world.inner.read_partition(partition("1")), 0, 0, settled({0: [home("a")]})))
+    keep_letters(world.inner, {0: "look a", 1: "look a", 2: "look nobody", 3: "home b 1", 4: "look b"})
+    (report,) = world.round()
+    assert counts(report) == {"resolved": 4, "waiting": 1}
+    assert world.faulty.calls.count("read_references") == 1
+    assert world.letter(2).error_class == "reference"
+
+
+def test_a_letter_is_tried_with_the_deployment_of_now() -> None:
+    world = World(transform=Transform("mended/2", lambda event, references: ()))
+    keep_letters(world.inner, {0: "bug"})
+    world.round()
+    assert (world.letter().status, world.letter().transform_version) == ("resolved", "mended/2")
+
+
+def test_pauses_grow_until_the_attempts_are_spent() -> None:
+    world = World()
+    keep_letters(world.inner, {0: "bug"})
+    pauses = []
+    while (due := next_due_at(world.keeper)) is not None:
+        pauses.append((due - world.clock.now()).total_seconds())
+        world.clock.advance(pauses[-1])
         world.round()
-        assert [kept.settled_why for kept in world.letters()] == [
-            "its rows were written",
-            "it was filtered",
-            "poison: not tried again",
-            "it failed 2 times",
-        ]
+    assert pauses == [0, 60, 120, 240, 480, 960, 1920]
+    assert (world.letter().status, world.letter().attempts) == ("exhausted", 8)
+    assert [kept.attempt for kept in world.inner.attempts()] == list(range(1, 8))
 
-    def test_is_tried_with_the_deployment_of_now(self) -> None:
-        world = World(transform=Transform("mended/2", lambda event, references: ()))
-        keep_letters(world.inner, {0: "bug"})
+
+def test_a_chunk_that_is_run_twice_finds_no_letter_the_second_time() -> None:
+    world = World()
+    keep_letters(world.inner, {0: "reading a", 1: "bug"})
+    (chunk,) = claim_due(world.keeper)
+    assert counts(retry_chunk(chunk, world.keeper, "one")) == {"resolved": 1, "waiting": 1}
+    before = world.inner.letters(), world.inner.attempts(), world.inner.retries()
+    assert counts(retry_chunk(chunk, world.keeper, "two")) == {"lost": 2}
+    assert before == (world.inner.letters(), world.inner.attempts(), world.inner.retries())
+
+
+def test_memory_that_runs_out_is_no_letters_fault() -> None:
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        raise MemoryError
+
+    world = World(transform=Transform("huge/1", rows_of))
+    keep_letters(world.inner, {0: "reading a"})
+    with pytest.raises(MemoryError):
         world.round()
-        assert (world.letter().status, world.letter().transform_version) == ("resolved", "mended/2")
-
-    def test_pauses_grow_until_the_attempts_are_spent(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "bug"})
-        pauses = []
-        while (due := next_due_at(world.keeper)) is not None:
-            pauses.append((due - world.clock.now()).total_seconds())
-            world.clock.advance(pauses[-1])
-            world.round()
-        assert pauses == [0, 60, 120, 240, 480, 960, 1920]
-        assert (world.letter().status, world.letter().attempts) == ("exhausted", 8)
-        assert [kept.attempt for kept in world.inner.attempts()] == list(range(1, 8))
-
-    def test_that_is_run_twice_finds_no_letter_the_second_time(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "reading a", 1: "bug"})
-        (chunk,) = claim_due(world.keeper)
-        assert counts(retry_chunk(chunk, world.keeper, "one")) == {"resolved": 1, "waiting": 1}
-        before = world.letters(), world.inner.attempts(), world.inner.retries()
-        assert counts(retry_chunk(chunk, world.keeper, "two")) == {"lost": 2}
-        assert before == (world.letters(), world.inner.attempts(), world.inner.retries())
-
-    def test_memory_that_runs_out_is_no_letters_fault(self) -> None:
-        def rows_of(event: Event, references: References) -> Iterable[Row]:
-            raise MemoryError
-
-        world = World(transform=Transform("huge/1", rows_of))
-        keep_letters(world.inner, {0: "reading a"})
-        with pytest.raises(MemoryError):
-            world.round()
-        assert world.statuses() == ["retrying"]
+    assert world.statuses() == ["retrying"]
 
 
-class TestRefusedRows:
-    @pytest.mark.parametrize("bad", [{0}, {9}, {4}, {2, 3}, {0, 9}, set(range(10)), set()])
-    def test_are_halved_until_the_bad_letters_stand_alone(self, bad: set[int]) -> None:
-        world = World()
-        bodies = {number: f"huge {number}" if number in bad else f"reading {number}" for number in range(10)}
-        keep_letters(world.inner, bodies)
-        (report,) = world.round()
-        assert (report.resolved, report.waiting) == (10 - len(bad), len(bad))
-        assert world.readings() == [number for number in range(10) if number not in bad]
-        for number in bad:
-            kept = world.letter(number)
-            assert (kept.error_class, kept.attempts) == ("refused", 2)
-            assert "too large" in kept.error
+@pytest.mark.parametrize("bad", [{9}, {2, 3}, {0, 9}, set(range(10)), set()], ids=str)
+def test_refused_rows_are_halved_until_the_bad_letters_stand_alone(bad: set[int]) -> None:
+    world = World()
+    keep_letters(world.inner, {number: f"{'huge' if number in bad else 'reading'} {number}" for number in range(10)})
+    (report,) = world.round()
+    assert (report.resolved, report.waiting) == (10 - len(bad), len(bad))
+    assert world.readings() == [number for number in range(10) if number not in bad]
+    assert world.faulty.calls.count("commit_retry") <= 1 + 9 * len(bad)
+    for number in bad:
+        kept = world.letter(number)
+        assert (kept.error_class, kept.attempts, "too large" in kept.error) == ("refused", 2, True)
 
-    def test_cost_two_calls_more_for_each_halving(self) -> None:
-        world = World()
-        keep_letters(world.inner, {number: "huge a" if number == 9 else f"reading {number}" for number in range(10)})
-        world.round()
-        assert world.faulty.calls.count("commit_retry") <= 10
 
-    def test_that_are_refused_without_rows_too_are_released(self) -> None:
-        class Refusing(MemoryStore):
-            def commit_retry(self, commit: object) -> int:
-                raise DataRefused("no letter can be written")
+def test_letters_that_are_refused_without_rows_too_are_released() -> None:
+    class Refusing(MemoryStore):
+        def commit_retry(self, commit: object) -> int:
+            raise DataRefused("no letter can be written")
 
-        store = Refusing()
-        keep_letters(store, {0: "reading a", 1: "reading b", 2: "reading c"})
-        world = World()
-        (report,) = world.round(world.another(store))
-        assert counts(report) == {"released": 3}
-        assert [kept.status for kept in store.letters()] == ["waiting"] * 3
+    store = Refusing()
+    keep_letters(store, {0: "reading a", 1: "reading b", 2: "reading c"})
+    world = World()
+    (report,) = world.round(world.another(store))
+    assert counts(report) == {"released": 3}
+    assert [kept.status for kept in store.letters()] == ["waiting"] * 3
 
 
 class TestProcessKillers:
-    """Letters whose claims are lost are tried alone, and after three lone tries for a person."""
+    """Letters whose claims are lost are tried alone, and after three lone tries for an operator."""
 
     def world(self, kills: int = 99) -> World:
         self.deaths = 0
@@ -183,36 +232,20 @@ class TestProcessKillers:
         return world
 
     def keep(self, world: World) -> None:
-        """Run one process after the other until no letter waits."""
-        for turn in range(30):
-            due = next_due_at(world.keeper)
-            if due is None:
-                return
-            world.clock.advance(max(0.0, (due - world.clock.now()).total_seconds()))
-            own = world.another(world.faulty, world.keeper.transform, seed=turn)
-            try:
-                world.round(own)
-            except Killed:
-                continue
-        raise AssertionError("it never ends")
+        world.run_until_settled(world.keeper.transform, world.faulty)
 
     def test_are_set_aside_for_a_person_after_three_tries_alone_and_take_no_other_letter_with_them(self) -> None:
         world = self.world()
-        self.keep(world)
-        killer = world.letter(1)
-        assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 2)
-        slow_too = r"^the process died, or took longer than the lease of \d+ s \(DEAD_LETTER_LEASE_SECONDS\), each"
-        assert re.match(slow_too, killer.error)
-        assert killer.settled_why == killer.error
-        assert self.deaths == 3
-        assert (world.statuses()[0], world.statuses()[2], world.readings()) == ("resolved", "resolved", [0, 2])
-
-    def test_that_were_held_until_now_count_what_was_tried(self) -> None:
-        world = self.world()
         keep_letters(world.inner, {3: "kill"}, status="held", due_at=None)
         self.keep(world)
-        killer = world.letter(3)
-        assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 1)
+        assert self.deaths == 5  # one of them with both claimed
+        for number, attempts in ((1, 2), (3, 1)):  # what was held until now counts what was tried
+            killer = world.letter(number)
+            assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", attempts)
+            slow_too = r"^the process died, or took longer than the lease of \d+ s \(DEAD_LETTER_LEASE_SECONDS\), each"
+            assert re.match(slow_too, killer.error)
+            assert killer.settled_why == killer.error
+        assert (world.statuses()[0], world.statuses()[2], world.readings()) == ("resolved", "resolved", [0, 2])
 
     def test_are_not_taken_up_again_under_a_claim_that_died(self) -> None:
         world = self.world()
@@ -228,19 +261,13 @@ class TestProcessKillers:
         self.keep(world)
         assert (world.letter(1).error_class, self.deaths) == ("crash", 3)
 
-    def test_that_stop_killing_are_settled_and_forgiven(self) -> None:
-        world = self.world(kills=2)
+    def test_are_tried_again_when_an_operator_asks_and_forgiven_when_they_stop_killing(self) -> None:
+        world = self.world(kills=4)
         self.keep(world)
-        assert world.statuses() == ["resolved"] * 3
-        assert world.letter(1).lost_claims == 0
-
-    def test_are_tried_again_when_a_person_asks(self) -> None:
-        world = self.world(kills=3)
-        self.keep(world)
-        assert world.letter(1).status == "exhausted"
+        assert (world.letter(1).status, self.deaths) == ("exhausted", 3)
         assert requeue(at(1), world.keeper) == tuple(at(1))
         self.keep(world)
-        assert world.letter(1).status == "resolved"
+        assert (world.letter(1).status, world.letter(1).lost_claims, self.deaths) == ("resolved", 0, 4)
 
     def test_are_marked_before_they_run_and_each_when_its_turn_comes(self) -> None:
         world = self.world()
@@ -252,119 +279,195 @@ class TestProcessKillers:
             world.round()
         calls = [call for call in world.faulty.calls if call in ("begin_lone_try", "commit_retry")]
         assert calls == ["begin_lone_try", "commit_retry", "begin_lone_try"]
-        assert [kept.lost_claims for kept in world.letters()] == [0, 1, 1]
-        assert [kept.began_at is not None for kept in world.letters()] == [False, True, False]
+        assert [kept.lost_claims for kept in world.inner.letters()] == [0, 1, 1]
+        assert [kept.began_at is not None for kept in world.inner.letters()] == [False, True, False]
 
 
-class TestLettersThatRunInAChild:
+def test_letters_that_lost_a_claim_run_in_a_child_and_one_that_kills_it_is_exhausted_at_once() -> None:
     """Here a child is a transform that names the event which killed it."""
+    world = World()
+    keep_letters(world.inner, {0: "reading a", 1: "kill", 2: "reading c", 3: "bug"})
+    alone: list[int] = []
+    marked: list[int] = []  # how many tries were marked when each got its child
 
-    def world(self) -> World:
-        world = World()
-        keep_letters(world.inner, {0: "reading a", 1: "kill", 2: "reading c", 3: "bug"})
-        self.alone: list[int] = []
-        self.marked: list[int] = []  # how many tries were marked when each got its child
-
-        @contextmanager
-        def in_child(transform: Transform, look_again: object) -> Iterator[Transform]:
-            self.marked.append(world.faulty.calls.count("begin_lone_try"))
-            yield self.child(transform)
-
-        journal = StoredJournal(world.faulty, world.keeper.clock, in_child)
-        world.keeper = replace(world.keeper, journal=journal)
-        return world
-
-    def child(self, transform: Transform) -> Transform:
+    @contextmanager
+    def in_child(transform: Transform, look_again: object) -> Iterator[Transform]:
         def rows_of(event: Event, references: References) -> Iterable[Row]:
-            self.alone.append(event.sequence_number)
+            alone.append(event.sequence_number)
             if event.body == b"kill":
                 raise EventKilled(event.sequence_number, "its process ended by SIGSEGV")
             return transform.rows_of(event, references)
 
-        return replace(transform, rows_of=rows_of)
+        marked.append(world.faulty.calls.count("begin_lone_try"))
+        yield replace(transform, rows_of=rows_of)
 
-    def test_have_their_lease_from_the_moment_when_the_child_is_there(self) -> None:
-        world = self.world()
-        claim_due(world.keeper)
+    world.keeper = replace(world.keeper, journal=StoredJournal(world.faulty, world.keeper.clock, in_child))
+    claim_due(world.keeper)
+    assert alone == []
+    world.clock.advance(LEASE.total_seconds())
+    for report in world.round():
+        assert sum(counts(report).values()) >= 1
+    assert alone == [0, 1, 2, 3]
+    assert marked[0] == 0  # the lease begins when the child is there
+    assert world.statuses() == ["resolved", "exhausted", "resolved", "waiting"]
+    killer = world.letter(1)
+    assert (killer.error_class, killer.error_type) == ("crash", "core.errors.ProcessDied")
+    assert killer.error == "its process ended by SIGSEGV"
+    alone.clear()
+    requeue(at(1), world.keeper)
+    world.round()
+    assert (alone, world.letter(1).status) == ([1], "exhausted")
+
+
+@pytest.fixture
+def bodiless() -> World:
+    """Three letters whose bodies only the hub has, and one whose body was kept."""
+    world = World()
+    bodies = {0: "reading a", 1: "bug", 2: "reading c"}
+    keep_letters(world.inner, bodies, keeps_body=False)
+    keep_letters(world.inner, {3: "reading d"})
+    world.events = {number: event(number, body) for number, body in bodies.items()}
+    return world
+
+
+def test_a_body_that_was_not_kept_is_asked_of_the_hub_and_no_other(bodiless: World) -> None:
+    assert counts(bodiless.round()[0]) == {"resolved": 3, "waiting": 1}
+    assert (bodiless.asked, bodiless.readings()) == ([0, 1, 2], [0, 2, 3])
+
+
+def test_an_event_that_left_the_hub_ends_its_letter_with_a_reason(bodiless: World) -> None:
+    del bodiless.events[1]
+    assert counts(bodiless.round()[0]) == {"resolved": 3, "exhausted": 1}
+    kept = bodiless.letter(1)
+    assert (kept.status, kept.attempts, kept.error_class) == ("exhausted", 1, "unknown")
+    assert kept.settled_why == "the event left the hub, and its body was not stored"
+
+
+def test_an_event_of_a_different_hub_is_not_that_of_the_letter_which_waits_uncounted(bodiless: World) -> None:
+    bodiless.events[1] = event(1, "reading b", at=NOON)
+    assert counts(bodiless.round()[0]) == {"resolved": 2, "released": 2}
+    assert [(kept.status, kept.attempts) for kept in bodiless.inner.letters()[1:3]] == [("waiting", 1)] * 2
+
+
+def test_letters_without_bodies_wait_uncounted_while_the_hub_is_down_and_hold_up_no_other(bodiless: World) -> None:
+    bodiless.down = True
+    assert counts(bodiless.round()[0]) == {"resolved": 1, "released": 3}
+    assert bodiless.asked == [0]
+    for kept in bodiless.inner.letters()[:3]:
+        assert (kept.status, kept.attempts, kept.due_at) == ("waiting", 1, NOON + timedelta(seconds=30))
+    assert {kept.sequence_number for kept in bodiless.inner.attempts()} == {3}
+
+
+def test_what_a_slow_hub_leaves_is_of_the_next_round(bodiless: World) -> None:
+    bodiless.takes = partial(bodiless.clock.advance, 9.0)
+    assert counts(bodiless.round()[0])["released"] == 1
+    assert bodiless.asked == [0, 1]
+
+
+@pytest.mark.parametrize("fault", [one for one in Fault if one is not Fault.RIVAL])
+@pytest.mark.parametrize("call", range(len(CALLS)), ids=CALLS)
+def test_a_crash_or_a_lost_answer_at_any_call_loses_nothing_and_repeats_nothing(call: int, fault: Fault) -> None:
+    world = World(*[None] * call, fault)
+    keep_letters(world.inner, {0: "double a", 1: "home b 1"})
+    with suppress(Killed, InfrastructureFault):
+        world.round()
+    if fault in (Fault.KILLED, Fault.KILLED_AFTER):
+        assert (world.statuses() == ["resolved"] * 2) is (call == 2 and fault is Fault.KILLED_AFTER)
+    world.run_until_settled()
+    assert world.statuses() == ["resolved"] * 2
+    assert (world.readings(), len(world.inner.rows(HomeAlert)), len(world.inner.attempts())) == ([0], 1, 2)
+
+
+@pytest.mark.parametrize(("fault", "again"), [(Fault.UNANSWERED, []), (Fault.LOST, ["commit_retry"])])
+def test_a_commit_without_an_answer_is_counted_where_it_stands_and_made_again_where_not(
+    fault: Fault, again: list[str]
+) -> None:
+    world = World(None, None, fault)
+    keep_letters(world.inner, {0: "reading a", 1: "bug"})
+    (report,) = world.round()
+    assert counts(report) == {"resolved": 1, "waiting": 1}
+    assert (report.commits, report.rows_written, len(world.inner.retries())) == (1, 1, 1)
+    assert world.faulty.calls == ["claim_letters", "read_partition", *CALLS[1:], "find_letters", *again]
+
+
+@pytest.mark.parametrize(
+    ("faults", "status", "due"),
+    [
+        pytest.param([None, None, *[Fault.LOST, None] * 20], "waiting", 30, id="answers that are lost for ever"),
+        pytest.param([None, None, Fault.NOT_REACHED], "waiting", 30, id="a short outage: it is released"),
+        pytest.param([None, *[Fault.NOT_REACHED] * 9], "retrying", 300, id="a long one: its lease ends"),
+    ],
+)
+def test_an_outage_is_the_callers_and_its_letter_is_tried_again_later(
+    faults: list[Fault | None], status: str, due: int
+) -> None:
+    world = World(*faults)
+    keep_letters(world.inner, {0: "reading a"})
+    with pytest.raises(InfrastructureFault):
+        world.round()
+    kept = world.letter()
+    assert (kept.status, kept.attempts, kept.due_at) == (status, 1, NOON + timedelta(seconds=due))
+    world.run_until_settled()
+    assert world.statuses() == ["resolved"]
+
+
+def test_a_letter_that_is_discarded_in_the_middle_is_left_out_and_the_others_commit() -> None:
+    world = World(None, None, Fault.RIVAL)
+    world.between = lambda: discard(at(1), world.another(seed=1))
+    keep_letters(world.inner, dict.fromkeys(range(3), "double a"))
+    (report,) = world.round()
+    assert counts(report) == {"resolved": 2, "lost": 1}
+    assert world.statuses() == ["resolved", "discarded", "resolved"]
+    assert (world.readings(), len(world.inner.retries())) == ([0, 2], 1)
+
+
+def test_a_lease_that_ends_in_the_middle_gives_the_letters_to_the_other() -> None:
+    world = World(None, None, Fault.RIVAL)
+    other = world.another(seed=1)
+    reports: list[RetryReport] = []
+
+    def after_the_lease() -> None:
         world.clock.advance(LEASE.total_seconds())
-        world.round()
-        assert self.marked[0] == 0
+        reports.extend(world.round(other))
 
-    def test_are_those_that_have_lost_a_claim_and_one_that_kills_is_exhausted_at_once(self) -> None:
-        world = self.world()
-        claim_due(world.keeper)
-        assert self.alone == []
-        world.clock.advance(LEASE.total_seconds())
-        for report in world.round():
-            assert sum(counts(report).values()) >= 1
-        assert self.alone == [0, 1, 2, 3]
-        assert world.statuses() == ["resolved", "exhausted", "resolved", "waiting"]
-        killer = world.letter(1)
-        assert (killer.error_class, killer.error_type, killer.error) == (
-            "crash", "core.errors.ProcessDied", "its process ended by SIGSEGV",
-        )  # fmt: skip
-
-    def test_are_those_of_class_crash_when_a_person_asks(self) -> None:
-        world = self.world()
-        claim_due(world.keeper)
-        world.clock.advance(LEASE.total_seconds())
-        world.round()
-        self.alone.clear()
-        requeue(at(1), world.keeper)
-        world.round()
-        assert (self.alone, world.letter(1).status) == ([1], "exhausted")
+    world.between = after_the_lease
+    keep_letters(world.inner, {0: "double a", 1: "double b"})
+    (report,) = world.round()
+    assert counts(report) == {"lost": 2}
+    assert [counts(one) for one in reports] == [{"resolved": 2}]
+    assert (world.readings(), len(world.inner.attempts())) == ([0, 1], 2)
 
 
-class TestBodiesThatWereNotKept:
-    def world(self, *faults: Fault | None) -> World:
-        world = World(*faults)
-        bodies = {0: "reading a", 1: "bug", 2: "reading c"}
-        keep_letters(world.inner, bodies, keeps_body=False)
-        world.hub.events = {number: event(number, body) for number, body in bodies.items()}
-        return world
+def test_letters_that_are_all_held_and_cannot_be_settled_are_the_callers() -> None:
+    class Stubborn(MemoryStore):
+        def commit_retry(self, commit: object) -> int:
+            raise LetterConflict(partition(), "claim")
 
-    def test_are_asked_of_the_hub(self) -> None:
-        world = self.world()
-        assert counts(world.round()[0]) == {"resolved": 2, "waiting": 1}
-        assert (world.hub.asked, world.readings()) == ([0, 1, 2], [0, 2])
+    store = Stubborn()
+    keep_letters(store, {0: "reading a"})
+    world = World()
+    with pytest.raises(LetterConflict):
+        world.round(world.another(store))
+    assert [kept.status for kept in store.letters()] == ["waiting"]
 
-    def test_are_not_asked_for_where_they_were_kept(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "reading a"})
-        world.round()
-        assert world.hub.asked == []
 
-    def test_that_left_the_hub_end_their_letter_with_a_reason(self) -> None:
-        world = self.world()
-        del world.hub.events[1]
-        assert counts(world.round()[0]) == {"resolved": 2, "exhausted": 1}
-        kept = world.letter(1)
-        assert (kept.status, kept.attempts, kept.error_class) == ("exhausted", 1, "unknown")
-        assert kept.settled_why == "the event left the hub, and its body was not stored"
+def test_a_release_gives_back_what_the_claim_still_holds() -> None:
+    world = World()
+    keep_letters(world.inner, {0: "reading a", 1: "reading b"})
+    (chunk,) = claim_due(world.keeper)
+    discard(at(1), world.another(seed=1))
+    assert (release(chunk, world.keeper), world.statuses()) == (1, ["waiting", "discarded"])
+    assert world.letter().due_at == NOON + timedelta(seconds=30)
+    world.clock.advance(LEASE.total_seconds())
+    claim_due(world.another(seed=1))
+    before = world.inner.letters()
+    assert release(chunk, world.keeper) == 0  # another claim holds it now
+    assert world.inner.letters() == before
 
-    def test_of_another_hub_are_not_theirs_so_they_wait_uncounted(self) -> None:
-        world = self.world()
-        world.hub.events[1] = event(1, "reading b", at=NOON)
-        assert counts(world.round()[0]) == {"resolved": 1, "released": 2}
-        assert [(kept.status, kept.attempts) for kept in world.letters()[1:]] == [("waiting", 1)] * 2
 
-    def test_wait_uncounted_while_the_hub_is_down(self) -> None:
-        world = self.world()
-        world.hub.down = True
-        assert counts(world.round()[0]) == {"released": 3}
-        assert world.hub.asked == [0]
-        for kept in world.letters():
-            assert (kept.status, kept.attempts, kept.due_at) == ("waiting", 1, NOON + timedelta(seconds=30))
-        assert world.inner.attempts() == []
-
-    def test_are_left_for_the_next_round_when_the_time_of_the_chunk_is_up(self) -> None:
-        world = self.world()
-        world.hub.takes = partial(world.clock.advance, 9.0)
-        assert counts(world.round()[0]) == {"resolved": 1, "waiting": 1, "released": 1}
-        assert world.hub.asked == [0, 1]
-
-    def test_of_a_released_letter_do_not_hold_up_those_that_were_kept(self) -> None:
-        world = self.world()
-        keep_letters(world.inner, {3: "reading d"})
-        world.hub.down = True
-        assert counts(world.round()[0]) == {"resolved": 1, "released": 3}
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNANSWERED])
+def test_a_release_whose_answer_is_lost_is_sent_again_and_counts_once(fault: Fault) -> None:
+    world = World(None, fault)
+    keep_letters(world.inner, {0: "reading a"})
+    (chunk,) = claim_due(world.keeper)
+    assert (release(chunk, world.keeper), world.statuses()) == (1, ["waiting"])
