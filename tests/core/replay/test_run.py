@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from msgspec import structs
 
-from core.errors import DataRefused, HubUnreachable, StreamIncarnationChanged, VersionChanged
-from core.model.events import Event, Partition, PartitionId, SequenceNumber, Span
+from core.errors import DataRefused, HubUnreachable, VersionChanged
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
 from core.replay.pieces import ReplayCommit, ReplayCounts, ReplayJob
 from core.tasks.run import VERSION_PATIENCE, note_fault, open_parts, work_on
 from core.tasks.statuses import TaskMove, TaskVerb
-from tests.fakes.builders import FakeClock, event
+from tests.fakes.builders import event
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, log_of, order
@@ -21,79 +20,57 @@ from tests.fakes.replaying import World, log_of, order
 ZERO = PartitionId("0")
 
 
-class Watched(MemoryStore):
-    """A store that does something before it commits a piece, and fails on request."""
+class Small(World):
+    """A world of partition 0 whose pieces are small, and which does something before and after a piece is committed."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, logs: list[Event] | None = None, hub: type[MemoryHub] = MemoryHub) -> None:
         self.before: Callable[[ReplayCommit], object] = lambda commit: None
         self.after: Callable[[ReplayCommit], object] = lambda commit: None
-        self.pieces: list[Span] = []
+        self.spans: list[tuple[int, int]] = []
+        small = self
 
-    def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
-        self.before(commit)
-        counts = super().commit_replay(commit)
-        self.pieces.append(commit.piece.span)
-        self.after(commit)
-        return counts
+        class Watched(MemoryStore):
+            def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
+                small.before(commit)
+                counts = super().commit_replay(commit)
+                small.spans.append(commit.piece.span.ends)
+                small.after(commit)
+                return counts
 
+        super().__init__(Watched(), {"0": logs or log_of(*["reading a"] * 35)}, piece=10)
+        self.hub = hub(self.logs)
 
-def world(*bodies: str, piece: int = 10) -> "Small":
-    return Small(Watched(), {"0": log_of(*(bodies or ["reading a"] * 35))}, piece=piece)
-
-
-class Small(World):
-    """A world whose pieces are small."""
-
-    def __init__(self, store: MemoryStore, logs: dict[str, list[Event]], piece: int) -> None:
-        super().__init__(store, logs, piece=piece)
-
-    @property
-    def watched(self) -> Watched:
-        assert isinstance(self.store, Watched)
-        return self.store
+    def begun(self, *keys: str, dry_run: bool = False) -> ReplayJob:
+        job = self.ask(order(dry_run=dry_run, keys=keys))
+        assert open_parts(job.task.task_id, self.means) == (ZERO,)
+        return self.find(job.task.task_id)
 
     def slice(self, job: ReplayJob, seconds: float = 0) -> Any:
         return work_on(job.task.task_id, ZERO, self.means, self.clock.now() + timedelta(seconds=seconds))
 
-    def move(self, job: ReplayJob, move: TaskVerb) -> None:
-        assert self.store.tasks.move(TaskMove(job.task.task_id, move, "somebody", "", self.clock.now()))
+    def move(self, job: ReplayJob, move: TaskVerb, version: str | None = None) -> None:
+        moved = TaskMove(job.task.task_id, move, "somebody", "", self.clock.now(), transform_version=version)
+        assert self.store.tasks.move(moved)
 
 
-def begun(small: Small, *, dry_run: bool = False) -> ReplayJob:
-    job = small.ask(order(dry_run=dry_run))
+def test_a_job_begins_once_and_its_range_is_one_transaction_a_piece() -> None:
+    small = Small()
+    job = small.begun()
+    assert (job.task.status, job.task.history.count("begin")) == ("running", 1)
     assert open_parts(job.task.task_id, small.means) == (ZERO,)
-    return small.find(job.task.task_id)
-
-
-def spans(small: Small) -> list[tuple[int, int]]:
-    return [(one.first, one.last) for one in small.watched.pieces]
-
-
-def test_a_range_is_one_transaction_a_piece() -> None:
-    small = world()
-    report = small.slice(begun(small), seconds=60)
-    assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
+    report = small.slice(job, seconds=60)
+    assert small.spans == [(0, 9), (10, 19), (20, 29), (30, 34)]
     assert (report.is_over, report.pieces, report.looked_at) == (True, 4, 35)
-
-
-def test_a_job_that_is_planned_begins_once_and_tells_the_partitions_with_work_left() -> None:
-    small = world()
-    job = begun(small)
-    assert job.task.status == "running"
-    assert job.task.history.count("begin") == 1
-    assert open_parts(job.task.task_id, small.means) == (ZERO,)
-    small.slice(job, seconds=60)
     assert open_parts(job.task.task_id, small.means) == ()
 
 
 @pytest.mark.parametrize("move", ["pause", "cancel"])
 def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: TaskVerb) -> None:
-    small = world()
-    job = begun(small)
-    small.watched.after = lambda commit: small.move(job, move) if commit.piece.span.first == 10 else None
+    small = Small()
+    job = small.begun()
+    small.after = lambda commit: small.move(job, move) if commit.piece.span.first == 10 else None
     report = small.slice(job, seconds=60)
-    assert (report.is_over, spans(small)) == (True, [(0, 9), (10, 19)])
+    assert (report.is_over, small.spans) == (True, [(0, 9), (10, 19)])
     assert small.find(job.task.task_id).partitions[0].next_number == 20
     assert open_parts(job.task.task_id, small.means) == ()
 
@@ -102,8 +79,8 @@ def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: TaskVe
 def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed_with_that_version(
     dry_run: bool,
 ) -> None:
-    small = world()
-    job = begun(small, dry_run=dry_run)
+    small = Small()
+    job = small.begun(dry_run=dry_run)
     small.slice(job)
     old, new = small.transform, replace(small.transform, version="plain/2")
 
@@ -136,9 +113,7 @@ def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed
     step()
     step()
     assert now() == ("paused", fault, 10)
-    assert small.store.tasks.move(
-        TaskMove(job.task.task_id, "resume", "somebody", "", small.clock.now(), transform_version="plain/2")
-    )
+    small.move(job, "resume", "plain/2")
     small.transform = old
     with pytest.raises(VersionChanged):
         small.slice(job, seconds=60)
@@ -149,7 +124,7 @@ def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed
 
 
 def test_a_planned_task_waits_for_its_version_too() -> None:
-    small = world()
+    small = Small()
     job = small.ask(order(dry_run=False))
     small.transform = replace(small.transform, version="plain/2")
     with pytest.raises(VersionChanged):
@@ -158,39 +133,28 @@ def test_a_planned_task_waits_for_its_version_too() -> None:
 
 
 def test_two_who_work_on_one_partition_do_each_piece_once() -> None:
-    small = world()
-    job = begun(small)
+    small = Small()
+    job = small.begun()
     others = iter([False, True, False, True, False, False])
-    small.watched.before = lambda commit: next(others, False) and small.slice(job)
+    small.before = lambda commit: next(others, False) and small.slice(job)
     small.slice(job, seconds=60)
-    numbers = [number for span in small.watched.pieces for number in range(span.first, span.last + 1)]
+    numbers = [number for first, last in small.spans for number in range(first, last + 1)]
     assert sorted(numbers) == list(range(35))
     assert small.find(job.task.task_id).counts.events == 35
 
 
 def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> None:
-    small = world(*["reading a"] * 4)
+    small = Small(log_of(*["reading a"] * 4))
 
     def refuse(commit: ReplayCommit) -> None:
         if any(number == 2 for number in commit.numbers):
             raise DataRefused("no such table")
 
-    small.watched.before = refuse
-    job = begun(small)
+    small.before = refuse
+    job = small.begun()
     with pytest.raises(DataRefused):
         small.slice(job, seconds=60)
     assert small.find(job.task.task_id).partitions[0].next_number == 2  # what was before it stands
-
-
-def test_an_event_of_another_hub_holds_the_job_where_it_is() -> None:
-    small = world()
-    late = small.hub.held["0"][SequenceNumber(12)]
-    small.hub.held["0"][SequenceNumber(12)] = structs.replace(late, enqueued_at=late.enqueued_at + timedelta(days=99))
-    job = begun(small)
-    with pytest.raises(StreamIncarnationChanged):
-        small.slice(job, seconds=60)
-    held = small.find(job.task.task_id)
-    assert (held.task.status, held.partitions[0].next_number) == ("running", 10)
 
 
 class Cutting(MemoryHub):
@@ -206,9 +170,8 @@ class Cutting(MemoryHub):
 
 
 def test_a_hub_that_is_cut_off_loses_no_event_and_names_none_as_gone() -> None:
-    small = world()
-    small.hub = Cutting(small.logs)
-    job, faults = begun(small), 0
+    small = Small(hub=Cutting)
+    job, faults = small.begun(), 0
     while open_parts(job.task.task_id, small.means):
         try:
             small.slice(job, seconds=60)
@@ -218,68 +181,33 @@ def test_a_hub_that_is_cut_off_loses_no_event_and_names_none_as_gone() -> None:
     assert (faults, ended.counts.events, ended.counts.gone) == (2, 35, 0)
 
 
-def keyed(small: Small, *keys: str, dry_run: bool = False) -> ReplayJob:
-    """Begin a replay by key in a partition whose events have the keys a, b and c in turn."""
-    job = small.ask(order(dry_run=dry_run, keys=keys))
-    open_parts(job.task.task_id, small.means)
-    return small.find(job.task.task_id)
+@pytest.mark.parametrize(
+    ("dry_run", "seconds", "places"), [(True, 4.5, [30, 60, 90]), (False, 4.5, [30, 60, 90]), (False, 60, [90])]
+)
+def test_a_replay_by_key_that_finds_nothing_advances_when_its_time_or_that_of_a_piece_is_up(
+    dry_run: bool, seconds: float, places: list[int]
+) -> None:
+    small = Small([event(n, "reading a", key="abc"[n % 3]) for n in range(90)])
 
+    class Slow(MemoryHub):
+        """A hub that needs a tenth of a second for each event."""
 
-def world_of_keys(events: int = 90) -> Small:
-    return Small(Watched(), {"0": [event(n, "reading a", key="abc"[n % 3]) for n in range(events)]}, piece=10)
+        def read_range(
+            self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+        ) -> Generator[Event, None, None]:
+            for one in super().read_range(partition, first, last, deadline):
+                small.clock.advance(0.1)
+                if small.clock.now() >= deadline:
+                    raise HubUnreachable("late")
+                yield one
 
-
-def test_a_replay_by_key_has_a_piece_s_worth_of_its_events_in_a_transaction() -> None:
-    small = world_of_keys()
-    report = small.slice(keyed(small, "b"), seconds=60)
-    assert spans(small) == [(0, 29), (30, 59), (60, 89)]
-    assert (report.is_over, report.looked_at) == (True, 30)
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_a_replay_by_key_that_finds_nothing_advances_when_its_time_is_up(dry_run: bool) -> None:
-    small = world_of_keys()
-    small.hub = Slow(small.logs, small.clock)
-    job, places = keyed(small, "nobody", dry_run=dry_run), []
+    small.hub = Slow(small.logs)
+    job, found = small.begun("nobody", dry_run=dry_run), []
     while open_parts(job.task.task_id, small.means):
-        small.slice(job, seconds=4.5)
-        places.append(small.find(job.task.task_id).partitions[0].next_number)
-    assert places == [30, 60, 90]
+        small.slice(job, seconds)
+        found.append(small.find(job.task.task_id).partitions[0].next_number)
+    assert found == places
+    if seconds == 60:
+        assert small.spans == [(0, 49), (50, 89)]
     ended = small.find(job.task.task_id)
     assert (ended.task.status, ended.counts.events, ended.counts.gone, ended.others) == ("done", 0, 0, 90)
-
-
-def test_a_piece_by_key_is_not_read_for_longer_than_its_time() -> None:
-    small = world_of_keys()
-    small.hub = Slow(small.logs, small.clock)
-    small.slice(keyed(small, "nobody"), seconds=60)
-    assert spans(small) == [(0, 49), (50, 89)]
-
-
-def test_a_replay_by_key_that_is_paused_or_dies_in_a_piece_begins_that_piece_again() -> None:
-    small = world_of_keys()
-    job, stops = keyed(small, "b"), iter([False, True])
-    small.watched.before = lambda commit: small.move(job, "pause") if next(stops, False) else None
-    small.slice(job, seconds=60)
-    assert (spans(small), small.find(job.task.task_id).partitions[0].next_number) == ([(0, 29)], 30)
-    small.move(job, "resume")
-    small.slice(job, seconds=60)
-    assert spans(small) == [(0, 29), (30, 59), (60, 89)]
-    assert small.find(job.task.task_id).counts.events == 30
-
-
-class Slow(MemoryHub):
-    """A hub that needs a tenth of a second for each event."""
-
-    def __init__(self, logs: dict[str, list[Event]], clock: FakeClock) -> None:
-        super().__init__(logs)
-        self.clock = clock
-
-    def read_range(
-        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
-    ) -> Generator[Event, None, None]:
-        for one in super().read_range(partition, first, last, deadline):
-            self.clock.advance(0.1)
-            if self.clock.now() >= deadline:
-                raise HubUnreachable("late")
-            yield one

@@ -50,33 +50,26 @@ def world(store: Store) -> World:
     return World(store, {"0": LOG, "1": log_of("double c", "home g 1", "reading c")})
 
 
-def test_a_replay_of_everything_with_the_same_transform_writes_the_same_rows(world: World, engine: Engine) -> None:
+def test_a_replay_with_the_same_transform_writes_the_same_rows_in_a_commit_of_its_own(
+    world: World, engine: Engine
+) -> None:
     before, letters = rows_as_written(engine), [(one.sequence_number, one.status) for one in engine.letters()]
+    checkpoint, commits = world.checkpoint(), dict[str, int]()
+    for one in engine.ledger():
+        commits[one.partition_id] = one.commit_number
     job = world.replay()
     assert (job.task.status, job.task.fault) == ("done", None)
-    assert rows_as_written(engine) == before
+    assert (rows_as_written(engine), world.checkpoint()) == (before, checkpoint)
     assert [(one.sequence_number, one.status) for one in engine.letters()] == letters
     assert (job.counts.events, job.counts.gone) == (13, 0)
     assert job.counts.rows_retracted == job.counts.rows_written - 1  # of the two states of one key the newest stands
-
-
-def test_a_replay_never_moves_the_checkpoint_nor_takes_the_id_of_its_commit(world: World) -> None:
-    before = world.checkpoint()
-    world.replay()
-    assert world.checkpoint() == before
-
-
-def test_a_replay_counts_as_a_commit_of_its_partition(world: World, engine: Engine) -> None:
-    commits = {id: max(one.commit_number for one in engine.ledger() if one.partition_id == id) for id in ("0", "1")}
-    job = world.replay()
-    assert [(one.partition_id, one.commit_number) for one in engine.replays()] == [
-        (id, number + 1) for id, number in commits.items()
-    ]
     (first, second) = engine.replays()
+    numbered = {one.partition_id: one.commit_number - 1 for one in (first, second)}
+    assert numbered == commits
     assert (first.first, first.last, first.written, first.filtered, first.dead_lettered) == (0, 9, 7, 1, 2)
     assert (second.first, second.last, second.rows_written, second.invocation_id) == (0, 2, 4, str(job.task.task_id))
     rows = [one for each in (SensorReading, HomeAlert) for one in engine.rows(each)]
-    assert {one.commit_number for one in rows if one.partition_id == "0"} == {commits["0"] + 1}
+    assert {one.commit_number for one in rows if one.partition_id == "0"} == {first.commit_number}
 
 
 def test_a_replay_after_a_changed_transform_replaces_rows_and_keeps_those_it_took(world: World, engine: Engine) -> None:
@@ -96,36 +89,21 @@ def test_a_replay_after_a_changed_transform_replaces_rows_and_keeps_those_it_too
     assert job.counts.rows_retracted == len(engine.retracted())
 
 
-def test_rows_outside_the_range_stay_as_they_are(world: World, engine: Engine) -> None:
-    world.transform = changed(twice_as_much)
-    world.replay(order(["0"], 2, 5))
-    assert [one.sequence_number for one in engine.rows(HomeAlert) if one.partition_id == "0"] == [1, 9]
-    assert [one.row.ppm for one in engine.rows(SensorReading) if one.partition_id == "0"] == [0, 1, 4, 10, 8, 9]  # type: ignore[attr-defined]
-
-
-def test_the_newest_state_stands_whoever_replays_an_older_event(world: World, engine: Engine) -> None:
+def test_a_state_is_replaced_only_by_the_event_that_wrote_it(world: World, engine: Engine) -> None:
     before = engine.rows(Home)
-    world.replay(order(["0"], 0, 6))
+    (stands,) = [one for one in before if one.partition_id == "0"]
+    world.replay(order(["0"], 0, 6))  # an older event of the key
+    world.transform = changed(lambda event, references: [home("g", "Asia/Tokyo")])
+    world.replay(order(["0"], 9, 9))  # an event of a different partition
     assert engine.rows(Home) == before
-    assert engine.retracted() == [one for one in engine.retracted() if one.table_name != "home"]
-
-
-def test_the_event_that_wrote_the_standing_state_replaces_it(world: World, engine: Engine) -> None:
-    (stands,) = [one for one in engine.rows(Home) if one.partition_id == "0"]
+    assert {one.table_name for one in engine.retracted()} == {"sensor_reading", "home_alert"}
     world.transform = changed(lambda event, references: [home("h", "Asia/Tokyo", armed=True)], "plain/3")
     job = world.replay(order(["0"], 7, 7))
     (now,) = [one for one in engine.rows(Home) if one.partition_id == "0"]
     assert (now.row, now.sequence_number) == (home("h", "Asia/Tokyo", armed=True), 7)
-    (taken,) = engine.retracted()
-    assert (taken.table_name, taken.sequence_number, taken.row_commit_number) == ("home", 7, stands.commit_number)
-    assert taken.row == stands.row
+    (taken,) = [one for one in engine.retracted() if one.table_name == "home"]
+    assert (taken.sequence_number, taken.row_commit_number, taken.row) == (7, stands.commit_number, stands.row)
     assert job.counts.states_left == 0
-
-
-def test_a_state_of_another_partition_is_never_replaced(world: World, engine: Engine) -> None:
-    world.transform = changed(lambda event, references: [home("g", "Asia/Tokyo")])
-    world.replay(order(["0"], 9, 9))
-    assert [one.row for one in engine.rows(Home) if one.partition_id == "1"] == [home("g", "Europe/Berlin", armed=True)]
 
 
 def test_a_state_that_its_event_no_longer_writes_stays_and_is_counted(world: World, engine: Engine) -> None:
@@ -138,61 +116,32 @@ def test_a_state_that_its_event_no_longer_writes_stays_and_is_counted(world: Wor
     assert job.counts.filtered == 13
 
 
-def test_a_letter_whose_event_succeeds_now_is_resolved(world: World, engine: Engine) -> None:
-    world.transform = changed(lambda event, references: [reading_of("m", event)])
-    job = world.replay(order(["0"]))
-    assert [(one.sequence_number, one.status, one.due_at) for one in engine.letters()] == [
-        (4, "resolved", None),
-        (6, "resolved", None),
+def test_letters_are_resolved_made_and_reopened_as_their_events_end_now(world: World, engine: Engine) -> None:
+    """Event 4 was poison, 5 was written and 6 failed. Now the first is filtered, and the others fail."""
+    world.transform = changed(lambda event, references: [] if event.body == b"poison" else poisoned(event, references))
+    job = world.replay(order(["0"], 4, 6))
+    told = [(one.sequence_number, one.status, one.error_class, one.attempts) for one in engine.letters()]
+    assert told == [(4, "resolved", "poison", 1), (5, "waiting", "unknown", 1), (6, "waiting", "unknown", 1)]
+    resolved, *open_now = engine.letters()
+    due = world.clock.now() + world.letters.backoff.longest(1)  # as a letter of a batch is
+    assert (resolved.due_at, [one.due_at for one in open_now]) == (None, [due, due])
+    assert [(one.body, one.error) for one in open_now] == [
+        (body, "nothing is good enough") for body in (b"look h", b"bug")
     ]
-    assert (job.counts.letters_resolved, job.counts.letters_added) == (2, 0)
-    assert [one.sequence_number for one in engine.rows(SensorReading) if one.partition_id == "0"] == list(range(10))
+    assert {one.transform_version for one in engine.letters()} == {"plain/2"}
+    assert [one.sequence_number for one in engine.rows(SensorReading) if one.partition_id == "0"] == [0, 1, 8, 9]
+    counts = job.counts
+    assert (counts.dead_lettered, counts.letters_added, counts.letters_resolved, counts.rows_written) == (2, 1, 1, 0)
+    (commit,) = engine.replays()
+    attempts = [(one.sequence_number, one.attempt, one.kind, one.status, one.error) for one in engine.attempts()]
+    again = "replay", "waiting", "nothing is good enough"
+    assert attempts == [(4, 1, "replay", "resolved", None), (5, 1, *again), (6, 1, *again)]
+    by = {(one.done_by, one.commit_number) for one in engine.attempts()}
+    assert by == {(f"replay-{job.task.task_id}", commit.commit_number)}
 
 
 def poisoned(event: Event, references: References) -> Iterable[Row]:
     raise ValueError("nothing is good enough")
-
-
-def test_an_event_that_fails_now_becomes_a_letter_and_its_rows_are_gone(world: World, engine: Engine) -> None:
-    world.transform = changed(poisoned)
-    job = world.replay(order(["1"]))
-    letters = [one for one in engine.letters() if one.partition_id == "1"]
-    assert [(one.sequence_number, one.status, one.error) for one in letters] == [
-        (number, "waiting", "nothing is good enough") for number in range(3)
-    ]
-    assert [one.body for one in letters] == [b"double c", b"home g 1", b"reading c"]
-    assert [one for one in engine.rows(SensorReading) if one.partition_id == "1"] == []
-    assert (job.counts.dead_lettered, job.counts.letters_added, job.counts.rows_written) == (3, 3, 0)
-
-
-def test_a_letter_whose_event_fails_again_is_reopened_with_the_new_reason(world: World, engine: Engine) -> None:
-    world.transform = changed(poisoned)
-    job = world.replay(order(["0"], 4, 6))
-    assert [(one.sequence_number, one.status, one.error_class, one.attempts) for one in engine.letters()] == [
-        (4, "waiting", "unknown", 1),
-        (5, "waiting", "unknown", 1),
-        (6, "waiting", "unknown", 1),
-    ]
-    assert {one.transform_version for one in engine.letters()} == {"plain/2"}
-    assert (job.counts.letters_added, job.counts.letters_resolved) == (1, 0)
-
-
-def test_what_a_replay_did_to_a_letter_is_an_attempt_of_it(world: World, engine: Engine) -> None:
-    world.transform = changed(lambda event, references: poisoned(event, references) if event.body == b"bug" else [])
-    job = world.replay(order(["0"], 4, 6))
-    (commit,) = engine.replays()
-    told = [(one.sequence_number, one.attempt, one.kind, one.status, one.error) for one in engine.attempts()]
-    assert told == [(4, 1, "replay", "resolved", None), (6, 1, "replay", "waiting", "nothing is good enough")]
-    assert {(one.done_by, one.commit_number) for one in engine.attempts()} == {
-        (f"replay-{job.task.task_id}", commit.commit_number)
-    }
-
-
-def test_a_letter_of_a_replay_is_due_as_one_of_a_batch_is(world: World, engine: Engine) -> None:
-    world.transform = changed(poisoned)
-    world.replay(order(["1"]))
-    first = world.letters.backoff.longest(1)
-    assert {one.due_at for one in engine.letters() if one.partition_id == "1"} == {world.clock.now() + first}
 
 
 def test_a_letter_without_its_body_is_replayed_from_the_hub_and_gone_when_it_has_left(
@@ -265,21 +214,17 @@ def test_rows_that_the_database_refuses_become_letters_and_the_rest_commits(stor
     assert [books.balanced for books in store.read_ledgers()] == [True]
 
 
-HOSTILE = ["", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc", "👩‍👩‍👧", "ß" * 32, "\x01\x1f"]
+def test_hostile_texts_in_rows_that_are_taken_away_are_kept_as_they_were(store: Store, engine: Engine) -> None:
+    texts = ["", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc", "👩‍👩‍👧", "ß" * 32, "\x01\x1f"]
 
-
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_hostile_texts_in_rows_that_are_taken_away_are_kept_as_they_were(
-    store: Store, engine: Engine, text: str
-) -> None:
     def hostile(event: Event, references: References) -> Iterable[Row]:
+        text = texts[event.sequence_number]
         return [SensorReading(text, text, "k", None, 2**63 - 1, event.enqueued_at), home(text, text, armed=True)]
 
-    world = World(store, {"0": log_of("x", "y")}, changed(hostile))
+    world = World(store, {"0": log_of(*texts)}, changed(hostile))
     before = {one.row for each in (SensorReading, Home) for one in engine.rows(each)}
-    assert len(before) == 3
-    dry = world.replay(order(dry_run=True))
-    assert dry.counts.events_changed == 0
+    assert len(before) == 2 * len(texts)
+    assert world.replay(order(dry_run=True)).counts.events_changed == 0
     world.replay()
     assert {one.row for one in engine.retracted()} == before
 

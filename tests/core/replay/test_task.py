@@ -1,5 +1,6 @@
 """Promises of every store about a replay's job: pieces done once, one job a range, and moves as the table has them."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -8,11 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import DataRefused, TaskConflict, TaskDiffers, TaskOverlap
-from core.model.commits import PartitionState
+from core.errors import DataRefused, TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
+from core.model.commits import ROWS_AT_ONCE, PartitionState
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import ReferenceKey
 from core.replay.pieces import (
+    MOST_OPEN,
     EventDiff,
     LeftOut,
     PartitionProgress,
@@ -25,6 +27,7 @@ from core.replay.pieces import (
     StandingState,
     WrittenState,
 )
+from core.store.database import write
 from core.tasks.statuses import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.tasks.task import TaskRequest
 from examples.home_security.transform import Home, SensorReading
@@ -54,15 +57,15 @@ def move(name: TaskVerb, job_id: UUID = JOB, *, fault: str | None = None) -> Tas
     return TaskMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
 
 
-def progress_in(job: ReplayJob, id: PartitionId) -> PartitionProgress | None:
-    """Return the progress in a partition; None for a partition that the job does not touch."""
-    return next((one for one in job.partitions if one.range.partition_id == id), None)
-
-
 def found(store: Store) -> ReplayJob:
     job = store.find_replay(JOB)
     assert job is not None
     return job
+
+
+def progress_of(store: Store, id: str) -> PartitionProgress:
+    (one,) = [one for one in found(store).partitions if one.range.partition_id == id]
+    return one
 
 
 @pytest.fixture
@@ -86,8 +89,7 @@ def running(ingested: Store) -> Store:
 def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress | None = None) -> ReplayCommit:
     """A piece in which every event reads anew."""
     state = store.read_partition(P)
-    own = progress_in(found(store), P.partition_id) if progress is None else progress
-    assert own is not None
+    own = progress or progress_of(store, "0")
     outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
     piece = Piece(span(first, last), events(first, last))
     return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/1", EPOCH + timedelta(days=2))
@@ -105,14 +107,13 @@ def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
     assert [(one.next_number, one.closed_at, one.report.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
 
 
-def with_digest(digest: str) -> TaskRequest:
-    asked = request(dry_run=True)
-    return replace(asked, order=replace(asked.order, digest=digest))
-
-
 def test_a_request_opens_one_job_and_a_different_one_under_its_id_is_refused(
     ingested: Store, make_store: Callable[[], Store]
 ) -> None:
+    def with_digest(digest: str) -> TaskRequest:
+        asked = request(dry_run=True)
+        return replace(asked, order=replace(asked.order, digest=digest))
+
     with ThreadPoolExecutor(4) as pool:
         jobs = list(pool.map(lambda store: opened(store, with_digest("a")), [make_store() for _ in range(4)]))
     assert {job.task.requested_at for job in jobs} == {jobs[0].task.requested_at}
@@ -124,44 +125,28 @@ def test_a_request_opens_one_job_and_a_different_one_under_its_id_is_refused(
     assert len(ingested.read_replays(jobs[0].task.stream, 9)) == 1
 
 
-OVERLAPS = [(0, 9, True), (9, 9, True), (4, 5, True), (0, 100, True), (10, 20, False)]
-
-
-@pytest.mark.parametrize(("first", "last", "overlaps"), OVERLAPS)
+@pytest.mark.parametrize(("first", "last"), [(0, 9), (9, 9), (4, 5), (0, 100)])
 def test_a_second_job_over_part_of_a_range_is_refused_and_names_the_first(
-    ingested: Store, first: int, last: int, overlaps: bool
+    ingested: Store, first: int, last: int
 ) -> None:
     opened(ingested, request())
-    if not overlaps:
-        opened(ingested, request(OTHER, first, last))
-        return
-    with pytest.raises(TaskOverlap) as overlap:
-        opened(ingested, request(OTHER, first, last))
-    assert overlap.value.task_id == JOB
-    assert ingested.find_replay(OTHER) is None
+    for name in ("begin", "pause", "cancel"):
+        with pytest.raises(TaskOverlap) as overlap:
+            opened(ingested, request(OTHER, first, last))
+        assert overlap.value.task_id == JOB
+        assert ingested.find_replay(OTHER) is None
+        assert ingested.tasks.move(move(name))
+    opened(ingested, request(OTHER, first, last))
 
 
-def test_jobs_of_other_partitions_and_other_streams_do_not_overlap(ingested: Store) -> None:
+def test_jobs_of_other_numbers_partitions_and_streams_and_dry_runs_do_not_overlap(ingested: Store) -> None:
+    others = [UUID(int=number, version=4) for number in range(4, 8)]
+    opened(ingested, request(others[0], dry_run=True))
     opened(ingested, request())
-    opened(ingested, request(OTHER, ids=("1",)))
-    opened(ingested, request(THIRD), partition(group="other").stream)
-
-
-def test_dry_runs_hold_nothing_and_are_held_up_by_nothing(ingested: Store) -> None:
-    opened(ingested, request(dry_run=True))
-    opened(ingested, request(OTHER))
-    opened(ingested, request(THIRD, dry_run=True))
-
-
-@pytest.mark.parametrize("last", ["cancel", "fail"])
-def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: TaskVerb) -> None:
-    opened(ingested, request())
-    ingested.tasks.move(move("begin"))
-    ingested.tasks.move(move("pause"))
-    with pytest.raises(TaskOverlap):
-        opened(ingested, request(OTHER))
-    assert ingested.tasks.move(move(last))
-    opened(ingested, request(OTHER))
+    opened(ingested, request(others[1], 10, 20))
+    opened(ingested, request(others[2], ids=("1",)))
+    opened(ingested, request(others[3]), partition(group="other").stream)
+    opened(ingested, request(OTHER, dry_run=True))
 
 
 def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
@@ -265,7 +250,9 @@ def test_a_piece_of_a_different_version_writes_nothing_until_the_task_is_resumed
 
 
 def test_a_piece_that_another_one_did_first_writes_nothing(running: Store, engine: Engine) -> None:
-    late = piece_of(running, 0, 3)
+    late, after_the_checkpoint = piece_of(running, 0, 3), piece_of(running, 0, 10)
+    with pytest.raises(TaskConflict):
+        running.commit_replay(after_the_checkpoint)
     running.commit_replay(piece_of(running, 0, 3))
     before = everything(running, engine)
     for again in (late, piece_of(running, 4, 5, progress=late.progress)):
@@ -287,13 +274,6 @@ def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engin
         running.note_rehearsal(RehearsedPiece(piece, piece.counts, ()))
     with pytest.raises(TaskConflict):
         running.close_replay(found(running), piece.progress, ROW_CLASSES, EPOCH)
-    assert everything(running, engine) == before
-
-
-def test_a_piece_after_the_checkpoint_writes_nothing(running: Store, engine: Engine) -> None:
-    before = everything(running, engine)
-    with pytest.raises(TaskConflict):
-        running.commit_replay(piece_of(running, 0, 10))
     assert everything(running, engine) == before
 
 
@@ -349,14 +329,11 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     assert ([one.closed_at for one in job.partitions], job.task.status) == ([EPOCH, None], "running")
     assert job.partitions[0].report.states_left == 1
     last = replace(piece_of(ingested, 0, 9, progress=job.partitions[1]), state=ingested.read_partition(partition("1")))
-    key, carried = ReferenceKey(Home, ("a",)), WrittenState(SequenceNumber(1), home("a"))
-    ingested.commit_replay(replace(last, carried={key: carried}))
-    assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {key: carried}
+    ingested.commit_replay(last)
     job = found(ingested)
     ingested.close_replay(job, job.partitions[1], ROW_CLASSES, EPOCH + timedelta(days=3))
     job = found(ingested)
     assert (job.task.status, job.task.ended_at) == ("done", EPOCH + timedelta(days=3))
-    assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {}
 
 
 def test_states_that_are_carried_along_are_found_again_until_the_job_ends(running: Store) -> None:
@@ -398,14 +375,6 @@ def test_a_standing_state_says_which_event_of_the_partition_wrote_it(ingested: S
     }
 
 
-def test_the_events_of_letters_are_read_whole_by_range(ingested: Store) -> None:
-    state = ingested.read_partition(P)
-    (kept,) = ingested.read_kept_events(state, span(0, 9), 10)
-    assert kept == event(5, "kept")
-    assert ingested.read_kept_events(state, span(0, 4), 10) == ()
-    assert ingested.read_kept_events(state, span(5, 9), 0) == ()
-
-
 def test_what_can_be_replayed_reaches_from_the_ledgers_beginning_to_the_checkpoint(store: Store) -> None:
     assert store.read_replayable(P.stream) == ()
     store.commit_batch(commit(store.read_partition(partition("10")), 7, 9))
@@ -423,19 +392,11 @@ def test_jobs_are_listed_the_newest_first_in_pages_that_leave_none_out(ingested:
         order = replace(asked.order, at=EPOCH + timedelta(seconds=number // 2))
         opened(ingested, replace(asked, order=order))
     opened(ingested, request(OTHER, dry_run=True), partition(group="other").stream)
-    listed: list[ReplayJob] = []
-    while page := ingested.read_replays(P.stream, 2, None if not listed else _key(listed[-1])):
-        listed += page
-    assert [_key(job) for job in listed] == sorted((_key(job) for job in listed), key=_order, reverse=True)
-    assert {job.task.task_id for job in listed} == set(made)
-
-
-def _key(job: ReplayJob) -> tuple[datetime, UUID]:
-    return job.task.requested_at, job.task.task_id
-
-
-def _order(key: tuple[datetime, UUID]) -> tuple[datetime, str]:
-    return key[0], str(key[1])
+    listed: list[tuple[datetime, UUID]] = []
+    while page := ingested.read_replays(P.stream, 2, listed[-1] if listed else None):
+        listed += [(job.task.requested_at, job.task.task_id) for job in page]
+    assert listed == sorted(listed, key=lambda one: (one[0], str(one[1])), reverse=True)
+    assert {job_id for _, job_id in listed} == set(made)
 
 
 def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
@@ -452,9 +413,9 @@ def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(inges
     opened(ingested, request(ids=("2", "10"), last=9, dry_run=True))
     ingested.tasks.move(move("begin"))
     for id in ("10", "2"):
-        own = progress_in(found(ingested), PartitionId(id))
-        assert own is not None
-        piece = replace(piece_of(ingested, 0, 9, progress=own), state=ingested.read_partition(partition(id)))
+        piece = replace(
+            piece_of(ingested, 0, 9, progress=progress_of(ingested, id)), state=ingested.read_partition(partition(id))
+        )
         diffs = tuple(EventDiff(PartitionId(p), SequenceNumber(n), f'{{"ß": {n}}}') for p, n in places if p == id)
         ingested.note_rehearsal(RehearsedPiece(piece, piece.counts, diffs))
     every = ingested.read_replay_diffs(JOB, None, 100)
@@ -463,3 +424,44 @@ def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(inges
     ]
     for at, one in enumerate(every):
         assert ingested.read_replay_diffs(JOB, (one.partition_id, one.sequence_number), 2) == every[at + 1 : at + 3]
+
+
+def test_no_more_replays_are_open_than_the_limit_dry_runs_included(ingested: Store) -> None:
+    jobs = [UUID(int=number, version=4) for number in range(MOST_OPEN)]
+    for number, job_id in enumerate(jobs):
+        opened(ingested, request(job_id, dry_run=number > 0))
+    over = UUID(int=MOST_OPEN, version=4)
+    assert ingested.tasks.move(move("pause", jobs[1]))
+    assert ingested.tasks.move(move("begin", jobs[2]))
+    for ended in jobs:  # one holds the range, one is paused, and one runs
+        with pytest.raises(TooManyTasks, match=f"{MOST_OPEN} replays are open"):
+            opened(ingested, request(over, dry_run=True))
+        assert ingested.find_replay(over) is None
+        assert ingested.tasks.move(move("cancel", ended))
+        opened(ingested, request(over, dry_run=True))
+        over = UUID(int=over.int + 1)
+    opened(ingested, request(over, dry_run=True), partition(group="other").stream)
+
+
+def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_that_ended_before(store: Store) -> None:
+    """They are deleted after the end of the job, a part at a time; a process that dies leaves some to the next end."""
+    keys = [f"key {number}" for number in range(2 * ROWS_AT_ONCE + 1)]
+    places = [{"task_id": str(job_id), "partition_id": "0"} for job_id in (JOB, OTHER)]
+    opened(store, request(THIRD, dry_run=True))
+    for job_id, place in zip((JOB, OTHER), places, strict=True):
+        opened(store, request(job_id, dry_run=True))
+        carried = json.dumps([[key, 4, "{}"] for key in keys])
+        write(store.database, "a replay", "carry_states", **place, carried=carried)
+
+    def left() -> list[int]:
+        asked = json.dumps([[key] for key in keys])
+        return [len(store.database.ask("read_carried", **place, keys=asked)) for place in places]
+
+    store.tasks.move(move("cancel"))  # the process dies right after
+    assert left() == [len(keys), len(keys)]
+    assert store.tasks.move(move("cancel", THIRD))
+    store.forget_states()
+    assert left() == [0, len(keys)]
+    assert store.tasks.move(move("cancel", OTHER))
+    store.forget_states()
+    assert left() == [0, 0]
