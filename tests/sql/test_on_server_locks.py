@@ -25,7 +25,7 @@ from core.store.sqlserver.schema import in_schema, open_session
 from core.tasks.task import TaskOrder
 from examples.home_security.transform import Home
 from tests.core.letters.test_store import resolved, retry
-from tests.core.replay.test_open import request
+from tests.core.replay.test_task import JOB, request
 from tests.fakes.builders import (
     EPOCH,
     NOON,
@@ -184,10 +184,10 @@ def test_a_replay_is_opened_after_the_opening_that_is_under_way_and_commits_do_n
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 9))
     with under_way(OPENING):
         with pytest.raises(StoreUnavailable):
-            opened(hasty, request(1, partition_id="1"))
+            opened(hasty, request(JOB, ids=("1",), dry_run=True))
         hasty.commit_batch(commit(hasty.read_partition(partition()), 10, 19))
         hasty.commit_batch(commit(hasty.read_partition(partition("1")), 0, 9))
-    opened(hasty, request(1, partition_id="1"))
+    opened(hasty, request(JOB, ids=("1",), dry_run=True))
 
 
 def test_a_commit_waits_while_its_stream_is_closed_and_is_refused_afterwards(hasty: Store) -> None:
