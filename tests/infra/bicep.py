@@ -53,10 +53,13 @@ class File:
         return next(one.value for one in self.of_kind("variable") if one.name == name)
 
 
+Files = Mapping[str, File]
+
+
 def read_folder(folder: Path) -> dict[str, File]:
     """Read all files below a folder; return them by their relative paths."""
-    found = sorted(folder.rglob("*.bicep"))
-    return {name: read_text(name, path.read_text("utf-8")) for path in found for name in [_name(path, folder)]}
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.bicep"))}
+    return {name: read_text(name, path.read_text("utf-8")) for name, path in found.items()}
 
 
 def read_text(name: str, text: str) -> File:
@@ -80,7 +83,7 @@ def pieces(node: Node) -> Iterator[str | Node]:
     at = begin + 1
     for child in node.named_children:
         yield whole[at - begin : child.start_byte - begin].decode()
-        text = _text(child)
+        text = text_of(child)
         if child.type == "interpolation":
             yield text.partition("${")[0]
             yield child
@@ -93,83 +96,69 @@ def pieces(node: Node) -> Iterator[str | Node]:
 def nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value inside a value, with its path."""
     yield path, value
+    inside: list[tuple[str, Any]] = []
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from nodes_in(each, f"{path}.{key}")
+        inside = [(f"{path}.{key}", each) for key, each in value.items()]
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from nodes_in(each, f"{path}[{index}]")
+        inside = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
     elif isinstance(value, Expression):
-        for each in value.parts:
-            yield from nodes_in(each, path)
+        inside = [(path, each) for each in value.parts]
+    for each in inside:
+        yield from nodes_in(each[1], each[0])
 
 
-def _name(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix()
+def text_of(node: Node) -> str:
+    return (node.text or b"").decode()
 
 
 def _declarations(root: Node) -> Iterator[Declaration]:
     decorators: dict[str, tuple[Any, ...]] = {}
     for node in root.named_children:
         if node.type == "decorators":
-            decorators = dict(_decorator(each) for each in node.named_children)
+            calls = [each.named_children[0].named_children for each in node.named_children]
+            decorators = {
+                text_of(call[0]).removeprefix("sys."): tuple(map(_value, call[-1].named_children)) for call in calls
+            }
         elif node.type.endswith("_declaration"):
             yield _declaration(node, decorators)
             decorators = {}
 
 
-def _decorator(node: Node) -> tuple[str, tuple[Any, ...]]:
-    call = node.named_children[0]
-    name = _text(call.named_children[0]).removeprefix("sys.")
-    return name, tuple(_value(each) for each in call.named_children[-1].named_children)
-
-
 def _declaration(node: Node, decorators: Mapping[str, tuple[Any, ...]]) -> Declaration:
     kind, children = node.type.removesuffix("_declaration"), node.named_children
-    existing = any(child.type == "existing" or _text(child) == "existing" for child in node.children)
-    rest, of, head = children[1:], "", ""
+    existing = any(child.type == "existing" or text_of(child) == "existing" for child in node.children)
+    name, line = text_of(children[0]) if children else "", node.start_point[0] + 1
     if kind in ("resource", "module"):
-        of, rest = str(_value(rest[0])), rest[1:]
-        value = _body(rest[-1]) if rest else None
-        head = _head(rest[-1]) if rest else ""
-    else:
-        of = next((_text(each) for each in rest if each.type in ("type", "nullable_type")), "")
-        values = [each for each in rest if each.type not in ("type", "nullable_type", "comment")]
-        value = _value(values[-1]) if values else None
-    name = _text(children[0]) if children else ""
-    if kind == "parameter" and LISTED.fullmatch(of):
-        listed = [each.strip("'") if each.startswith("'") else int(each) for each in of.split(" | ")]
-        of, decorators = "string" if isinstance(listed[0], str) else "int", {**decorators, "allowed": (listed,)}
-    return Declaration(kind, name, node.start_point[0] + 1, of, value, decorators, existing, head)
-
-
-def _body(node: Node) -> Any:
-    """Return the object of a resource or module, through `if` and `for`."""
-    return _value(_innermost(node))
-
-
-def _head(node: Node) -> str:
-    """Return the text before that object."""
-    return (node.text or b"")[: _innermost(node).start_byte - node.start_byte].decode().strip()
-
-
-def _innermost(node: Node) -> Node:
-    return _innermost(node.named_children[-1]) if node.type in ("if_statement", "for_statement") else node
+        of, *rest = children[1:]
+        head = inner = rest[-1] if rest else of
+        while inner.type in ("if_statement", "for_statement"):
+            inner = inner.named_children[-1]
+        before = (head.text or b"")[: inner.start_byte - head.start_byte].decode().strip()
+        return Declaration(kind, name, line, str(_value(of)), _value(inner), decorators, existing, before)
+    of_type = next((text_of(each) for each in children[1:] if each.type in ("type", "nullable_type")), "")
+    values = [each for each in children[1:] if each.type not in ("type", "nullable_type", "comment")]
+    value = _value(values[-1]) if values else None
+    if kind == "parameter" and LISTED.fullmatch(of_type):
+        listed = [each.strip("'") if each.startswith("'") else int(each) for each in of_type.split(" | ")]
+        of_type, decorators = type(listed[0]).__name__.replace("str", "string"), {**decorators, "allowed": (listed,)}
+    return Declaration(kind, name, line, of_type, value, decorators)
 
 
 def _value(node: Node) -> Any:
-    if node.type == "object":
-        pairs = (each.named_children for each in node.named_children if each.type == "object_property")
-        return {str(_key(pair[0])): _value(pair[-1]) for pair in pairs if len(pair) > 1}
-    if node.type == "array":
-        return [_value(each) for each in node.named_children if each.type != "comment"]
-    if node.type == "string" and not any(each.type == "interpolation" for each in node.named_children):
-        return "".join(piece for piece in pieces(node) if isinstance(piece, str))
-    if node.type == "number":
-        return int(_text(node))
-    if node.type == "boolean":
-        return _text(node) == "true"
-    return Expression(_text(node), tuple(_parts(node)))
+    match node.type:
+        case "object":
+            pairs = (each.named_children for each in node.named_children if each.type == "object_property")
+            named = ((text_of(pair[0]) if pair[0].type == "identifier" else _value(pair[0]), pair) for pair in pairs)
+            return {str(key): _value(pair[-1]) for key, pair in named if len(pair) > 1}
+        case "array":
+            return [_value(each) for each in node.named_children if each.type != "comment"]
+        case "string" if not any(each.type == "interpolation" for each in node.named_children):
+            return "".join(piece for piece in pieces(node) if isinstance(piece, str))
+        case "number":
+            return int(text_of(node))
+        case "boolean":
+            return text_of(node) == "true"
+    return Expression(text_of(node), tuple(_parts(node)))
 
 
 def _parts(node: Node) -> Iterator[Any]:
@@ -181,17 +170,6 @@ def _parts(node: Node) -> Iterator[Any]:
             yield from _parts(child)
 
 
-def _key(node: Node) -> Any:
-    return _text(node) if node.type == "identifier" else _value(node)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode()
-
-
-Files = Mapping[str, File]
-
-
 def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
     """Yield each declaration of a kind, with its file."""
     yield from ((file, one) for file in files.values() for one in file.of_kind(kind))
@@ -200,11 +178,6 @@ def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
 def resources(files: Files) -> Iterator[tuple[File, Declaration]]:
     """Yield each resource that a deployment creates, with its file."""
     yield from ((file, one) for file, one in all_of(files, "resource") if not one.existing)
-
-
-def type_of(one: Declaration) -> str:
-    """Return a resource's type without its version."""
-    return one.of.partition("@")[0]
 
 
 def at(value: Any, path: str) -> Any:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.infra.bicep import Files, read_folder
-from tests.infra.evaluate import Failed
-from tests.infra.plan import CHOSEN, FOLDER, Resource, given_by, plan
+from tests.infra.plan import CHOSEN, FOLDER, Failed, Resource, given_by, plan
 from tests.patience import allowed
 
 PLACE = (

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.infra.bicep import at
-from tests.infra.evaluate import Evaluator
-from tests.infra.plan import SETS, plan
+from tests.infra.plan import SETS, Evaluator, plan
 from tests.infra.test_policies import ALERTS, FILES
 from tests.repo.product import ROOT
 from tools.capacity import costs as parts

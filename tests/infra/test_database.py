@@ -1,6 +1,11 @@
-"""infra/hooks/database.py: the users of the database, and the refusals of its server."""
+"""infra/hooks/database.py and room.py: the users of the database, the refusals of its server, and the rooms' rights.
 
+A room has the event that proves an app of theirs, too.
+"""
+
+import sys
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +17,12 @@ from core.transforms.loading import Room
 from infra.hooks.database import USER, DatabaseUser, ServerDatabase
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import PAUSE
+from infra.hooks.room import PERMISSIONS, rights_of, rooms_in, sample_of, transform_in
+from infra.hooks.smoke.event import body_of
 from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, Server, fault
+from tests.fakes.orders_room import ORDERS, write_room
+from tests.fakes.written_modules import written_modules
 from tests.infra.doubles import Connection, Driver
 
 CLIENT, JOBS = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -65,7 +74,7 @@ def rooms(folder: Path, *files: str) -> tuple[Room, ...]:
     for one, text in zip(found, files, strict=True):
         one.folder.mkdir()
         if text:
-            (one.folder / "permissions.sql").write_text(text)
+            (one.folder / PERMISSIONS).write_text(text)
     return found
 
 
@@ -79,17 +88,25 @@ def test_the_rights_of_rooms_follow_ours_and_come_before_the_users(tmp_path: Pat
     assert len(others) == 4 and "CREATE USER" in others[3]
 
 
-def test_a_refused_right_of_a_room_names_its_file(tmp_path: Path) -> None:
-    driver = FakeDriver(Server(refused=("GRANT 1", fault("42S02", 15151, "Cannot find the object 'x'"))))
-    with pytest.raises(HookRefused, match=r"the grants of apps\.r0/permissions\.sql were not made: .*Cannot find"):
+@pytest.mark.parametrize(
+    ("given", "refuses", "says"),
+    [
+        ({}, fault("42000", 33159, "Principal could not be created"), "were not made: .*Principal could not be crea"),
+        (
+            {"version": 0},
+            fault("42S02", 15151, "Cannot find the object 'x'"),
+            r"the grants of apps\.r0/permissions\.sql were not made: .*Cannot find",
+        ),
+    ],
+)
+def test_a_refused_user_and_a_refused_right_of_a_room_are_told_in_the_servers_words(
+    given: dict[str, int], refuses: Error, says: str, tmp_path: Path
+) -> None:
+    connection = Connection(refuses)
+    driver = FakeDriver(Server(refused=("GRANT 1", refuses))) if given else Driver(connection)
+    with pytest.raises(HookRefused, match=says):
         replace(database(driver, FakeClock()), rooms=rooms(tmp_path, "GRANT 1;")).admit(USERS)
-
-
-def test_a_refused_user_is_told_in_the_servers_words() -> None:
-    connection = Connection(fault("42000", 33159, "Principal could not be created"))
-    with pytest.raises(HookRefused, match=r"were not made: .*Principal could not be created"):
-        database(Driver(connection), FakeClock()).admit(USERS)
-    assert connection.closed
+    assert connection.closed is not bool(given)
 
 
 def test_the_schema_is_migrated_after_the_firewall_admits_the_deployer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,14 +159,76 @@ def test_an_account_that_is_not_known_yet_enters_when_it_is() -> None:
     assert len(connection.executed) == 3
 
 
-def test_an_older_schema_is_refused_before_the_code_is_deployed() -> None:
+def test_an_older_schema_is_refused_before_the_code_is_deployed_and_a_migration_in_the_servers_words() -> None:
     with pytest.raises(HookRefused, match="the database is at schema 0 of"):
         database(FakeDriver(Server(version=0)), FakeClock()).refuse_other_schema()
-
-
-def test_a_migration_that_fails_is_refused_in_the_servers_words() -> None:
-    driver = FakeDriver(
-        Server(version=0, refused=("CREATE TABLE hubledger.batch_ledger ", fault("42000", 262, "denied")))
-    )
+    refused = ("CREATE TABLE hubledger.batch_ledger ", fault("42000", 262, "denied"))
     with pytest.raises(HookRefused, match=r"migration 0001 hubledger failed; .*denied"):
-        database(driver, FakeClock()).migrate()
+        database(FakeDriver(Server(version=0, refused=refused)), FakeClock()).migrate()
+
+
+APP = {"TRANSFORM": ORDERS}
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Iterator[Path]:
+    """Write a user's room, and make it importable beside the empty folder of ours."""
+    import apps
+
+    folder = write_room(tmp_path)
+    apps.__path__.append(str(folder.parent))
+    with written_modules(tmp_path):
+        yield folder
+    apps.__path__.remove(str(folder.parent))
+    assert sys.modules["apps"] is apps, "the tests that follow would import another package"
+
+
+def test_the_rooms_of_an_environment_are_those_of_its_transform_by_default_an_example(orders: Path) -> None:
+    assert [one.name for one in rooms_in({})] == ["examples.home_security"]
+    assert rooms_in(APP) == (Room(ORDERS, orders),)
+
+
+def test_every_fault_of_a_transform_is_a_line_that_names_it(orders: Path) -> None:
+    transform = orders / "transform.py"
+    transform.write_text(transform.read_text().replace("cents: int", "cents: bytes").replace('"orders/1"', "7"))
+    with pytest.raises(HookRefused) as refusal:
+        transform_in(APP)
+    assert len(refusal.value.faults) >= 2
+    assert all(one.startswith(f"TRANSFORM={ORDERS}: ") for one in refusal.value.faults)
+
+
+def test_a_missing_package_is_named_with_the_file_that_must_have_it(orders: Path) -> None:
+    (orders / "amounts.py").write_text("import no_such_package\n")
+    with pytest.raises(HookRefused, match=r"No module named 'no_such_package'\n.*requirements\.txt"):
+        transform_in(APP)
+
+
+@pytest.mark.parametrize(
+    ("text", "batches"),
+    [
+        ("GRANT SELECT ON a TO b;\n", ["GRANT SELECT ON a TO b;"]),
+        ("GRANT 1;\nGO\nGRANT 2;\n  go 1 ; -- twice\n\nGO\n", ["GRANT 1;", "GRANT 2;"]),
+        ("\ufeffGRANT 1; -- GO\r\nGO\r\nGRANT GOAL;\r\n", ["GRANT 1; -- GO", "GRANT GOAL;"]),
+        ("GO", []),
+    ],
+)
+def test_rights_are_parted_at_each_go_that_stands_alone(tmp_path: Path, text: str, batches: list[str]) -> None:
+    assert rights_of(Room("apps.x", tmp_path)) == ()
+    (tmp_path / PERMISSIONS).write_bytes(text.encode())
+    assert rights_of(Room("apps.x", tmp_path)) == tuple(batches)
+
+
+def test_the_event_of_the_proof_is_the_first_sample_that_becomes_a_row_alone(
+    orders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sample_of(transform_in(APP)) == (b'"customer c-1 Ada"', f"line 3 of {ORDERS}/events.jsonl")
+    assert body_of(orders, APP) == b'"customer c-1 Ada"'
+    assert "line 3 of apps.orders/events.jsonl; SMOKE_EVENT names" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("samples", [None, b"", b'\n"line c-1 2"\nnonsense\n\xff\n'])
+def test_without_such_a_sample_there_is_no_event(orders: Path, samples: bytes | None) -> None:
+    (orders / "events.jsonl").unlink()
+    if samples is not None:
+        (orders / "events.jsonl").write_bytes(samples)
+    assert body_of(orders, APP) is None

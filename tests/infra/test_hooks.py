@@ -1,23 +1,31 @@
-"""The programs of azd's hooks: their inputs, their refusals, their requests."""
+"""The programs of azd's hooks: their inputs, refusals and requests, patience and firewalls."""
 
 import json
 import re
 import uuid
-from collections.abc import Callable
 from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.core.exceptions import HttpResponseError, ServiceRequestError
 
+from core.aggregation.spark_engine import JobRequest
+from core.remote.spark.http_engines import LivyJobs
+from core.remote.spark.job_package import package_version
 from infra.hooks import __main__ as hooks
-from infra.hooks import database, rights
+from infra.hooks import database, lake, rights
 from infra.hooks.database import DatabaseUser
+from infra.hooks.door import open_to, rules_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs, read_outputs
+from infra.hooks.patience import PAUSE, RIGHTS, NotYet, patiently
+from infra.hooks.rest import Rest, Service
 from infra.hooks.watch import expect_watch
-from tests.infra.doubles import Services
+from tests.fakes.builders import FakeClock
+from tests.infra.doubles import Services, answering
 from tests.infra.test_policies import FILES
-from tests.repo.product import ROOT
 from tests.sql.gates import gates
 
 CLIENT = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
@@ -54,11 +62,8 @@ def outputs(**changes: str) -> Outputs:
     return read_outputs({**ENVIRONMENT, **changes})
 
 
-def test_every_output_that_a_hook_reads_is_one_of_the_template() -> None:
+def test_outputs_are_those_of_the_template_read_whole_or_refused_with_every_fault() -> None:
     assert set(NAMES) <= {one.name for one in FILES["main.bicep"].of_kind("output")}
-
-
-def test_outputs_are_read_whole_or_refused_with_every_fault() -> None:
     assert outputs().app_identity_client_id == CLIENT
     with pytest.raises(HookRefused) as refusal:
         read_outputs({**ENVIRONMENT, "FUNCTION_APP_URI": "", "APP_IDENTITY_CLIENT_ID": "x"})
@@ -100,33 +105,23 @@ def test_without_a_spark_engine_only_the_app_enters_the_database_and_no_role_is_
 
 
 NO_IDENTITY: list[Any] = [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None]
-NAMED = {"JOB_IDENTITY_NAME": "w", "JOB_IDENTITY_CLIENT_ID": str(JOBS)}
 
 
 def test_with_databricks_the_identity_that_is_named_enters_and_without_one_that_is_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    own = outputs(SPARK_ENGINE_CHOICE="databricks")
-    assert rights.database_users(own, Services(), NAMED) == USERS
+    own, named = outputs(SPARK_ENGINE_CHOICE="databricks"), {"JOB_IDENTITY_NAME": "w"}
+    assert rights.database_users(own, Services(), {**named, "JOB_IDENTITY_CLIENT_ID": str(JOBS)}) == USERS
     assert rights.database_users(own, Services(), {}) == USERS[:1]
     assert "azd env set JOB_IDENTITY_NAME and JOB_IDENTITY_CLIENT_ID" in capsys.readouterr().out
+    with pytest.raises(HookRefused, match="JOB_IDENTITY_CLIENT_ID must be the client id"):
+        rights.database_users(own, Services(), named)
 
 
-@pytest.mark.parametrize(
-    ("engine", "answer", "named", "says"),
-    [
-        ("databricks", [], {"JOB_IDENTITY_NAME": "w"}, "JOB_IDENTITY_CLIENT_ID must be the client id"),
-        *(("synapse", answer, {}, "workspaces/w has no managed identity") for answer in NO_IDENTITY),
-    ],
-)
-def test_an_identity_of_jobs_that_nobody_knows_is_refused(
-    engine: str, answer: Any, named: dict[str, str], says: str
-) -> None:
-    with pytest.raises(HookRefused, match=says):
-        rights.database_users(outputs(SPARK_ENGINE_CHOICE=engine), shows(answer), named)
-
-
-def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
+def test_a_workspace_that_shows_neither_its_identity_nor_the_role_is_refused() -> None:
+    for answer in NO_IDENTITY:
+        with pytest.raises(HookRefused, match="workspaces/w has no managed identity"):
+            rights.database_users(outputs(), shows(answer), {})
     with pytest.raises(HookRefused, match="Synapse Administrator"):
         rights.allow_submitting(outputs(), shows({"value": []}))
 
@@ -157,13 +152,6 @@ def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(
     assert all(line.startswith("provisioned: ") for line in lines)
 
 
-def fails(error: BaseException) -> Callable[[], None]:
-    def step() -> None:
-        raise error
-
-    return step
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -172,27 +160,194 @@ def fails(error: BaseException) -> Callable[[], None]:
             f"LookupError: a text of two lines ({TRACEBACK}=1 shows the place in the code)",
         ),
         (KeyboardInterrupt(), "interrupted; it is safe to run again"),
+        (HookRefused("a\n  b", "c"), "a b\ndeployable: c"),
     ],
 )
-def test_an_error_that_no_hook_foresees_is_one_line(
+def test_an_error_is_one_line_for_each_fault_and_its_traceback_comes_on_request(
     error: BaseException, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def step() -> None:
+        raise error
+
     monkeypatch.delenv(TRACEBACK, raising=False)
-    assert hooks.main(["deployable"], {"deployable": fails(error)}) == 1
+    assert hooks.main(["deployable"], {"deployable": step}) == 1
     assert capsys.readouterr().err == f"deployable: {said}\n"
+    if isinstance(error, LookupError):
+        monkeypatch.setenv(TRACEBACK, "1")
+        with pytest.raises(LookupError):
+            hooks.main(["deployable"], {"deployable": step})
 
 
-def test_the_traceback_of_an_error_comes_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TRACEBACK, "1")
-    with pytest.raises(LookupError):
-        hooks.main(["deployable"], {"deployable": fails(LookupError())})
+PROVIDERS = "/subscriptions/s/resourceGroups/g/providers"
+SQL = f"{PROVIDERS}/Microsoft.Sql/servers/q/firewallRules/deployer?api-version=2023-08-01"
+SYNAPSE = f"{PROVIDERS}/Microsoft.Synapse/workspaces/w/firewallRules/deployer?api-version=2021-06-01"
+BODY = {"properties": {"startIpAddress": "8.8.8.8", "endIpAddress": "8.8.8.8"}}
 
 
-def test_each_fault_of_a_refusal_is_one_line() -> None:
-    assert HookRefused("a\n  b", "c").faults == ("a b", "c")
+def firewalls(rules: dict[str, Any], loses: str = "", keeps: str = "") -> Services:
+    """Return rules by their paths over ARM; the one that is set may lose its answer, and one may refuse to go."""
+
+    def answer(method: str, path: str, body: Any) -> None:
+        if body is not None:
+            rules[path] = body
+        if path == loses and method == "PUT":
+            raise HookRefused("the connection was reset")
+        if path == keeps and method == "DELETE":
+            raise HookRefused("DELETE failed with status 409")
+        if method == "DELETE":
+            rules.pop(path, None)
+
+    return Services(answer)
 
 
-def test_every_step_of_the_hooks_is_one_of_the_program() -> None:
-    programs = [path.read_text("utf-8") for path in (ROOT / "infra" / "hooks").glob("p*.py")]
-    called = [re.findall(r'sys\.argv\[1:\] = \["(\w+)"\]', text) for text in programs]
-    assert sorted(step for steps in called for step in steps) == sorted(hooks.STEPS)
+def test_firewalls_are_open_only_while_a_hook_runs_whatever_a_killed_one_left() -> None:
+    rules: dict[str, Any] = {SQL: {"properties": {"startIpAddress": "9.9.9.9"}}}
+    with open_to("8.8.8.8", outputs(), firewalls(rules)):
+        assert rules == {SQL: BODY, SYNAPSE: BODY}
+    assert rules == {}
+    with pytest.raises(HookRefused, match="the migration"), open_to("8.8.8.8", outputs(), firewalls(rules)):
+        raise HookRefused("the migration failed")
+    assert rules == {}
+    with pytest.raises(HookRefused, match="reset"), open_to("8.8.8.8", outputs(), firewalls(rules, loses=SYNAPSE)):
+        raise AssertionError("the door is not open")
+    assert rules == {}, "the rule whose answer was lost is removed with the others"
+
+
+def test_a_rule_that_stays_is_said_and_the_step_is_not_undone(capsys: pytest.CaptureFixture[str]) -> None:
+    rules: dict[str, Any] = {}
+    with open_to("8.8.8.8", outputs(), firewalls(rules, keeps=SQL)):
+        pass
+    assert list(rules) == [SQL]
+    assert capsys.readouterr().err.startswith("a firewall rule stays; the next deployment replaces and removes it")
+
+
+def test_the_server_of_somebody_else_is_never_opened_and_nothing_without_an_address() -> None:
+    assert rules_of(outputs(FIREWALL_SERVER_ID="")) == [SYNAPSE]
+    assert rules_of(outputs(FIREWALL_SERVER_ID="", SYNAPSE_WORKSPACE="")) == []
+    rules: dict[str, Any] = {}
+    with open_to(None, outputs(), firewalls(rules)):
+        assert rules == {}
+
+
+MINUTE = timedelta(minutes=1)
+NO_RIGHT = NotYet("no right", MINUTE, "get it")
+
+
+def tried(clock: FakeClock, *refusals: Exception) -> str:
+    """Attempt what raises each refusal once and then passes."""
+    left = list(refusals)
+
+    def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return patiently(attempt, clock)
+
+
+def test_a_refusal_that_passes_costs_pauses_and_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    clock, two = FakeClock(), FakeClock()
+    assert (tried(clock, *[NO_RIGHT] * 3), clock.slept) == ("done", [PAUSE] * 3)
+    left = ("1:00", "0:45", "0:30")
+    assert capsys.readouterr().out.splitlines() == [f"no right; trying again, for 0:0{one} at most" for one in left]
+    assert tried(two, *[NotYet("a", MINUTE, "")] * 4, *[NotYet("b", 2 * MINUTE, "")] * 8) == "done"
+    assert sum(two.slept) == 180, "each kind has a time of its own"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "says", "slept"),
+    [
+        pytest.param(NO_RIGHT, "^no right. This did not pass in 0:01:00: get it$", [PAUSE] * 4, id="its time"),
+        pytest.param(NotYet("x", timedelta(seconds=20), ""), "did not pass", [PAUSE, 5], id="a last pause"),
+        pytest.param(HookRefused("wrong"), "^wrong$", [], id="any other refusal"),
+    ],
+)
+def test_a_refusal_that_does_not_pass_ends_after_its_time_with_the_remedy(
+    refusal: HookRefused, says: str, slept: list[float]
+) -> None:
+    clock = FakeClock()
+    with pytest.raises(HookRefused, match=says) as ended:
+        tried(clock, *[refusal] * 9)
+    assert not isinstance(ended.value, NotYet)
+    assert clock.slept == slept
+
+
+def call(address: str, clock: FakeClock, method: str = "GET", body: dict[str, Any] | None = None) -> Any:
+    return Rest(lambda scope: "token", clock).call(method, Service(address, "scope"), "/x", body)
+
+
+def test_a_right_that_is_not_in_force_yet_is_waited_for() -> None:
+    clock, requests = FakeClock(), list[tuple[str, str, bytes]]()
+    with answering((403, "AuthorizationFailed"), (403, "AuthorizationFailed"), (200, '{"a": 1}')) as address:
+        assert call(address, clock, "PUT", {}) == call(address, clock) == {"a": 1}
+    assert clock.slept == [PAUSE] * 2
+    with answering((204, ""), requests=requests) as address:
+        assert call(address, clock, "PUT", {"a": 1}) is None
+    assert requests == [("application/json", "Bearer token", b'{"a": 1}')]
+
+
+TOO_LATE = "AuthorizationFailed.*did not pass in 0:10:00"
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "says", "slept"),
+    [
+        (403, '{\n"code": "AuthorizationFailed"}', TOO_LATE, RIGHTS.total_seconds()),
+        *((status, "no", "", 0) for status in (401, 404, 409, 500)),
+        (403, "RequestDisallowedByPolicy", "", 0),
+    ],
+)
+def test_a_right_that_never_comes_is_refused_after_ten_minutes_and_any_other_status_at_once(
+    status: int, text: str, says: str, slept: float
+) -> None:
+    clock = FakeClock()
+    with answering((status, text)) as address, pytest.raises(HookRefused) as refusal:
+        call(address, clock)
+    assert re.search(f"failed with status {status}.*{says}", str(refusal.value))
+    assert sum(clock.slept) == slept
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+class Container:
+    """A container that stores each upload, after it has refused some."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self._refusals = list(refusals)
+
+    def upload_blob(self, name: str, content: Any, overwrite: bool) -> None:
+        assert overwrite
+        if self._refusals:
+            raise self._refusals.pop(0)
+        self.blobs[name] = content.read()
+
+
+def refused(status: int) -> HttpResponseError:
+    error = HttpResponseError("This request is not authorized\nto perform this operation")
+    error.status_code = status
+    return error
+
+
+def test_the_files_that_a_batch_names_are_uploaded_when_the_right_on_the_lake_is_there(tmp_path: Path) -> None:
+    clock, container = FakeClock(), Container(refused(403), refused(403))
+    assert lake.upload_jobs("synapse", lambda: container, clock, tmp_path) == sorted(container.blobs)
+    assert clock.slept == [PAUSE] * 2
+    assert all(container.blobs.values()), "each blob is whole after a refusal"
+    batch = LivyJobs(f"jobs/{package_version()}").batch(JobRequest("n", "aggregate.py", ()))
+    named = {batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])}
+    assert named <= set(container.blobs)
+
+
+def test_without_an_engine_neither_the_lake_is_opened_nor_a_wheel_downloaded(tmp_path: Path) -> None:
+    def opened() -> Any:
+        raise AssertionError("the lake was opened")
+
+    assert lake.upload_jobs("none", opened, FakeClock(), tmp_path / "no such folder of wheels") == []
+
+
+@pytest.mark.parametrize("error", [refused(404), ServiceRequestError("no such host")])
+def test_any_other_fault_of_the_lake_is_refused_at_once_in_one_line(error: Exception, tmp_path: Path) -> None:
+    clock = FakeClock()
+    with pytest.raises(HookRefused, match="the jobs were not uploaded to the lake: ") as refusal:
+        lake.upload_jobs("synapse", lambda: Container(error), clock, tmp_path)
+    assert clock.slept == [] and len(str(refusal.value).splitlines()) == 1

@@ -1,18 +1,23 @@
-"""The resources that the templates make keep every guard, right and choice, by the values of the plan."""
+"""The resources that the templates make keep every guard, right and choice, by the values of the plan.
+
+With an existing hub and database, little is made there and nothing in their place.
+"""
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.infra.bicep import at
-from tests.infra.evaluate import DEPLOYER
-from tests.infra.plan import CHOSEN, Resource, given_by, plan
+from tests.infra.plan import CHOSEN, DEPLOYER, SETS, Resource, given_by, plan, table
+from tests.infra.snapshots import expected, read_facts
 from tests.infra.test_policies import ALERTS, FILES
 from tests.offenders import holds_for
+from tests.repo.product import ROOT
 
-SETS = ("new", "dev", "kept", "network", "worker", "synapse", "databricks", "existing")
+OF_OURS = ("new", "dev", "kept", "network", "worker", "synapse", "databricks", "existing")
 # By type: values that hold in every set. Some regions of Flex Consumption refuse `ftpsState` (error 51021), and
 # sampling would drop facts that alerts read.
 GUARDS: dict[str, dict[str, Any]] = {
@@ -90,20 +95,17 @@ def the(resources: list[Resource], kind: str) -> Any:
     return value
 
 
-@holds_for(SETS)
-def test_every_guard_is_on(name: str) -> None:
+def test_every_guard_is_on_in_every_set() -> None:
+    assert set(GUARDS) <= {one.type.partition(":")[0] for name in OF_OURS for one in of_set(name)}
     wrong = [
-        f"{resource}.{path}: {at(value, path)!r}"
+        f"{name}: {resource}.{path}: {at(value, path)!r}"
+        for name in OF_OURS
         for kind, guards in GUARDS.items()
         for resource, value in of(of_set(name), kind).items()
         for path, wanted in guards.items()
         if at(value, path) != wanted or type(at(value, path)) is not type(wanted)
     ]
     assert wrong == []
-
-
-def test_every_guard_has_a_type_that_is_made() -> None:
-    assert set(GUARDS) <= {one.type.partition(":")[0] for name in SETS for one in of_set(name)}
 
 
 @pytest.mark.parametrize(
@@ -217,6 +219,8 @@ def test_the_host_connects_by_identity_alone() -> None:
         assert settings[f"{prefix}__clientId"] == "id-app-token.properties.clientId"
         assert prefix not in settings, "a connection string"
     assert settings["APPLICATIONINSIGHTS_AUTHENTICATION_STRING"].endswith(";Authorization=AAD")
+    found = of(of_set("new"), "Microsoft.Web/sites/basicPublishingCredentialsPolicies")
+    assert set(found) == {"func-token/ftp", "func-token/scm"}, "no password deploys"
 
 
 def test_one_of_trigger_and_worker_ingests_with_the_settings_of_the_app() -> None:
@@ -234,12 +238,10 @@ def test_one_of_trigger_and_worker_ingests_with_the_settings_of_the_app() -> Non
     own = {one["name"]: secrets[one["secretRef"]] for one in worker["containers"][0]["env"]}
     assert len(own) == len(secrets) > 30, "a reader of the container app sees names and no value"
     assert own.items() - {("AZURE_CLIENT_ID", "id-app-token.properties.clientId")} <= settings[1].items()
-    given = made(workerImage="docker.io/w:1", appSettings={"OWN": "1", "IN_VAULT": "@Microsoft.KeyVault(x)"})
+    secret = {"RESIDENT_LINK_SECRET": "a", "RESIDENT_LINK_SECRET_PREVIOUS": "b", "ERASURE_KEY": "c"}
+    given = made(workerImage="docker.io/w:1", appSettings={"OWN": "1", "IN_VAULT": "@Microsoft.KeyVault(x)", **secret})
     names = {one["name"] for one in the(given, "avm/res/app/container-app")["containers"][0]["env"]}
     assert "OWN" in names and "IN_VAULT" not in names, "only Functions reads a reference to Key Vault"
-    secret = {"RESIDENT_LINK_SECRET": "a", "RESIDENT_LINK_SECRET_PREVIOUS": "b", "ERASURE_KEY": "c"}
-    given = made(workerImage="docker.io/w:1", appSettings=secret)
-    names = {one["name"] for one in the(given, "avm/res/app/container-app")["containers"][0]["env"]}
     assert names & {"RESIDENT_LINK_SECRET", "RESIDENT_LINK_SECRET_PREVIOUS"} == set()
 
 
@@ -267,7 +269,7 @@ def test_there_are_never_more_replicas_than_partitions(given: dict[str, int], re
     assert (scale["minReplicas"], scale["maxReplicas"]) == replicas
 
 
-def test_instances_are_always_ready_and_replaced_as_chosen() -> None:
+def test_instances_and_capture_are_as_chosen() -> None:
     given = {"ingestAlwaysReady": 1, "httpAlwaysReady": 2, "durableAlwaysReady": 3, "updateStrategy": "RollingUpdate"}
     config = the(made(**given), "Microsoft.Web/sites")["properties"]["functionAppConfig"]
     ready = {one["name"]: one["instanceCount"] for one in config["scaleAndConcurrency"]["alwaysReady"]}
@@ -275,11 +277,9 @@ def test_instances_are_always_ready_and_replaced_as_chosen() -> None:
     assert config["siteUpdateStrategy"] == {"type": "RollingUpdate"}
     default = the(of_set("new"), "Microsoft.Web/sites")["properties"]["functionAppConfig"]
     assert default["siteUpdateStrategy"] == {"type": "Recreate"}
-
-
-def test_no_password_deploys() -> None:
-    found = of(of_set("new"), "Microsoft.Web/sites/basicPublishingCredentialsPolicies")
-    assert set(found) == {"func-token/ftp", "func-token/scm"}
+    for chosen in (True, False):
+        hub = the(made(captureEnabled=chosen), "Microsoft.EventHub/namespaces/eventhubs")
+        assert hub["properties"]["captureDescription"]["enabled"] is chosen, "Capture can be turned off again"
 
 
 def zones(resources: list[Resource]) -> list[Any]:
@@ -300,14 +300,11 @@ def test_one_choice_decides_on_the_zones_of_everything() -> None:
         assert database["properties"]["highAvailabilityReplicaCount"] == replicas
 
 
-LOCKED = {"evhns-token", "sql-token/hubledger", "sthosttoken", "stlaketoken"}
-
-
 def test_data_is_locked_against_deletion_by_choice() -> None:
     locks = of(of_set("kept"), "Microsoft.Authorization/locks")
-    assert {name.rpartition("/")[0]: one["properties"]["level"] for name, one in locks.items()} == dict.fromkeys(
-        LOCKED, "CanNotDelete"
-    )
+    assert {one["properties"]["level"] for one in locks.values()} == {"CanNotDelete"}
+    locked = {"evhns-token", "sql-token/hubledger", "sthosttoken", "stlaketoken"}
+    assert {name.rpartition("/")[0] for name in locks} == locked
     assert of(of_set("new"), "Microsoft.Authorization/locks") == {}
 
 
@@ -346,12 +343,6 @@ def test_the_database_is_audited_by_choice_and_never_statement_by_statement() ->
     assert "BATCH_COMPLETED_GROUP" not in properties["auditActionsAndGroups"]
 
 
-def test_capture_can_be_turned_off_again() -> None:
-    for chosen in (True, False):
-        hub = the(made(captureEnabled=chosen), "Microsoft.EventHub/namespaces/eventhubs")
-        assert hub["properties"]["captureDescription"]["enabled"] is chosen
-
-
 RULES = "avm/res/insights/scheduled-query-rule"
 
 
@@ -359,18 +350,14 @@ def test_each_alert_notifies_people_by_its_own_query_and_helps() -> None:
     rules = {name.removeprefix("ar-token-"): rule for name, rule in of(of_set("new"), RULES).items()}
     assert set(rules) == ALERTS
     for name, rule in rules.items():
-        query = (CHOSEN.parents[2] / "infra" / "alerts" / f"{name}.kql").read_text(encoding="utf-8")
+        query = (ROOT / "infra" / "alerts" / f"{name}.kql").read_text(encoding="utf-8")
         asked = re.sub(r"\\\{\w+\\\}", r"[\\w.]+", re.escape(query))
         assert re.fullmatch(asked, rule["criterias"]["allOf"][0]["query"]), name
         assert rule["actions"] == {"actionGroupResourceIds": ["actionGroup.outputs.resourceId"]}
         assert isinstance(rule["severity"], int) and len(rule["alertDescription"]) > 30
-
-
-def test_silence_is_expected_until_the_app_is_there() -> None:
-    for deployed in (True, False):
-        rules = of(made(appDeployed=deployed), RULES)
-        off = [name for name, rule in rules.items() if not rule["enabled"]]
-        assert off == ([] if deployed else ["ar-token-watch-silent"])
+    for deployed, silent in ((True, []), (False, ["ar-token-watch-silent"])):
+        found = of(made(appDeployed=deployed), RULES)
+        assert [name for name, rule in found.items() if not rule["enabled"]] == silent
 
 
 def test_receivers_are_the_addresses_of_the_environment_in_the_common_schema() -> None:
@@ -391,3 +378,58 @@ def test_every_resource_has_the_name_that_is_chosen_for_its_kind() -> None:
     assert [name for name in chosen.values() if name not in names] == []
     assert set(FILES["main.bicep"].var("nameLimits")) == set(kinds)
     assert [name for name in names if "token" in name.split("/")[0] and not name.startswith("ar-token-")] == []
+
+
+ROLE, CONSUMERS = "Microsoft.Authorization/roleAssignments", "Microsoft.EventHub/namespaces/eventhubs/consumergroups"
+THEIRS = "rg-theirs"
+
+
+@pytest.mark.parametrize("vnet", [False, True])
+def test_with_existing_ids_only_consumer_groups_and_roles_are_made_there(vnet: bool) -> None:
+    found = made(**SETS["existing"], vnetEnabled=vnet, sparkEngine="none", deleteLocks=True)
+    ours = [one.key for one in found if one.type.startswith(("Microsoft.EventHub/", "Microsoft.Sql/"))]
+    there = [one for one in found if one.group == THEIRS]
+    assert {key[0] for key in ours} == {THEIRS} and {one.type for one in there} == {ROLE, CONSUMERS}
+    groups = {"evhns-theirs/orders/hubledger", "evhns-theirs/orders/hubledger-reader"}
+    assert {one.name for one in there if one.type == CONSUMERS} == groups
+    roles = sorted(one.name for one in there if one.type == ROLE)
+    assert all(name.startswith("evhns-theirs/orders/") for name in roles), "the scope is the hub"
+    assert [name.rpartition("Hubs ")[2] for name in roles] == ["Data Sender", "Data Receiver"]
+    zones = set(of(found, "avm/res/network/private-dns-zone"))
+    own = {f"privatelink.{service}.core.windows.net" for service in ("blob", "queue", "table", "dfs")}
+    assert zones == (own if vnet else set()), "a zone without their record would hide the public address"
+
+
+def test_the_connections_of_the_app_are_those_of_the_existing_ones() -> None:
+    given = of(of_set("existing"), "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"]
+    assert given["EVENTHUB__fullyQualifiedNamespace"] == "evhns-theirs.servicebus.windows.net"
+    assert (given["EVENTHUB_NAME"], given["EVENTHUB_CONSUMER_GROUP"]) == ("orders", "hubledger")
+    assert "Server=tcp:sql-theirs.database.windows.net,1433;Database=shop;" in given["STORE_CONNECTION"]
+
+
+def test_the_table_shows_each_state_and_each_value_that_differs() -> None:
+    lines = table(FILES, SETS).splitlines()
+    own, theirs = (next(one for one in lines if one.endswith(f"namespaces  evhns-{of}")) for of in ("token", "theirs"))
+    assert len(lines) > 50 and own.split()[:3] == ["made", "made", "-"]
+    assert theirs.split()[:4] == ["-", "-", "left", "alone"]
+    assert "properties.partitionCount: 16 | 4" in table(FILES, {"new": {}, "small": {"partitionCount": 4}})
+
+
+PATHS = sorted(CHOSEN.glob("*.bicepparam"))
+
+
+@holds_for(PATHS)
+def test_the_expectation_of_each_set_is_that_of_the_plan(path: Path) -> None:
+    """`python -m tests.infra.snapshots --write` writes them anew."""
+    assert path.read_text(encoding="utf-8").startswith("using '../../../infra/")
+    assert sorted(read_facts(CHOSEN)[path.stem]) == expected(FILES, given_by(path))
+
+
+def test_each_set_has_an_expectation_and_github_compares_them_with_the_compiler() -> None:
+    names = {path.stem for path in PATHS}
+    assert set(read_facts(CHOSEN)) == names and len([one for one in names if one.startswith("refused-")]) >= 10
+    assert {path.name for path in CHOSEN.iterdir()} == {path.name for path in PATHS} | {"expected.jsonl"}
+    make = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ncheck-infra: ")[2].partition("\n\n")[0]
+    assert "$(BIN)/python -m tests.infra.snapshots\n" in f"{make}\n"
+    workflow = (ROOT / ".github" / "workflows" / "infra.yml").read_text(encoding="utf-8")
+    assert workflow.index("az bicep install") < workflow.index("make check-infra")

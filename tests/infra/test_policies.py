@@ -1,20 +1,38 @@
-"""Rules of the templates that the plan of resources cannot show: syntax, secrets, types, limits, versions and waits."""
+"""Rules of the templates that the plan of resources cannot show: syntax, secrets, types, limits, versions and waits.
 
+Modules and their calls agree, and the repository is a template of azd whose copy by `azd init` is exactly its files:
+`azd init --template` clones one commit, deletes .git and copies the files (initializer.go of azure-dev).
+"""
+
+import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from uuid import UUID
+
+import pytest
+import yaml
 
 from infra.hooks.database import PASSING
 from infra.hooks.deployer.address import ADDRESS
 from infra.hooks.deployer.provider import PROVIDER
 from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
-from tests.infra.bicep import Declaration, Expression, File, all_of, nodes_in, read_folder, resources, shown, type_of
+from tests.checkout import copy_checkout, files_of_checkout
+from tests.infra.bicep import Declaration, Expression, File, all_of, nodes_in, read_folder, resources, shown
+from tests.infra.doubles import plant
+from tests.offenders import holds_for
 from tests.repo.product import ROOT
 from tools.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
 
 FOLDER = ROOT / "infra"
 FILES = read_folder(FOLDER)
+PARAMETERS = FOLDER / "main.parameters.json"
 ALERTS = {path.stem for path in (FOLDER / "alerts").glob("*.kql")}
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 YOUR_HUB = (ROOT / "docs" / "your-hub.md").read_text(encoding="utf-8")
@@ -91,7 +109,7 @@ def test_a_secret_that_is_written_out_is_read_from_key_vault_by_identity() -> No
 
 
 def test_no_right_holds_for_a_whole_group() -> None:
-    roles = [each for each in resources(FILES) if type_of(each[1]) == "Microsoft.Authorization/roleAssignments"]
+    roles = [each for each in resources(FILES) if each[1].of.startswith("Microsoft.Authorization/roleAssignments@")]
     assert roles and [where(*each) for each in roles if "scope" not in each[1].value] == []
     assert {"Owner", "Contributor"} & set(FILES["app/roles.bicep"].var("roleIds")) == set()
     for file, one in all_of(FILES, "module"):
@@ -130,7 +148,7 @@ def test_the_compiler_sees_the_type_of_each_value() -> None:
     assert [where(*each) for each in both if each[1].of in ("array", "object")] == []
     for file, one in resources(FILES):
         assert not re.search(r"for \w+ in \['", one.head), f"{where(file, one)}: the name decides on the type"
-        if type_of(one) != "Microsoft.Web/sites/config":
+        if not one.of.startswith("Microsoft.Web/sites/config@"):
             open_values = [
                 path
                 for path, value in nodes_in(one.value)
@@ -141,7 +159,7 @@ def test_the_compiler_sees_the_type_of_each_value() -> None:
 
 def test_main_only_wires_files_that_are_all_used_and_reads_all_their_outputs() -> None:
     main = FILES["main.bicep"]
-    assert [type_of(one) for one in main.of_kind("resource")] == ["Microsoft.Resources/resourceGroups"]
+    assert [one.of.partition("@")[0] for one in main.of_kind("resource")] == ["Microsoft.Resources/resourceGroups"]
     assert {one.of for one in main.of_kind("module")} == set(FILES) - {"main.bicep"}
     read = set(re.findall(r"\.outputs\.(\w+)", main.text))
     outputs = [each for each in all_of(FILES, "output") if each[0] is not main]
@@ -155,42 +173,29 @@ def test_versions_are_released_ones() -> None:
         assert not one.of.startswith("br") or re.search(r":\d+\.\d+\.\d+$", one.of), where(file, one)
 
 
-def test_azd_asks_for_a_region_of_flex_consumption() -> None:
+def test_regions_and_sizes_are_those_that_azure_sells_and_the_calculator_computes() -> None:
     assert parameter("location").decorators["metadata"] == ({"azd": {"type": "location"}},)
     regions = allowed("location")
     assert len(regions) > 1 and regions == sorted({*regions})
     assert [region for region in regions if not re.fullmatch("[a-z]+[23]?", region)] == []
-
-
-def test_sizes_are_those_that_azure_sells_and_the_calculator_computes() -> None:
     assert set(allowed("processingUnits")) == {*PREMIUM_UNITS}
     assert {database.v_cores for database in DATABASES} <= set(allowed("sqlVCores"))
     assert {*INSTANCE_CORES} <= set(allowed("instanceMemoryMB"))
     assert allowed("updateStrategy") == ["Recreate", "RollingUpdate"]
+    grows = parameter("maximumThroughputUnits")
+    assert grows.value == 2 and "never shrinks" in str(grows.decorators["description"])
 
 
-def test_a_namespace_that_never_shrinks_grows_by_little_and_says_so() -> None:
-    one = parameter("maximumThroughputUnits")
-    assert one.value == 2 and "never shrinks" in str(one.decorators["description"])
-
-
-def test_the_role_that_the_smoke_tests_look_for_is_the_one_that_the_template_assigns() -> None:
+def test_the_hooks_know_the_role_the_provider_and_the_patience_of_the_templates_and_the_page() -> None:
     assert SENDERS[0] == FILES["app/roles.bicep"].var("roleIds")["Event Hubs Data Sender"]
-
-
-def test_the_hook_registers_the_provider_of_the_subnets() -> None:
-    (provider,) = set(re.findall(r"delegation: '([\w.]+)/", FILES["app/network.bicep"].text))
-    assert provider == PROVIDER
-
-
-def test_the_page_says_for_how_long_a_refusal_that_passes_is_tried_again() -> None:
+    assert set(re.findall(r"delegation: '([\w.]+)/", FILES["app/network.bicep"].text)) == {PROVIDER}
     longest = max(RIGHTS, *(patience for patience, _ in PASSING.values()))
     assert f"is tried again for up to {longest.total_seconds() / 60:.0f} minutes" in PAGE
 
 
 def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> None:
     """Compare the tables of deploy.md and your-hub.md with main.parameters.json; azd itself sets AZURE_*."""
-    given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
+    given = PARAMETERS.read_text(encoding="utf-8")
     settings = dict(re.findall(r"\$\{([A-Z_]+)=?(.*?)\}", given))
     sections = (PAGE.partition("\n## Choices\n")[2], YOUR_HUB.partition("\n## By azd\n")[2])
     choices = "".join(section.partition("\n## ")[0] for section in sections)
@@ -204,5 +209,136 @@ def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> Non
     assert said == {**known, ADDRESS: ""}
 
 
-def test_the_kinds_of_names_are_where_the_page_says() -> None:
-    assert "`conventionalNames` in `infra/main.bicep`" in PAGE
+NOTED = json.loads((ROOT / "tests" / "fixtures" / "avm_modules.json").read_text(encoding="utf-8"))
+REGISTRY = "br/public:"
+CALLS = {f"{file.name} {one.name}": (file, one) for file, one in all_of(FILES, "module")}
+
+
+def interface(file: File, call: Declaration) -> tuple[set[str], set[str], set[str]]:
+    """Return the required parameters of a module, all its parameters, and its outputs."""
+    if call.of.startswith(REGISTRY):
+        noted = NOTED[call.of.removeprefix(REGISTRY)]
+        return set(noted["required"]), {*noted["required"], *noted["optional"]}, set(noted["outputs"])
+    module = FILES[f"{file.name.rpartition('/')[0]}/{call.of}".lstrip("/")]
+    parameters = {one.name: one.value for one in module.of_kind("parameter")}
+    required = {name for name, value in parameters.items() if value is None}
+    return required, {*parameters}, {one.name for one in module.of_kind("output")}
+
+
+@holds_for(CALLS)
+def test_a_module_gets_what_it_needs_and_has_what_is_asked_of_it(name: str) -> None:
+    file, call = CALLS[name]
+    required, known, outputs = interface(file, call)
+    assert required <= set(call.value["params"]) <= known
+    assert set(re.findall(rf"\b{call.name}!?\.outputs\.(\w+)", file.text)) <= outputs
+
+
+def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
+    registry = [call for _, call in CALLS.values() if call.of.startswith(REGISTRY)]
+    assert len(registry) == 9
+    assert [call.name for call in registry if call.value["params"]["enableTelemetry"] is not False] == []
+
+
+def test_parameters_of_main_come_from_the_environment_of_azd_with_the_default_of_the_template() -> None:
+    given = json.loads(PARAMETERS.read_text(encoding="utf-8"))["parameters"]
+    declared = {one.name: one for one in FILES["main.bicep"].of_kind("parameter")}
+    for name, entry in given.items():
+        value, one = entry["value"], declared[name]
+        chosen = re.fullmatch(r"\$\{[A-Z_]+(?:=(.*))?\}", str(value))
+        default = str(one.value).replace("True", "true").replace("False", "false")
+        kind = {"bool": bool, "int": int, "string": str}.get(one.of, dict)
+        assert chosen[1] in (None, "", default) if chosen else type(value) is kind, name
+    assert {name for name, one in declared.items() if one.value is None} <= set(given)
+    assert (given["signInClientId"]["value"], declared["signInClientId"].value) == ("${SIGN_IN_CLIENT_ID=}", "")
+
+
+def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default() -> None:
+    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
+    choices = dict(re.findall(r"\$\{(WORKER_\w+)=(\w*)\}", PARAMETERS.read_text(encoding="utf-8")))
+    choices |= {name: str(parameter(name).value) for name in ("workerReplicas", "workerMaximumReplicas")}
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    found = {name: next((row for row in rows if f"`{name}`" in row), "") for name in choices}
+    assert len(choices) == 4
+    assert [name for name, default in choices.items() if not found[name] or default not in found[name]] == []
+
+
+def test_azd_copies_every_file_as_it_is() -> None:
+    """azd appends `.azure` to a .gitignore without this line, and a file that a copy lacks is a conflict in each
+    release that changes it."""
+    template = yaml.safe_load((ROOT / "azure.yaml").read_text(encoding="utf-8"))
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert template["metadata"]["template"] == f"{template['name']}@{version}"
+    assert ".azure" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert [name for name in files_of_checkout() if name.endswith(".azdignore")] == []
+    assert "* text=auto eol=lf" in (ROOT / ".gitattributes").read_text(encoding="utf-8").splitlines()
+    texts = [name for name in files_of_checkout() if not name.endswith(".png")]
+    assert [name for name in texts if b"\r\n" in (ROOT / name).read_bytes()] == []
+
+
+@pytest.mark.slow
+def test_a_copy_without_git_packs_itself_and_knows_its_files(tmp_path: Path) -> None:
+    copy = copy_checkout(tmp_path / "copy")
+    assert files_of_checkout(copy) == files_of_checkout()
+    command = [sys.executable, "-m", "infra.hooks", "package", "--to", str(tmp_path / "package.zip")]
+    done = subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True)
+    assert "function_app.py" in done.stdout
+
+
+WARNING = "main.bicep(3,7) : Warning BCP081: Resource type x does not have types available."
+
+
+@pytest.mark.parametrize("step", ["none", "build", "lint"])
+@pytest.mark.parametrize("code", [0, 1])
+def test_any_diagnostic_of_the_compiler_fails_make_check_bicep_and_is_shown(
+    tmp_path: Path, step: str, code: int
+) -> None:
+    """The compiler itself returns 0 for warnings."""
+    says = f"echo '{WARNING}' >&2; exit {code}"
+    plant(tmp_path / "bicep", f'#!/bin/sh\n[ "$1" = build ] && echo "{{}}"\n[ "$1" != {step} ] || {{ {says}; }}\n')
+    command = ["make", "--no-print-directory", "check-bicep"]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=ROOT, env=path, capture_output=True, text=True, check=False)
+    assert (
+        (done.returncode == 0, done.stdout) == (True, "check-bicep: no diagnostic\n")
+        if step == "none"
+        else (done.returncode and WARNING in done.stderr)
+    )
+
+
+ROLES = json.loads((FOLDER / "app-roles.json").read_text(encoding="utf-8"))
+ROLE_NAMES = ["Hubledger.Read", "Hubledger.Operate", "Hubledger.Reveal"]
+AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
+
+
+def test_the_registration_has_the_three_roles_for_people_and_programs_that_the_pages_name() -> None:
+    assert [one["value"] for one in ROLES] == ROLE_NAMES
+    assert len({UUID(one["id"]) for one in ROLES}) == len(ROLE_NAMES)
+    for one in ROLES:
+        assert set(one) == {"id", "value", "displayName", "description", "allowedMemberTypes", "isEnabled"}
+        assert one["isEnabled"] is True and one["allowedMemberTypes"] == ["User", "Application"]
+        assert len(one["description"]) > 20
+    access = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
+    assert [name for name in ROLE_NAMES if f"`{name}`" not in PAGE or f"`{name}`" not in access] == []
+    for said in ("--app-roles @infra/app-roles.json", "azd env set SIGN_IN_CLIENT_ID", "/.auth/login/aad/callback"):
+        assert said in PAGE, said
+    assert set(re.findall(r"appRoleId\D{1,6}([0-9a-f-]{36})", PAGE)) <= {one["id"] for one in ROLES}
+
+
+def test_the_registration_exposes_a_scope_for_the_azure_cli_and_asks_for_tokens_that_the_app_takes() -> None:
+    """A token of version 1 has the issuer sts.windows.net, and the app admits that of version 2 only."""
+    both = [json.loads((FOLDER / f"app-{part}.json").read_text("utf-8")) for part in ("scope", "command-line")]
+    assert [list(one) for one in both] == [["api"], ["api"]], "each is sent by one request"
+    api, command_line = (one["api"] for one in both)
+    assert set(api) == {"requestedAccessTokenVersion", "oauth2PermissionScopes"}
+    assert api["requestedAccessTokenVersion"] == 2
+    assert "${tenant().tenantId}/v2.0'" in FILES["app/function.bicep"].text
+    (scope,) = api["oauth2PermissionScopes"]
+    assert (scope["type"], scope["isEnabled"], scope["value"]) == ("User", True, "access")
+    assert UUID(scope["id"]) not in {UUID(one["id"]) for one in ROLES}
+    for who in ("admin", "user"):
+        assert scope[f"{who}ConsentDisplayName"] and len(scope[f"{who}ConsentDescription"]) > 20
+    allowed_alone = [{"appId": AZURE_CLI, "delegatedPermissionIds": [scope["id"]]}]
+    assert command_line == {"preAuthorizedApplications": allowed_alone}
+    (parts,) = re.findall(r"for part in ([\w -]+); do az rest --method PATCH --body @infra/app-\$part\.json", PAGE)
+    assert parts.split() == ["scope", "command-line"], "the scope goes before the application that names it"
+    assert "graph.microsoft.com/v1.0/applications(appId='$CLIENT_ID')" in PAGE

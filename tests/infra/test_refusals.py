@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.infra.bicep import Expression, Files, shown
-from tests.infra.evaluate import Evaluator, Failed
-from tests.infra.plan import main, plan
+from tests.infra.plan import Evaluator, Failed, main, plan
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 

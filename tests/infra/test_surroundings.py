@@ -10,7 +10,7 @@ from handlers.api import ROUTES
 from infra.hooks.deployer.existing import OWN_HUB
 from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.key import FUNCTIONS
-from tests.infra.evaluate import Evaluator
+from tests.infra.plan import Evaluator
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 from tests.repo.product import ROOT

@@ -22,7 +22,7 @@ from core.remote.telemetry.signals import metric_of
 from core.settings import OWN_LINES
 from tests.fakes.builders import EPOCH
 from tests.handlers.test_function_app import index
-from tests.infra.evaluate import Evaluator
+from tests.infra.plan import Evaluator
 from tests.infra.test_made import RULES, made, of, the
 from tests.infra.test_policies import FILES
 from tests.patience import allowed
