@@ -21,20 +21,12 @@ KINDS = {bool: "truth", int: "number", float: "number", str: "text"}
 CONVERTED = {"truth": "tobool", "number": "to(?:long|double)", "text": "tostring"}
 
 
-def test_every_alert_has_a_query_and_every_query_an_alert() -> None:
-    assert set(QUERIES) == ALERTS
-
-
 @holds_for(QUERIES)
-def test_a_query_says_its_purpose_and_asks_the_watch(name: str) -> None:
+def test_a_query_says_its_purpose_and_reads_facts_of_the_watch_as_what_they_are(name: str) -> None:
     first, *rest = QUERIES[name].splitlines()
     assert re.fullmatch(r"// [A-Z].*\.", first)
-    asked = "Usage" if name in OF_THE_WORKSPACE else 'AppTraces\n| where Properties.action == "watch"'
-    assert "\n".join(rest).startswith(f"{asked}\n")
-
-
-@holds_for(QUERIES)
-def test_a_query_reads_facts_of_the_page_as_what_they_are(name: str) -> None:
+    asks = "Usage" if name in OF_THE_WORKSPACE else 'AppTraces\n| where Properties.action == "watch"'
+    assert "\n".join(rest).startswith(f"{asks}\n")
     read = dict(re.findall(r"(to\w+)\(Properties\.(\w+)\)", QUERIES[name]))
     asked = set(re.findall(r"Properties\.(\w+)", QUERIES[name])) - {"action"}
     assert set(read.values()) == asked <= set(FACTS)
@@ -42,29 +34,20 @@ def test_a_query_reads_facts_of_the_page_as_what_they_are(name: str) -> None:
 
 
 @holds_for(QUERIES)
-def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
-    limits = set(re.findall(r"\{(\w+)\}", QUERIES[name]))
+def test_a_query_has_an_alert_that_fills_its_limits_and_that_the_page_explains(name: str) -> None:
+    assert name in ALERTS and f"| [`{name}`](runbook.md#{name}) |" in PAGE
     text = FILES["app/alerts.bicep"].text
     alert = text[text.index(f"name: '{name}'") :]
     filled = set(re.findall(r"'\{(\w+)\}'", alert[: alert.index("\n  }")]))
-    assert limits == filled
-
-
-def test_the_alert_on_a_loss_is_silent_where_the_app_does_not_know_the_retention() -> None:
-    sight = Observation(STREAM, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
-    assert sight.facts()["loss_hours"] == -1.0
-    assert "| where todouble(Properties.loss_hours) >= 0 and " in QUERIES["events-expiring"]
-
-
-def test_the_page_explains_each_alert() -> None:
-    assert [name for name in QUERIES if f"| [`{name}`](runbook.md#{name}) |" not in PAGE] == []
+    assert set(re.findall(r"\{(\w+)\}", QUERIES[name])) == filled
 
 
 def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:
-    sight = Observation(STREAM, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
-    facts = sight.facts()
+    facts = Observation(STREAM, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0).facts()
     assert facts.pop("action") == "watch"
     assert {name: KINDS[type(value)] for name, value in facts.items()} == FACTS
+    assert facts["loss_hours"] == -1.0, "the app does not know the retention"
+    assert "| where todouble(Properties.loss_hours) >= 0 and " in QUERIES["events-expiring"]
 
 
 def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch() -> None:
@@ -76,14 +59,10 @@ def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch()
     assert re.findall(r'"action": "(\w+)"', handler) == ["watch_failed", "minute_failed"]
 
 
-def test_absent_events_are_told_as_long_as_the_alert_on_silence_waits() -> None:
-    minutes = ABSENT_WITHIN // timedelta(minutes=1)
+def test_alerts_wait_as_long_as_the_watch_looks_back_and_the_page_says() -> None:
+    absent, stopped = (one // timedelta(minutes=1) for one in (ABSENT_WITHIN, STOPPED_AFTER))
     (name,) = OF_THE_WORKSPACE
     windows = re.findall(r"windowSize: (.*)", FILES["app/alerts.bicep"].text)
-    assert windows == [f"alert.name == '{name}' ? 'P1D' : 'PT{minutes}M'"]
-    assert f"| events that batches of the last {minutes} minutes found absent |" in PAGE
-
-
-def test_a_partition_has_stopped_after_as_long_as_the_page_says() -> None:
-    minutes = STOPPED_AFTER // timedelta(minutes=1)
-    assert f"gone or older than {minutes} minutes, and that have committed no batch for {minutes} minutes" in PAGE
+    assert windows == [f"alert.name == '{name}' ? 'P1D' : 'PT{absent}M'"]
+    assert f"| events that batches of the last {absent} minutes found absent |" in PAGE
+    assert f"gone or older than {stopped} minutes, and that have committed no batch for {stopped} minutes" in PAGE

@@ -1,63 +1,60 @@
-"""The capacity calculator: its sums, its steps from tier to tier, and the page that quotes it."""
+"""tools/capacity: its sums, its steps from tier to tier, its prices, and the pages that quote it."""
 
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
+from datetime import timedelta
 from math import ceil
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.model.aggregates import aggregate_table
+from examples.home_security.aggregates.home_activity import HomeActivity
 from local.functions_host.json_sections import parse_time_span
+from tests.infra.bicep import at
+from tests.infra.plan import SETS, Evaluator, plan
+from tests.infra.test_policies import ALERTS, FILES
 from tests.patience import allowed
 from tests.repo.product import ROOT
-from tools.capacity import limits
-from tools.capacity.__main__ import main, report
+from tools.capacity import aggregation, limits
+from tools.capacity import costs as parts
+from tools.capacity.__main__ import PARTITIONS, main, report
+from tools.capacity.aggregation import KEPT, WINDOW, WINDOW_BYTES, Aggregating, Pace
+from tools.capacity.costs import DEV_PROFILE, STANDARD_PROFILE, at_rest, bill, costs_report, extras
 from tools.capacity.limits import DATABASES, MB
+from tools.capacity.prices import EUROPE
 from tools.capacity.sizing import Costs, Load, size, stored_bytes_per_day
 
-PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
+PAGE, DEPLOY, AGGREGATION = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("capacity", "deploy", "aggregation-costs")
+)
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
+SIZING = size(Load(1_000))
 
 
-def test_small_events_are_bought_by_number_and_large_ones_by_bytes() -> None:
-    assert size(Load(1_000, headroom=1)).hub_units == 1
-    assert size(Load(1_001, headroom=1)).hub_units == 2
-    assert size(Load(1_000, event_bytes=5_000, headroom=1)).hub_units == 5
-
-
-def test_past_forty_units_the_tier_is_premium_and_past_its_largest_a_cluster() -> None:
-    assert size(Load(40_000, headroom=1, log_bytes_per_event=1)).hub_tier is limits.STANDARD
-    assert size(Load(40_001, headroom=1, log_bytes_per_event=1)).hub_tier is limits.PREMIUM
-    assert size(Load(1_000_000, headroom=1, log_bytes_per_event=1)).hub_tier is limits.DEDICATED
-
-
-def test_a_partition_of_the_standard_tier_takes_no_more_than_one_unit() -> None:
-    assert size(Load(20_000, headroom=1)).partitions == 20
-
-
-def test_the_database_is_the_cheapest_whose_log_takes_the_load_and_past_the_largest_it_is_split() -> None:
-    assert str(size(Load(9_000, headroom=1)).database) == "GeneralPurpose 2 vCores"
-    assert str(size(Load(9_001, headroom=1)).database) == "GeneralPurpose 4 vCores"
-    assert size(Load(100_000, headroom=1)).shards == 1
-    assert size(Load(100_001, headroom=1)).shards == 2
-
-
-def test_instances_follow_the_processor_time_and_the_memory() -> None:
+def test_each_part_grows_at_the_limit_of_its_tier() -> None:
+    for events, size_of, units in ((1_000, 1_000, 1), (1_001, 1_000, 2), (1_000, 5_000, 5)):
+        assert size(Load(events, event_bytes=size_of, headroom=1)).hub_units == units
+    tiers = ((40_000, limits.STANDARD), (40_001, limits.PREMIUM), (1_000_000, limits.DEDICATED))
+    for events, tier in tiers:
+        assert size(Load(events, headroom=1, log_bytes_per_event=1)).hub_tier is tier
+    assert size(Load(20_000, headroom=1)).partitions == 20, "a partition of Standard takes no more than one unit"
+    for events, cores in ((9_000, 2), (9_001, 4)):
+        assert str(size(Load(events, headroom=1)).database) == f"GeneralPurpose {cores} vCores"
+    assert [size(Load(events, headroom=1)).shards for events in (100_000, 100_001)] == [1, 2]
     heavy = Costs(cpu_seconds_per_event=1e-3)
-    assert size(Load(8_000, headroom=1), heavy).instances == 8
-    assert size(Load(8_000, headroom=1), heavy, memory=4096).instances == 4
+    assert [size(Load(8_000, headroom=1), heavy, memory=memory).instances for memory in (2048, 4096)] == [8, 4]
+    assert stored_bytes_per_day(Load(10, row_bytes_per_event=100)) == 86_400_000
 
 
 def test_what_breaks_first_is_what_bears_least() -> None:
     assert size(Load(10_000, log_bytes_per_event=1)).breaks_first.name in ("throughput", "partitions")
     assert size(Load(59_999, headroom=1, event_bytes=1, log_bytes_per_event=600)).breaks_first.name == "database"
-
-
-def test_a_day_of_rows_is_a_product() -> None:
-    assert stored_bytes_per_day(Load(10, row_bytes_per_event=100)) == 86_400_000
 
 
 @given(
@@ -88,75 +85,59 @@ def test_azure_starts_as_many_instances_as_are_bought(events: int) -> None:
     assert ceil(events * wait / threshold) <= size(Load(events)).instances
 
 
-def row_of(events: int) -> str:
-    """Return the row of the page's table for a load."""
-    text = report(size(Load(events)))
-    parts = dict(re.findall(r"^  (\w+): +(.+)$", text, re.MULTILINE))
-    (first,) = re.findall(r"^breaks first: (.+?);", text, re.MULTILINE)
-    names = ("database", "throughput", "partitions", "instances")
-    return f"| {events:,} | {' | '.join(parts[name] for name in names)} | {first} |"
-
-
 def test_the_page_quotes_the_calculator() -> None:
-    assert report(size(Load(STEPS[1]))) in PAGE
-    assert [row for row in map(row_of, STEPS) if row not in PAGE] == []
+    def row_of(events: int) -> str:
+        text = report(size(Load(events)))
+        found = dict(re.findall(r"^  (\w+): +(.+)$", text, re.MULTILINE))
+        (first,) = re.findall(r"^breaks first: (.+?);", text, re.MULTILINE)
+        names = ("database", "throughput", "partitions", "instances")
+        return f"| {events:,} | {' | '.join(found[name] for name in names)} | {first} |"
 
-
-def test_the_page_names_what_the_calculator_counts_with() -> None:
-    costs = Costs()
-    assert f"{costs.cpu_seconds_per_event * 1e6:.0f} µs" in PAGE
-    assert not re.search(r"\bTBD\b|\?\?\?", PAGE)
-
-
-def test_the_command_prints_a_sizing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["12_000", "--bytes", "400", "--memory", "4096"]) == 0
-    assert "12,000 events/s of 400 B" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ["0"],
-        ["x"],
-        ["-1"],
-        ["nan"],
-        ["1e13"],
-        ["10", "--partitions", "1e3"],
-        ["10", "--bytes", "0"],
-        ["10", "--memory", "1"],
-        [],
-    ],
-)
-def test_wrong_figures_are_refused(wrong: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(wrong)
-    assert ended.value.code == 2
-
-
-def test_a_text_is_refused_in_a_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for wrong, words in (
-        (["many"], "a number, not 'many'"),
-        (["1", "--partitions", "1e3"], "a whole number, not '1e3'"),
-    ):
-        with pytest.raises(SystemExit):
-            main(wrong)
-        assert capsys.readouterr().err.splitlines()[-1].endswith(f"must be {words}")
-
-
-def test_the_telemetry_of_shards_is_that_of_each(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["1_000_000"]) == 0
-    shards = size(Load(1_000_000)).shards
-    assert f"telemetry a day of each of {shards} shards" in capsys.readouterr().out
-
-
-def test_the_page_has_the_load_that_each_database_carries() -> None:
     load = Load(0)
     rows = [
         f"| {one} | {one.log_bytes_per_second / MB:,.0f} MB/s | {carried:,.0f} | {carried / load.headroom:,.0f} |"
         for one in DATABASES
         for carried in [one.log_bytes_per_second / load.log_bytes_per_event]
     ]
-    assert len(rows) >= 6 and [row for row in rows if row not in PAGE] == []
+    assert report(size(Load(STEPS[1]))) in PAGE
+    assert len(rows) >= 6 and [row for row in (*map(row_of, STEPS), *rows) if row not in PAGE] == []
+    assert f"{Costs().cpu_seconds_per_event * 1e6:.0f} µs" in PAGE
+    assert not re.search(r"\bTBD\b|\?\?\?", PAGE)
+
+
+def test_the_command_prints_sizes_telemetry_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["12_000", "--bytes", "400", "--memory", "4096"], ["12,000 events/s of 400 B"]),
+        (["1_000"], ["breaks first: throughput", "lines of batches: 80,640 x", "| Capture | 88 $ | 176 $ |"]),
+        (["1_000", "--partitions", "4"], ["telemetry a day, 4 partitions"]),
+        (["1_000_000"], [f"telemetry a day of each of {size(Load(1_000_000)).shards} shards"]),
+    ):
+        assert main(words) == 0
+        printed = capsys.readouterr().out
+        assert [one for one in said if one not in printed] == []
+
+
+BEYOND = "argument readings: must be above 0 and below 1,000,000,000,000, not"
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong", "says"),
+    [
+        *((main, wrong, "") for wrong in (["0"], ["-1"], ["nan"], ["1e13"], [], ["10", "--bytes", "0"])),
+        (main, ["10", "--memory", "1"], ""),
+        (main, ["many"], "a number, not 'many'"),
+        (main, ["1", "--partitions", "1e3"], "a whole number, not '1e3'"),
+        *((aggregation.main, [wrong], f"{BEYOND} '{wrong}'") for wrong in ("0", "-1.5", "nan")),
+        (aggregation.main, ["1_000", "--interval", "0"], "argument --interval: must be at least 1, not '0'"),
+    ],
+)
+def test_wrong_figures_are_refused_in_a_clear_line(
+    command: Any, wrong: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(wrong)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("words", [["tools.capacity", "25_000"], ["tools.capacity.aggregation", "50_000_000"]])
@@ -164,5 +145,157 @@ def test_a_python_without_any_package_computes_it(words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-S", "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=allowed(60), check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+
+
+def default(name: str) -> Any:
+    """Return the default of a parameter of main.bicep in the profile `standard`."""
+    return Evaluator(FILES["main.bicep"], {}).name(name)
+
+
+def months(rate: float) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the dollars of each part in an idle month, and at a load."""
+    sizing = size(Load(rate), memory=2048)
+    idle, loaded = (bill(STANDARD_PROFILE, each, PARTITIONS) for each in (at_rest(sizing), sizing))
+    return {one.part: one.dollars for one in idle}, {one.part: one.dollars for one in loaded}
+
+
+def test_the_page_quotes_the_costs_and_leaves_the_arithmetic_to_the_program() -> None:
+    of_parts, _, of_choices = costs_report(SIZING, PARTITIONS).partition("\n\n")
+    for table in (of_parts, of_choices):
+        rows = [row[: row.rindex("|", 0, -1) + 1].rstrip() for row in table.splitlines()]
+        assert len(rows) > 2 and "\n".join(rows) in DEPLOY
+    assert costs_report(size(Load(100_000)), 16).startswith("costs: this program has prices of Standard hubs")
+    *each, whole = bill(DEV_PROFILE, at_rest(SIZING), PARTITIONS)
+    assert whole.dollars == sum(one.dollars for one in each)
+    assert EUROPE * whole.dollars < 100
+    assert f"**`PROFILE=dev`** costs about {ceil(EUROPE * whole.dollars)} $" in DEPLOY
+
+
+def test_the_costs_count_the_defaults_endpoints_and_nodes_of_the_templates() -> None:
+    assert (default("partitionCount"), default("instanceMemoryMB")) == (PARTITIONS, SIZING.memory)
+    assert (default("throughputUnits"), default("captureEnabled"), default("sqlVCores")) == (1, True, 2)
+    assert len(ALERTS) == parts.RULES
+    ready = [one.name for one in FILES["main.bicep"].of_kind("parameter") if one.name.endswith("AlwaysReady")]
+    counted = {"ingestAlwaysReady": STANDARD_PROFILE.ingest, "durableAlwaysReady": STANDARD_PROFILE.durable}
+    assert {name: default(name) for name in ready} == {**counted, "httpAlwaysReady": 0}
+    made = Counter(kind.partition(":")[0] for _, kind, _ in plan(FILES, {"vnetEnabled": True}))
+    assert made["avm/res/network/private-endpoint"] == parts.ENDPOINTS
+    assert made["avm/res/network/private-dns-zone"] == parts.ZONES
+    pool = next(one for one in FILES["app/spark.bicep"].of_kind("resource") if "bigDataPools" in one.of)
+    assert at(pool.value, "properties.autoPause.delayInMinutes") == parts.POOL_PAUSE
+    assert 4 * at(pool.value, "properties.autoScale.minNodeCount") == parts.SPARK_CORES
+    assert default("sparkNodeSize") == "Small"
+
+
+def test_the_dev_environment_is_the_one_that_the_program_counts() -> None:
+    made = plan(FILES, SETS["dev"])
+    of = {kind: one.value for (_, kind, _), one in made.items()}
+    database, namespace = of["Microsoft.Sql/servers/databases"], of["Microsoft.EventHub/namespaces"]
+    assert (database["sku"]["name"], database["sku"]["tier"]) == ("S0", "Standard")
+    assert (namespace["sku"]["name"], namespace["sku"]["capacity"]) == ("Standard", 1)
+    assert of["Microsoft.EventHub/namespaces/eventhubs"]["properties"]["captureDescription"]["enabled"] is False
+    scale = of["Microsoft.Web/sites"]["properties"]["functionAppConfig"]["scaleAndConcurrency"]
+    assert (scale["alwaysReady"], scale["instanceMemoryMB"]) == ([], SIZING.memory)
+    costly = ("scheduled-query-rule", "private-endpoint", "Synapse", "databricks", "container-app")
+    assert [key for key in made if any(word in key[1] for word in costly)] == []
+    flat = {(*key, str(one.value)) for key, one in made.items()}
+    chosen = ("captureEnabled", True), ("ingestAlwaysReady", 1), ("sqlTier", "GeneralPurpose"), ("alertsEnabled", True)
+    for name, value in chosen:
+        other = {(*key, str(one.value)) for key, one in plan(FILES, {**SETS["dev"], name: value}).items()}
+        assert flat != other, f"{name} that is given does not win over the profile"
+
+
+def test_a_serverless_database_pauses_after_the_minutes_that_are_given_and_no_other_one_does() -> None:
+    def delay(**given: object) -> Any:
+        made = plan(FILES, {"sqlTier": "GeneralPurpose", **given})
+        (database,) = [one.value for (_, kind, _), one in made.items() if kind == "Microsoft.Sql/servers/databases"]
+        return database["properties"]["autoPauseDelay"]
+
+    assert delay(sqlCompute="serverless", sqlAutoPauseMinutes=75) == 75
+    assert (delay(sqlCompute="serverless"), delay(sqlCompute="provisioned")) == (-1, None)
+
+
+def test_an_idle_database_pays_for_the_minimum_of_the_template_and_a_busy_one_is_cheaper_provisioned() -> None:
+    """The bill of serverless follows the cores in use, up to all of them."""
+    (minimum,) = re.findall(
+        r"minCapacity: .*<= 4 \? json\('0\.5'\) : \(sizes.vCores \+ 7\) / 8", FILES["app/sql.bicep"].text
+    )
+    idle = [months(rate)[0]["Azure SQL, serverless"] for rate in (1_000, 33_000)]
+    assert minimum and idle == pytest.approx([2.05 / 3 * 730 * 0.5218, 2 * 730 * 0.5218])
+    loaded = months(1_000)[1]["Azure SQL, serverless"]
+    (provisioned,) = [one.dollars for one in extras(SIZING) if "provisioned" in one.part]
+    rows = loaded - 2 * 730 * 0.5218
+    assert idle[0] < provisioned < loaded - rows
+    assert rows == pytest.approx(394.2 * 0.115)
+
+
+def test_added_units_cost_capture_too_and_a_shorter_schedule_of_spark_never_costs_less() -> None:
+    (idle, one), (_, two) = months(600), months(1_000)
+    assert size(Load(600)).hub_units == 1
+    assert two["Capture"] == 2 * one["Capture"] == 2 * idle["Capture"]
+    five, twenty, sixty = [one.dollars for one in extras(SIZING) if one.part.startswith("Synapse")]
+    assert five > twenty > sixty
+    assert five == pytest.approx(12 * 730 * 0.143), "the shortest keeps the pool warm"
+    minutes = int(re.findall(r"\*\*every (\d+) minutes\*\*", DEPLOY)[0])
+    longest = default("alertAggregationLagSeconds")
+    assert 2 * minutes * 60 < longest < 2 * 2 * minutes * 60, "the schedule of the page keeps the alert silent"
+
+
+QUOTED = (*(Aggregating(number) for number in (1e6, 1e8, 1e9)), Aggregating(1e6, Pace(interval=3_600)))
+
+
+def row_of(one: Aggregating) -> str:
+    """Return the row of the page's table for a load and the pace of its runs."""
+    found = dict(re.findall(r"^  ([\w ]+): +(.+)$", aggregation.report(one), re.MULTILINE))
+    results = {name: text.rpartition(" = ")[2] for name, text in found.items()}
+    run, log, lake = results["run"], results["log"].partition(",")[0], results["lake"].partition(", without")[0]
+    database = found["database"].partition(" for both")[0]
+    cells = (run, results["job"], results["commit"], results["cores"], log, database, results["readings"], lake)
+    return f"| {one.readings:,.0f} | {one.pace.interval:,} s | {' | '.join(cells)} |"
+
+
+def test_the_page_on_aggregation_quotes_the_calculator_and_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [row for row in map(row_of, QUOTED) if row not in AGGREGATION] == []
+    assert aggregation.main(["1_000_000", "--interval", "3600"]) == 0
+    assert capsys.readouterr().out.strip() == aggregation.report(QUOTED[3])
+    pace, load = Pace(), Load(0)
+    assert pace.added_per_second == pace.read_per_second
+    assert pace.log_bytes_per_window == load.log_bytes_per_event
+    named = (
+        f"{pace.added_per_second:,.0f}/s of readings read and added up",
+        f"{pace.staged_per_second:,.0f}/s of windows staged",
+        f"{pace.session_seconds:g} s for the start of a session",
+        f"{pace.committed_per_second:,.0f}/s of windows committed",
+        f"{pace.log_bytes_per_window:,} B of log for a reading or a window",
+        f"{load.row_bytes_per_event} B for the row of a reading",
+        f"the row of a window has {WINDOW_BYTES} B",
+        f"{pace.rows_limit:,} x 288 runs = {Aggregating(1e9).ends_at:,.0f} readings a day",
+        f"288 runs take {288 * 120 / 3_600 * pace.cluster_cores:.0f} core hours",
+        f"24 runs take {24 * 120 / 3_600 * pace.cluster_cores:.0f}.",
+        f"({180 * pace.committed_per_second:,.0f} windows)",
+    )
+    page = " ".join(AGGREGATION.split())
+    assert [one for one in named if one not in page] == []
+
+
+def test_a_job_is_its_start_and_its_work_on_the_windows_of_each_level() -> None:
+    of = aggregate_table(HomeActivity)
+    assert timedelta(seconds=WINDOW) == of.window
+    assert [windows for _, windows, _ in KEPT] == [level.window // of.window for level in of.levels]
+    assert (Aggregating(1_440_000).windows, Aggregating(1_440_000).new_windows) == (3 * 1_000, 96_000)
+    assert Aggregating(1_440_000, Pace(interval=3_600)).windows == (4 + 1 + 1) * 1_000
+    pace = Pace(session_seconds=10, read_per_second=100, added_per_second=50, staged_per_second=1, interval=86_400)
+    one = Aggregating(1_440, pace)
+    assert (one.rows, one.windows) == (1_440, 96 + 24 + 1)
+    assert one.job_seconds == pytest.approx(10 + 14.4 + 28.8 + 121)
+    assert one.core_hours == pytest.approx(2 * one.job_seconds / 3_600)
+    assert one.log_rate == pytest.approx(121 * 1_000 / 86_400)
+
+
+def test_the_limit_is_that_of_rows_or_of_time() -> None:
+    assert Aggregating(1e9, Pace(rows_limit=1_000)).ends_at == 288_000
+    slow = Aggregating(1e9, Pace(read_per_second=1_000))
+    assert slow.ends_at < Aggregating(1e9).ends_at
+    assert Aggregating(slow.ends_at, slow.pace).job_seconds == pytest.approx(300)
+    assert Aggregating(1e6, Pace(interval=1)).ends_at == 0

@@ -88,68 +88,47 @@ def test_environments_of_python_and_files_of_azurite_stay_on_the_machine(name: s
     assert not ignored.match_file("apps/shop_env/transform.py"), "a room may have such a name"
 
 
-def test_without_a_folder_of_rooms_the_package_is_that_of_the_app(project: Path) -> None:
+def test_the_app_of_a_room_starts_from_its_package_and_without_rooms_that_of_the_app(project: Path) -> None:
+    room = write_room(project)
+    assert "ingest" in app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
+    (room / "amounts.py").write_text(f"import no_such_package\n{(room / 'amounts.py').read_text()}")
+    with pytest.raises(HookRefused, match=r"amounts\.py:1: No module named 'no_such_package'\n.*requirements\.txt"):
+        app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
     shutil.rmtree(project / "apps")
     assert "ingest" in app_start.refuse_unstartable(project, SETTINGS)
 
 
-def test_the_app_of_a_room_starts_from_its_package(project: Path) -> None:
-    write_room(project)
-    assert "ingest" in app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
-
-
-def test_a_room_that_needs_a_package_that_is_not_there_is_refused_by_its_name(project: Path) -> None:
-    amounts = write_room(project) / "amounts.py"
-    amounts.write_text(f"import no_such_package\n{amounts.read_text()}")
-    with pytest.raises(HookRefused, match=r"amounts\.py:1: No module named 'no_such_package'\n.*requirements\.txt"):
-        app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
-
-
-def test_the_package_is_small_and_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
+def test_the_package_is_small_and_the_same_files_make_the_same_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = tmp_path / "1.zip", tmp_path / "2.zip"
     files = package.build(ROOT, first)
-    package.build(ROOT, second)
+    assert main(["package", "--to", str(second)]) == 0
+    shown = capsys.readouterr().out
+    assert "function_app.py" in shown and " packed" in shown
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size < 1024 * 1024
     assert package.table_of(files, first).splitlines()[-1].startswith(f"{len(files)} files, ")
 
 
-def test_a_package_without_its_first_file_is_refused(project: Path) -> None:
+def test_a_package_without_its_first_file_or_with_one_that_grew_by_mistake_is_refused(project: Path) -> None:
+    (project / "recording.bin").write_bytes(bytes(package.LARGEST))
+    with pytest.raises(HookRefused, match=r"lets in recording\.bin"):
+        package.files_of(project)
     (project / ".funcignore").write_text("host.json\n")
     with pytest.raises(HookRefused, match=r"leaves out host\.json"):
         package.files_of(project)
 
 
-def test_a_package_that_grew_by_mistake_is_refused(project: Path) -> None:
-    (project / "recording.bin").write_bytes(bytes(package.LARGEST))
-    with pytest.raises(HookRefused, match=r"lets in recording\.bin"):
-        package.files_of(project)
-
-
-def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> None:
-    names = app_start.refuse_unstartable(ROOT, SETTINGS)
-    assert {"ingest", "status"} <= set(names)
-    assert app_start.cloud_settings(ROOT, SETTINGS, {"PATH": "/bin"}) == SETTINGS
-
-
-def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
-    settings = app_start.cloud_settings(ROOT, {**SETTINGS, **SYNAPSE}, {})
-    assert settings == {**SETTINGS, **SYNAPSE}
-    assert "aggregate" in app_start.refuse_unstartable(ROOT, settings)
-    with pytest.raises(HookRefused, match="LIVY_URL must be an address"):
-        app_start.refuse_unstartable(ROOT, {**settings, "LIVY_URL": ""})
-    with pytest.raises(HookRefused, match="STORE_CONNECTION"):
-        app_start.refuse_unstartable(ROOT, {**settings, "STORE_CONNECTION": "sqlite:here.db"})
-
-
-def test_the_trial_start_has_every_setting_that_the_template_wires() -> None:
+def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud_and_of_its_spark_engine() -> None:
+    """The trial has every setting that the template wires."""
     outputs = {one.name: shown(one.value) for one in BICEP["main.bicep"].of_kind("output")}
     assert outputs["WIRED_SETTINGS"] == "string(wiredSettings)"
-    assert set(SETTINGS) <= set(app_start.cloud_settings(ROOT, SETTINGS, {}))
-
-
-def test_a_new_transform_wins_over_the_one_that_was_provisioned() -> None:
-    assert app_start.cloud_settings(ROOT, {"TRANSFORM": "a"}, {"TRANSFORM": "b"})["TRANSFORM"] == "b"
+    assert app_start.cloud_settings(ROOT, SETTINGS, {"PATH": "/bin"}) == SETTINGS
+    assert app_start.cloud_settings(ROOT, {"TRANSFORM": "a"}, {"TRANSFORM": "b"})["TRANSFORM"] == "b", "a new one wins"
+    settings = app_start.cloud_settings(ROOT, {**SETTINGS, **SYNAPSE}, {})
+    assert settings == {**SETTINGS, **SYNAPSE}
+    assert {"ingest", "status", "aggregate"} <= set(app_start.refuse_unstartable(ROOT, settings))
 
 
 @pytest.mark.parametrize(
@@ -174,17 +153,11 @@ def test_an_app_that_would_not_start_is_refused(project: Path, name: str, text: 
     [
         ({"TRANSFORM": "no.such.transform"}, ["no.such.transform"]),
         ({"STORE_CONNECTION": "", "STORE_PATIENCE_SECONDS": "soon"}, ["STORE_CONNECTION", "STORE_PATIENCE_SECONDS"]),
+        ({**SYNAPSE, "STORE_CONNECTION": "sqlite:here.db"}, ["STORE_CONNECTION"]),
+        ({**SYNAPSE, "LIVY_URL": ""}, ["LIVY_URL must be an address"]),
     ],
 )
 def test_settings_that_the_app_would_refuse_are_refused_before(change: dict[str, str], said: list[str]) -> None:
     with pytest.raises(HookRefused) as refusal:
         app_start.refuse_unstartable(ROOT, {**SETTINGS, **change})
     assert [name for name in said if name not in str(refusal.value)] == []
-
-
-def test_the_step_shows_list_and_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["package", "--to", str(tmp_path / "package.zip")]) == 0
-    shown = capsys.readouterr().out
-    assert (tmp_path / "package.zip").exists()
-    assert "function_app.py" in shown
-    assert " packed" in shown

@@ -67,16 +67,13 @@ def test_workspace_and_alert_have_the_cap_that_is_chosen(cap: int) -> None:
     assert f"| where {limit} > 0 and megabytes > {limit}\n" in query, "without a cap, -1, it is silent"
 
 
-def test_metrics_and_requests_are_sent_as_seldom_as_the_arithmetic_has_them() -> None:
+def test_metrics_lines_and_requests_are_sent_as_seldom_as_the_arithmetic_has_them() -> None:
     settings = of(made(), "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"]
     assert settings["OTEL_METRIC_EXPORT_INTERVAL"] == str(1000 * METRIC_SECONDS)
     assert settings["OTEL_TRACES_SAMPLER"] == "microsoft.rate_limited"
     assert settings["OTEL_TRACES_SAMPLER_ARG"] == str(REQUESTS_PER_SECOND)
-
-
-def test_the_host_sends_its_own_lines_from_warning_on_only() -> None:
     logging = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["logging"]
-    assert logging == {"logLevel": {"default": "Warning"}}
+    assert logging == {"logLevel": {"default": "Warning"}}, "the host sends its own lines from warning on only"
 
 
 @contextmanager
@@ -216,45 +213,31 @@ def test_lines_are_sent_whatever_is_sampled_and_are_as_large_as_the_arithmetic_h
     assert any(0.9 * METRIC_BYTES < each <= METRIC_BYTES for each in sizes["MetricData"])
 
 
-def test_the_timers_run_as_often_as_the_arithmetic_has_them() -> None:
-    bindings = [(name, one) for name, each in index().items() for one in each["bindings"]]
-    timers = {name: _seconds_between(one["schedule"]) for name, one in bindings if one["type"] == "timerTrigger"}
-    assert timers == TIMERS
-
-
-def _seconds_between(schedule: str) -> int:
+def seconds_between(schedule: str) -> int:
     turns = croniter(schedule, EPOCH, second_at_beginning=True)
     first, second = turns.get_next(datetime), turns.get_next(datetime)
     return (second - first) // timedelta(seconds=1)
 
 
-def test_a_thousand_events_a_second_are_a_batch_a_second_of_each_partition() -> None:
-    assert DAY * batches_per_second(Load(1_000), 16) == 1_382_400
-    assert batches_per_second(Load(10_000), 16) == 100
-    assert batches_per_second(Load(1), 16) == 1
-    assert batches_per_second(Load(0), 16) == 0
+def test_timers_batches_and_lines_are_as_many_as_the_arithmetic_has_them_whatever_the_load() -> None:
+    bindings = [(name, one) for name, each in index().items() for one in each["bindings"]]
+    timers = {name: seconds_between(one["schedule"]) for name, one in bindings if one["type"] == "timerTrigger"}
+    assert timers == TIMERS
 
-
-def test_lines_are_bounded_whatever_the_load() -> None:
     def lines(load: float) -> float:
         return next(one for one in volume(Load(load), 16, 1) if one.name == "lines of batches").items / (DAY / 60)
 
     assert [lines(load) for load in (1, 1_000, 16_000)] == [40 + 16, 2 * OWN_LINES + 16, 2 * OWN_LINES + 16]
     assert lines(0.1) == pytest.approx(6)
-
-
-def test_a_kind_is_a_product() -> None:
+    assert [batches_per_second(Load(load), 16) for load in (1_000, 10_000, 1, 0)] == [16, 100, 1, 0]
     assert Kind("x", 1_000_000, 2_000).gigabytes == 2
 
 
-def test_the_page_has_the_sums_of_the_telemetry() -> None:
+def test_the_page_has_the_sums_of_the_telemetry_and_the_query_sums_what_counts_towards_the_cap() -> None:
     page = " ".join((ROOT / "docs" / "capacity.md").read_text(encoding="utf-8").split())
     report = telemetry_report(size(Load(1_000)), 16)
     ((sent, cap),) = (re.findall(r"[\d.]+(?= GB)", line) for line in re.findall(r"^  all: .*", report, re.M))
     assert f"At 1,000 events/s on 16 partitions the app sends {sent} GB a day" in page
     assert f"the daily cap must be above {cap} GB" in page
-
-
-def test_the_query_of_the_cap_sums_the_logs_that_count_towards_the_cap() -> None:
     query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
     assert query.splitlines()[1:4] == ["Usage", "| where IsBillable == true", "| summarize megabytes = sum(Quantity)"]
