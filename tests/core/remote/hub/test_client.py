@@ -31,11 +31,10 @@ def test_a_refusal_names_its_setting_and_the_service_words_in_one_line() -> None
         assert isinstance(fault, HubRefused), words
         first = words.splitlines()[0]
         assert str(fault) == f"EVENTHUB_CONSUMER_GROUP: telemetry, consumer group nobody: {first}"
-
-
-def test_the_digits_of_a_tracking_id_refuse_nothing() -> None:
     busy = Exception(f"The server is busy. {TRACKED}\nError condition: com.microsoft:server-busy")
-    assert isinstance(link_fault(SETTINGS, "nobody", "EVENTHUB_NAME", busy), HubUnreachable)
+    assert isinstance(
+        link_fault(SETTINGS, "nobody", "EVENTHUB_NAME", busy), HubUnreachable
+    )  # its digits refuse nothing
 
 
 CONTEXT = SimpleNamespace(
@@ -44,44 +43,30 @@ CONTEXT = SimpleNamespace(
 
 
 def received(number: int) -> EventData:
+    stamps = {b"x-opt-sequence-number": number, b"x-opt-offset": b"0", b"x-opt-enqueued-time": 1_795_262_400_000}
     event = EventData(b"")
-    event.raw_amqp_message.annotations = {
-        b"x-opt-sequence-number": number,
-        b"x-opt-offset": b"0",
-        b"x-opt-enqueued-time": 1_795_262_400_000,
-    }
+    event.raw_amqp_message.annotations = stamps
     return event
 
 
-class HandingOver:
-    """A client of the SDK that hands over batches of these numbers, and ends."""
-
-    def __init__(self, *batches: Sequence[int]) -> None:
-        self._batches = batches
-
-    async def receive_batch(self, on_batch: Callable[..., Any], **options: Any) -> None:
-        for numbers in self._batches:
-            await on_batch(CONTEXT, list(map(received, numbers)))
-
-
 async def taken(*batches: Sequence[int]) -> list[tuple[str, list[int]]]:
-    """The ids and numbers of the batches that come out."""
+    """The ids and numbers of the batches that come out of a client of the SDK that hands over these, and ends."""
     found: list[EventBatch] = []
+
+    async def receive_batch(on_batch: Callable[..., Any], **options: Any) -> None:
+        for numbers in batches:
+            await on_batch(CONTEXT, list(map(received, numbers)))
 
     async def take(batch: EventBatch) -> None:
         found.append(batch)
 
-    await receive(HandingOver(*batches), take, lambda *_: None)
+    await receive(SimpleNamespace(receive_batch=receive_batch), take, lambda *_: None)
     assert {batch.partition for batch in found} <= {partition()}
     return [(batch.invocation_id, [event.sequence_number for event in batch.events]) for batch in found]
 
 
 @pytest.mark.asyncio
-async def test_events_that_the_sdk_hands_over_twice_after_a_lost_connection_are_a_batch_of_their_own() -> None:
+async def test_events_in_order_are_one_batch_and_those_that_the_sdk_hands_over_twice_are_a_batch_of_their_own() -> None:
+    assert await taken([], [3, 5], [6]) == [("0@3", [3, 5]), ("0@6", [6])]
     assert await taken([7, 8, 9, 8, 9, 10]) == [("0@7", [7, 8, 9]), ("0@8", [8, 9, 10])]
     assert await taken([5, 5], [4]) == [("0@5", [5]), ("0@5", [5]), ("0@4", [4])]
-
-
-@pytest.mark.asyncio
-async def test_events_in_order_are_one_batch_and_none_are_no_batch() -> None:
-    assert await taken([], [3, 5], [6]) == [("0@3", [3, 5]), ("0@6", [6])]
