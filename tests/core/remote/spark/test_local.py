@@ -54,25 +54,22 @@ def test_a_job_is_spark_submit_of_the_program_and_its_end_is_noted(engine: Local
 
 
 @pytest.mark.slow
-def test_a_job_is_found_by_another_engine_as_after_a_restart_of_the_app(engine: LocalEngine) -> None:
-    job_id = engine.submit(request("long"))
-    again = LocalEngine(engine._spark)
-    assert again.find("agg-1-1") == job_id
-    assert again.state(job_id) is JobState.RUNNING
-    again.cancel(job_id)
-    assert ended(again, job_id) is JobState.FAILED
+def test_a_job_is_found_by_another_engine_as_after_a_restart_of_the_app(engine: LocalEngine, memory: Path) -> None:
+    for name in ("agg-1-1", "agg-1-2"):
+        job_id = engine.submit(request("long", name))
+        again = LocalEngine(engine._spark)
+        assert again.find(name) == job_id
+        assert again.state(job_id) is JobState.RUNNING
+        if name == "agg-1-1":
+            again.cancel(job_id)
+        else:  # all its processes are killed
+            os.killpg(int((memory / job_id / "group").read_text()), signal.SIGKILL)
+        assert ended(again, job_id) is JobState.FAILED
 
 
 def test_a_name_is_submitted_once(engine: LocalEngine, memory: Path) -> None:
     assert engine.submit(request("0")) == engine.submit(request("0")) == "agg-1-1"
     assert len(list(memory.iterdir())) == 1
-
-
-@pytest.mark.slow
-def test_a_job_whose_processes_are_all_killed_has_failed(engine: LocalEngine, memory: Path) -> None:
-    job_id = engine.submit(request("long"))
-    os.killpg(int((memory / job_id / "group").read_text()), signal.SIGKILL)
-    assert ended(engine, job_id) is JobState.FAILED
 
 
 def test_a_job_is_explained_by_its_exit_code_the_end_of_its_errors_and_its_folder(

@@ -1,15 +1,16 @@
 """core/measured.py and core/remote/telemetry/signals.py: the spans of the use cases, and the gauges of the watch."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 from opentelemetry.metrics import NoOpMeter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -27,9 +28,10 @@ from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.measured import GAUGES, measured, record_with
 from core.model.events import PartitionId, Stream
 from core.model.ports import Clock
+from core.model.property_values import Unread
 from core.remote.telemetry import signals
 from core.remote.telemetry.opening import signals_of
-from core.remote.telemetry.signals import Signals, metric_of
+from core.remote.telemetry.signals import LINKS, Signals, metric_of, producer_links
 from core.replay.store import Replays
 from core.replay.task import ReplayKind
 from core.settle.partition_store import Partitions
@@ -44,18 +46,14 @@ from tests.fakes.store import Store
 from tests.fakes.ticks import World
 
 
-@dataclass
 class Memory:
     """The recorder of the process, with the spans and metrics that it sent."""
 
-    exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
-    reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)
-    monotonic: Callable[[], float] = time.monotonic
-
-    def __post_init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         tracers = TracerProvider(shutdown_on_exit=False)
         tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.signals = signals_of(tracers, MeterProvider([self.reader], shutdown_on_exit=False), self.monotonic)
+        self.signals = signals_of(tracers, MeterProvider([self.reader], shutdown_on_exit=False), monotonic)
 
     @property
     def spans(self) -> list[ReadableSpan]:
@@ -63,19 +61,15 @@ class Memory:
 
     def points(self) -> dict[str, list[tuple[dict[str, Any], Any]]]:
         """Return the points of each metric: attributes, and the value."""
-        found: dict[str, list[tuple[dict[str, Any], Any]]] = {}
-        data = self.reader.get_metrics_data()
-        for metric in [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics:
-            points: Any = metric.data.data_points
-            values = [(dict(one.attributes), one.value) for one in points]
-            found[metric.name] = values
-        return found
+        data: Any = self.reader.get_metrics_data()
+        metrics = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
+        return {one.name: [(dict(each.attributes), each.value) for each in one.data.data_points] for one in metrics}
 
 
 @contextmanager
 def recording(monotonic: Callable[[], float] = time.monotonic) -> Iterator[Memory]:
     """Record the measured use cases until the end of the block."""
-    memory = Memory(monotonic=monotonic)
+    memory = Memory(monotonic)
     record_with(memory.signals)
     try:
         yield memory
@@ -157,7 +151,7 @@ def test_a_slice_of_a_task_is_a_span(memory: Memory, store: MemoryStore) -> None
     assert (span.name, span.attributes) == ("task slice", {f"hubledger.{name}": value for name, value in facts.items()})
 
 
-def test_each_step_of_the_aggregation_is_a_span(memory: Memory, tmp_path: Path) -> None:
+def test_each_step_of_the_aggregation_is_a_span_without_the_text_of_a_fault(memory: Memory, tmp_path: Path) -> None:
     world = World(tmp_path)
     ingest(world.store, [reading()])
     aggregate(world.own, HOME_ACTIVITY)
@@ -166,28 +160,19 @@ def test_each_step_of_the_aggregation_is_a_span(memory: Memory, tmp_path: Path) 
     steps = [span.attributes for span in memory.spans if span.name == "aggregation tick"]
     assert steps == [{"hubledger.steps": "submitted"}, {"hubledger.steps": "committed; has nothing new"}]
     world.store.close()
-
-
-def test_the_steps_of_a_tick_are_sent_without_the_text_of_a_fault() -> None:
-    report = AggregationReport(
-        (TickStep("waits", "https://engine/?sig=abc refused"), TickStep("has nothing new")), None
-    )
+    waits = TickStep("waits", "https://engine/?sig=abc refused")
+    report = AggregationReport((waits, TickStep("has nothing new")), None)
     assert report.facts() == {"steps": "waits; has nothing new"}
 
 
-def test_each_fact_that_an_alert_reads_is_a_gauge_of_the_stream(memory: Memory) -> None:
+def test_each_fact_that_an_alert_reads_is_a_gauge_of_its_stream(memory: Memory) -> None:
     look(SEEN)
     facts = SEEN.facts()
     points = memory.points()
     assert points == {metric_of(fact)[0]: [(HUB, float(facts[fact]))] for fact in GAUGES}  # type: ignore[arg-type]
     assert (points["hubledger.lag"], points["hubledger.letters_open"]) == ([(HUB, 90.0)], [(HUB, 3.0)])
     assert points["hubledger.ledger_balanced"] == [(HUB, 1.0)]
-
-
-def test_two_streams_of_one_process_keep_their_own_figures(memory: Memory) -> None:
-    other = Stream(STREAM.event_hub, "a second group")
-    look(SEEN)
-    look(replace(SEEN, stream=other, absent=0))
+    look(replace(SEEN, stream=Stream(STREAM.event_hub, "a second group"), absent=0))
     found = {told[signals.GROUP]: value for told, value in memory.points()["hubledger.absent_new"]}
     assert found == {"hubledger": 7, "a second group": 0}
 
@@ -209,18 +194,16 @@ def test_without_a_recorder_a_use_case_is_called_as_it_is(store: MemoryStore) ->
     assert memory.spans == []
 
 
-@dataclass
-class Torn:
-    """A report whose facts cannot be read."""
-
-    def facts(self) -> dict[str, object]:
-        raise ZeroDivisionError
-
-
 def test_a_fault_of_the_telemetry_itself_does_not_fail_the_work(caplog: pytest.LogCaptureFixture) -> None:
+    class Torn:
+        """A report whose facts cannot be read."""
+
+        def facts(self) -> dict[str, object]:
+            raise ZeroDivisionError
+
     torn, own = Torn(), Signals(NoOpTracer(), NoOpMeter("torn"))
-    assert own.run("work", lambda: torn, (), {}) is torn
-    assert own.run("work", lambda: torn, (), {}) is torn
+    for _ in range(2):
+        assert own.run("work", lambda: torn, (), {}) is torn
     assert [record.getMessage() for record in caplog.records] == ["telemetry not recorded"]
 
 
@@ -229,3 +212,39 @@ def test_nothing_that_is_sent_holds_a_body_a_key_or_the_text_of_an_error(memory:
     ingest_batch(batch(given), Ingestion(store, PLAIN, clock()))
     sent = " ".join(span.to_json() for span in memory.spans) + repr(memory.points())
     assert [secret for secret in SECRETS if secret in sent] == []
+
+
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+CONTEXT = f"00-{TRACE}-{SPAN}-01"
+
+
+def links_of(*properties: Mapping[str, Any]) -> tuple[Any, int]:
+    return producer_links([structs.replace(event(number), properties=each) for number, each in enumerate(properties)])
+
+
+@pytest.mark.parametrize("name", ["traceparent", "Diagnostic-Id"])
+def test_the_context_of_a_producer_becomes_one_link(name: str) -> None:
+    (link,), left_out = links_of(*[{name: CONTEXT, "traceparent": CONTEXT if name == "traceparent" else "no"}] * 500)
+    found = link.context
+    assert (f"{found.trace_id:032x}", f"{found.span_id:016x}", found.trace_flags, left_out) == (TRACE, SPAN, 1, 0)
+
+
+def test_links_beyond_the_limit_are_counted_and_malformed_contexts_take_no_place_of_a_good_one() -> None:
+    good = [{"traceparent": f"00-{number + 1:032x}-{number + 1:016x}-01"} for number in range(500)]
+    hostile = [{"traceparent": f"00-{number:032d}-{'0' * 16}-01"} for number in range(1, 400)]
+    for given in (good, [*hostile, *good]):
+        links, left_out = links_of(*given)
+        assert (len(links), left_out) == (LINKS, 500 - LINKS)
+
+
+HOSTILE = [
+    *("", "00", CONTEXT.upper(), CONTEXT[:-1], CONTEXT + "0", CONTEXT.replace("-", "_"), "x" * 10_000_000),
+    *(f"ff-{TRACE}-{SPAN}-01", f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE}-{SPAN}-0g"),
+    *(f"01-{TRACE}-{SPAN}-01-{'x' * 1_000_000}", f"00-{TRACE}-{SPAN}-\n1", "|" + "a" * 54, "٠" * 55, "\ud800" * 55),
+    *(None, 1, b"0" * 55, [CONTEXT], {"a": CONTEXT}),
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_malformed_or_hostile_context_is_ignored(value: object) -> None:
+    assert links_of({"traceparent": value, "tracestate": "k=v," * 100_000}, Unread("json", "{"), {}) == ((), 0)
