@@ -144,11 +144,7 @@ class World:
 
 def letters(wait: float = 0.0) -> dict[str, Callable[[Any], Any]]:
     """Return the activities of a keeper that always has letters due, or always waits."""
-    return {
-        "find_wait": lambda _: wait,
-        "claim_letters": lambda _: [*TOGETHER, ALONE],
-        "retry_letters": lambda _: {},
-    }
+    return {"find_wait": lambda _: wait, "claim_letters": lambda _: [*TOGETHER, ALONE], "retry_letters": lambda _: {}}
 
 
 @pytest.mark.asyncio

@@ -108,13 +108,7 @@ def test_a_principal_that_is_malformed_gives_no_role_and_raises_nothing(header: 
                 refuse_without_role(found, level, access)
 
 
-NAMES = {
-    "": "unnamed",
-    "a\nb\x00c\x1b[0m": "abc[0m",
-    "x" * 999: "x" * 160,
-    "Zoë 🦊 \ud800": "Zoë",
-    " ada ": "ada",
-}
+NAMES = {"": "unnamed", "a\nb\x00c\x1b[0m": "abc[0m", "x" * 999: "x" * 160, "Zoë 🦊 \ud800": "Zoë", " ada ": "ada"}
 
 
 @pytest.mark.parametrize(("header", "name"), NAMES.items())

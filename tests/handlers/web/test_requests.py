@@ -14,13 +14,7 @@ from core.api.route import READING
 from core.errors import RequestRefused
 from core.model.shapes import Answered, Instant, NumberText, Shape, number_of, utc
 from handlers.operations.letters import shown
-from handlers.web.requests import (
-    LARGEST_BODY,
-    LARGEST_QUERY,
-    read_body,
-    read_path,
-    read_query,
-)
+from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY, read_body, read_path, read_query
 
 
 class Inner(Shape):

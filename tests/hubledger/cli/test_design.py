@@ -1,6 +1,7 @@
 """The fields, names and tables of a room, and which fields are its key, its time and the key of its aggregate."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -25,25 +26,35 @@ from hubledger.cli.scaffold.modules import aggregate_text
 def test_a_field_is_read_as_it_is_written() -> None:
     for given in ("id:text(32)", "id:ascii(8)?", "n:integer", "p:decimal?", "at:instant", "raw:json", "d:date"):
         assert f"{field_of(given).name}:{field_of(given).written}" == given
-
-
-def test_a_text_without_a_length_has_the_usual_one() -> None:
     assert field_of("note:text").length == 200
     assert field_of("note: text? ").is_optional
 
 
-@pytest.mark.parametrize(
-    "given", ["id", "id:int", ":text", "id:integer(4)", "id:text(0)", "id:text(4001)", "id:json(9)"]
-)
-def test_a_field_that_is_no_field_is_refused(given: str) -> None:
-    with pytest.raises(Refused):
-        field_of(given)
+def scans(table: str) -> None:
+    refuse_tables(design(Wish("parcels", table=table or None)), {"parcels_by_hour_staged": "apps/scans"})
 
 
-@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "x" * 101])
-def test_a_name_that_no_body_can_declare_is_refused(name: str) -> None:
-    with pytest.raises(Refused):
-        new_field(name, "text")
+REFUSED: dict[str, tuple[Callable[..., object], tuple[object, ...]]] = {  # by what is said
+    "field": (field_of, ("id", "id:int", ":text", "id:integer(4)", "id:text(0)", "id:text(4001)", "id:json(9)")),
+    "name": (lambda name: new_field(name, "text"), ('a"b', "a\\b", "a\nb", "x" * 101)),
+    "twice": (checked, ([field_of("a:text"), field_of("a:integer")],)),
+    "1 to 1000": (checked, ([], [field_of(f"f{number}:integer") for number in range(1001)])),
+    "the name": (
+        refuse_name, ("my-room", "a.b", "class", "match", "tests", "Parcels", "", "1x", "_x", "é", "x" * 41),
+    ),
+    "belongs to apps/scans": (scans, ("",)),
+    "--table": (scans, ("order", "my-table", "x" * 128)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_no_room_can_have_is_refused(why: str) -> None:
+    call, wrong = REFUSED[why]
+    for given in wrong:
+        with pytest.raises(Refused, match=why):
+            call(given)
+    for name in ("parcels", "lost_parcels2", "print"):
+        refuse_name(name)
 
 
 def test_columns_are_named_in_words_of_ascii() -> None:
@@ -58,50 +69,18 @@ def test_a_column_never_hides_a_word_of_python_or_a_column_of_the_store() -> Non
     assert [column_of(name) for name in words] == [f"{name.lower()}_" for name in words]
     assert column_of("hubledger_taken") == "taken"  # the names of our own begin so
     assert column_of("select") == "select"  # tables have words of SQL in brackets
-
-
-def test_fields_that_differ_in_case_only_have_columns_of_their_own() -> None:
     found = checked([field_of("orderId:text"), field_of("order_id:text"), field_of("ORDER_ID:text")])
     assert [one.column for one in found] == ["order_id", "order_id_2", "order_id_3"]
 
 
-def test_a_field_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(Refused, match="twice"):
-        checked([field_of("a:text"), field_of("a:integer")])
-
-
-def test_no_field_and_too_many_fields_are_refused() -> None:
-    for fields in ([], [field_of(f"f{number}:integer") for number in range(1001)]):
-        with pytest.raises(Refused, match="1 to 1000"):
-            checked(fields)
-
-
 FIELDS = (
-    "at:instant?",
-    "scanned:instant",
-    "parcel:text(40)",
-    "depot:text",
-    "weight:float",
-    "count:integer",
+    *("at:instant?", "scanned:instant", "parcel:text(40)", "depot:text", "weight:float", "count:integer"),
     "story:text(451)",
 )
 
 
 def design(wish: Wish, *fields: str, **lengths: int) -> Design:
     return design_of(wish, [field_of(one) for one in fields or FIELDS], lengths, ())
-
-
-@pytest.mark.parametrize(
-    "name", ["my-room", "a.b", "class", "match", "tests", "Parcels", "", "1x", "_x", "é", "x" * 41]
-)
-def test_a_name_that_no_room_can_have_is_refused(name: str) -> None:
-    with pytest.raises(Refused):
-        refuse_name(name)
-
-
-def test_a_name_of_small_letters_is_accepted() -> None:
-    for name in ("parcels", "lost_parcels2", "print"):
-        refuse_name(name)
 
 
 def test_an_event_is_named_by_the_singular() -> None:
@@ -113,25 +92,17 @@ def test_an_event_is_named_by_the_singular() -> None:
     assert camel("lost_parcel") == "LostParcel"
 
 
-def test_without_a_choice_the_first_fitting_fields_are_taken() -> None:
+def test_without_a_choice_the_first_fitting_fields_are_taken_and_a_key_makes_a_state() -> None:
     found = design(Wish("parcels"))
     assert (found.key, found.at, found.by) == ((), field_of("scanned:instant"), field_of("parcel:text(40)"))
     assert found.tables == ("parcel_event", "parcels_by_hour", "parcels_by_hour_staged")
-
-
-def test_a_key_makes_a_state_and_groups_the_aggregate() -> None:
     found = design(Wish("parcels", key=("depot", "count")))
-    assert [one.name for one in found.key] == ["depot", "count"]
-    assert found.by == field_of("depot:text")
+    assert ([one.name for one in found.key], found.by) == (["depot", "count"], field_of("depot:text"))
     assert "parcel_state" in found.tables
-
-
-def test_a_table_of_a_choice_names_the_state_too() -> None:
     assert design(Wish("parcels", key=("parcel",), table="scan")).tables[:2] == ("scan", "scan_state")
-
-
-def test_a_key_is_found_by_the_name_of_its_column() -> None:
     assert design(Wish("x", key=("order_id",)), "orderId:text").key[0].name == "orderId"
+    for fields in (("name:text", "day:date"), ("at:instant", "weight:float"), ("at:instant", "story:text(400)")):
+        assert not design(Wish("x"), *fields).has_aggregate
 
 
 def test_the_texts_of_a_key_get_a_length_that_a_key_holds_and_other_texts_keep_theirs() -> None:
@@ -151,12 +122,6 @@ def test_a_grouping_is_chosen_only_for_an_aggregate_and_from_texts_that_a_key_ca
     assert design(Wish("x", key=("a",)), "a:text(9)").by is None
 
 
-def test_without_an_instant_or_a_name_there_is_no_aggregate() -> None:
-    assert not design(Wish("x"), "name:text", "day:date").has_aggregate
-    assert not design(Wish("x"), "at:instant", "weight:float").has_aggregate
-    assert not design(Wish("x"), "at:instant", "story:text(400)").has_aggregate
-
-
 @pytest.mark.parametrize(
     ("wish", "why"),
     [
@@ -171,17 +136,6 @@ def test_without_an_instant_or_a_name_there_is_no_aggregate() -> None:
 def test_a_choice_that_does_not_fit_is_refused(wish: Wish, why: str) -> None:
     with pytest.raises(Refused, match=why):
         design(wish)
-
-
-def test_a_table_that_somebody_has_is_refused() -> None:
-    with pytest.raises(Refused, match="belongs to apps/scans"):
-        refuse_tables(design(Wish("parcels")), {"parcels_by_hour_staged": "apps/scans"})
-
-
-def test_a_table_that_sql_refuses_is_refused() -> None:
-    for table in ("order", "my-table", "x" * 128):
-        with pytest.raises(Refused, match="--table"):
-            refuse_tables(design(Wish("parcels", table=table)), {})
 
 
 def test_numbers_that_name_a_thing_or_a_time_are_not_summed() -> None:

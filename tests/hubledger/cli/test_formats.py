@@ -1,17 +1,24 @@
-"""`new --format`: a room is sound, its samples are bodies of the format, and bad input is one sentence."""
+"""`new --format`: a room is sound, bad input is one sentence, and a body of the format becomes JSON or is poison."""
 
+import gzip
 import json
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fastavro import writer
+from fastavro import parse_schema, schemaless_writer, writer
 from google.protobuf import descriptor_pb2
 
+from core.errors import PoisonEvent
 from hubledger.cli.formats.format import PINS, format_of
 from hubledger.cli.output import Refused
+from local.trials.outcomes import event_of
 from tests.hubledger.cli.project import PARCELS, ROOT, Project, refusal
 
-pytestmark = pytest.mark.slow
 SCHEMA = {
     "type": "record", "name": "Parcel", "fields": [
         {"name": "parcelId", "type": "string"},
@@ -32,17 +39,20 @@ LINES = tuple(
 T = descriptor_pb2.FieldDescriptorProto
 
 
-def descriptor_set(*messages: str) -> bytes:
-    """Return the file that protoc makes of messages with the fields of LINES."""
-    made = descriptor_pb2.FileDescriptorSet()
+def descriptor_set(fields: str, *messages: str) -> bytes:
+    """Return the file that protoc makes of messages with these fields."""
+    made, of = descriptor_pb2.FileDescriptorSet(), descriptor_pb2.FieldDescriptorProto
     file = made.file.add(name="parcel.proto", package="shop", syntax="proto3")
-    types = {"parcelId": T.TYPE_STRING, "grams": T.TYPE_INT64, "price": T.TYPE_STRING, "note": T.TYPE_STRING}
     for message in messages:
         one = file.message_type.add(name=message)
-        for number, (name, kind) in enumerate((types | {"scannedAt": T.TYPE_STRING, "tags": T.TYPE_STRING}).items(), 1):
-            label = T.LABEL_REPEATED if name == "tags" else T.LABEL_OPTIONAL
+        for number, name in enumerate(fields.split(), 1):
+            kind = of.TYPE_INT64 if name in ("grams", "cents") else of.TYPE_STRING
+            label = of.LABEL_REPEATED if name == "tags" else of.LABEL_OPTIONAL
             one.field.add(name=name, number=number, type=kind, label=label, json_name=name)
     return made.SerializeToString()
+
+
+OF_LINES = "parcelId grams price note scannedAt tags"
 
 
 ROOMS = {  # the options of `new`, the events of the sample, and lines of the transform
@@ -53,12 +63,13 @@ ROOMS = {  # the options of `new`, the events of the sample, and lines of the tr
 }
 
 
+@pytest.mark.slow
 def test_a_room_of_each_format_is_sound_and_reads_its_samples(project: Project) -> None:
     project.write("samples.jsonl", *PARCELS)
     project.write("lines.jsonl", *LINES)
     project.write("texts.jsonl", *(line.replace(": null", ': ""') for line in LINES))
     project.write("7.avsc", json.dumps(SCHEMA))
-    (project.folder / "parcel.desc").write_bytes(descriptor_set("Parcel"))
+    (project.folder / "parcel.desc").write_bytes(descriptor_set(OF_LINES, "Parcel"))
     values = [
         {"parcelId": f"P-{number}", "grams": number, "scannedAt": 1_772_000_000_000 + number} for number in range(4)
     ]
@@ -100,13 +111,14 @@ def test_a_schema_whose_top_is_no_record_is_refused_in_one_sentence(tmp_path: Pa
         assert str(refused.value) == said
 
 
+@pytest.mark.slow
 def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Project) -> None:
     project.write("samples.jsonl", *LINES, LINES[0].replace('"P-0"', "5"))
     project.write("no.base64", "AAECAw==")
     project.write("good.avsc", json.dumps(SCHEMA))
     project.write("bad.avsc", '{"type": "nothing"}')
-    (project.folder / "two.desc").write_bytes(descriptor_set("Parcel", "Letter"))
-    (project.folder / "one.desc").write_bytes(descriptor_set("Parcel"))
+    (project.folder / "two.desc").write_bytes(descriptor_set(OF_LINES, "Parcel", "Letter"))
+    (project.folder / "one.desc").write_bytes(descriptor_set(OF_LINES, "Parcel"))
     (project.folder / "bad.desc").write_bytes(b"\xff")
     lines = ("--from", "samples.jsonl")
     for said, options in {
@@ -129,6 +141,7 @@ def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Projec
         assert [each.name for each in (project.folder / "apps").iterdir() if each.is_dir()] in ([], ["__pycache__"])
 
 
+@pytest.mark.slow
 def test_a_package_that_is_missing_is_named_with_the_command(project: Project) -> None:
     project.write("samples.jsonl", *LINES)
     hidden = "import sys\nsys.modules['fastavro'] = None\nfrom hubledger.cli.main import main\n"
@@ -140,3 +153,86 @@ def test_a_package_that_is_missing_is_named_with_the_command(project: Project) -
 def test_the_versions_are_those_that_this_repository_tests() -> None:
     pinned = "".join((ROOT / name).read_text() for name in ("requirements-dev.txt", "requirements-worker.txt")).split()
     assert set(PINS.values()) <= set(pinned)
+
+
+Read = Callable[..., Any]
+FIELDS: list[dict[str, Any]] = [
+    *({"name": "order_id", "type": "string"}, {"name": "cents", "type": "long"}),
+    {"name": "coupon", "type": ["null", "string"], "default": None},
+]
+ORDERS = {
+    number: {"type": "record", "name": "Order", "fields": fields} for number, fields in ((7, FIELDS[:2]), (12, FIELDS))
+}
+
+
+def assert_poison(read: Read, body: bytes, why: str = ".") -> None:
+    with pytest.raises(PoisonEvent, match=why):
+        read(body)
+
+
+def reader(name: str, schema: Path | None = None) -> Read:
+    """Return a function from a body and its properties to the value of its JSON."""
+    form = format_of(name, schema, None)
+    return lambda body, **properties: json.loads(form.json_of(event_of(body, properties=properties)))
+
+
+@pytest.fixture
+def avro(tmp_path: Path) -> Read:
+    for number, schema in ORDERS.items():
+        (tmp_path / f"{number}.avsc").write_text(json.dumps(schema), encoding="utf-8")
+    return reader("avro", tmp_path)
+
+
+@pytest.fixture
+def protobuf(tmp_path: Path) -> Read:
+    (tmp_path / "order.desc").write_bytes(descriptor_set("order_id cents", "Order"))
+    return reader("protobuf", tmp_path / "order.desc")
+
+
+def value_of(schema: int, **value: Any) -> bytes:
+    stream = BytesIO()
+    schemaless_writer(stream, parse_schema(ORDERS[schema]), value)
+    return stream.getvalue()
+
+
+def test_a_gzip_body_takes_no_more_memory_than_its_limit_however_much_it_holds() -> None:
+    read = reader("gzip")
+    zeros = zlib.compressobj(9, wbits=31)
+    head, piece = (zeros.compress(bytes(2**24)) + zeros.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    gigabyte = head + 63 * piece  # a piece that is flushed can be repeated
+    assert len(gigabyte) < 2**21
+    tracemalloc.start()
+    try:
+        assert_poison(read, gigabyte, "not one gzip file of at most 4000000 bytes")
+        assert tracemalloc.get_traced_memory()[1] < 4 * 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_avro_is_read_by_the_schema_that_wrote_it(avro: Read) -> None:
+    old, new = value_of(7, order_id="A-1", cents=250), value_of(12, order_id="A-2", cents=1, coupon="MAY")
+    assert avro(b"\0\0\0\0\7" + old) == {"order_id": "A-1", "cents": 250, "coupon": None}
+    assert avro(b"\0\0\0\0\x0c" + new)["coupon"] == avro(new, schema_id=12)["coupon"] == "MAY"
+    assert_poison(avro, b"\0\0\0\0\x63" + old, "no schema 99")
+    for body in (b"\0\0\0\0\7" + old[:-1], b"\0\0\0\0\7" + old + b"x", old):
+        assert_poison(avro, body)
+
+
+def test_protobuf_is_read_and_what_is_missing_is_empty(protobuf: Read) -> None:
+    assert protobuf(b"\x0a\x03A-1\x10\xac\x02") == {"order_id": "A-1", "cents": 300}
+    assert protobuf(b"\x10\x01") == {"order_id": "", "cents": 1}
+    for garbage in (b"\xff", b"\0", b"{}", b"\x1a\x09short", b"\x0f"):
+        assert_poison(protobuf, b"\x0a\x03A-1\x10\x01" + garbage, "the body is no shop.Order")
+    assert protobuf(b"\x0a\x03A-1\x10\x01\x1a\x03new") == {"order_id": "A-1", "cents": 1}
+
+
+def test_every_cut_of_a_body_is_poison(avro: Read, protobuf: Read) -> None:
+    read, whole = reader("gzip"), gzip.compress(b'{"order_id": "A-1"}')
+    assert read(whole) == {"order_id": "A-1"}
+    for body in (b"{}", whole + b"x", whole[:10] + b"?" + whole[11:]):
+        assert_poison(read, body, "the body is no gzip file|not one gzip file")
+    bodies = {avro: b"\0\0\0\0\7" + value_of(7, order_id="A-1", cents=250), protobuf: b"\x0a\x03A-1\x10\xac\x02"}
+    for reads, body in {read: whole, **bodies}.items():
+        ends = {5} if reads is protobuf else set()  # after its first field Protobuf has a whole message again
+        for at in set(range(len(body))) - ends:
+            assert_poison(reads, body[:at])

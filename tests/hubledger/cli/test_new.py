@@ -1,4 +1,7 @@
-"""`new`: a room that is whole, formatted, typed and green from its first minute, or no room at all."""
+"""`new`: a room that is whole, formatted, typed and green from its first minute, or no room at all.
+
+No guess of `new` about a file, as others publish them, refuses what a later event brings.
+"""
 
 import gzip
 import json
@@ -8,19 +11,17 @@ import subprocess
 import sys
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
-import fastavro
 import pytest
+from fastavro import writer
 
+from hubledger.cli.scaffold.sample import read_sample
 from local.capture import SCHEMA
 from tests.hubledger.cli.project import PARCELS, Project, refusal
 
 pytestmark = pytest.mark.slow
-INTERRUPTED = """
-import sys
-from hubledger.cli.main import main
-sys.exit(main(["new", "x", "--from", "long.jsonl"]))
-"""
+pytestmark = pytest.mark.slow
 STRANGE = {
     "select": "a b", "class": "x", "sequence_number": 5, "Order": 1, "größe": 1e300, "日本": "語", "_id": "ab12",
     "date": "2026-01-01", "datetime": "2026-01-01T10:00:00.123456789+05:30", "field": "q", "str": "s", "int": 3,
@@ -45,26 +46,42 @@ def names_in(folder: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir() if one.name != "__pycache__")
 
 
+def made(project: Project, room: str, *lines: str, options: str = "") -> str:
+    """Make a room of lines, and return what `new` says."""
+    project.write(f"{room}.jsonl", *lines)
+    return project.done("hubledger", "new", room, "--from", f"{room}.jsonl", *options.split())
+
+
+def tried(project: Project, room: str, *lines: str) -> Any:
+    """Return what becomes of lines in a room."""
+    project.write("later.jsonl", *lines)
+    return project.tried("later.jsonl", "--transform", f"apps.{room}")
+
+
+def capture(file: Path, *bodies: bytes) -> None:
+    """Write a file of Capture."""
+    at: dict[str, Any] = {"SequenceNumber": 0, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM"}
+    with file.open("wb") as to:
+        writer(to, SCHEMA, [{**at, "SystemProperties": {}, "Properties": {}, "Body": each} for each in bodies])
+
+
 def test_a_room_of_each_kind_is_sound_and_its_migrations_fit(project: Project) -> None:
     project.parcels()
-    project.write("strange.jsonl", json.dumps(STRANGE, ensure_ascii=False), json.dumps(LESS))
-    project.done("hubledger", "new", "strange_things", "--from", "strange.jsonl", "--key", "run_id,_id,select")
-    project.write("wide.jsonl", json.dumps({f"field_number_{number}": number for number in range(300)}))
-    project.done("hubledger", "new", "wide", "--from", "wide.jsonl")
-    (project.folder / "one.jsonl").write_text('{"only": null}')
-    project.done("hubledger", "new", "ones", "--from", "one.jsonl")
+    strange = json.dumps(STRANGE, ensure_ascii=False), json.dumps(LESS)
+    made(project, "strange_things", *strange, options="--key run_id,_id,select")
+    made(project, "wide", json.dumps({f"field_number_{number}": number for number in range(300)}))
+    made(project, "ones", '{"only": null}')
+    made(project, "epochs", *EPOCH, options="--key id")
+    made(project, "loose", *INTEGERS, options="--loose")
     fields = [part for one in EVERY for part in ("--field", one)]
     project.done("hubledger", "new", "flags", *fields, "--key", "id,day", "--table", "flag")
-    rooms = ("parcels", "strange_things", "wide", "ones", "flags")
-    project.assert_sound(*rooms)
+    project.assert_sound("parcels", "strange_things", "wide", "ones", "epochs", "loose", "flags")
 
 
 def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_element(project: Project) -> None:
-    project.write("grid.jsonl", *GRID)
-    project.done("hubledger", "new", "grid", "--from", "grid.jsonl", "--each", "array", "--key", "subject")
     logs = '{"records": [{"größe": 1.5, "at": "2026-01-01T00:00:00Z"}, {"größe": 2, "at": "2026-01-01T00:00:00Z"}]}'
-    project.write("logs.jsonl", logs)
-    project.done("hubledger", "new", "logs", "--from", "logs.jsonl", "--each", "records", "--strict")
+    made(project, "grid", *GRID, options="--each array --key subject")
+    made(project, "logs", logs, options="--each records --strict")
     project.write("readings.base64", b64encode(b'{"id": "a", "n": 1}\r\n{"id": "b"}\r\n').decode())
     project.done("hubledger", "new", "readings", "--from", "readings.base64", "--each", "lines")
     project.done("hubledger", "new", "named", "--field", "id:text", "--each", "größe", "--key", "id")
@@ -72,16 +89,13 @@ def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_el
     assert (project.folder / "apps/readings/events.base64").is_file()
     one, other = GRID[0][1:-1], GRID[1][1:-1]
     newer, wrong = one.replace("PutBlob", "CopyBlob"), one.replace('"id": "1"', '"id": 1')
-    project.write("more.jsonl", f"[{one}, {newer}, {other}]", "[]", f"[{one}, {wrong}]", "{}")
-    tried = project.tried("more.jsonl", "--transform", "grid")
-    assert [tried[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 1, 1, 2]
-    assert [each["error"].partition(":")[0] for each in tried["letters"]] == [
-        "element 2",
-        "the body has no list of grid",
-    ]
-    assert tried["tables"]["grid_event"]["count"] == 3
-    states = {each["row"]["subject"]: each["row"]["data"] for each in tried["tables"]["grid_state"]["rows"]}
+    found = tried(project, "grid", f"[{one}, {newer}, {other}]", "[]", f"[{one}, {wrong}]", "{}")
+    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 1, 1, 2]
+    said = [each["error"].partition(":")[0] for each in found["letters"]]
+    assert said == ["element 2", "the body has no list of grid"]
+    states = {row["subject"]: row["data"] for row in rows_of(found, "grid_state")}
     assert states == {"a/b": '{"api": "CopyBlob"}', "a/c": '{"api": "PutBlob"}'}
+    assert found["tables"]["grid_event"]["count"] == 3
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {  # by the reason: the options, and the lines of the file
@@ -117,61 +131,43 @@ def test_a_room_that_exists_stays_as_it_is_and_its_tables_are_its_own(project: P
 
 def test_a_file_of_capture_makes_a_room_of_its_bodies_in_any_format(project: Project) -> None:
     pretty = json.dumps(json.loads(PARCELS[0]), indent=2)
-    for name, bodies in {"capture": (pretty, PARCELS[1]), "zipped": PARCELS}.items():
-        records = [
-            {
-                "SequenceNumber": 0, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM", "SystemProperties": {},
-                "Properties": {}, "Body": gzip.compress(each.encode()) if name == "zipped" else each.encode(),
-            }
-            for each in bodies
-        ]  # fmt: skip
-        with (project.folder / f"{name}.avro").open("wb") as file:
-            fastavro.writer(file, SCHEMA, records)
+    capture(project.folder / "capture.avro", pretty.encode(), PARCELS[1].encode())
+    capture(project.folder / "zipped.avro", *(gzip.compress(each.encode()) for each in PARCELS))
     project.done("hubledger", "new", "parcels", "--from", "capture.avro", "--key", "parcelId")
     project.done("hubledger", "new", "zipped", "--from", "zipped.avro", "--format", "gzip")
     assert (project.folder / "apps/parcels/events.base64").is_file(), "a body of several lines is no line"
-    for room, events in (("parcels", 2), ("zipped", 3)):
-        assert project.tried("--transform", room)["written"] == events
-    assert project.tried("capture.avro", "--transform", "parcels")["written"] == 2
+    for given in (("--transform", "parcels"), ("capture.avro", "--transform", "parcels")):
+        assert project.tried(*given)["written"] == 2
+    assert project.tried("--transform", "zipped")["written"] == 3
     assert "10 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps", "-k", "not any_body")
 
 
-def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Project) -> None:
-    project.write("one.jsonl", '{"id": "a", "at": "2026-01-01T00:00:00Z"}')
-    out = project.done("hubledger", "new", "parcels", "--from", "one.jsonl")
-    room = project.folder / "apps" / "parcels"
+def test_the_files_and_the_next_commands_are_printed_with_the_lines_left_out_and_advice(project: Project) -> None:
+    good = '{"type": "%s", "id": "a", "price": 2.5, "at": "2026-01-01T00:00:00Z"}'
+    out = made(project, "sales", good % "sold", "{", *["[]"] * 6, good % "returned", options="--key id")
+    room = project.folder / "apps" / "sales"
     written = sorted(str(one.relative_to(room)) for one in room.rglob("*") if one.is_file())
     assert written == [
-        "README.md", "__init__.py", "aggregates/__init__.py", "aggregates/parcels_by_hour.py", "events.jsonl",
-        "migrations/sqlite/0001_parcels.sql", "migrations/sqlserver/0001_parcels.sql", "permissions.sql",
-        "tests/__init__.py", "tests/test_parcels.py", "transform.py",
+        "README.md", "__init__.py", "aggregates/__init__.py", "aggregates/sales_by_hour.py", "events.jsonl",
+        "migrations/sqlite/0001_sales.sql", "migrations/sqlserver/0001_sales.sql", "permissions.sql",
+        "tests/__init__.py", "tests/test_sales.py", "transform.py",
     ]  # fmt: skip
-    assert all(f"apps/parcels/{name}" in out for name in written)
+    assert all(f"apps/sales/{name}" in out for name in written)
     following = out.partition("Next:")[2].strip().splitlines()
     assert [line.split()[1] for line in following] == ["try", "check-room", "demo"]
-    assert names_in(project.folder / "apps") == ["__init__.py", "parcels"]
-
-
-def test_malformed_lines_are_left_out_and_named_and_advice_is_given(project: Project) -> None:
-    good = '{"type": "%s", "id": "a", "price": 2.5, "at": "2026-01-01T00:00:00Z"}'
-    project.write("shop.jsonl", good % "sold", "{", *["[]"] * 6, good % "returned")
-    out = project.done("hubledger", "new", "sales", "--from", "shop.jsonl", "--key", "id")
-    assert "Left out: 7 lines of shop.jsonl" in out
-    assert "shop.jsonl, line 2 is not JSON" in out
-    assert "and 2 more" in out
+    assert "Left out: 7 lines of sales.jsonl" in out
+    assert "sales.jsonl, line 2 is not JSON" in out and "and 2 more" in out
     assert 'Consider: price looks like money, and a float rounds it: --field "price:decimal" keeps it exactly.' in out
     assert "To add an option: rm -r apps/" in out
-    assert "the field type has 2 values (returned, sold)" in out
     assert "The aggregate sums by hour and id into the table sales_by_hour." in out
-    assert (project.folder / "apps" / "sales" / "events.jsonl").read_text().count("\n") == 2
+    assert (room / "events.jsonl").read_text().count("\n") == 2
 
 
-@pytest.mark.parametrize(("options", "letters"), [((), 0), (("--strict",), 1)])
+@pytest.mark.parametrize(("options", "letters"), [("", 0), ("--strict", 1)])
 def test_an_added_field_is_ignored_and_told_and_poison_only_in_a_strict_room(
-    project: Project, options: tuple[str, ...], letters: int
+    project: Project, options: str, letters: int
 ) -> None:
-    project.write("old.jsonl", '{"id": "a"}')
-    project.done("hubledger", "new", "orders", "--from", "old.jsonl", *options)
+    made(project, "orders", '{"id": "a"}', options=options)
     project.write("new.jsonl", '{"id": "a"}', '{"id": "b", "coupon": 1}')
     out = project.done("hubledger", "try", "new.jsonl", "--transform", "orders")
     assert f"letters {letters}" in out
@@ -181,15 +177,169 @@ def test_an_added_field_is_ignored_and_told_and_poison_only_in_a_strict_room(
 
 
 def test_an_interruption_leaves_nothing(project: Project) -> None:
-    lines = ['{"id": 1}'] * 60_000
-    project.write("long.jsonl", *lines)
+    project.write("long.jsonl", *['{"id": 1}'] * 60_000)
+    command = [sys.executable, "-m", "hubledger", "new", "x", "--from", "long.jsonl"]
     process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED],
-        cwd=project.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        command, cwd=project.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     while process.poll() is None and not any((project.folder / "apps").glob(".x.*/README.md")):
         os.sched_yield()
     process.send_signal(signal.SIGINT)
     assert process.communicate()[1] == "hubledger: interrupted; nothing was written\n"
     assert process.returncode == 130
     assert names_in(project.folder / "apps") == ["__init__.py"]
+
+
+AT = '"at": "2026-03-01T10:00:0'
+INTEGERS = (f'{{"id": "S-1", "temperature": 21, {AT}0Z"}}', f'{{"id": "S-2", "temperature": 22, {AT}1Z"}}')
+LATER = (
+    f'{{"id": "S-1", "temperature": 21.5, {AT}2Z"}}', f'{{"id": "S-2", "temperature": 22.0, {AT}3Z"}}',
+    f'{{"id": "S-2", "temperature": null, {AT}4Z"}}', f'{{"id": "S 3", "temperature": 20, {AT}5Z"}}',
+)  # fmt: skip
+EPOCH = tuple(f'{{"id": "A-{n}", "kind": "x y", "ts": 158567398{n}, "value": 2{n}}}' for n in range(2))
+CLOUD_EVENT = {
+    "specversion": "1.0", "id": "A234-1", "source": "/sensors/tn-1", "type": "com.example.reading",
+    "time": "2026-04-05T17:31:05.1234567Z", "datacontenttype": "application/json", "data": {"value": 22},
+}  # fmt: skip
+
+
+def rows_of(found: Any, table: str) -> list[Any]:
+    return [one["row"] for one in found["tables"][table]["rows"]]
+
+
+def test_texts_may_be_empty_or_longer_or_end_with_a_blank_and_objects_are_kept_as_json(project: Project) -> None:
+    said = made(project, "notes", json.dumps(CLOUD_EVENT), json.dumps({**CLOUD_EVENT, "id": "dev 2"}))
+    assert "Note: data: kept whole as JSON text, so no field inside becomes a column." in said
+    assert "time of the event" in said
+    later = [json.dumps({**CLOUD_EVENT, "source": text}) for text in ("door open", "", "gute Tür ", "x" * 3000)]
+    found = tried(project, "notes", *later)
+    assert (found["written"], found["letters"]) == (4, [])
+    assert [json.loads(row["data"]) for row in rows_of(found, "note_event")] == [CLOUD_EVENT["data"]] * 4
+
+
+def test_a_blank_at_the_end_is_refused_by_a_grouping_and_a_key_as_new_says(project: Project) -> None:
+    lines = [f'{{"site": "{site}", "note": "a ", {AT}0Z"}}' for site in ("north", "south")]
+    padded = f'{{"site": "north ", "note": "", {AT}0Z"}}'
+    said = made(project, "sites", *lines)
+    assert "  without a blank at the end, because it groups the aggregate: site\n" in said
+    (letter,) = tried(project, "sites", *lines, padded)["letters"]
+    assert (letter["line"], letter["class"]) == (3, "refused")
+    said = made(project, "places", *lines, options="--key site")
+    assert "  neither empty nor with a blank at the end, because it is a key: site\n" in said
+    (letter,) = tried(project, "places", *lines, padded)["letters"]
+    assert (letter["line"], letter["class"]) == (3, "poison")
+    project.write("padded.jsonl", padded, padded.replace("north ", ""))
+    said = refusal(project.hubledger("new", "x", "--from", "padded.jsonl", "--key", "site"))
+    assert said == "--key site: its texts are too long for a key, or one ends with a blank, which no key has"
+    project.write("empty.jsonl", padded.replace("north ", ""))
+    said = refusal(project.hubledger("new", "x", "--from", "empty.jsonl", "--key", "site"))
+    assert said.endswith("at `$.site`; a key has no empty text, and no blank at its end; nothing was written")
+
+
+def test_new_says_what_it_assumes_of_integers_and_a_loose_room_takes_fractions_and_null(project: Project) -> None:
+    said = made(project, "strict", *INTEGERS)
+    for told in (
+        "Assumed, because each line of strict.jsonl shows it (an event that differs becomes a letter):\n",
+        "  always present: id, temperature, at\n",
+        '  whole numbers, so neither 21.5 nor 10.0 nor "10": temperature\n',
+        "--loose takes numbers with a fraction, and events without a value.\n",
+    ):
+        assert told in said
+    assert [one["line"] for one in tried(project, "strict", *LATER)["letters"]] == [1, 2, 3]
+    said = made(project, "loose", *INTEGERS, options="--loose --key id --at at")
+    assert "always present: id, at\n" in said and "--loose takes" not in said
+    found = tried(project, "loose", *LATER)
+    assert (found["written"], found["letters"]) == (4, [])
+    assert [row["temperature"] for row in rows_of(found, "loose_event")] == [21.5, 22.0, None, 20.0]
+    said = made(project, "looser", *INTEGERS, options="--loose")
+    assert "that every event has: name them by --at and --key." in said
+    said = refusal(project.hubledger("new", "x", "--field", "a:text", "--loose"), 2)
+    assert said.startswith("--loose is about the fields of a file")
+
+
+def test_seconds_since_1970_are_instants_and_a_flag_that_contradicts_the_file_is_one_sentence(project: Project) -> None:
+    said = made(project, "epochs", *EPOCH)
+    assert 'Note: ts is a time, as a number since 1970 (epoch_s): --field "ts:integer" keeps the number.' in said
+    assert "The aggregate sums by hour and id" in said
+    assert rows_of(project.tried("--transform", "apps.epochs"), "epoch_event")[0]["ts"] == "2020-03-31T16:59:40Z"
+    for given, why in {
+        "ts:instant": "Expected `datetime`, got `int` - at `$.ts`; the lines show epoch_s, and --field ts:instant was",
+        "value:date": "Expected `date`, got `int` - at `$.value`; the lines show integer, and --field value:date was",
+        "kind:float": "Expected `float`, got `str` - at `$.kind`; the lines show text(4000), and --field kind:float",
+        "kind:ascii": "- at `$.kind`; the lines show text(4000), and --field kind:ascii(40) was given",
+        "value:text": "Expected `str`, got `int` - at `$.value`",
+        "id:text(2)": "line 1 does not fit: the body is no event of x: Expected `str` of length <= 2 - at `$.id`",
+        "missing:instant": "--field missing:instant: 2 of 2 lines of epochs.jsonl have no value of missing: write",
+    }.items():
+        assert why in refusal(project.hubledger("new", "x", "--from", "epochs.jsonl", "--field", given)), given
+
+
+def test_a_number_since_1970_of_any_unit_is_cut_to_microseconds_and_what_is_none_is_poison(project: Project) -> None:
+    fields = [part for unit in ("s", "ms", "us", "ns") for part in ("--field", f"{unit}:epoch_{unit}?")]
+    project.done("hubledger", "new", "clocks", *fields, "--field", "id:integer", "--strict")
+    good = {
+        '"s": 1585673980.9999999999999999999': "2020-03-31T16:59:40.999999Z",
+        '"s": -0.0000001': "1969-12-31T23:59:59.999999Z",
+        '"s": 253402300799.9999999': "9999-12-31T23:59:59.999999Z",
+        '"s": -62135596800': "0001-01-01T00:00:00Z",
+        '"ms": 1585673980123.4567': "2020-03-31T16:59:40.123456Z",
+        '"us": 1585673980123456.7': "2020-03-31T16:59:40.123456Z",
+        '"ns": 1585673980123456999': "2020-03-31T16:59:40.123456Z",
+        '"s": "1585673980"': "2020-03-31T16:59:40Z",
+    }
+    bad = ('"s": 253402300800', '"s": 1e300', '"ns": 1e30', '"s": "NaN"', '"s": "Infinity"', '"s": true', '"s": [1]')
+    found = tried(project, "clocks", *(f'{{"id": 1, {each}}}' for each in (*good, *bad)))
+    assert [(each["line"], each["class"]) for each in found["letters"]] == [
+        (len(good) + place, "poison") for place in range(1, len(bad) + 1)
+    ]
+    rows = rows_of(found, "clock_event")
+    values = [next(row[unit] for unit in ("s", "ms", "us", "ns") if row[unit] is not None) for row in rows]
+    assert values == list(good.values())
+
+
+FORMS = {  # of a time, a number and a day
+    "at": (
+        *("2026-03-01T10:00:00Z", "2026-03-01 10:00:00Z", "2026-03-01t10:00:00z", "2026-03-01T10:00:00+0100"),
+        *("2026-03-01T10:00:00.123456789-01:00", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
+        *("2016-12-31T23:59:60Z", "2016-12-31T24:00:00Z", "2016-12-31T23:59Z", "2016-12-31T23:59:59+01"),
+        *("2016-12-31T23:59:59", "20161231T235959Z", "2016-12-31", 1585673980),
+    ),
+    "n": (10, -1, 10.0, "10", True),
+    "day": ("2026-03-01", "2026-02-30", "2026-03-01T10:00:00Z", "20260301"),
+}
+KINDS = {"at": "instant", "n": "integer", "day": "date"}
+
+
+def test_new_and_the_app_decide_alike_what_is_a_time_an_integer_and_a_day(project: Project) -> None:
+    sound = {"at": "2026-03-01T10:00:00Z", "n": 10, "day": "2026-03-01"}
+    made(project, "forms", json.dumps(sound))
+    lines = [(name, json.dumps({**sound, name: value})) for name, values in FORMS.items() for value in values]
+    lines += [("n", json.dumps(sound).replace("10,", f"{each},")) for each in ("1e1", "10.00")]
+    letters = {one["line"] for one in tried(project, "forms", *(text for _, text in lines))["letters"]}
+    for number, (name, text) in enumerate(lines, 1):
+        file = project.write("one.jsonl", text)
+        kinds = {one.name: one.kind for one in read_sample(file, {}).fields}
+        assert (kinds[name] == KINDS[name]) is (number not in letters), text
+    assert len(letters) == 16
+
+
+ENDS = {  # the stored text of the time of each event
+    "2026-02-28T23:59:59.9999999Z": "2026-02-28T23:59:59.999999Z",
+    "2026-12-31T23:59:59.9999995Z": "2026-12-31T23:59:59.999999Z",
+    "2026-12-31T23:59:59.9999994Z": "2026-12-31T23:59:59.999999Z",
+    "9999-12-31T23:59:59.9999999Z": "9999-12-31T23:59:59.999999Z",
+    "0001-01-01T00:00:00Z": "0001-01-01T00:00:00Z",
+    "2026-02-28T23:59:59.999999Z": "2026-02-28T23:59:59.999999Z",
+    "9999-12-31T23:59:59Z": "9999-12-31T23:59:59Z",
+}
+AFTER = "9999-12-31T23:59:59.9999999-05:00"
+
+
+def test_the_end_of_a_day_stays_on_its_day_and_the_year_10000_is_a_letter(project: Project) -> None:
+    event = '{{"meter_id": "M-{}", "reading": 1, "at": "{}"}}'
+    made(project, "meters", event.format(1, "2026-03-01T10:00:00Z"), options="--key meter_id --strict")
+    found = tried(project, "meters", *(event.format(at, text) for at, text in enumerate((*ENDS, AFTER))))
+    assert [row["at"] for row in rows_of(found, "meter_event")] == list(ENDS.values())
+    ((line, kind, error),) = ((one["line"], one["class"], one["error"]) for one in found["letters"])
+    assert (line, kind) == (8, "poison")
+    assert error.endswith("9999-12-31T23:59:59.999999-05:00 is not in the years 1 to 9999 of UTC")

@@ -30,54 +30,24 @@ from tests.hubledger.cli.described import unsafe
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (1234567, "1,234,567"),
-        (1234.56, "1,234.6"),
-        (None, "-"),
-        ("", "-"),
-        (True, "yes"),
-        (False, "no"),
-        ("41", "41"),
-        (0, "0"),
-    ],
-)
-def test_a_value_is_shown_in_one_line(value: object, shown: str) -> None:
-    assert text_of(value) == shown
+def test_values_counts_and_times_are_shown_in_one_line() -> None:
+    values = {1234567: "1,234,567", 1234.56: "1,234.6", None: "-", "": "-", True: "yes", False: "no", "41": "41"}
+    assert {value: text_of(value) for value in values} == values
+    assert text_of(0) == "0"
+    assert [counted(1, "letter"), counted(1_200, "letter")] == ["1 letter", "1,200 letters"]
+    times = {
+        0: "0 s", 59: "59 s", 60: "1 min", 3_605: "1 h", 3_660: "1 h 1 min", 90_000: "1 d 1 h", 10**8: "1,157 d 9 h",
+    }  # fmt: skip
+    assert {seconds: span(timedelta(seconds=seconds)) for seconds in times} == times
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0, "0 s"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (3_605, "1 h"),
-        (3_660, "1 h 1 min"),
-        (90_000, "1 d 1 h"),
-        (10**8, "1,157 d 9 h"),
-    ],
-)
-def test_a_time_has_its_two_largest_units(seconds: int, shown: str) -> None:
-    assert span(timedelta(seconds=seconds)) == shown
-
-
-def test_an_instant_is_in_utc_and_relative() -> None:
+def test_an_instant_is_in_utc_and_relative_and_without_its_date_in_a_table_of_the_day() -> None:
     assert instant("2026-11-23T03:10:00+01:00", NOW) == "2026-11-23 02:10:00Z, 50 min ago"
     assert instant("2026-11-23T05:00:30Z", NOW) == "2026-11-23 05:00:30Z, in 2 h"
     assert instant("2026-11-23T03:00:00.4Z", NOW) == "2026-11-23 03:00:00Z, now"
-    assert instant(None, NOW) == "-"
-    assert instant("when\x1b", NOW) == "when\\x1b"
-
-
-def test_an_instant_of_today_is_shown_without_its_date_in_a_table() -> None:
+    assert (instant(None, NOW), instant("when\x1b", NOW)) == ("-", "when\\x1b")
     assert short_instant("2026-11-23T01:58:30Z", NOW) == "01:58:30Z, 1 h ago"
     assert short_instant("2026-11-22T23:58:30Z", NOW) == "2026-11-22 23:58:30Z, 3 h 1 min ago"
-
-
-def test_a_count_has_its_noun() -> None:
-    assert [counted(1, "letter"), counted(1_200, "letter")] == ["1 letter", "1,200 letters"]
 
 
 @given(st.text(max_size=30))
@@ -110,22 +80,20 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def test_words_and_distances_become_instants_in_utc(zone: str, capsys: pytest.CaptureFixture[str]) -> None:
-    midnight = {"UTC": "2026-03-01T00:00:00Z", "Asia/Kolkata": "2026-02-28T18:30:00Z"}[zone]
-    before = {"UTC": "2026-02-28T00:00:00Z", "Asia/Kolkata": "2026-02-27T18:30:00Z"}[zone]
+    midnights = ("2026-03-01T00:00:00Z", "2026-02-28T00:00:00Z")
+    if zone == "Asia/Kolkata":
+        midnights = ("2026-02-28T18:30:00Z", "2026-02-27T18:30:00Z")
     told = {
-        "now": "2026-03-01T01:30:05Z",
-        "-2h": "2026-02-28T23:30:05Z",
-        "-30m": "2026-03-01T01:00:05Z",
-        "-3d": "2026-02-26T01:30:05Z",
-        "today": midnight,
-        "yesterday": before,
-        "2026-03-01T05:30:00+05:30": "2026-03-01T00:00:00Z",
-    }
+        "now": "2026-03-01T01:30:05Z", "-2h": "2026-02-28T23:30:05Z", "-30m": "2026-03-01T01:00:05Z",
+        "-3d": "2026-02-26T01:30:05Z", **dict(zip(("today", "yesterday"), midnights, strict=True)),
+    }  # fmt: skip
     assert {text: moment(text, MORNING) for text in told} == told
-    assert moment(None) is None
     said = capsys.readouterr()
-    relative = [f"{text} is {instant}" for text, instant in told.items() if not text.startswith("2026")]
+    relative = [f"{text} is {instant}" for text, instant in told.items()]
     assert (said.out, said.err.splitlines()) == ("", relative), "stdout is for the answer"
+    assert (moment("2026-03-01T05:30:00+05:30", MORNING), moment(None)) == ("2026-03-01T00:00:00Z", None)
+    assert joined(["replay", "--from", "-2h", "--to=-1h", "-y"]) == ["replay", "--from=-2h", "--to=-1h", "-y"]
+    assert joined(["-2h", "x", "-3d", "--a=b", "-1d"]) == ["-2h", "x", "-3d", "--a=b", "-1d"]
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "2h", "-2", "-2y", "-h", "2026-03-01", "-999999w", "-2h "])
@@ -134,16 +102,8 @@ def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
         moment(text, MORNING)
 
 
-def test_a_distance_after_an_option_is_its_value() -> None:
-    assert joined(["replay", "--from", "-2h", "--to=-1h", "-y"]) == ["replay", "--from=-2h", "--to=-1h", "-y"]
-    assert joined(["-2h", "x", "-3d", "--a=b", "-1d"]) == ["-2h", "x", "-3d", "--a=b", "-1d"]
-
-
 COLUMNS = (
-    Column("partition"),
-    Column("moved", number=True),
-    Column("reason", wide=True),
-    Column("note", optional=True),
+    *(Column("partition"), Column("moved", number=True), Column("reason", wide=True), Column("note", optional=True)),
 )
 ROWS = [["3", 1_234_567, "a reason of thirty characters.", None], ["10", 5, "why", None]]
 
@@ -156,26 +116,14 @@ def shown(capsys: pytest.CaptureFixture[str], rows: list[list[object]]) -> list[
 
 
 @pytest.mark.parametrize(("width", "is_wide"), [("30", False), ("60", True)])
-def test_a_narrow_table_leaves_out_a_column_and_breaks_no_row(
+def test_a_narrow_table_leaves_out_a_column_and_breaks_no_row_and_an_empty_optional_column_is_left_out(
     width: str, is_wide: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
-    lines = shown(capsys, [*ROWS])
-    assert len(lines) == 4
-    assert max(map(len, lines)) <= int(width)
-    assert ("reason" in lines[0]) == is_wide
-
-
-def test_numbers_are_aligned_and_an_empty_optional_column_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
     head, _, first, second = shown(capsys, [*ROWS])
-    assert "note" not in head
-    assert first.index("1,234,567") + len("1,234,567") == second.index("5") + 1
-
-
-def test_an_empty_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert max(map(len, (head, first, second))) <= int(width)
+    assert (("reason" in head), "note" in head) == (is_wide, False)
+    assert first.index("1,234,567") + len("1,234,567") == second.index(" 5") + 2
     assert shown(capsys, []) == ["none"]
 
 

@@ -45,12 +45,8 @@ TYPES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         {"a": "integer", "b": "integer?", "c": "text(4000)?"},
     ),
     "a text has no limit of its own and may be empty or end with a blank": (
-        ("{" + ", ".join(f'"l{length}": "{" " * length}"' for length in (0, 1, 2000, 2001, 9000)) + "}",),
-        {"l0": "text(4000)", "l1": "text(4000)", "l2000": "text(4000)", "l2001": "text", "l9000": "text"},
-    ),
-    "a time without a zone and a day that does not exist are texts": (
-        ('{"a": "2026-01-01T10:00:00", "b": "2026-02-30", "c": "2026-13-01T10:00:00Z"}',),
-        dict.fromkeys("abc", "text(4000)"),
+        (json.dumps({f"l{length}": " " * length for length in (0, 1, 2000, 2001)}),),
+        {"l0": "text(4000)", "l1": "text(4000)", "l2000": "text(4000)", "l2001": "text"},
     ),
     "texts and instants in one field are texts": (('{"a": "2026-01-01"}', '{"a": "soon"}'), {"a": "text(4000)"}),
     "an integer beyond a column of integers is a decimal": (
@@ -70,12 +66,8 @@ TYPES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         {"a": "decimal", "b": "float", "c": "float"},
     ),
     "a number whose name says no time is a number": (
-        (
-            "{"
-            + ", ".join(f'"{name}": 1585673980' for name in ("serial", "tsunami", "rate", "data", "uptime_s", "status"))
-            + "}",
-        ),
-        dict.fromkeys(("serial", "tsunami", "rate", "data", "uptime_s", "status"), "integer"),
+        (json.dumps(dict.fromkeys(("serial", "tsunami", "rate", "data", "uptime_s"), 1585673980)),),
+        dict.fromkeys(("serial", "tsunami", "rate", "data", "uptime_s"), "integer"),
     ),
 }
 
@@ -83,10 +75,8 @@ TYPES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 @pytest.mark.parametrize(("lines", "found"), TYPES.values(), ids=TYPES)
 def test_types_follow_from_all_lines(file: Path, lines: tuple[str, ...], found: dict[str, str]) -> None:
     assert types(file, *lines) == found
-
-
-def test_a_text_is_as_long_as_sql_server_counts_it_and_one_that_ends_with_a_blank_can_be_in_no_key(file: Path) -> None:
-    assert sample(file, f'{{"a": "{"😀" * 11}", "b": "b", "c": "c ", "n": 1}}').lengths == {"a": 22, "b": 1}
+    blank = f'{{"a": "{"😀" * 11}", "b": "b", "c": "c ", "n": 1}}'
+    assert sample(file, blank).lengths == {"a": 22, "b": 1}, "as SQL Server counts; a key has no blank at its end"
 
 
 NUMBERS = {
@@ -99,14 +89,12 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", ["ts", "eventTime", "created_at", "timestamp_utc", "lastUpdated"])
-def test_a_number_is_a_time_if_the_name_says_so_and_every_line_has_a_time_of_this_century(
-    file: Path, name: str
-) -> None:
-    for kind, found in NUMBERS.items():
-        for numbers in found:
-            lines = [f'{{"{name}": {each}}}' for each in numbers.split(", ")]
-            assert types(file, *lines) == {name: kind}, numbers
+def test_a_number_is_a_time_if_the_name_says_so_and_every_line_has_a_time_of_this_century(file: Path) -> None:
+    for name in ("ts", "eventTime", "created_at", "timestamp_utc", "lastUpdated"):
+        for kind, found in NUMBERS.items():
+            for numbers in found:
+                lines = [f'{{"{name}": {each}}}' for each in numbers.split(", ")]
+                assert types(file, *lines) == {name: kind}, numbers
 
 
 def test_loose_fields_take_fractions_and_events_without_them_and_those_that_are_named_stay(file: Path) -> None:
@@ -154,14 +142,6 @@ def test_how_a_field_is_read_is_noted(file: Path) -> None:
     assert given.notes[0] == "the numbers of ts are times of this century as epoch_s, and epoch_ms was given"
 
 
-def test_only_the_first_lines_are_kept(file: Path) -> None:
-    found = sample(file, *['{"a": 1}'] * MOST_SAMPLES, '{"a": 3.5}')
-    assert (found.first, found.lines) == ((b'{"a": 1}',) * MOST_SAMPLES, MOST_SAMPLES + 1)
-    assert found.fields[0].kind == "float"
-    large = '{"a": "' + "x" * (MOST_BYTES // 2) + '"}'
-    assert len(sample(file, *[large] * 3).first) == 1
-
-
 def test_a_given_type_wins_over_the_values_and_those_that_the_lines_show_are_known(file: Path) -> None:
     file.write_text(f'{{"a": 1, "c": 1}}\n{{"a": "x", "c": 1{"0" * 30}}}\n{{"a": 2, "c": 1, "d": 5}}')
     given = {one: field_of(f"{one}:json{mark}") for one, mark in (("a", ""), ("b", "?"), ("c", ""), ("d", "?"))}
@@ -179,19 +159,6 @@ def test_a_given_field_that_lines_lack_is_refused_in_a_sentence(file: Path, give
     assert str(refused.value) == (
         f'--field {given}: {lacking} lines of {file} have no value of {name}: write --field "{given}?"'
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (f'{{"a": 1{"0" * 28}}}', "more than 28 digits"),
-        (f'{{"b": "{"x" * LARGEST_LINE}"}}', "line 2 has more than"),
-        ('{"a": "text"}', "integer in line 1 and text in line 2"),
-    ],
-)
-def test_a_line_that_no_column_can_hold_is_refused_with_its_number(file: Path, line: str | bytes, why: str) -> None:
-    with pytest.raises((Refused, UnusableFile), match=why):
-        sample(file, '{"a": 1}', line)
 
 
 MALFORMED: list[tuple[str | bytes, str]] = [
@@ -212,8 +179,7 @@ MALFORMED: list[tuple[str | bytes, str]] = [
 def test_a_line_that_is_no_event_is_left_out_and_named(file: Path, line: str | bytes, why: str) -> None:
     found = sample(file, '{"a": 1}', line, '{"a": 2}')
     assert (found.lines, found.first) == (2, (b'{"a": 1}', b'{"a": 2}'))
-    (fault,) = found.faults
-    assert why in fault
+    assert why in found.faults[0]
     with pytest.raises(Refused, match="line 1"):
         sample(file, line)
 
@@ -308,13 +274,27 @@ def test_money_as_a_float_and_a_field_that_tells_kinds_apart_are_worth_a_word(fi
     assert sample(file, *many).advice == ()
 
 
-def test_an_empty_file_is_refused(file: Path) -> None:
-    with pytest.raises(Refused, match="empty"):
-        sample(file)
-
-
-def test_a_file_of_windows_is_read_as_the_demo_reads_it(file: Path) -> None:
+def test_a_file_of_windows_is_read_as_the_demo_reads_it_and_only_its_first_lines_are_kept(file: Path) -> None:
     found = sample(file, b'\xef\xbb\xbf{"a": 1}\r', b"\r", "", b'{"a": 2}\r')
     assert (found.first, found.lines) == ((b'{"a": 1}', b'{"a": 2}'), 2)
-    with pytest.raises(Refused, match="integer in line 1 and text in line 3"):
-        sample(file, '{"a": 1}', "", '{"a": "x"}')
+    found = sample(file, *['{"a": 1}'] * MOST_SAMPLES, '{"a": 3.5}')
+    assert (found.first, found.lines) == ((b'{"a": 1}',) * MOST_SAMPLES, MOST_SAMPLES + 1)
+    assert found.fields[0].kind == "float"
+    large = '{"a": "' + "x" * (MOST_BYTES // 2) + '"}'
+    assert len(sample(file, *[large] * 3).first) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ((), "empty"),
+        (('{"a": 1}', f'{{"a": 1{"0" * 28}}}'), "more than 28 digits"),
+        (('{"a": 1}', f'{{"b": "{"x" * LARGEST_LINE}"}}'), "line 2 has more than"),
+        (('{"a": 1}', "", '{"a": "text"}'), "integer in line 1 and text in line 3"),
+    ],
+)
+def test_a_file_without_a_line_or_with_a_line_that_no_column_can_hold_is_refused(
+    file: Path, lines: tuple[str, ...], why: str
+) -> None:
+    with pytest.raises((Refused, UnusableFile), match=why):
+        sample(file, *lines)

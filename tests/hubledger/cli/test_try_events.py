@@ -13,7 +13,7 @@ import pytest
 import apps
 from hubledger.cli import try_events
 from hubledger.cli.main import main
-from hubledger.cli.output import Refused, UsageFault
+from hubledger.cli.output import UsageFault
 from hubledger.cli.trial import EventFile
 from local.capture import SCHEMA
 from tests.fakes.written_modules import written_modules
@@ -44,63 +44,58 @@ def tried(capsys: pytest.CaptureFixture[str], *arguments: str, transform: str = 
     return json.loads(capsys.readouterr().out)
 
 
-def test_each_line_is_a_row_a_letter_or_filtered(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = tried(capsys, write(file, HOME, DOOR, BEAT, b"[]", b"{", b"\xff", {**DOOR, "home_id": "h-2"}))
-    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [7, 2, 1, 4]
-    assert [(each["line"], each["class"]) for each in found["letters"]] == [
-        (4, "poison"), (5, "poison"), (6, "poison"), (7, "reference"),
-    ]  # fmt: skip
-    assert found["filtered_lines"] == [3]
-    assert found["tables"]["sensor_reading"]["rows"][0]["line"] == 2
-    assert found["tables"]["home"] == {
-        "count": 1,
-        "rows": [{"line": 1, "row": {"home_id": "h-1", "time_zone": "UTC", "armed": False}}],
-    }
+COUNTS = ("events", "written", "filtered", "dead_lettered")
 
 
-def test_empty_lines_are_no_events_and_lines_keep_their_numbers(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines: list[dict[str, Any] | bytes] = [
-        b"\xef\xbb\xbf" + json.dumps(HOME).encode(),
+def counts(found: Any) -> list[int]:
+    return [found[name] for name in COUNTS]
+
+
+def test_each_line_is_a_row_a_letter_or_filtered_and_an_empty_one_is_no_event(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, door = b"\xef\xbb\xbf" + json.dumps(HOME).encode(), json.dumps(DOOR).encode() + b"\r"
+    lines = (
+        home,
         b"",
-        json.dumps(DOOR).encode() + b"\r",
+        door,
         b"\r",
         BEAT,
-        b"",
+        b"[]",
         b"{",
-    ]
-    found = tried(capsys, write(file, *lines, b""), "--against", NAME)
-    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 2, 1, 1]
-    assert [each["line"] for each in found["letters"]] == [7]
+        b"\xff",
+        {**DOOR, "home_id": "h-2"},
+        {**HOME, "armed": True},
+        b"",
+    )
+    found = tried(capsys, write(file, *lines), "--against", NAME)
+    assert counts(found) == [8, 3, 1, 4]
+    letters = [(each["line"], each["class"]) for each in found["letters"]]
+    assert letters == [(6, "poison"), (7, "poison"), (8, "poison"), (9, "reference")]
     assert found["filtered_lines"] == [5]
     assert found["tables"]["sensor_reading"]["rows"][0]["line"] == 3
-    assert found["differences"]["counts"]["events"] == 4
+    newest = {"home_id": "h-1", "time_zone": "UTC", "armed": True}
+    assert found["tables"]["home"]["rows"] == [{"line": 10, "row": newest}]
+    assert found["new_events_of_a_second_delivery"] == 0
+    assert (found["differences"]["events"], found["differences"]["counts"]["events"]) == ([], 8)
+    assert counts(tried(capsys, write(file), "--against", NAME)) == [0, 0, 0, 0]
 
 
 def test_a_file_of_capture_is_tried_with_its_keys_and_properties(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capture = file.with_suffix(".avro")
+    same = {"Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM", "SystemProperties": {"x-opt-partition-key": "h-1"}}
     bodies = [None if each is None else json.dumps(each).encode() for each in (HOME, DOOR, None, BEAT)]
     records = [
-        {
-            "SequenceNumber": 90 + number, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM",
-            "SystemProperties": {"x-opt-partition-key": "h-1"}, "Properties": {"n": number}, "Body": body,
-        }
-        for number, body in enumerate(bodies)
-    ]  # fmt: skip
+        {**same, "SequenceNumber": 90 + n, "Properties": {"n": n}, "Body": each} for n, each in enumerate(bodies)
+    ]
     with capture.open("wb") as written:
         fastavro.writer(written, SCHEMA, records)
     found = tried(capsys, str(capture))
-    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 2, 1, 1]
-    assert (found["letters"][0]["line"], found["filtered_lines"]) == (3, [4])
-    events = list(EventFile(capture))
-    assert [each.sequence_number for each in events] == [0, 1, 2, 3]
-    assert [(each.partition_key, each.properties) for each in events[:2]] == [("h-1", {"n": 0}), ("h-1", {"n": 1})]
-
-
-def test_a_state_is_shown_as_its_newest_event_left_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = tried(capsys, write(file, HOME, {**HOME, "armed": True}))
-    assert [(each["line"], each["row"]["armed"]) for each in found["tables"]["home"]["rows"]] == [(2, True)]
+    assert (counts(found), found["letters"][0]["line"], found["filtered_lines"]) == ([4, 2, 1, 1], 3, [4])
+    events = [(each.sequence_number, each.partition_key, each.properties) for each in EventFile(capture)]
+    assert events == [(n, "h-1", {"n": n}) for n in range(4)]
 
 
 def test_a_state_that_a_column_orders_has_the_line_of_its_greatest_value(
@@ -115,7 +110,7 @@ def test_a_state_that_a_column_orders_has_the_line_of_its_greatest_value(
 def test_the_limit_cuts_the_lists_and_no_count(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines: list[dict[str, Any] | bytes] = [HOME, *[DOOR] * 250, *[BEAT] * 120, *[b"{"] * 130]
     found = tried(capsys, write(file, *lines), "--limit", "2")
-    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [501, 251, 120, 130]
+    assert counts(found) == [501, 251, 120, 130]
     readings = found["tables"]["sensor_reading"]
     assert (readings["count"], [each["line"] for each in readings["rows"]]) == (250, [2, 3])
     assert [each["line"] for each in found["letters"]] == [372, 373]
@@ -138,26 +133,18 @@ def test_a_reference_that_is_no_state_is_refused(line: bytes, file: Path, capsys
     assert "line 1" in capsys.readouterr().err
 
 
-def test_a_second_delivery_an_equal_transform_and_an_empty_file_bring_nothing(
+def test_the_tables_show_rows_letters_and_filtered_lines_and_letters_alone_end_with_1(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = tried(capsys, write(file, HOME, DOOR), "--against", NAME)
-    assert found["new_events_of_a_second_delivery"] == 0
-    assert (found["differences"]["events"], found["differences"]["counts"]["events"]) == ([], 2)
-    assert tried(capsys, write(file), "--against", NAME)["events"] == 0
-
-
-def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["try", write(file, HOME, DOOR, BEAT, b"{"), "--transform", NAME]) == 0
     out = capsys.readouterr().out
     for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "events 4, with rows 2"):
         assert part in out
     assert out.endswith(f"\n  make demo TRANSFORM={NAME} EVENTS_FROM={file} EVENTS=4\n")
-
-
-def test_a_file_of_which_every_event_is_a_letter_ends_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["try", write(file, b"{", b"["), "--transform", NAME]) == 1
     assert "letters 2" in capsys.readouterr().out
+    assert main(["try", str(file), "--transform", "core.errors"]) == 1
+    assert "core/errors.py" in capsys.readouterr().err
 
 
 def test_an_event_with_two_outcomes_is_named_and_ends_with_1(
@@ -199,14 +186,6 @@ def test_the_only_room_is_tried_and_of_several_one_must_be_named(
         try_events.chosen_transform(None)
     assert try_events.chosen_transform("shops") == "apps.shops"
     assert try_events.chosen_transform(NAME) == NAME
-    assert (
-        main(["migrate-diff", "--transform", "shopp"]) == main(["try", "--transform", NAME, "--against", "shopp"]) == 1
-    )
-    assert capsys.readouterr().err.count("no transform shopp; the rooms are apps.orders, apps.shops") == 2
-    with pytest.raises(Refused, match=r"no transform shopp; the rooms are apps\.orders, apps\.shops"):
-        try_events.chosen_transform("shopp")
-
-
-def test_a_transform_with_faults_is_not_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["try", write(file, HOME), "--transform", "core.errors"]) == 1
-    assert "core/errors.py" in capsys.readouterr().err
+    for command in (["migrate-diff", "--transform", "shopp"], ["try", "--transform", NAME, "--against", "shopp"]):
+        assert main(command) == 1
+        assert "no transform shopp; the rooms are apps.orders, apps.shops" in capsys.readouterr().err

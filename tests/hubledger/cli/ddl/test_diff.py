@@ -36,27 +36,20 @@ def sales_of(line: type, **more: Any) -> Aggregate:
     return windows(line, "sales", "at", **{**key, **more})
 
 
-def write(room: Path, made: NextMigration, number: int = 1) -> None:
-    """Write a migration as the command line does."""
+def by_hand(room: Path, text: str) -> None:
+    (room / "migrations" / "sqlite" / "0002_by_hand.sql").write_bytes(text.encode("utf-8"))
+
+
+def follow(room: Path, *classes: type, aggregates: Sequence[Aggregate] = ()) -> NextMigration:
+    """Write the next migration as the command does. Then nothing is left to do, and SQLite takes all migrations."""
+    made, number = next_migration(classes, aggregates, room), len([*room.glob("migrations/sqlite/*.sql")]) + 1
+    assert made.cannot == ()
     for engine, text in made.texts.items():
         folder = room / "migrations" / engine
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number:04}_{made.name_hint}.sql").write_text(text, encoding="utf-8")
     if made.permissions is not None:
         (room / "permissions.sql").write_text(made.permissions, encoding="utf-8")
-
-
-def by_hand(room: Path, text: str, number: int = 2) -> None:
-    (room / "migrations" / "sqlite" / f"{number:04}_by_hand.sql").write_bytes(text.encode("utf-8"))
-
-
-def made_of(room: Path, *classes: type, aggregates: Sequence[Aggregate] = ()) -> None:
-    """Write the first migration of these classes."""
-    write(room, next_migration(classes, aggregates, room))
-
-
-def settled(room: Path, classes: Sequence[type], aggregates: Sequence[Aggregate] = ()) -> None:
-    """Assert that nothing is left to do, and that SQLite takes every migration of the room after ours."""
     left = next_migration(classes, aggregates, room)
     assert (left.texts, left.cannot, left.permissions) == ({}, (), None), left
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -64,94 +57,77 @@ def settled(room: Path, classes: Sequence[type], aggregates: Sequence[Aggregate]
             connection.executescript(ours.text)
         for path in sorted((room / "migrations" / "sqlite").glob("*.sql")):
             connection.executescript(path.read_text(encoding="utf-8-sig"))
+    return made
 
 
-def test_the_first_migration_of_a_room_makes_its_tables_and_rights_and_the_next_one_is_not_needed(
+def test_the_first_migration_of_a_room_makes_its_tables_and_rights_and_leaves_out_the_classes_of_other_rooms(
     tmp_path: Path,
 ) -> None:
+    from examples.home_security.transform import Home
+
     classes = every_type()
-    first = next_migration(classes, (), tmp_path)
+    first = follow(tmp_path, *classes, Home)
     assert first.name_hint == tmp_path.name.lower().replace("-", "_").strip("_")[:60]
-    assert first.cannot == ()
     assert all(first.texts[engine].endswith(room_text(classes, (), engine)) for engine in ENGINES)
     assert first.permissions == rights_text(classes, ())
-    write(tmp_path, first)
-    settled(tmp_path, classes)
+    assert "hubledger.home" not in "".join(path.read_text("utf-8") for path in tmp_path.rglob("*.sql"))
 
 
-def test_a_new_class_and_a_new_aggregate_become_tables_with_the_index_of_the_source(tmp_path: Path) -> None:
-    line = appended("line", order_id=NAME, amount=int, at=datetime)
-    made_of(tmp_path, line)
-    other = state("customer", ("name",), name=NAME)
+def test_new_tables_come_with_the_index_of_the_source_and_before_a_changed_table_which_is_then_locked(
+    tmp_path: Path,
+) -> None:
+    follow(tmp_path, appended("line", order_id=NAME, amount=int, at=datetime))
+    line = appended("line", order_id=NAME, amount=int, at=datetime, note=str | None)
     sales = sales_of(line, amount=Annotated[int, Sum("amount")])
-    following = next_migration((line, other), (sales,), tmp_path)
-    assert following.cannot == ()
+    following = follow(tmp_path, line, state("customer", ("name",), name=NAME), aggregates=[sales])
     assert following.name_hint == "add_customer_and_sales"
     assert "CREATE INDEX ix_sales_source" in following.texts["sqlite"]
     assert "WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)" in following.texts["sqlserver"]
     assert following.permissions is not None and "hubledger.sales_staged" in following.permissions
-    write(tmp_path, following, 2)
-    settled(tmp_path, (line, other), (sales,))
-
-
-def test_tables_are_changed_last_because_a_changed_table_is_locked_until_the_migration_ends(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", order_id=NAME, at=datetime))
-    line = appended("line", order_id=NAME, at=datetime, note=str | None)
-    following = next_migration((line,), (sales_of(line),), tmp_path)
     for text in following.texts.values():
         assert text.index("CREATE INDEX") < text.index("ALTER TABLE")
 
 
-def test_a_new_rollup_is_filled_from_the_finer_level_and_a_new_retention_gets_its_index(tmp_path: Path) -> None:
+def test_a_new_rollup_is_filled_from_the_finer_level_and_missing_indexes_and_staged_windows_are_made_again(
+    tmp_path: Path,
+) -> None:
     line = appended("line", order_id=NAME, at=datetime)
-    sales = sales_of(
-        line,
-        window=timedelta(hours=1),
-    )
-    made_of(tmp_path, line, aggregates=[sales])
-    kept = Kept(timedelta(hours=1), timedelta(days=9))
-    sales = sales_of(
-        line,
-        window=kept,
-        rollups={"day": timedelta(days=1)},
-    )
-    following = next_migration((line,), (sales,), tmp_path)
+    follow(tmp_path, line, aggregates=[sales_of(line, window=timedelta(hours=1))])
+    by_hand(tmp_path, "DROP TABLE sales_staged;\n")
+    kept, rollups = Kept(timedelta(hours=1), timedelta(days=9)), {"day": timedelta(days=1)}
+    following = follow(tmp_path, line, aggregates=[sales_of(line, window=kept, rollups=rollups)])
+    assert following.name_hint == "add_sales_day_and_sales_staged"
     assert "INSERT INTO hubledger.sales_day" in following.texts["sqlserver"]
+    assert "CREATE TABLE hubledger.sales_staged" in following.texts["sqlserver"]
     assert "ix_sales_window_start ON hubledger.sales (window_start) WITH (ONLINE = ON);" in following.texts["sqlserver"]
-    write(tmp_path, following, 2)
-    settled(tmp_path, (line,), (sales,))
 
 
 def test_a_table_of_states_has_an_index_by_place_and_an_older_table_gets_it(tmp_path: Path) -> None:
     customer = state("customer", ("name",), name=NAME)
-    made_of(tmp_path, customer)
+    first = follow(tmp_path, customer)
     by_hand(tmp_path, "DROP INDEX ix_customer_place;")
-    following = next_migration((customer,), (), tmp_path)
+    following = follow(tmp_path, customer)
     place = "CREATE INDEX ix_customer_place\n    ON {}customer (stream_id, partition_id, sequence_number"
     for engine, end in zip(ENGINES, (", commit_number);", ") INCLUDE (commit_number)"), strict=True):
-        first = next((tmp_path / "migrations" / engine).glob("0001_*.sql")).read_text(encoding="utf-8")
-        for text in (first, following.texts[engine]):
+        for text in (first.texts[engine], following.texts[engine]):
             assert f"{place.format(PREFIX[engine])}{end}" in text
     assert "WITH (ONLINE = ON);" in following.texts["sqlserver"]
-    write(tmp_path, following, 3)
-    settled(tmp_path, (customer,))
 
 
 def test_a_new_field_that_may_be_none_is_added_and_one_that_may_not_is_named_with_the_reason(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", order_id=NAME))
-    line = appended("line", order_id=NAME, price=Decimal | None, order=NAME | None, amount=int)
-    following = next_migration((line,), (), tmp_path)
+    follow(tmp_path, appended("line", order_id=NAME))
+    may_be_none: dict[str, Any] = {"order_id": NAME, "price": Decimal | None, "order": NAME | None}
+    found = next_migration((appended("line", **may_be_none, amount=int),), (), tmp_path)
+    assert found.cannot == (
+        "Line.amount is new and never None, but existing rows have no value: allow None, or write the migration by"
+        " hand",
+    )
+    following = follow(tmp_path, appended("line", **may_be_none))
+    assert (following.texts, following.name_hint) == (found.texts, "add_line_price_and_line_order")
     server, embedded = following.texts["sqlserver"], following.texts["sqlite"]
     assert "ALTER TABLE hubledger.line ADD price decimal(38, 10);" in server
     assert "ALTER TABLE hubledger.line ADD [order] nvarchar(20) COLLATE Latin1_General_100_BIN2;" in server
     assert "ALTER TABLE line ADD COLUMN [order] TEXT;" in embedded
-    assert following.cannot == (
-        "Line.amount is new and never None, but existing rows have no value: allow None, or write the migration by"
-        " hand",
-    )
-    assert following.name_hint == "add_line_price_and_line_order"
-    write(tmp_path, following, 2)
-    settled(tmp_path, (appended("line", order_id=NAME, price=Decimal | None, order=NAME | None),))
 
 
 CANNOT: dict[str, tuple[dict[str, Any], str]] = {
@@ -166,10 +142,9 @@ def test_a_change_that_needs_a_person_is_named_with_its_class_and_field_and_noth
     tmp_path: Path, change: str
 ) -> None:
     fields: dict[str, Any] = {"name": NAME, "amount": int, "kind": NAME | None, "share": float}
-    made_of(tmp_path, appended("line", **fields))
+    follow(tmp_path, appended("line", **fields))
     changed, reason = CANNOT[change]
-    fields = {name: kind for name, kind in {**fields, **changed}.items() if kind is not None}
-    found = next_migration((appended("line", **fields),), (), tmp_path)
+    found = next_migration((appended("line", **{**fields, **changed}),), (), tmp_path)
     assert found.texts == {}
     assert all(line.startswith("Line") for line in found.cannot)
     assert any(re.search(reason, line) for line in found.cannot)
@@ -184,18 +159,15 @@ ALTER TABLE hubledger.line ALTER COLUMN name nvarchar(40) COLLATE Latin1_General
 
 def test_a_column_takes_fractions_or_no_value_on_both_engines_and_the_rows_and_indexes_stay(tmp_path: Path) -> None:
     fields: dict[str, Any] = {"amount": int, "order": int, "name": NAME, "at": datetime}
-    made_of(tmp_path, appended("line", **fields))
+    follow(tmp_path, appended("line", **fields))
     by_hand(tmp_path, "ALTER TABLE line ADD COLUMN kept INTEGER NOT NULL DEFAULT 7; CREATE INDEX ix_at ON line (at);")
     line = appended(
         "line", amount=float, order=Decimal | None, name=Annotated[str | None, Text(40)], at=datetime, new=int | None
     )
-    following = next_migration((line,), (), tmp_path)
-    assert following.cannot == ()
+    following = follow(tmp_path, line)
     assert [one.partition(",")[0] for one in following.later] == ["Line.amount becomes a float"]
     assert following.name_hint == "add_line_amount_line_order_line_name_and_line_new"
     assert WIDER_SERVER in following.texts["sqlserver"]
-    write(tmp_path, following, 3)
-    settled(tmp_path, (line,))
     with closing(sqlite3.connect(":memory:")) as connection:
         for path in sorted((tmp_path / "migrations" / "sqlite").glob("*.sql")):
             if path.name.startswith("0003"):
@@ -214,11 +186,9 @@ def test_a_column_takes_fractions_or_no_value_on_both_engines_and_the_rows_and_i
 
 
 def test_an_index_of_the_same_migration_is_not_lost_with_the_table_that_is_copied(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", order_id=NAME, amount=int, at=datetime))
+    follow(tmp_path, appended("line", order_id=NAME, amount=int, at=datetime))
     line = appended("line", order_id=NAME, amount=float, at=datetime)
-    sales = sales_of(line)
-    write(tmp_path, next_migration((line,), (sales,), tmp_path), 2)
-    settled(tmp_path, (line,), (sales,))
+    follow(tmp_path, line, aggregates=[sales_of(line)])
 
 
 REMOVED_SERVER = """\
@@ -233,10 +203,9 @@ EXEC(@wider_line);
 
 
 def test_a_removed_field_takes_no_value_from_then_on_and_its_column_is_left_for_later(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", name=NAME, kind=NAME, at=datetime))
+    follow(tmp_path, appended("line", name=NAME, kind=NAME, at=datetime))
     line = appended("line", name=NAME)
-    following = next_migration((line,), (), tmp_path)
-    assert following.cannot == ()
+    following = follow(tmp_path, line)
     assert following.later == tuple(
         f"Line has no field {name}, but line has the column: older code writes it; deploy, and then drop it by a later"
         " migration whose name begins with breaking_"
@@ -244,24 +213,19 @@ def test_a_removed_field_takes_no_value_from_then_on_and_its_column_is_left_for_
     )
     assert following.texts["sqlserver"].endswith(REMOVED_SERVER)
     assert following.name_hint == "widen_line_kind_line_at"
-    write(tmp_path, following, 2)
-    settled(tmp_path, (line,))
 
 
 def test_an_aggregate_follows_a_wider_source_without_its_sum_or_with_one_that_may_be_none(tmp_path: Path) -> None:
     line = appended("line", order_id=NAME, amount=int, more=int, at=datetime)
     sums = {"amount": Annotated[int, Sum("amount")], "more": Annotated[int, Sum("more")]}
-    made_of(tmp_path, line, aggregates=[sales_of(line, **sums)])
+    follow(tmp_path, line, aggregates=[sales_of(line, **sums)])
     line = appended("line", order_id=NAME, amount=float | None, more=int | None, at=datetime)
     sales = sales_of(line, more=Annotated[int | None, Sum("more")])
-    following = next_migration((line,), (sales,), tmp_path)
-    assert following.cannot == ()
+    following = follow(tmp_path, line, aggregates=[sales])
     assert len(following.later) == 3
     assert "ALTER TABLE hubledger.sales ALTER COLUMN more bigint NULL;" in following.texts["sqlserver"]
     assert "N'SELECT [amount] FROM hubledger.sales'" in following.texts["sqlserver"]
     assert following.texts["sqlite"].count("CREATE INDEX ix_sales_source") == 1  # it went with the table that is copied
-    write(tmp_path, following, 2)
-    settled(tmp_path, (line,), (sales,))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +237,7 @@ def test_an_aggregate_follows_a_wider_source_without_its_sum_or_with_one_that_ma
     ],
 )
 def test_a_table_that_a_copy_would_harm_is_widened_on_no_engine(tmp_path: Path, hinders: str) -> None:
-    made_of(tmp_path, appended("line", amount=int, other=int))
+    follow(tmp_path, appended("line", amount=int, other=int))
     by_hand(tmp_path, hinders)
     found = next_migration((appended("line", amount=float, other=int, note=int | None),), (), tmp_path)
     (reason,) = found.cannot
@@ -284,7 +248,7 @@ def test_a_table_that_a_copy_would_harm_is_widened_on_no_engine(tmp_path: Path, 
 
 def test_a_changed_key_and_a_removed_class_are_left_to_a_person(tmp_path: Path) -> None:
     before = state("customer", ("name",), name=NAME, city=NAME), appended("line", amount=int)
-    made_of(tmp_path, *before)
+    follow(tmp_path, *before)
     other = next_migration((state("customer", ("name", "city"), name=NAME, city=NAME),), (), tmp_path)
     key, removed = other.cannot
     assert key == "Customer: the key of customer is (name, city), and was (name): copy the rows by hand"
@@ -292,29 +256,10 @@ def test_a_changed_key_and_a_removed_class_are_left_to_a_person(tmp_path: Path) 
     assert other.texts == {}
 
 
-def test_a_missing_table_of_staged_windows_is_made_again_for_each_level(tmp_path: Path) -> None:
-    line = appended("line", order_id=NAME, at=datetime)
-    sales = sales_of(
-        line,
-        window=timedelta(hours=1),
-        rollups={"day": timedelta(days=1)},
-    )
-    made_of(tmp_path, line, aggregates=[sales])
-    drops = "".join(f"DROP TABLE {name}_staged;\n" for name in ("sales", "sales_day"))
-    by_hand(tmp_path, drops)
-    following = next_migration((line,), (sales,), tmp_path)
-    assert following.name_hint == "add_sales_staged_and_sales_day_staged"
-    assert "CREATE TABLE hubledger.sales_day_staged" in following.texts["sqlserver"]
-    assert following.cannot == ()
-    write(tmp_path, following, 3)
-    settled(tmp_path, (line,), (sales,))
-
-
 def test_a_new_measure_needs_a_new_aggregate(tmp_path: Path) -> None:
     line = appended("line", order_id=NAME, amount=int, at=datetime)
-    made_of(tmp_path, line, aggregates=[sales_of(line)])
-    more = sales_of(line, amount=Annotated[int, Sum("amount")])
-    found = next_migration((line,), (more,), tmp_path)
+    follow(tmp_path, line, aggregates=[sales_of(line)])
+    found = next_migration((line,), (sales_of(line, amount=Annotated[int, Sum("amount")]),), tmp_path)
     assert found.texts == {}
     assert found.cannot == ("Sales.amount is new, and stored windows lack its values: declare a new aggregate",)
 
@@ -354,13 +299,13 @@ HANDS: dict[str, tuple[Callable[[], type], str, Callable[[], type]]] = {
 @pytest.mark.parametrize("written", HANDS)
 def test_a_migration_by_hand_counts(tmp_path: Path, written: str) -> None:
     before, script, after = HANDS[written]
-    made_of(tmp_path, before())
+    follow(tmp_path, before())
     by_hand(tmp_path, script)
-    settled(tmp_path, (after(),))
+    assert follow(tmp_path, after()).texts == {}
 
 
 def test_a_script_that_sqlite_refuses_is_named_and_the_tables_of_its_words_are_not_compared(tmp_path: Path) -> None:
-    made_of(tmp_path, appended("line", amount=int), appended("other", amount=int))
+    follow(tmp_path, appended("line", amount=int), appended("other", amount=int))
     by_hand(tmp_path, "ALTER TABLE missing ADD COLUMN x; ALTER TABLE line ADD COLUMN y;")
     line, other = appended("line", sum=int, note=int | None), appended("other", amount=int, note=int | None)
     found = next_migration((line, other), (), tmp_path)
@@ -372,17 +317,15 @@ def test_a_script_that_sqlite_refuses_is_named_and_the_tables_of_its_words_are_n
 
 def test_lines_of_permissions_that_a_person_wrote_stay(tmp_path: Path) -> None:
     line = appended("line", amount=int)
-    made_of(tmp_path, line)
-    yours = "GRANT SELECT ON hubledger.line TO analysts;"
-    path = tmp_path / "permissions.sql"
+    follow(tmp_path, line)
+    yours, path = "GRANT SELECT ON hubledger.line TO analysts;", tmp_path / "permissions.sql"
     path.write_text(f"{path.read_text('utf-8')}\n{yours}\n", encoding="utf-8")
     assert next_migration((line,), (), tmp_path).permissions is None
-    more = (line, appended("other", amount=int))
-    text = next_migration(more, (), tmp_path).permissions
-    assert text is not None and text.startswith(rights_text(more, ())) and text.endswith(f"{yours}\n")
-    path.write_text(text, encoding="utf-8")
-    text = next_migration((*more, appended("third", amount=int)), (), tmp_path).permissions
-    assert text is not None and text.count(yours) == 1 and text.count("Lines that no declared class needs") == 1
+    more = [line, appended("other", amount=int)]
+    text = follow(tmp_path, *more).permissions or ""
+    assert text.startswith(rights_text(more, ())) and text.endswith(f"{yours}\n")
+    text = follow(tmp_path, *more, appended("third", amount=int)).permissions or ""
+    assert (text.count(yours), text.count("Lines that no declared class needs")) == (1, 1)
 
 
 def test_classes_without_tables_are_refused_all_at_once(tmp_path: Path) -> None:
@@ -422,11 +365,3 @@ def test_a_key_has_900_bytes_and_a_character_has_two_unless_it_is_of_ascii(text:
     else:
         with pytest.raises(InvalidTransform, match="its key has up to 902 bytes"):
             room_text((key,), (), "sqlite")
-
-
-def test_the_classes_of_other_rooms_are_left_out(tmp_path: Path) -> None:
-    from examples.home_security.transform import Home
-
-    made_of(tmp_path, Home, appended("line", amount=int))
-    settled(tmp_path, (Home, appended("line", amount=int)))
-    assert "hubledger.home" not in "".join(path.read_text("utf-8") for path in tmp_path.rglob("*.sql"))

@@ -14,6 +14,7 @@ from hubledger.cli.main import main
 from local.stack import folders
 from local.stack.folders import kept_folder
 from tests.hubledger.cli.described import Described
+from tests.hubledger.cli.operate.conftest import Ask
 from tests.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
 SINCE = "2026-01-01T00:00:00Z"
@@ -35,52 +36,45 @@ OK = dict.fromkeys(
 )
 WRONG = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
 CHANGED = problem("unavailable", 503, "store.db was made with a different text of migration 0001 hubledger")
-Diagnose = Callable[..., tuple[int, dict[str, str], dict[str, str]]]
+States = dict[str, str]
+Diagnose = Callable[..., tuple[int, States, States]]
 
 
 @pytest.fixture
-def diagnose(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Diagnose:
+def diagnose(ask: Ask) -> Diagnose:
     """Return the code of a diagnosis of an app, the state of each part, and what is said of it."""
 
-    def run(status: Any, *, is_ready: bool = True, engine: str = "none") -> tuple[int, dict[str, str], dict[str, str]]:
+    def run(status: Any, *, is_ready: bool = True, engine: str = "none") -> tuple[int, States, States]:
         def answer(request: Request) -> Reply:
             if "health" in request.path:
-                fault = None if is_ready else "no table"
-                return Reply({"healthy": is_ready, "fault": fault}, 200 if is_ready else 503)
+                return Reply({"healthy": is_ready, "fault": None if is_ready else "no table"}, 200 if is_ready else 503)
             if "aggregations" in request.path:
                 return Reply({"paused": None, "engine": engine, "runs": [{"failure": "no memory"}]})
             return status if isinstance(status, Reply) else Reply(status)
 
-        with SmallApp(answer) as served:
-            monkeypatch.setenv("HUBLEDGER_URL", served.url)
-            code = main(["doctor", "--json"])
-            found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-            assert main(["doctor"]) == code
-            assert "wrong" in capsys.readouterr().out or code == 0
-        return code, {one["part"]: one["state"] for one in found}, {one["part"]: one["said"] for one in found}
+        told, shown = ask("doctor --json", answer), ask("doctor", answer)
+        found = [json.loads(line) for line in told.out.splitlines()]
+        assert shown.code == told.code and ("wrong" in shown.out or told.code == 0)
+        return told.code, {one["part"]: one["state"] for one in found}, {one["part"]: one["said"] for one in found}
 
     return run
 
 
-def test_a_good_app_is_all_right(diagnose: Diagnose) -> None:
+def test_each_part_of_an_app_has_a_line_that_says_whether_it_is_wrong(diagnose: Diagnose) -> None:
     code, found, _ = diagnose(GOOD)
     assert (code, found, list(found)) == (0, OK, [*OK])
-
-
-def test_each_part_that_is_wrong_has_its_line(diagnose: Diagnose) -> None:
     code, found, _ = diagnose(BAD, is_ready=False, engine="livy")
     assert (code, found) == (1, {**OK, **WRONG, **dict.fromkeys(("letters", "fields", "engine"), "look")})
     assert diagnose(problem("unauthorized", 401, "a key is needed"))[1]["sign-in"] == "wrong"
     assert diagnose({**GOOD, "version": "9.0"})[1]["app"] == "look"
 
 
-def test_a_partition_that_stands_without_a_stop_is_wrong(diagnose: Diagnose) -> None:
+def test_a_partition_that_stands_and_a_database_that_this_code_cannot_run_on_are_told_in_the_words_of_the_app(
+    diagnose: Diagnose,
+) -> None:
     code, found, said = diagnose({**GOOD, "standing": STANDING})
     assert (code, found["stops"]) == (1, "wrong")
     assert "partitions stand: 3 (StoreUnavailable), 5 (no error)" in said["stops"]
-
-
-def test_a_database_that_this_code_cannot_run_on_is_told_in_the_words_of_the_app(diagnose: Diagnose) -> None:
     code, found, _ = diagnose(CHANGED, is_ready=False)
     assert (code, found["database"], found["status"], "sign-in" in found) == (1, "wrong", "wrong", False)
 
@@ -92,7 +86,7 @@ def test_the_versions_come_first_also_without_an_app(capsys: pytest.CaptureFixtu
 
 
 def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, ask: Ask, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "host-1.log", tmp_path / "host-2.log"
     first.write_text("one\ntwo\n")
@@ -112,9 +106,8 @@ def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
     going = steps()
     monkeypatch.setattr(folders, "running_log", lambda url: current[-1])
     monkeypatch.setattr(time, "sleep", lambda seconds: next(going))
-    with SmallApp(Described()) as app:
-        assert main(["logs", "--follow", "--url", app.url]) == 130
-    found = capsys.readouterr()
+    found = ask("logs --follow")
+    assert found.code == 130
     assert found.out.split() == ["one", "two", "cut", "renamed", "begun", "grown"]
     assert found.err.count(":\n") == 4
 

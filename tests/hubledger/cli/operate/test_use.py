@@ -24,9 +24,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "settings" / "hubledger" / "contexts.json"
 
 
-def use(monkeypatch: pytest.MonkeyPatch, name: str, url: str, key: str = KEY) -> int:
+def use(monkeypatch: pytest.MonkeyPatch, name: str, url: str = "", key: str = KEY) -> int:
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{key}\n"))
-    return main(["use", name, "--url", url, "--key-from-stdin"])
+    return main(["use", name, *(["--url", url] if url else []), "--key-from-stdin"])
 
 
 def test_a_context_is_kept_for_its_user_alone_and_its_app_is_asked_with_its_key(
@@ -69,9 +69,7 @@ def test_the_key_or_the_scope_of_a_known_context_is_changed_alone(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SmallApp(Described()) as app:
-        assert use(monkeypatch, "prod", app.url) == 0
-        monkeypatch.setattr(sys, "stdin", io.StringIO("a-newer-key\n"))
-        assert main(["use", "prod", "--key-from-stdin"]) == 0
+        assert use(monkeypatch, "prod", app.url) == use(monkeypatch, "prod", key="a-newer-key") == 0
         main(["status"])
         assert [one.headers["x-functions-key"] for one in app.requests] == ["a-newer-key"]
         assert main(["use", "prod", "--scope", "api://1/.default"]) == 0
@@ -80,20 +78,13 @@ def test_the_key_or_the_scope_of_a_known_context_is_changed_alone(
     assert "there is no context test: make it with --url" in capsys.readouterr().err
 
 
-def test_a_fault_of_a_contexts_address_names_the_context(
+def test_a_wrong_address_names_its_context_and_a_file_that_others_may_read_or_that_is_broken_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert use(monkeypatch, "prod", "http://prod.example.com") == 0
     assert main(["status"]) == 2
     said = capsys.readouterr().err
-    assert "the context's address http://prod.example.com: it is not https" in said
-    assert "--url" not in said
-
-
-def test_a_file_that_others_may_read_or_that_is_broken_is_refused(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert use(monkeypatch, "prod", "https://prod.example.com") == 0
+    assert "the context's address http://prod.example.com: it is not https" in said and "--url" not in said
     file.chmod(0o644)
     assert main(["use"]) == 1
     assert f"others may read it: chmod 600 {file}" in capsys.readouterr().err

@@ -1,13 +1,13 @@
-"""The client over real HTTP: what it repeats, what it never sends, and how it reports a refusal."""
+"""The address of the app, and the client over real HTTP: what it repeats, never sends, and says of a refusal."""
 
 import re
-import socket
 from itertools import chain, repeat
 
 import pytest
 
+from hubledger.cli.output import UsageFault
 from hubledger.cli.remote.client import MOST, Client, NoConnection, Refusal
-from hubledger.cli.remote.connection import Address
+from hubledger.cli.remote.connection import Address, read_address
 from tests.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
 DONE = Reply({"done": True})
@@ -20,11 +20,12 @@ def app_of(*replies: Reply) -> SmallApp:
     return SmallApp(lambda _: next(left))
 
 
-def refused(app: SmallApp, path: str = "status", *, change: bool = False) -> Refusal:
-    """The refusal of a request."""
-    with app, Client(Address(app.url)) as client, pytest.raises(Refusal) as caught:
+def refused(reply: Reply, path: str = "status", *, change: bool = False) -> str:
+    """The words of a refusal, which is not repeated."""
+    with app_of(reply) as app, Client(Address(app.url)) as client, pytest.raises(Refusal) as caught:
         client.post(path, {}) if change else client.get(path)
-    return caught.value
+    assert len(app.requests) == 1
+    return str(caught.value)
 
 
 def test_a_reading_is_repeated_when_a_gateway_has_no_answer() -> None:
@@ -45,12 +46,6 @@ def test_a_change_is_repeated_and_a_task_under_its_id() -> None:
     assert app.requests[0].body == {"kind": "redrive", "move": "retry"}
 
 
-def test_a_refusal_is_not_repeated() -> None:
-    app = app_of(problem("conflict", 409, "the replay is done"))
-    assert str(refused(app, "tasks/x/pause", change=True)) == "the replay is done"
-    assert len(app.requests) == 1
-
-
 FAULT = {"field": "limit", "detail": "too large"}
 UNAVAILABLE = {"type": "urn:hubledger:problem:unavailable", "detail": "the database is away"}
 TOLD: dict[str, Reply] = {  # by a pattern of the whole text
@@ -65,7 +60,7 @@ TOLD: dict[str, Reply] = {  # by a pattern of the whole text
 
 @pytest.mark.parametrize("text", TOLD)
 def test_a_refusal_names_each_fault_once_and_where_to_look(text: str) -> None:
-    assert re.fullmatch(text, str(refused(app_of(TOLD[text]))), re.S)
+    assert re.fullmatch(text, refused(TOLD[text], change="overlap" in TOLD[text].body["type"]), re.S)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +75,7 @@ def test_a_refusal_names_each_fault_once_and_where_to_look(text: str) -> None:
 )
 @pytest.mark.parametrize("reply", [Reply("", 401), problem("not-allowed", 403, "this route needs the app role")])
 def test_a_missing_right_names_the_level(reply: Reply, path: str, change: bool, needed: str) -> None:
-    assert needed in str(refused(app_of(reply), path, change=change))
+    assert needed in refused(reply, path, change=change)
 
 
 def test_a_redirect_is_not_followed_because_it_would_carry_the_key_away() -> None:
@@ -105,36 +100,18 @@ def test_key_and_token_go_into_headers_and_no_netrc_replaces_them(
     assert request.path == "/api/status?limit=3"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply("<html>", 200, media="text/html"),
-        Reply("[1]"),
-        Reply("[" * 100_000),
-        Reply("gone", 404, media="text/html"),
-    ],
-    ids=["HTML", "a list", "deep nesting", "404"],
-)
-def test_a_different_site_is_no_hubledger(reply: Reply) -> None:
-    with app_of(reply) as app, Client(Address(app.url)) as client, pytest.raises(NoConnection) as caught:
+OTHERS = {
+    "HTML": Reply("<html>", 200, media="text/html"), "a list": Reply("[1]"), "deep nesting": Reply("[" * 100_000),
+    "404": Reply("gone", 404, media="text/html"), "more than 64 MiB": Reply("x" * (MOST + 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("site", OTHERS)
+def test_a_different_site_is_no_hubledger(site: str) -> None:
+    with app_of(OTHERS[site]) as app, Client(Address(app.url)) as client, pytest.raises(NoConnection) as caught:
         client.get("status")
-    assert "no Hubledger" in str(caught.value)
     assert app.url in str(caught.value)
-
-
-def test_an_answer_that_is_too_large_is_of_no_hubledger() -> None:
-    huge = SmallApp(lambda _: Reply("x" * (MOST + 1)))
-    with huge as app, Client(Address(app.url)) as client, pytest.raises(NoConnection, match="more than 64 MiB"):
-        client.get("status")
-
-
-def test_no_answer_names_the_address() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        with Client(Address(url)) as client, pytest.raises(NoConnection) as caught:
-            client.get("status")
-    assert str(caught.value) == f"no answer from {url}: nothing listens there"
+    assert ("more than 64 MiB" if OTHERS[site].body[0] == "x" else "no Hubledger") in str(caught.value)
 
 
 def test_pages_follow_the_cursor_with_the_same_filter() -> None:
@@ -145,3 +122,52 @@ def test_pages_follow_the_cursor_with_the_same_filter() -> None:
         assert len(list(client.pages("dead-letters", {"status": "waiting"}, True))) == 2
         assert len(list(client.pages("dead-letters", {}, False))) == 1
     assert ["status=waiting" in one.path for one in app.requests] == [True, True, False]
+
+
+HERE = "http://localhost:7071"
+
+
+def read(given: str | None = None, run: str | None = None, **settings: str) -> Address:
+    """Read an address."""
+    return read_address(given, settings, lambda: run)
+
+
+def test_the_option_goes_before_the_setting_and_the_setting_before_the_local_run() -> None:
+    assert read("https://a.example", HERE, HUBLEDGER_URL="https://b.example").url == "https://a.example"
+    assert read(None, HERE, HUBLEDGER_URL="https://b.example").url == "https://b.example"
+    assert read(None, HERE).url == HERE
+    with pytest.raises(UsageFault, match=r"HUBLEDGER_URL.*make run"):
+        read()
+    for text in ("https://a.example/", "https://a.example/api/"):
+        assert read(text).url == "https://a.example"
+    assert read("https://a.example:8443/one/api").url == "https://a.example:8443/one"
+    assert read("http://[::1]:7071").url == "http://[::1]:7071"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a.example", "begins with https://"),
+        ("ftp://a.example", "begins with https://"),
+        ("https://", "begins with https://"),
+        ("https://a.example:x", "--url https://a.example:x"),
+        ("https://a.example/?code=secret", "HUBLEDGER_KEY"),
+        ("https://me:secret@a.example", "leave them out"),
+    ],
+)
+def test_a_wrong_address_is_refused_without_its_secrets(text: str, why: str) -> None:
+    with pytest.raises(UsageFault) as caught:
+        read(text)
+    assert why in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_key_crosses_no_network_in_the_clear_and_is_never_shown() -> None:
+    for url, secret in (("http://a.example", "HUBLEDGER_KEY"), ("http://localhost.example", "HUBLEDGER_SCOPE")):
+        with pytest.raises(UsageFault, match="not https"):
+            read(url, **{secret: "api://app/.default"})
+    known = read(HERE, HUBLEDGER_KEY="secret")
+    assert (known.key, "secret" in repr(known)) == ("secret", False)
+    with pytest.raises(UsageFault) as caught:
+        read(HERE, HUBLEDGER_KEY="secret\nX-Other: 1")
+    assert "secret" not in str(caught.value)
