@@ -1,6 +1,6 @@
-"""core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
+"""core/replay/pieces.py, plan.py: each number is in one piece, and its event sees the states before it."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -12,10 +12,24 @@ from hypothesis import strategies as st
 from core.errors import StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState
 from core.model.events import BATCH_EVENTS, Event, SequenceNumber, Span, joined
-from core.replay.pieces import Piece, PieceReader
-from tests.fakes.builders import EPOCH, event, events, ids, partition
+from core.model.rows import ReferenceKey, References, Row
+from core.model.transforms import Transform
+from core.replay.pieces import (
+    PartitionProgress,
+    PartitionRange,
+    Piece,
+    PieceReader,
+    ReplayCommit,
+    StandingState,
+    WrittenState,
+)
+from core.replay.plan import ReplayReferences, ReplayTrial, plan_replay
+from core.settle.isolate import Isolation
+from examples.home_security.transform import Home
+from tests.fakes.builders import EPOCH, event, events, home, ids, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
 
 STATE = PartitionState(partition(), 1, None)
 
@@ -51,12 +65,6 @@ def pieces_of(
     return pieces
 
 
-def test_a_long_range_comes_in_pieces_that_follow_each_other() -> None:
-    pieces = pieces_of(list(events(0, 1_200)), [], span(0, 1_200))
-    assert [one.span for one in pieces] == [span(0, 499), span(500, 999), span(1_000, 1_200)]
-    assert [len(one.events) for one in pieces] == [BATCH_EVENTS, BATCH_EVENTS, 201]
-
-
 def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
     (piece,) = pieces_of([event(1, "of the hub"), event(2, "of the hub")], [event(2, "of the letter")], span(1, 2))
     assert [one.body for one in piece.events] == [b"of the hub", b"of the letter"]
@@ -89,11 +97,8 @@ def test_a_piece_that_is_cut_is_whole(events: int, border: int) -> None:
     assert (lower.span, upper.span) == (span(0, border), span(border + 1, 99))
     assert (len(lower.events), lower.events + upper.events) == (events, piece.events)
     assert joined(lower.gone, upper.gone, 9) == piece.gone
-
-
-def test_a_piece_that_is_cut_after_all_its_events_has_no_rest() -> None:
-    piece, empty = Piece(span(0, 99), (event(3),)), Piece(span(0, 99), ())
-    assert (piece.cut(1), empty.cut(0)) == ((piece, None), (empty, None))
+    empty = Piece(span(0, 99), ())
+    assert (piece.cut(5), empty.cut(0)) == ((piece, None), (empty, None))
 
 
 def test_ranges_that_touch_are_joined_and_too_many_are_cut() -> None:
@@ -120,34 +125,11 @@ def test_a_piece_by_key_ends_when_it_is_late_even_with_no_event() -> None:
     assert reader.next_piece(span(15, 99), lambda: True).span == span(15, 19)
 
 
-def test_a_piece_by_key_that_is_cut_divides_what_is_gone() -> None:
-    piece = Piece(span(0, 99), tuple(event(number) for number in (3, 50)), (span(0, 1), span(40, 60)))
-    lower, upper = piece.cut(1)
-    assert upper is not None
-    assert (lower.gone, upper.gone) == ((span(0, 1), span(40, 49)), (span(50, 60),))
-
-
-@pytest.mark.parametrize("key", ["übung", "k ", "K", "😀"])
-def test_a_key_is_compared_byte_by_byte(key: str) -> None:
-    hub = [event(number, key=one) for number, one in enumerate(["übung", "k ", "k", "K", "😀", None])]
-    (piece,) = pieces_of(hub, [], span(0, 5), keys=frozenset([key]))
-    assert [one.partition_key for one in piece.events] == [key]
-
-
 NUMBERS = st.sets(st.integers(0, 40), max_size=30)
 
 
-@given(NUMBERS, NUMBERS, st.integers(0, 20), st.integers(20, 45), st.integers(1, 6))
-def test_every_number_of_a_range_is_an_event_or_gone_and_none_is_both(
-    in_hub: set[int], in_letters: set[int], first: int, last: int, most: int
-) -> None:
-    hub, letters = ([event(number) for number in sorted(numbers)] for numbers in (in_hub, in_letters))
-    pieces = pieces_of(hub, letters, span(first, last), most)
-    found = [one.sequence_number for piece in pieces for one in piece.events]
-    gone = [n for piece in pieces for one in piece.gone for n in range(one.first, one.last + 1)]
-    assert found == [n for n in range(first, last + 1) if n in in_hub | in_letters]
-    assert sorted(found + gone) == list(range(first, last + 1))
-    assert all(len(piece.events) <= most for piece in pieces)
+NUMBERS = st.sets(st.integers(0, 40), max_size=30)
+KEYS = ["a", "A", "a ", "ä", "😀"]
 
 
 @given(
@@ -156,20 +138,23 @@ def test_every_number_of_a_range_is_an_event_or_gone_and_none_is_both(
     st.integers(0, 20),
     st.integers(20, 45),
     st.integers(1, 6),
-    st.sets(st.sampled_from("abc"), min_size=1),
+    st.sets(st.sampled_from(KEYS)),
 )
-def test_pieces_by_key_have_all_events_of_the_keys_and_no_other(
+def test_every_number_of_a_range_is_an_event_of_the_keys_or_of_others_or_gone_and_none_is_two(
     in_hub: set[int], in_letters: set[int], first: int, last: int, most: int, keys: set[str]
 ) -> None:
-    hub, letters = ([event(n, key="abc"[n % 7 % 3]) for n in sorted(numbers)] for numbers in (in_hub, in_letters))
+    hub, letters = ([event(n, key=KEYS[n % 7 % 5]) for n in sorted(numbers)] for numbers in (in_hub, in_letters))
     pieces = pieces_of(hub, letters, span(first, last), most, frozenset(keys))
     found = [one.sequence_number for piece in pieces for one in piece.events]
     gone = [n for piece in pieces for one in piece.gone for n in range(one.first, one.last + 1)]
     everywhere = range(first, last + 1)
-    assert found == [n for n in everywhere if n in in_hub | in_letters and "abc"[n % 7 % 3] in keys]
+    wanted = keys or set(KEYS)
+    assert found == [n for n in everywhere if n in in_hub | in_letters and KEYS[n % 7 % 5] in wanted]
     assert gone == [n for n in everywhere if n not in in_hub | in_letters]
     assert [n for piece in pieces for n in range(piece.span.first, piece.span.last + 1)] == list(everywhere)
-    assert all(len(piece.events) == most for piece in pieces[:-1])
+    assert all(len(piece.events) <= most for piece in pieces)
+    if keys:
+        assert all(len(piece.events) == most for piece in pieces[:-1])
 
 
 def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> None:
@@ -179,3 +164,77 @@ def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> 
     reader = PieceReader(Letters([]).read_kept_events, replace(STATE, checkpoint=checkpoint), reading)
     with pytest.raises(StreamIncarnationChanged):
         reader.next_piece(span(5, 6))
+
+
+JOB = next(iter(ids()))
+CHECKPOINT = Checkpoint(SequenceNumber(99), "99", event(99).enqueued_at, 7, JOB)
+STATE = PartitionState(partition(), 1, CHECKPOINT)
+KEY = ReferenceKey(Home, ("h",))
+OLD, NEW = home("h", armed=False), home("h", armed=True)
+
+
+def plan(
+    *given: Event,
+    known: ReplayReferences | None = None,
+    refused: dict[SequenceNumber, str] | None = None,
+    transform: Transform = PLAIN,
+) -> ReplayCommit:
+    span = Span(given[0].sequence_number, given[-1].sequence_number)
+    progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
+    trial = ReplayTrial(JOB, STATE, Isolation(refused=refused or {}).around(transform))
+    return plan_replay(Piece(span, given), progress, known or ReplayReferences({}, {}), trial, stamps())
+
+
+def seen(commit: ReplayCommit) -> list[str]:
+    """Return the readings of the looks: sensorTrue for a home that was armed."""
+    return [
+        row.sensor_id for placed in commit.settled.rows.values() for _, _, row in placed if hasattr(row, "sensor_id")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stands", "carried", "piece", "found"),
+    [
+        pytest.param(3, None, [], "sensorTrue", id="the state that stood before it"),
+        pytest.param(50, None, [event(5, "home h 0")], "sensorFalse", id="what an earlier event of its piece wrote"),
+        pytest.param(50, 5, [], "sensorFalse", id="what an earlier piece carried along"),
+        pytest.param(6, 5, [], "sensorTrue", id="what was written between the carried state and the event"),
+        pytest.param(50, None, [], "sensorTrue", id="what stands now, as a retry does, without a state before it"),
+        pytest.param(None, None, [], "sensorTrue", id="what a different partition wrote"),
+    ],
+)
+def test_an_event_sees_the_newest_state_before_it(
+    stands: int | None, carried: int | None, piece: list[Event], found: str
+) -> None:
+    known = ReplayReferences(
+        {KEY: StandingState(NEW, None if stands is None else SequenceNumber(stands))},
+        {} if carried is None else {KEY: WrittenState(SequenceNumber(carried), OLD)},
+    )
+    assert seen(plan(*piece, event(7, "look h"), known=known)) == [found]
+    (letter,) = plan(event(7, "look h")).settled.letters  # without any state
+    assert letter.error_class == "reference"
+
+
+def test_the_states_that_a_piece_wrote_last_are_carried_along() -> None:
+    done = plan(event(5, "home h 0"), event(6, "home h 1"), event(7, "home g 1"))
+    assert done.carried == {
+        KEY: WrittenState(SequenceNumber(6), NEW),
+        ReferenceKey(Home, ("g",)): WrittenState(SequenceNumber(7), home("g", armed=True)),
+    }
+    assert plan(event(5, "home h 0"), transform=replace(PLAIN, references_of=None)).carried == {}  # it looks nothing up
+
+
+def test_a_refused_event_becomes_a_letter_with_the_words_of_the_database() -> None:
+    done = plan(event(5, "reading a"), event(6, "reading b"), refused={SequenceNumber(6): "too long"})
+    assert [(one.event.sequence_number, one.error_class, one.error) for one in done.settled.letters] == [
+        (6, "refused", "too long")
+    ]
+    assert done.succeeded == (5,)
+
+
+def test_rows_are_taken_out_of_every_table_of_the_transform_and_of_what_it_wrote_besides() -> None:
+    def others(event: Event, references: References) -> Iterable[Row]:
+        return [home("x")]
+
+    done = plan(event(5, "x"), transform=replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]))
+    assert done.row_classes == (*PLAIN.row_classes[1:], Home)

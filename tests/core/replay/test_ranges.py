@@ -32,13 +32,10 @@ def at(second: int) -> Place:
     return EPOCH + timedelta(seconds=second)
 
 
-def test_without_a_range_it_is_all_that_is_committed_of_every_partition() -> None:
-    assert spans(order()) == {"0": (10, 90), "1": (0, 49)}
-
-
-def test_without_a_range_nothing_is_asked_of_the_hub() -> None:
+def test_without_a_range_it_is_all_that_is_committed_and_nothing_is_asked_of_the_hub() -> None:
     HUB.asked.clear()
-    ranges_of(order(None, 5, 60), *REACH)
+    assert spans(order()) == {"0": (10, 90), "1": (0, 49)}
+    assert spans(order(["0", "0"])) == {"0": (10, 90)}
     assert HUB.asked == []
 
 
@@ -116,15 +113,8 @@ def test_what_cannot_be_replayed_is_refused_by_the_field_that_says_it(case: str)
     assert said in refusal.value.why
 
 
-def test_more_events_over_all_partitions_than_are_allowed_are_refused() -> None:
+def test_more_events_than_are_allowed_and_a_stream_without_a_commit_are_refused() -> None:
     with pytest.raises(RequestRefused, match="131 events, but REPLAY_MOST_EVENTS allows 130"):
         ranges_of(order(), *REACH[:3], 130)
-
-
-def test_a_partition_named_twice_is_replayed_once() -> None:
-    assert spans(order(["0", "0"])) == {"0": (10, 90)}
-
-
-def test_a_stream_without_a_commit_has_nothing_to_replay() -> None:
     with pytest.raises(RequestRefused, match="no event is committed yet"):
         ranges_of(order(), STREAM, (), HUB, 1_000)
