@@ -1,25 +1,40 @@
 """core/aggregation/runs.py: cuts, plans, and the next step of an open run."""
 
+import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
+from core.aggregation.orders import Pipelines
 from core.aggregation.runs import (
     NO_CUT,
     AggregationRun,
     Cut,
+    Days,
     EngineAnswer,
+    NotYet,
+    Order,
+    OrderedKind,
+    RowSource,
     RunLimits,
+    RunOrder,
     RunStep,
     Staged,
     Standing,
+    covers,
     cut_of,
     next_step,
+    ordered_run,
     planned_run,
 )
 from core.aggregation.spark_engine import JobState
-from tests.fakes.builders import EPOCH
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lake_storage import FolderStorage
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
+from tests.fakes.builders import EPOCH, reading
+from tests.fakes.ticks import World
 
 PATIENCE = RunLimits(grace=timedelta(minutes=10), deadline=timedelta(hours=2), attempts=3, submits=5)
 NO_ANSWER = EngineAnswer(None, None, answered=False)
@@ -87,16 +102,166 @@ def test_a_plan_goes_from_the_cut_to_what_is_reached_and_its_id_follows_from_the
     standing = Standing(Cut('{"1/0":1}'), 4, None, Cut('{"1/0":9}'))
     run = planned_run("job", standing, "livy", EPOCH)
     assert run is not None
-    assert (run.number, run.cut_from, run.cut_to, run.attempt, run.status) == (
-        5,
-        '{"1/0":1}',
-        '{"1/0":9}',
-        1,
-        "submitting",
-    )
+    assert (run.number, run.cut_from, run.cut_to) == (5, '{"1/0":1}', '{"1/0":9}')
+    assert (run.attempt, run.status) == (1, "submitting")
     assert run == planned_run("job", standing, "livy", EPOCH)
     assert run.job_name == f"agg-{run.run_id}-1"
     assert len(run.job_name) <= 64  # Databricks' limit for an idempotency token
     other = planned_run("job", replace(standing, number=5), "livy", EPOCH)
     assert other is not None
     assert other.run_id != run.run_id
+
+
+CUT = Cut('{"1/0":5,"1/1":7}')
+ROWS_JOB = "rows.sensor_reading"
+DAYS = Days(date(2026, 2, 1), date(2026, 2, 3))
+
+
+def ordered(kind: OrderedKind, cut: Cut, lake: str, after: timedelta = timedelta()) -> AggregationRun | NotYet | None:
+    standing = Standing(cut, 4, None, CUT, order=RunOrder(kind, DAYS, EPOCH, "somebody", "because"))
+    return ordered_run("job", standing, RowSource("lake", Cut(lake)), "local", EPOCH + after)
+
+
+def test_a_cut_covers_another_when_it_has_every_commit_of_it() -> None:
+    assert covers(CUT, CUT)
+    assert covers(CUT, NO_CUT)
+    assert covers(CUT, Cut('{"1/1":6}'))
+    assert not covers(CUT, Cut('{"1/1":8}'))
+    assert not covers(CUT, Cut('{"2/1":1}'))
+
+
+def test_an_ordered_run_is_at_the_cut_that_its_rows_reach_and_waits_for_them() -> None:
+    repair = ordered("repair", CUT, '{"1/0":5,"1/1":9}')
+    assert isinstance(repair, AggregationRun)
+    assert (repair.cut_from, repair.cut_to, repair.number) == (CUT, CUT, 5)
+    assert (repair.kind, repair.days, repair.rows_from) == ("repair", DAYS, "lake")
+    waits = ordered("repair", CUT, '{"1/0":4,"1/1":9}')
+    assert waits == NotYet("the repair waits until the rows in the lake reach the cut", holds=True)
+    late = ordered("repair", CUT, "{}", timedelta(hours=2))
+    assert isinstance(late, NotYet)
+    assert not late.holds
+    backfill = ordered("backfill", NO_CUT, '{"1/0":4}')
+    assert isinstance(backfill, AggregationRun)
+    assert (backfill.cut_from, backfill.cut_to) == (NO_CUT, '{"1/0":4}')
+    empty, begun = ordered("backfill", NO_CUT, "{}"), ordered("backfill", CUT, '{"1/0":9,"1/1":9}')
+    assert isinstance(empty, NotYet)
+    assert isinstance(begun, NotYet)
+    assert (empty.holds, empty.ends, begun.ends, "order a repair" in str(begun.why)) == (True, False, True, True)
+    assert ordered_run("job", Standing(CUT, 4, None, CUT), RowSource("sql", CUT), "local", EPOCH) is None
+
+
+def test_a_repair_with_committed_slices_is_given_up_after_its_last_attempt_and_a_backfill_goes_on() -> None:
+    limits, failed = RunLimits(attempts=2), EngineAnswer("j", JobState.FAILED)
+    run = AggregationRun("r", "job", 1, CUT, CUT, "local", 2, 2, "submitted", EPOCH, EPOCH, "j", EPOCH)
+    repair = replace(run, kind="repair", committed_slices=7)
+    assert next_step(repair, failed, None, EPOCH, limits) is RunStep.GIVE_UP
+    assert next_step(replace(repair, kind="backfill"), failed, None, EPOCH, limits) is RunStep.TRY_AGAIN
+    spent = replace(repair, status="submitting", engine_job_id=None, submits=limits.submits)
+    late = EPOCH + timedelta(days=1)
+    assert next_step(spent, EngineAnswer(None, None), None, late, limits) is RunStep.GIVE_UP
+    assert next_step(replace(spent, kind="increment"), EngineAnswer(None, None), None, late, limits) is (
+        RunStep.SUBMIT_AGAIN
+    )
+    for status in ("committed", "failed"):  # a repair leaves the size of the next increment as it was
+        assert RunLimits(rows=1_000).rows_after(replace(repair, status=status, rows_limit=300)) == 300
+
+
+def ask(world: World, kind: OrderedKind, days: Days = DAYS) -> None:
+    """Order a run as a person does."""
+    given = Order(HOME_ACTIVITY, kind, "somebody", "because", world.clock.now(), days=days)
+    Pipelines(world.store.database).place(given, world.store.read_standing(HOME_ACTIVITY))
+
+
+def increment(world: World) -> None:
+    """Commit an increment."""
+    assert world.tick() == ("submitted",)
+    world.finish(f"s-{world.run.number}")
+    assert world.tick()[0] == "committed"
+
+
+def test_the_next_tick_without_an_open_run_begins_the_repair_and_increments_follow(world: World) -> None:
+    assert world.tick() == ("submitted",)
+    world.finish("first")
+    assert world.tick()[0] == "committed"
+    ingest(world.store, [reading()])
+    assert world.tick() == ("submitted",)
+    ask(world, "repair")
+    assert world.tick() == ("waits",)
+    world.finish("second")
+    assert world.tick() == ("committed", "submitted")
+    assert (world.run.number, world.run.kind, world.run.cut_from == world.run.cut_to) == (3, "repair", True)
+    ingest(world.store, [reading()])
+    assert world.tick() == ("waits",)
+    world.finish("third")
+    assert world.tick() == ("committed", "submitted")
+    assert (world.run.kind, world.run.cut_to) == ("increment", world.store.read_standing(HOME_ACTIVITY).reached)
+
+
+def test_a_repair_that_gives_up_has_its_reason_and_increments_go_on_after_the_rest(world: World) -> None:
+    increment(world)
+    ask(world, "repair")
+    ingest(world.store, [reading()])
+    assert world.tick() == ("submitted",)
+    limit = world.run.rows_limit
+    world.fail()
+    assert world.tick() == ("submitted",)
+    world.fail()
+    assert world.tick()[0] == "gave up"
+    assert (world.run.kind, world.run.status) == ("repair", "failed")
+    assert "no result after 2 attempts" in (world.run.failure or "")
+    world.clock.advance(3_600)
+    assert world.tick() == ("submitted",)
+    assert (world.run.kind, world.run.rows_limit) == ("increment", limit)
+
+
+def test_a_backfill_whose_aggregate_began_in_the_meantime_is_dropped_and_increments_go_on(world: World) -> None:
+    assert world.tick() == ("submitted",)
+    ask(world, "backfill")
+    world.finish()
+    ingest(world.store, [reading()])
+    committed, told, began = world.tick()
+    assert (committed, began, world.run.kind) == ("committed", "submitted", "increment")
+    assert told.startswith("the backfill was dropped: home_activity already has commits: order a repair")
+    assert world.store.read_standing(HOME_ACTIVITY).order is None
+
+
+def test_a_backfill_without_any_row_waits(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ask(world, "backfill")
+    assert world.tick() == ("the backfill waits until the database has rows",)
+    ingest(world.store, [reading()])
+    assert world.tick() == ("submitted",)
+    assert world.run.kind == "backfill"
+    world.store.close()
+
+
+def test_a_repair_reads_the_lake_and_holds_increments_until_the_lake_reaches_the_cut_or_for_two_hours(
+    world: World, tmp_path: Path
+) -> None:
+    increment(world)
+    folder = tmp_path / "lake"
+    world.own = replace(world.own, lake=DeltaLake(FolderStorage(folder)), jobs=(HOME_ACTIVITY, ROWS_JOB))
+    ask(world, "repair")
+    ingest(world.store, [reading()])
+    waits = "the repair waits until the rows in the lake reach the cut"
+    assert world.tick() == (waits,)
+    world.clock.advance(7_200)
+    assert world.tick() == (waits, "submitted")
+    assert world.run.kind == "increment"
+    world.finish("late")
+    assert world.tick() == ("committed", waits, "has nothing new")
+    opened = "INSERT INTO aggregation_cut (job, cut, run_number, levels) VALUES (?, ?, 1, '')"
+    world.database.sqlite.sql(opened, ROWS_JOB, world.store.read_standing(HOME_ACTIVITY).reached)
+    folder.rename(folder.with_name("away"))
+    folder.write_text("a file where the folder has to be")
+    (told,) = world.tick(600)
+    assert told.startswith("waits: LAKE: ")
+    folder.unlink()
+    folder.with_name("away").rename(folder)
+    assert world.tick() == ("submitted",)
+    assert (world.run.kind, world.run.rows_from) == ("repair", "lake")
+    assert world.engine.requests[-1].arguments[4] == "--lake"
+    place = Path(*world.engine.requests[-1].arguments[5::2])
+    levels = {f"gold/home_activity{name}" for name in ("", "_hour", "_day")}
+    silver = {"silver/sensor_reading", "silver/sensor_reading_removed"}
+    assert set(json.loads((folder / place).read_text())) == levels | silver
