@@ -23,7 +23,7 @@ from core.remote.hub.reader import read_ends
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
-from tests.core.aggregation.test_quality import LOST
+from tests.core.aggregation.test_store import LOST
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
 from tests.fakes.durable import DurableClient

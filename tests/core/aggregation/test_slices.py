@@ -1,4 +1,4 @@
-"""Every store commits each slice of a run whole or not at all, and refuses a slice that was changed."""
+"""Every store commits each slice of a run whole, in all levels or in none, and refuses a slice that was changed."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,16 +12,28 @@ from core.aggregation.runs import EngineAnswer as Answer
 from core.aggregation.spark_engine import JobState
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import PORTION, commit_run, next_portion
-from core.errors import StagingRefused, StoreUnavailable
+from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, committed, finish, slice_of, stage
+from hubledger.cli.ddl.tables import added_text
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregationEngine,
+    SqliteAggregation,
+    committed,
+    slice_of,
+)
 from tests.fakes.builders import EPOCH
-from tests.fakes.runs import HOMES, NOW, Dying, last_run, opened_run, staged_result, stored, window
+from tests.fakes.rollups import rolled, with_levels
+from tests.fakes.runs import FAR, HOMES, NOW, OF, Dying, close, last_run, opened_run, staged_result, stored, window
 
 NUMBERS = sorted({slice_of(home) for home in HOMES})
 
 
+EIGHT = HOMES[:8]
+MINUTES = (0, 15, 60, 1_425, 1_440)
+FIRST = [window(home, minute) for home in EIGHT for minute in MINUTES]
+SECOND = [window(home, minute, ppm=ppm) for home in EIGHT for minute, ppm in ((15, None), (30, 900), (2_880, None))]
 WINDOWS = [
     replace(window(home, minute), least_ppm_hundredths=200, most_ppm_hundredths=300)
     for home in HOMES
@@ -29,51 +41,65 @@ WINDOWS = [
 ]
 
 
-OF_HOME = "home_id = 'home-3' AND window_start = (SELECT MIN(window_start) FROM {p}home_activity_staged)"
+def run_of(store: Aggregations, database: AggregationEngine, windows: list[HomeActivity]) -> None:
+    close(store, database, opened_run(store), *with_levels(windows))
+
+
+def agree(store: Aggregations) -> bool:
+    """Return True when each level is the sum of the finest one."""
+    finest, homes = stored(store), sorted(HOMES)
+    return all(stored(store, level, homes) == rolled(finest, level) for level in OF.rollups)
+
+
+OF_HOME = "home_id = 'home-3' AND window_start = (SELECT {} (window_start) FROM {{p}}{{t}})"
+FIRST_OF_HOME, LAST_OF_HOME = OF_HOME.format("MIN"), OF_HOME.format("MAX")
 TAMPERED = {
-    "a changed sum": "UPDATE {p}home_activity_staged SET readings = readings + 1 WHERE " + OF_HOME,
+    "a changed sum": "UPDATE {p}{t} SET readings = readings + 1 WHERE " + FIRST_OF_HOME,
     "sums that are moved between windows": (
-        "UPDATE {p}home_activity_staged SET readings = CASE WHEN " + OF_HOME + " THEN 3 ELSE 1 END"
-        " WHERE home_id = 'home-3'"
+        f"UPDATE {{p}}{{t}} SET readings = readings + CASE WHEN {FIRST_OF_HOME} THEN 1"
+        f" WHEN {LAST_OF_HOME} THEN -1 ELSE 0 END WHERE home_id = 'home-3'"
     ),
-    "a changed minimum": "UPDATE {p}home_activity_staged SET least_ppm_hundredths = NULL WHERE " + OF_HOME,
-    "a changed instant": ("UPDATE {p}home_activity_staged SET last_observed_at = first_observed_at WHERE " + OF_HOME),
-    "a changed key": "UPDATE {p}home_activity_staged SET kind = 'motion' WHERE " + OF_HOME,
-    "a part that replaces": "UPDATE {p}home_activity_staged SET is_whole = 1 WHERE " + OF_HOME,
-    "a deleted row": "DELETE FROM {p}home_activity_staged WHERE " + OF_HOME,
-    "a row in a different slice": "UPDATE {p}home_activity_staged SET slice = 255 - slice WHERE " + OF_HOME,
+    "a changed minimum": "UPDATE {p}{t} SET least_ppm_hundredths = NULL WHERE " + FIRST_OF_HOME,
+    "a changed instant": "UPDATE {p}{t} SET last_observed_at = first_observed_at WHERE " + FIRST_OF_HOME,
+    "a changed key": "UPDATE {p}{t} SET kind = 'motion' WHERE " + FIRST_OF_HOME,
+    "a part that replaces": "UPDATE {p}{t} SET is_whole = 1 WHERE " + FIRST_OF_HOME,
+    "a deleted row": "DELETE FROM {p}{t} WHERE " + FIRST_OF_HOME,
+    "a row in a different slice": "UPDATE {p}{t} SET slice = 255 - slice WHERE " + FIRST_OF_HOME,
     "a row that is doubled in a different slice": (
-        "INSERT INTO {p}home_activity_staged (staging_id, slice, home_id, window_start, kind, run_id, is_whole,"
+        "INSERT INTO {p}{t} (staging_id, slice, home_id, window_start, kind, run_id, is_whole,"
         " readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths, first_observed_at,"
         " last_observed_at) SELECT g.staging_id, 255 - g.slice, g.home_id, g.window_start, g.kind,"
         " g.run_id, g.is_whole, g.readings, g.active, g.ppm_hundredths, g.least_ppm_hundredths,"
         " g.most_ppm_hundredths, g.first_observed_at, g.last_observed_at"
-        " FROM {p}home_activity_staged AS g WHERE g.home_id = 'home-3'"
+        " FROM {p}{t} AS g WHERE g.home_id = 'home-3'"
     ),
-    "a deleted slice": "DELETE FROM {p}home_activity_staged WHERE home_id = 'home-3'",
-    "deleted facts": f"DELETE FROM {{p}}staged_slice WHERE slice = {slice_of('home-3')}",
-    "changed facts": f"UPDATE {{p}}staged_slice SET windows = windows + 1 WHERE slice = {slice_of('home-3')}",
-    "a changed hash": f"UPDATE {{p}}staged_slice SET rows_hash = 7 WHERE slice = {slice_of('home-3')}",
+    "a deleted slice": "DELETE FROM {p}{t} WHERE home_id = 'home-3'",
+    "deleted facts": "DELETE FROM {p}staged_slice WHERE level = '{l}' AND slice = {s}",
+    "changed facts": "UPDATE {p}staged_slice SET windows = windows + 1 WHERE level = '{l}' AND slice = {s}",
+    "a changed hash": "UPDATE {p}staged_slice SET rows_hash = 7 WHERE level = '{l}' AND slice = {s}",
 }
 
 
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_takes_its_place(
-    store: Aggregations, database: AggregationEngine, single: None, name: str
+    store: Aggregations, database: AggregationEngine, single: None, level: Any, name: str
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run, WINDOWS)
-    database.change(TAMPERED[name])
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    names = {"t": level.staged, "l": level.name, "s": slice_of("home-3")}
+    database.change(TAMPERED[name].format(p="{p}", **names))
     with pytest.raises(StagingRefused, match=f"staging {run.run_id}-s is refused"):
         committed(store, run, staged, NOW)
-    assert store.read_windows(HomeActivity, "home-3", EPOCH, NOW) == ()
+    assert [stored(store, each, ["home-3"]) for each in OF.levels] == [[], [], []]
     assert (last_run(store).status, store.read_standing(HOME_ACTIVITY).cut) == ("submitting", run.cut_from)
+    assert agree(store)
     assert store.discard_staged(staged)
     assert not store.discard_staged(staged)
     assert store.read_staged(run.run_id) is None
-    again = staged_result(store, database, run, WINDOWS, "again")
+    again = staged_result(store, database, run, with_levels(FIRST), "again")
     assert committed(store, last_run(store), again, NOW)
-    assert stored(store) == WINDOWS
+    assert (stored(store), agree(store)) == (FIRST, True)
 
 
 def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
@@ -125,28 +151,15 @@ def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
     assert (store.read_standing(HOME_ACTIVITY).cut, last_run(store).status) == ('{"1/0":7}', "submitting")
 
 
-def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
+def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering_and_each_window_keeps_its_slice(
     store: Aggregations, database: AggregationEngine
 ) -> None:
-    staged = added(store, database)
-    assert store.discard_staged(staged)
-    assert not store.close_run(last_run(store), staged, NOW)
-    again = staged_result(store, database, last_run(store), WINDOWS, "again")
-    assert committed(store, last_run(store), again, NOW)
-    assert stored(store) == WINDOWS
-
-
-def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(
-    store: Aggregations, database: AggregationEngine
-) -> None:
-    run = opened_run(store)
-    windows = [window(home) for home in ("a\nb", "a|b", "👩", "é", "a\n")]
-    stage(database, "s", run.run_id, windows)
-    finish(database, "s", run.run_id, NOW)
-    staged = store.read_staged(run.run_id)
-    assert staged is not None
-    assert committed(store, run, staged, NOW)
-    assert [one for each in windows for one in store.read_windows(HomeActivity, each.home_id, EPOCH, NOW)] == windows
+    homes = ["a\nb", "a|b", "👩", "é", "a\n"]
+    windows = [window(home) for home in homes]
+    close(store, database, opened_run(store), *windows)
+    assert stored(store, homes=homes) == windows
+    kept = database.change("SELECT home_id, slice FROM {p}home_activity")
+    assert {tuple(row) for row in kept} == {(home, slice_of(home)) for home in homes}
 
 
 @pytest.mark.parametrize("at", range(2 * len(NUMBERS) + 2))
@@ -154,17 +167,18 @@ def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
     store: Aggregations, database: AggregationEngine, single: None, at: int
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run, WINDOWS)
+    staged = staged_result(store, database, run, with_levels(WINDOWS))
     dying: Any = Dying(store, at)
     with pytest.raises(StoreUnavailable):
         committed(dying, run, staged, NOW)
     found = stored(store)
     assert all(found.count(one) == found.count(other) for one, other in zip(WINDOWS[::2], WINDOWS[1::2], strict=True))
     assert len(found) == 2 * len([home for home in HOMES if slice_of(home) in NUMBERS[: (at + 1) // 2]])
+    assert agree(store)
     left = last_run(store)
     if left.status != "committed":
         assert committed(store, left, staged, NOW)
-    assert stored(store) == WINDOWS
+    assert (stored(store), agree(store)) == (WINDOWS, True)
     closed = last_run(store)
     assert (closed.status, closed.committed_slices, closed.readings, closed.windows) == ("committed", SLICES, 48, 24)
     assert store.read_standing(HOME_ACTIVITY).cut == run.cut_to
@@ -248,8 +262,80 @@ def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_
     assert next_portion(slices, 4, 159) == Portion(4, SLICES - 1, tuple(slices[2:]))
 
 
-def test_each_window_keeps_its_slice(store: Aggregations, database: AggregationEngine) -> None:
+def test_a_run_adds_to_the_windows_of_every_level(store: Aggregations, database: AggregationEngine) -> None:
+    run_of(store, database, FIRST)
+    run_of(store, database, SECOND)
+    assert agree(store)
+    first, *_ = stored(store, OF.rollups[-1])
+    assert (first.window_start, first.readings, first.ppm_hundredths) == (EPOCH, 12, 2_900)
+    assert [len(stored(store, level)) for level in OF.levels] == [7 * 8, 5 * 8, 3 * 8]
+    closed = last_run(store)
+    assert (closed.readings, closed.windows, closed.committed_slices) == (2 * 24, 24, SLICES)
+
+
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
+def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
+    store: Aggregations, database: AggregationEngine, level: Any
+) -> None:
     run = opened_run(store)
-    assert committed(store, run, staged_result(store, database, run, WINDOWS), NOW)
-    kept = database.change("SELECT home_id, slice FROM {p}home_activity")
-    assert {tuple(row) for row in kept} == {(home, slice_of(home)) for home in HOMES}
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change(f"DELETE FROM {{p}}{level.staged} WHERE home_id = 'home-3'")
+    database.change(f"DELETE FROM {{p}}staged_slice WHERE level = '{level.name}' AND slice = {slice_of('home-3')}")
+    with pytest.raises(StagingRefused, match="the facts of some slices are missing"):
+        committed(store, run, staged, FAR)
+    assert stored(store) == []
+
+
+def test_a_result_of_a_job_that_knew_other_levels_is_refused(store: Aggregations, database: AggregationEngine) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change("""UPDATE {p}staged_result SET levels = '{{"home_activity": 40}}'""")
+    staged = store.read_staged(run.run_id) or staged
+    with pytest.raises(
+        StagingRefused, match="it has the levels home_activity and not home_activity, home_activity_day"
+    ):
+        committed(store, run, staged, FAR)
+    assert stored(store) == []
+
+
+def test_code_that_does_not_know_the_levels_of_the_database_commits_nothing(
+    store: Aggregations, database: AggregationEngine
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change("UPDATE {p}aggregation_cut SET levels = 'home_activity home_activity_month'")
+    with pytest.raises(SchemaMismatch, match="deploy the app that belongs to the last migration"):
+        commit_run(store, run, staged, lambda: FAR, FAR + timedelta(minutes=1))
+    assert (stored(store), last_run(store).committed_slices) == ([], 0)
+
+
+@pytest.mark.parametrize("at", [1, 5, 9])
+def test_a_level_that_is_added_between_two_slices_of_a_run_holds_the_windows_of_before_and_counts_each_slice_once(
+    store: Aggregations, database: AggregationEngine, single: None, at: int
+) -> None:
+    run_of(store, database, FIRST)
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(SECOND))
+    dying: Any = Dying(store, at)
+    with pytest.raises(StoreUnavailable):
+        committed(dying, run, staged, FAR)
+    before = [stored(store, level) for level in OF.levels]
+    for level in OF.rollups:  # as a migration does
+        database.change(f"DELETE FROM {{p}}{level.name}")
+    text = added_text(OF, "sqlite" if isinstance(database, SqliteAggregation) else "sqlserver", ["hour", "day"])
+    for statement in (one for one in text.split(";\n") if one.strip().startswith(("INSERT", "UPDATE"))):
+        database.change(statement.strip().replace("hubledger.", "{p}"))
+    assert [stored(store, level) for level in OF.levels] == before
+    assert agree(store)
+    assert committed(store, last_run(store), staged, FAR)
+    assert agree(store)
+    assert len(stored(store)) == 7 * 8
+
+
+def test_old_windows_of_a_level_are_removed_in_small_parts(store: Aggregations, database: AggregationEngine) -> None:
+    run_of(store, database, FIRST)
+    before = EPOCH + timedelta(days=1)
+    assert [store.remove_windows(OF.of, before, 30) for _ in range(3)] == [30, 2, 0]
+    assert stored(store) == [one for one in FIRST if one.window_start >= before]
+    assert len(stored(store, OF.rollups[-1])) == 2 * 8
+    assert store.remove_windows(OF.rollups[-1].of, before, 30) == 8

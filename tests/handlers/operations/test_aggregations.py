@@ -10,7 +10,7 @@ from core.aggregation.store import Aggregations
 from core.errors import StoreUnavailable
 from handlers.app import aggregation
 from handlers.timers import take_steps
-from tests.core.aggregation.test_quality import LOST
+from tests.core.aggregation.test_store import LOST
 from tests.handlers.conftest import Aggregating
 from tests.handlers.running import functions
 
