@@ -23,11 +23,11 @@ from local.feed.businesses import HOMES
 from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
 from tests.browser import homes
-from tests.browser.tab import Tab, chromium
+from tests.browser.tab import Tab, chromium, is_light
 from tests.patience import Patience, allowed
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
 IMAGES, LOOKS = ROOT / "docs" / "images", ROOT / ".local-run" / "screenshots"
@@ -55,12 +55,9 @@ class Run:
         self._emulator = stack.start_emulator()
         stack.migrate(HOMES.transform)
         _, self.address = stack.start_host(HOMES.transform)
-        self._client = self._open(stack.connection)
-
-    def _open(self, connection: str) -> Any:
         from azure.eventhub import EventHubProducerClient
 
-        return EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB)
+        self._client = EventHubProducerClient.from_connection_string(stack.connection, eventhub_name=HUB)
 
     def publish(self, partition_id: str, *bodies: bytes, key: str | None = None, **properties: Any) -> None:
         """Send events to one partition, or by key."""
@@ -127,8 +124,11 @@ class Run:
             finally:
                 connection.execute("DELETE FROM stream_minute")
 
+    def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        with self.database() as connection:
+            return connection.execute(statement, values).fetchall()
+
     def close(self) -> None:
-        """Publish nothing more."""
         self._client.close()
 
     def status(self) -> Any:
@@ -246,37 +246,11 @@ def portrait() -> Callable[["Page", str], None]:
     def keep(page: "Page", name: str) -> None:
         if os.environ.get("SCREENSHOTS"):
             LOOKS.mkdir(parents=True, exist_ok=True)
-            is_phone = page.evaluate("innerWidth") < 500
-            chosen = page.evaluate("document.documentElement.dataset.theme")
-            is_dark = (
-                chosen == "dark" if chosen else page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-            )
-            look = f"{'phone' if is_phone else 'desktop'}-{'dark' if is_dark else 'light'}"
-            page.screenshot(path=str(LOOKS / f"{name}-{look}.png"), animations="disabled", full_page=True)
+            size = "phone" if page.evaluate("innerWidth") < 500 else "desktop"
+            path = LOOKS / f"{name}-{size}-{'light' if is_light(page) else 'dark'}.png"
+            page.screenshot(path=str(path), animations="disabled", full_page=True)
 
     return keep
-
-
-def with_engine(page: "Page") -> None:
-    """Let the page see an app with a Spark engine: that of the local run has none."""
-    with_aggregation(page, engine="livy")
-
-
-def with_aggregation(page: "Page", **change: Any) -> None:
-    """Let the page see another state of the aggregation."""
-    seen(page, "**/api/aggregations?*", lambda body: body.update(change))
-
-
-def seen(page: "Page", at: str, change: Callable[[Any], object]) -> None:
-    """Let the page see an answer with a change."""
-
-    def answer(route: "Route") -> None:
-        response = route.fetch()
-        body = response.json()
-        change(body)
-        route.fulfill(response=response, json=body)
-
-    page.route(at, answer)
 
 
 def registration(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The browser, and the tab in which the tests of the pages look at the app."""
+"""The browser, the tab in which the tests of the pages look at the app, and what a person does in it."""
 
 import os
 import shutil
@@ -11,17 +11,24 @@ import pytest
 from tests.patience import allowed
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 Opener = Callable[..., "Page"]
 Picture = Callable[..., None]
 Portrait = Callable[["Page", str], None]
-HEIGHT, PATIENCE_MS = 700, 20_000
+HEIGHT, PHONE, PATIENCE_MS = 700, {"width": 390, "height": 844}, 20_000
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
 NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
+WIDTH = "document.documentElement.scrollWidth"
+UNLABELLED = "[...document.querySelectorAll('input, select')].filter(i => !i.labels?.length && !i.ariaLabel).length"
+FOCUSED = "document.activeElement.innerText || document.activeElement.name || document.activeElement.tagName"
+BOXES = """at => {
+  const found = at.map((one) => [...document.querySelectorAll(one)].map((it) => it.getBoundingClientRect().toJSON()));
+  return found.every((some) => some.length) && found.flat();
+}"""
 
 
 @contextmanager
@@ -77,7 +84,6 @@ class Tab:
         self._context.clear_cookies()
 
     def close(self) -> None:
-        """Let the browser forget the context."""
         self._context.close()
 
 
@@ -85,3 +91,56 @@ def is_light(page: "Page") -> bool:
     """Return True when the page stands on a light colour."""
     red = page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")[0]
     return int(red) > 128
+
+
+def show(page: "Page", fragment: str) -> None:
+    """Go to a part of the page, and wait until it is filled."""
+    page.evaluate("to => { location.hash = to }", fragment)
+    page.wait_for_selector("main .card")
+
+
+def boxes(page: "Page", *at: str) -> list[Any]:
+    """Wait until each selector has a match, and measure all matches at one moment: a later banner would move them."""
+    return page.wait_for_function(BOXES, arg=list(at)).json_value()
+
+
+def order(page: "Page", count: str, button: str = "", reason: str = "known poison") -> None:
+    """Fill in the dialog, and press its button of this class."""
+    page.fill("dialog input[name=count]", count)
+    page.fill("dialog input[name=reason]", reason)
+    if button:
+        page.click(f"dialog button.{button}")
+
+
+def confirmed(page: "Page", button: str, reason: str) -> None:
+    """Press a button, say why in the dialog, and go on."""
+    page.click(f"button:text-is('{button}')")
+    page.fill("dialog input[name=reason]", reason)
+    page.click("dialog form button:not([type=button])")
+    page.wait_for_selector("dialog", state="detached")
+
+
+def press_until(page: "Page", name: str) -> None:
+    """Press Tab until what has this text or name has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == name:
+            return
+    raise AssertionError(f"{name} cannot be reached by Tab")
+
+
+def seen(page: "Page", at: str, change: Callable[[Any], object]) -> None:
+    """Let the page see an answer with a change."""
+
+    def answer(route: "Route") -> None:
+        response = route.fetch()
+        body = response.json()
+        change(body)
+        route.fulfill(response=response, json=body)
+
+    page.route(at, answer)
+
+
+def with_aggregation(page: "Page", **change: Any) -> None:
+    """Let the page see another state of the aggregation, such as a Spark engine: the local run has none."""
+    seen(page, "**/api/aggregations?*", lambda body: body.update(change))

@@ -7,8 +7,7 @@ import pytest
 
 from local.stack.processes import Children
 from tests.browser.conftest import Run
-from tests.browser.tab import HEIGHT, SCHEMES, Portrait
-from tests.browser.test_ops import show
+from tests.browser.tab import HEIGHT, SCHEMES, WIDTH, Portrait, show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -33,7 +32,9 @@ SAID = {  # by each part before the first event
 }
 
 
-def test_each_part_of_an_empty_app_says_that_it_is_empty(page: "Page", portrait: Portrait) -> None:
+def test_each_part_of_an_empty_app_says_that_it_is_empty_or_that_nothing_matches_a_filter(
+    page: "Page", portrait: Portrait
+) -> None:
     for width in (360, 1600):
         page.set_viewport_size({"width": width, "height": HEIGHT})
         for part, said in SAID.items():
@@ -42,12 +43,11 @@ def test_each_part_of_an_empty_app_says_that_it_is_empty(page: "Page", portrait:
             for scheme in SCHEMES:
                 page.emulate_media(color_scheme=scheme)
                 assert page.locator("main table:visible").count() == 0, (part, width, scheme)
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, (part, scheme)
+                assert page.evaluate(WIDTH) <= width, (part, scheme)
                 portrait(page, f"ops-empty-{part or 'overview'}")
-
-
-def test_a_filter_that_nothing_matches_is_named_as_the_cause(page: "Page") -> None:
-    show(page, "#/letters?partition_id=1")
-    page.wait_for_selector("main p:text-is('No letter matches the filter.')")
-    show(page, "#/letters?status=exhausted")
-    page.wait_for_selector("main p:text-is('No letter needs you.')")
+    for query, said in (
+        ("partition_id=1", "No letter matches the filter."),
+        ("status=exhausted", "No letter needs you."),
+    ):
+        show(page, f"#/letters?{query}")
+        page.wait_for_selector(f"main p:text-is('{said}')")

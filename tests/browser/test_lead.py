@@ -1,22 +1,35 @@
-"""The order of the operator's page: trouble before health, the message before its type, ages before instants."""
+"""The overview: what needs an operator, the gravest first and with the way there, then the figures and the chart."""
 
-import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from math import sin
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from tests.browser.conftest import HOSTILE, Run, seen, with_aggregation, with_engine
-from tests.browser.tab import HEIGHT, SCHEMES, Opener, Portrait
-from tests.browser.test_ops import PAGES, boxes, order, press_until, show, show_whole
+from tests.browser.conftest import HOSTILE, Run, reading
+from tests.browser.tab import (
+    HEIGHT,
+    PHONE,
+    SCHEMES,
+    WIDTH,
+    Opener,
+    Picture,
+    Portrait,
+    boxes,
+    press_until,
+    seen,
+    show,
+    with_aggregation,
+)
+from tests.browser.test_ops import PAGES, show_whole
+from tests.patience import allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PHONE = {"width": 390, "height": 844}
 STATUS = "**/api/status"
+SIZES = "[...document.querySelectorAll('main *')].map((one) => parseFloat(getComputedStyle(one).fontSize))"
+LETTERS = dict.fromkeys(("waiting", "retrying", "held", "exhausted", "resolved", "discarded", "open"), 0)
+Minutes = list[tuple[datetime, int, int]]
 
 
 def changed(page: "Page", change: Callable[[Any], None]) -> None:
@@ -24,6 +37,196 @@ def changed(page: "Page", change: Callable[[Any], None]) -> None:
     seen(page, STATUS, change)
     page.reload()
     page.wait_for_selector("#verdict")
+
+
+def test_the_first_screen_says_at_once_whether_the_ledger_is_balanced_and_proves_it(
+    page: "Page", run: Run, picture: Picture
+) -> None:
+    page.wait_for_selector("#verdict")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert paint < 1_000 * allowed(1.0)
+    numbers, accounted = page.inner_text("#numbers"), page.inner_text("#accounted")
+    assert (page.inner_text("#verdict"), numbers) == ("Balanced", accounted)
+    assert int(accounted.replace(",", "")) == run.status()["accounted"]
+    page.click("#healthy summary:text-is('16 partitions healthy')")
+    page.wait_for_selector("table[aria-label=Partitions] tbody tr:nth-child(16)")
+    lags = page.locator("table[aria-label=Partitions] tbody td[data-label=Lag]").all_inner_texts()
+    assert lags == ["0"] * 16
+    run.feed("0", *(reading(0, at) for at in range(40)))
+    so_far = int(accounted.replace(",", "")) + 40
+    page.wait_for_selector(f"#accounted:text-is('{so_far:,}')")
+    with_aggregation(page, runs=[])
+    with run.minutes(*a_calm_hour(so_far)):
+        page.reload()
+        page.wait_for_selector(".chart polyline.rate", state="attached")
+        picture(page, "ops-overview")
+
+
+def a_calm_hour(accounted: int) -> Minutes:
+    """An hour of watches up to now: 20 to 55 events a minute come in waves, and few of them wait."""
+    waves = [sin(at / 5) + sin(at / 2) / 3 for at in range(60)]
+    after = [round(sum(38 + 13 * wave for wave in waves[at + 1 :])) for at in range(60)]
+    now = datetime.now(UTC).replace(second=15)
+    return [
+        (now - timedelta(minutes=60 - at), max(0, round(12 * waves[at])), accounted - after[at]) for at in range(60)
+    ]
+
+
+def an_hour() -> Minutes:
+    """An hour of watches: the rate grows to 200 events/s, and the lag falls from 590 events to none."""
+    now = datetime.now(UTC).replace(second=15)
+    return [(now - timedelta(minutes=60 - at), 590 - 10 * at, 1_000 + 100 * at * (at + 1)) for at in range(60)]
+
+
+def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(open_page: Opener, run: Run) -> None:
+    page, minutes = open_page("/api/ops/icon.svg", apart=True), an_hour()
+    page.clock.install()
+
+    def look(seen: str) -> None:
+        """Let the ten seconds pass after which the page reads the minutes again."""
+        page.clock.fast_forward(10_000)
+        page.wait_for_selector(seen)
+
+    with run.minutes(*minutes[:20], *minutes[50:]):
+        page.goto(f"{run.address}/api/ops")
+        page.wait_for_selector("figure[aria-label='lag: at most 1,000']")
+        up = page.locator("figure[aria-label='rate: at most 200 events/s'] .up span").all_inner_texts()
+        assert up == ["200 events/s", "100 events/s", "0 events/s"]
+        across = page.locator("figure[aria-label^=lag] .across span").all_inner_texts()
+        assert (across[0], across[2]) == (f"{minutes[0][0]:%H:%M} UTC", f"{minutes[-1][0]:%H:%M} UTC")
+        assert page.inner_text(".now.rate") == "197 events/s in the last minute"
+        assert [page.locator(f".chart polyline.{name}").count() for name in ("lag", "rate")] == [2, 2], "a break"
+        page.route("**/api/status/history*", lambda route: route.fulfill(status=503, json={"detail": HOSTILE}))
+        look("#minutes-fault:text('The minutes were not read')")
+        assert HOSTILE in page.inner_text("#minutes-fault")
+        assert page.locator(".chart polyline").count() == 4, "those of before stay"
+        page.unroute("**/api/status/history*")
+    with run.minutes(minutes[-1]):
+        look(".now.rate:text('rate unknown')")
+        assert page.locator(".chart polyline.lag").count() == 1
+    look("p:text('The chart begins after the first minute')")
+    with run.minutes(*((at - timedelta(hours=2), lag, accounted) for at, lag, accounted in minutes)):
+        look("#late-watch:text('The watch stored the last minute 2 h ago.')")
+        assert page.inner_text(".now.rate") == "rate unknown"
+    assert page.evaluate("window.hacked") is None
+
+
+def stopped(body: Any, reason: str, ids: range, detail: str) -> None:
+    of = {one["partition_id"]: one for one in body["partitions"]}
+    for id in map(str, ids):
+        said = f"telemetry/hubledger/{id}: {detail}"
+        stop = {"partition_id": id, "reason": reason, "detail": said, "stopped_at": body["at"], "attempts": int(id) + 1}
+        of[id]["stops"] = [stop]
+    body["stops"] = len(ids)
+
+
+def well(body: Any) -> None:
+    body["letters"].update(LETTERS)
+
+
+def needy(body: Any) -> None:
+    body["letters"].update(LETTERS, exhausted=3_776, open=3_776)
+
+
+def outage(body: Any) -> None:
+    needy(body)
+    stopped(body, "outage", range(16), f"40 of 50 events fail: {HOSTILE}")
+
+
+def several(body: Any) -> None:
+    outage(body)
+    stopped(body, "store", range(2), "the log of the database is full")
+    body.update(ledger_balanced=False, accounted=body["accounted"] - 1, written=body["written"] - 1, lag=None)
+    body["partitions"][2]["balanced"] = False
+    for one in body["partitions"]:
+        one.update(hub_end=None, lag=None, lag_seconds=None)
+    body["hub_fault"] = "no route"
+    body["unknown_fields"] = [{"name": HOSTILE, "events": 12_000}, {"name": "", "events": 1}]
+
+
+def late(body: Any) -> None:
+    well(body)
+    body["partitions"][3].update(lag=5_400, lag_seconds=7_200, hub_end="5443")
+    body["lag"] = 5_400
+
+
+def standing(body: Any) -> None:
+    late(body)
+    outage(body)
+    body["partitions"][3]["stops"] = []
+    body["standing"] = [{"partition_id": id, "since": body["at"], "fault": "StoreUnavailable"} for id in ("2", "3")]
+
+
+def uneven(body: Any) -> None:
+    well(body)
+    body["partitions"][5]["balanced"] = False
+    body.update(accounted=body["accounted"] - 1, written=body["written"] - 1)
+
+
+NEEDY = "warn 3,776 letters need you"
+STATES: dict[Callable[[Any], None], list[str]] = {
+    well: ["good All is well"],
+    needy: [NEEDY],
+    late: ["warn Partition 3 is late by 2 h"],
+    uneven: ["bad The ledger does not balance in partition 5"],
+    standing: ["bad 15 partitions stopped: outage", "bad Partition 3 stands", NEEDY],
+    outage: ["bad 16 partitions stopped: outage", NEEDY],
+    several: [
+        "bad The ledger does not balance in partition 2",
+        "bad Partitions 0, 1 stopped: store",
+        "bad 14 partitions stopped: outage",
+        "bad The hub does not answer",
+        NEEDY,
+    ],
+}
+
+
+def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, portrait: Portrait) -> None:
+    with_aggregation(page, runs=[])
+    for change, said in STATES.items():
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 844})
+            changed(page, change)
+            page.wait_for_selector(".matter")
+            lines = page.locator(".matter").all()
+            found = [f"{one.get_attribute('class')} {one.locator('.words').inner_text()}" for one in lines]
+            assert found == [f"matter {words}" for words in said]
+            largest = page.locator(".words").first.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)")
+            assert max(page.evaluate(SIZES)) == largest
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                assert page.evaluate(WIDTH) <= width, (change, scheme)
+                portrait(page, f"needs-{change.__name__}")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_its_section(
+    page: "Page", run: Run
+) -> None:
+    changed(page, several)
+    rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
+    told = [rows.locator(f"td[data-label={name}]").all_inner_texts() for name in ("Partitions", "Detail", "Attempts")]
+    assert told == [
+        ["0, 1", "2, 3, 4, 5, 6, 7, 8, 9, and 6 more"],
+        ["The same error: the log of the database is full", f"The same error: 40 of 50 events fail: {HOSTILE}"],
+        ["2", "16"],
+    ]
+    said = f"12,000 events had the unknown field {HOSTILE}; 1 event had other unknown fields. The app ignored them."
+    assert page.inner_text("#unknown-fields") == said
+    for link in page.locator(".matter a.guide").all():
+        leads_to_a_section(page, run, str(link.get_attribute("href")))
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert page.evaluate("document.documentElement.scrollHeight") <= 5 * PHONE["height"]
+    ids = page.locator("table[aria-label='Partitions in trouble'] td[data-label=Partition]:visible")
+    assert ids.all_inner_texts() == [str(id) for id in (2, 0, 1, 3, 4, 5, 6, 7)]
+    page.click(".matter:has-text('stopped: store') button")
+    assert page.evaluate("document.activeElement.id") == "stopped"
+    page.click(".matter:has-text('does not balance') button")
+    assert page.evaluate("document.activeElement.innerText") == "Audit the ledger"
+    page.click(".matter a:text-is('Show them')")
+    page.wait_for_selector("h1:text-is('Letters')")
+    assert page.evaluate("location.hash") == "#/letters?status=exhausted"
+    assert page.evaluate("window.hacked") is None
 
 
 def in_trouble(body: Any) -> None:
@@ -42,11 +245,23 @@ def in_trouble(body: Any) -> None:
     body["hub_read_at"] = (datetime.fromisoformat(body["at"]) - timedelta(seconds=4)).isoformat()
 
 
-def test_partitions_in_trouble_come_first_and_healthy_ones_are_one_line_that_unfolds_by_keyboard(page: "Page") -> None:
-    changed(page, in_trouble)
+def test_trouble_comes_before_health_and_healthy_partitions_are_one_line_that_unfolds_by_keyboard(
+    page: "Page", portrait: Portrait
+) -> None:
+    for width in (360, 1600):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        changed(page, in_trouble)
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            portrait(page, "ops-trouble")
+            first = ("#stopped", "table[aria-label='Partitions in trouble']", "#healthy")
+            told, *_, stop, trouble, healthy = (one["y"] for one in boxes(page, ".matter.bad", *first))
+            assert told < HEIGHT / 2, (width, scheme)
+            assert stop < trouble < healthy, (width, scheme)
+            assert page.evaluate(WIDTH) <= width, scheme
     rows = page.locator("table[aria-label='Partitions in trouble'] tbody tr")
-    told = [row.locator("td").all_inner_texts()[:2] for row in rows.all()]
-    assert [(id, trouble.strip()) for id, trouble in told] == [
+    cells = [row.locator("td").all_inner_texts()[:2] for row in rows.all()]
+    assert [(id, trouble.strip()) for id, trouble in cells] == [
         ("11", "not balanced"), ("7", "stands"), ("9", "stopped"), ("5", "2 open gaps"), ("2", "late by 2 h"),
     ]  # fmt: skip
     assert page.locator("table[aria-label=Partitions]").is_hidden()
@@ -57,14 +272,13 @@ def test_partitions_in_trouble_come_first_and_healthy_ones_are_one_line_that_unf
         with page.expect_response(STATUS):
             pass
     assert page.locator("table[aria-label=Partitions]").is_visible()
-    assert page.evaluate("document.activeElement.innerText") == "11 partitions healthy"
+    assert page.evaluate("document.activeElement.innerText") == "11 partitions healthy", "the focus stays"
     ends = page.locator('table[aria-label=Partitions] td[data-label="Hub\'s end"]').all_inner_texts()
     assert ([end for end in ends if "read" in end], len(ends)) == (["39 read 4 s ago"], 11)
 
 
-def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(open_page: Opener) -> None:
-    page = open_page(width=PHONE["width"])
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(page: "Page") -> None:
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     with_aggregation(page, runs=[])
     page.reload()
     page.wait_for_selector("#healthy summary:text-is('16 partitions healthy')")
@@ -74,120 +288,24 @@ def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is
     press_until(page, "Filter: partition id 3")
     page.keyboard.press("Enter")
     page.wait_for_selector("select[name=status]")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate(WIDTH) <= PHONE["width"]
 
 
-def test_causes_lead_with_the_message_and_settled_ones_are_folded(page: "Page", run: Run) -> None:
-    run.feed("1", b"{1", b'"a text"')
-    listed = page.request.get(f"{run.address}/api/revealed/dead-letters/groups?partition_id=1").json()["groups"]
-    show(page, "#/letters?partition_id=1")
-    causes = page.locator("table[aria-label='Letters by cause'] tbody tr")
-    causes.nth(len(listed) - 1).wait_for()
-    assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed]
-    assert set(causes.locator(".badge.type").all_inner_texts()) == {"core.errors.PoisonEvent"}
-    assert page.locator("#settled").count() == 0
-    gone = causes.first.locator("td a").inner_text()
-    causes.first.locator("button.grave").click()
-    order(page, "1")
-    page.click("dialog button.grave")
-    page.wait_for_selector("#settled summary:text-is('1 settled cause')")
-    assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed[1:]]
-    assert page.locator("table[aria-label='Settled causes']").is_hidden()
-    page.click("#settled summary")
-    settled = page.locator("table[aria-label='Settled causes']")
-    assert settled.locator("td a").inner_text() == gone
-    assert settled.locator("button").count() == 0  # no move can be made
-
-
-def test_a_cause_shows_its_values_and_one_value_is_discarded_alone(page: "Page", run: Run) -> None:
-    kinds = ("doorbell", "WINDOW", "smoke", "WINDOW")
-    run.feed("2", *(b'{"kind":"%s","home_id":"H1"}' % kind.encode() for kind in kinds))
-    show(page, "#/letters?partition_id=2")
-    row = page.locator("table[aria-label='Letters by cause'] tbody tr", has_text="Invalid value … - at `$.kind`")
-    row.locator("text=3 values, e.g.").wait_for()
-    row.locator("td a").click()
-    page.wait_for_selector("h2:text-is('By value of the message')")
-    values = page.locator("table[aria-label='Letters by cause'] tbody tr")
-    assert values.locator("td a").first.inner_text() == "WINDOW"
-    assert sorted(values.locator("td a").all_inner_texts()) == ["WINDOW", "doorbell", "smoke"]
-    values.first.locator("button.grave").click()
-    order(page, "2")
-    page.click("dialog button.grave")
-    page.wait_for_selector("#settled summary:text-is('1 settled cause')")
-    assert sorted(values.locator("td a").all_inner_texts()) == ["doorbell", "smoke"]
-
-
-def test_a_time_is_an_age_that_grows_and_its_instant_is_on_hover(open_page: Opener, run: Run) -> None:
-    page = open_page(apart=True)
-    page.clock.install()
-    page.reload()
-    show(page, "#/letters/3/41")
-    failed = page.request.get(f"{run.address}/api/dead-letters/3/41").json()["letter"]["failed_at"]
-    shown = page.locator("time.ago").first
-    assert shown.get_attribute("datetime") == failed
-    assert shown.get_attribute("title") == re.sub(r"T(.*?)(\.\d+)?Z$", r" \1 UTC", failed)
-    age = datetime.now(UTC) - datetime.fromisoformat(failed)
-    page.clock.fast_forward("03:00:00")
-    page.wait_for_selector(f"time.ago:has-text('{3 + int(age.total_seconds() / 3600)} h ago')")
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_actions_of_a_letter_are_small_beside_its_title_and_discard_is_apart_and_quiet(
-    open_page: Opener, width: int
-) -> None:
-    page = open_page(width=width)
-    show(page, "#/letters/3/42")
-    page.wait_for_selector(".title .apart button")  # the previous screen has a title too, in another place
-    title, retry, discard = boxes(page, "h1", ".title .actions button", ".title .apart button")
-    assert max(retry["width"], discard["width"]) < 120
-    assert retry["y"] < title["y"] + 2 * title["height"]
-    assert discard["x"] + discard["width"] > width - 40
-    if width > 1000:
-        assert retry["y"] < title["y"] + title["height"]
-        assert discard["x"] - retry["x"] > 300
-    looks = "getComputedStyle(document.querySelector('.apart button'))"
-    quiet = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
-    assert quiet[1] == page.evaluate("getComputedStyle(document.querySelector('.card')).borderColor")
-    press_until(page, "Discard")
-    asked = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
-    assert asked[0] != quiet[0]
-    assert asked[1] == asked[0]
-
-
-def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:
-    body = json.dumps({"kind": HOSTILE, HOSTILE: [HOSTILE, {"</pre><script>window.hacked=1</script>": None}]})
-    run.feed("15", body.encode(), **{HOSTILE: HOSTILE})
-    (letter,) = run.letters(partition_id="15")
-    page = open_page(width=390)
-    show(page, f"#/letters/15/{letter['sequence_number']}")
-    forms = {"text": body, "json": json.dumps(json.loads(body), indent=2), "hex": body.encode().hex(" ")[:47]}
-    for form, told in forms.items():
-        page.click(f"button[data-form={form}]")
-        page.wait_for_selector(f"button[data-form={form}][aria-pressed=true]")
-        page.wait_for_function("text => document.querySelector('#body')?.textContent.includes(text)", arg=told)
-        assert page.locator("main img, main script").count() == 0
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert HOSTILE in page.inner_text("main")
-    show(page, "#/letters?partition_id=15")
-    page.wait_for_selector("table[aria-label=Letters] tbody tr")
-    assert page.evaluate("window.hacked") is None
-
-
-def test_the_aggregation_offers_only_what_can_work_and_says_what_a_step_does(page: "Page", run: Run) -> None:
-    show(page, "#/runs")
-    page.wait_for_selector("#no-engine:has-text('SPARK_ENGINE')")
-    assert page.locator("main .row button").count() == 0
-    assert page.locator("main h2:text-is('Cut')").count() == 0
-    with_engine(page)
-    page.reload()
-    step = page.locator("button:text-is('Take the next step now')")
-    step.wait_for()
-    described = page.inner_text(f"#{step.get_attribute('aria-describedby')}")
-    assert "plans a run, submits its Spark job" in described
-    step.click()
-    page.click("dialog form button:not([type=button])")
-    page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")  # the app itself has none
-    page.keyboard.press("Escape")
+def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(page: "Page", run: Run) -> None:
+    page.wait_for_selector("#verdict")
+    assert page.locator("#stopped").count() == 0
+    with run.stopped("7", {"incarnation": HOSTILE, "outage": "40 of 50 events fail", "held": "too many wait"}):
+        page.wait_for_selector("#stopped:text-is('1 partition is stopped: its events are neither read nor written.')")
+        rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
+        assert rows.locator("td[data-label=Reason]").all_inner_texts() == ["held", "incarnation", "outage"]
+        assert rows.locator("td[data-label=Detail]").all_inner_texts()[1] == HOSTILE
+        since = rows.locator("td[data-label=Since] time").first
+        assert since.get_attribute("title") == f"{since.get_attribute('datetime')[:19].replace('T', ' ')} UTC"
+        assert since.inner_text() == "4 min ago"
+        assert page.locator("text=Open the next incarnation of the stream").count() == 1
+        assert page.locator("text=never the held ones").count() == 1
+        assert page.evaluate("window.hacked") is None
+    page.wait_for_selector("#stopped", state="detached")
 
 
 def leads_to_a_section(page: "Page", run: Run, href: str) -> None:
@@ -197,47 +315,41 @@ def leads_to_a_section(page: "Page", run: Run, href: str) -> None:
     assert f'id="{anchor}"' in guide.text(), href
 
 
-def guides(page: "Page") -> set[str]:
-    """The address of the guide of each panel in sight; each panel has one."""
-    found = set()
-    for head in page.locator(".card .head").all():
-        link = head.locator("a.guide")
-        assert link.count() == 1, head.inner_text()
-        assert link.get_attribute("aria-label") == f"Guide to {head.locator('h2').inner_text()}"
-        found.add(str(link.get_attribute("href")))
-    return found
-
-
-def test_every_panel_leads_to_its_section_of_the_guide(aggregated: Run, page: "Page") -> None:
-    page.wait_for_selector("#verdict")
+def test_every_panel_leads_to_its_section_of_the_guide_a_page_of_the_app_in_its_theme(
+    aggregated: Run, page: "Page", portrait: Portrait
+) -> None:
     met: set[str] = set()
+
+    def look() -> None:
+        for head in page.locator(".card .head").all():
+            link = head.locator("a.guide")
+            assert link.count() == 1, head.inner_text()
+            assert link.get_attribute("aria-label") == f"Guide to {head.locator('h2').inner_text()}"
+            met.add(str(link.get_attribute("href")))
+
+    page.wait_for_selector("#verdict")
     with aggregated.stopped("7", {"held": "too many wait"}):
         page.wait_for_selector("#stopped")
         for fragment in PAGES:
             show_whole(page, fragment)
-            met |= guides(page)
+            look()
     show_whole(page, "#/runs")
     page.locator("td[data-label=Run] a").first.click()
     page.wait_for_selector("#quality")
-    met |= guides(page)
+    look()
     assert len(met - {"/api/ops/operator.html#many-letters-at-once"}) == 10  # which only a redrive shows
     for href in met:
         leads_to_a_section(page, aggregated, href)
-
-
-def test_a_stop_is_read_without_scrolling_and_trouble_comes_before_health(
-    page: "Page", run: Run, portrait: Portrait
-) -> None:
-    with run.stopped("7", {"outage": "One of the errors: no such kind", "held": "1,000 held letters of 3 keys"}):
-        for width in (360, 1600):
-            page.set_viewport_size({"width": width, "height": HEIGHT})
-            changed(page, in_trouble)
-            page.wait_for_selector("table[aria-label='Stopped partitions'] td:has-text('no such kind')")
-            for scheme in SCHEMES:
-                page.emulate_media(color_scheme=scheme)
-                portrait(page, "ops-trouble")
-                first = ("#stopped", "table[aria-label='Partitions in trouble']", "#healthy")
-                told, *_, stopped, trouble, healthy = (one["y"] for one in boxes(page, ".matter.bad", *first))
-                assert told < HEIGHT / 2, (width, scheme)
-                assert stopped < trouble < healthy, (width, scheme)
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, scheme
+    for _ in range(2):
+        page.click("#theme")  # to dark
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(f"{aggregated.address}/api/ops/runbook.html#lag")
+        page.wait_for_selector("h2#lag")
+        assert page.evaluate(WIDTH) <= width
+        assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+        portrait(page, "guide")
+    page.click("nav a:text-is('alerts')")
+    page.wait_for_selector("nav a[aria-current=page]:text-is('alerts')")
+    page.click("a.brand")
+    page.wait_for_selector("#verdict")

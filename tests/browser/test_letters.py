@@ -1,9 +1,12 @@
 """The pages of letters: totals that filter, causes, a letter whose numbers agree, and redrives."""
 
+import json
+import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tests.browser.conftest import Run, seen
-from tests.browser.test_ops import order, show
+from tests.browser.conftest import HOSTILE, Run
+from tests.browser.tab import PHONE, WIDTH, Opener, boxes, order, press_until, seen, show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
 STATUS = "#task-status .badge"
 
 
-def test_the_totals_by_status_filter_and_the_ones_that_need_an_operator_stand_out(page: "Page", run: Run) -> None:
+def test_the_totals_by_status_filter_and_stand_above_the_letters(page: "Page", run: Run) -> None:
     letters = run.counted()["letters"]
     show(page, "#/letters")
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")  # no other is asked for
@@ -27,25 +30,62 @@ def test_the_totals_by_status_filter_and_the_ones_that_need_an_operator_stand_ou
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
     assert set(page.locator("table[aria-label=Letters] td[data-label=Status]").all_inner_texts()) == {"needs you"}
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    parts = ("main h1", "nav.totals", "section[aria-label=Filter]", "table[aria-label='Letters by cause']")
+    tops = [one["y"] for one in boxes(page, *parts, "table[aria-label=Letters]")]
+    assert tops == sorted(tops)
 
 
-def test_nothing_is_offered_where_no_letter_can_be_moved(page: "Page", run: Run) -> None:
+def test_causes_lead_with_the_message_are_discarded_when_the_count_agrees_and_are_folded_then(
+    page: "Page", run: Run
+) -> None:
+    run.feed("6", b"{cause", b"{cause", b'"a text"')
+    needy = run.counted()["letters"]["exhausted"]
+    listed = page.request.get(f"{run.address}/api/revealed/dead-letters/groups?partition_id=6").json()["groups"]
+    show(page, "#/letters?partition_id=6")
+    causes = page.locator("table[aria-label='Letters by cause'] tbody tr")
+    causes.nth(len(listed) - 1).wait_for()
+    assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed]
+    assert set(causes.locator(".badge.type").all_inner_texts()) == {"core.errors.PoisonEvent"}
+    assert page.locator("#settled").count() == 0
+    page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy:,}')")
+    run.feed("6", b"{cause")
+    causes.first.locator("button.grave").click()
+    assert "2 letters will be discarded for good. Their events stay accounted for" in page.inner_text("dialog")
+    order(page, "2", "grave")
+    page.wait_for_selector("dialog .fault")
+    assert "3 letters can be moved" in page.inner_text("dialog .fault")
+    order(page, "3", "grave")
+    page.wait_for_selector("#notice:has-text('3 letters discarded')")
+    page.wait_for_selector("#settled summary:text-is('1 settled cause')")
+    page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy - 2:,}')")
+    assert run.status()["ledger_balanced"] is True
+    assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed[1:]]
+    assert page.locator("table[aria-label='Settled causes']").is_hidden()
+    page.click("#settled summary")
+    settled = page.locator("table[aria-label='Settled causes']")
+    assert settled.locator("td a").inner_text() == listed[0]["template"]
+    assert settled.locator("button").count() == 0  # no move can be made
     show(page, "#/letters?partition_id=14")
     page.wait_for_selector("p:text-is('No letter matches the filter.')")
     assert page.locator("button:has-text('Retry'), button:has-text('Discard')").count() == 0
 
 
-def test_no_retry_is_offered_where_no_letter_can_be_retried_and_the_page_says_why(page: "Page", run: Run) -> None:
-    run.feed("13", b"{poison")
-    show(page, "#/letters?partition_id=13")
-    page.wait_for_selector("#redrive-retry")
-    assert page.locator("#no-retry").count() == 0
-    # No letter of the demo is held.
-    seen(page, "**/dead-letters/groups?*", lambda body: [one.update(retryable=0) for one in body["groups"]])
-    page.reload()
-    page.wait_for_selector("#no-retry:has-text('is held until the letter that it waits for is settled')")
-    assert page.locator(".card:has(#no-retry) button:has-text('Retry')").count() == 0
-    assert page.locator(".card:has(#no-retry) button:has-text('Discard')").count() == 2
+def test_a_cause_shows_its_values_and_one_value_is_discarded_alone(page: "Page", run: Run) -> None:
+    kinds = ("doorbell", "WINDOW", "smoke", "WINDOW")
+    run.feed("2", *(b'{"kind":"%s","home_id":"H1"}' % kind.encode() for kind in kinds))
+    show(page, "#/letters?partition_id=2")
+    row = page.locator("table[aria-label='Letters by cause'] tbody tr", has_text="Invalid value … - at `$.kind`")
+    row.locator("text=3 values, e.g.").wait_for()
+    row.locator("td a").click()
+    page.wait_for_selector("h2:text-is('By value of the message')")
+    values = page.locator("table[aria-label='Letters by cause'] tbody tr")
+    assert values.locator("td a").first.inner_text() == "WINDOW"
+    assert sorted(values.locator("td a").all_inner_texts()) == ["WINDOW", "doorbell", "smoke"]
+    values.first.locator("button.grave").click()
+    order(page, "2", "grave")
+    page.wait_for_selector("#settled summary:text-is('1 settled cause')")
+    assert sorted(values.locator("td a").all_inner_texts()) == ["doorbell", "smoke"]
 
 
 def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> None:
@@ -56,8 +96,7 @@ def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> 
     assert page.locator("dt:text-is('Attempts') + dd").inner_text() == "1"
     for tries, said in ((1, "1"), (2, "1; the history below has 2")):
         page.click("button:text-is('Retry')")
-        order(page, "1")
-        page.click("dialog button.main")
+        order(page, "1", "main")
         page.wait_for_selector("#notice:has-text('1 letter to be retried now')")
         run.until(lambda _: run.letters(partition_id="10")[0]["status"] == "exhausted")
         page.reload()
@@ -66,45 +105,23 @@ def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> 
         assert page.locator("ol.attempts b").all_inner_texts() == ["made due", "tried"] * tries
 
 
-def test_the_totals_follow_a_discarded_cause(page: "Page", run: Run) -> None:
-    run.feed("10", b"{totals", b"{totals")
-    needy, open_letters = run.counted()["letters"]["exhausted"], len(run.letters(partition_id="10"))
-    show(page, "#/letters?partition_id=10")
-    page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy:,}')")
-    page.click("table[aria-label='Letters by cause'] button:text-is('Discard')")
-    order(page, str(open_letters))
-    page.click("dialog button.grave")
-    page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy - open_letters:,}')")
-
-
-def test_a_filter_without_tasks_and_a_run_that_there_is_not_are_said(page: "Page") -> None:
-    show(page, "#/tasks?kind=purge&status=failed")
-    page.wait_for_selector("main :text-is('No task matches the filter.')")
-    show(page, "#/runs/no-such-run")
-    page.wait_for_selector("main .fault")
-    assert page.locator("#cut").count() == 1, "the fault took the place of the sums"
-
-
-def test_on_a_phone_the_totals_stand_above_the_letters(page: "Page") -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    show(page, "#/letters")
-    page.wait_for_selector("table[aria-label=Letters] tbody tr")
-    tops = [page.locator(one).first.evaluate("(one) => one.getBoundingClientRect().top") for one in (
-        "main h1", "nav.totals", "section[aria-label=Filter]", "table[aria-label='Letters by cause']",
-        "table[aria-label=Letters]",
-    )]  # fmt: skip
-    assert tops == sorted(tops)
-
-
-def test_from_a_preview_to_the_end_of_a_discard(page: "Page", run: Run) -> None:
+def test_from_a_preview_to_the_end_of_a_discard_where_no_retry_is_offered(page: "Page", run: Run) -> None:
     run.feed("11", b"{poison", b"{poison", b"{poison")
+    # No letter of the demo is held.
+    seen(page, "**/dead-letters/groups?*", lambda body: [one.update(retryable=0) for one in body["groups"]])
     show(page, "#/letters?partition_id=11")
+    page.wait_for_selector("#no-retry:has-text('is held until the letter that it waits for is settled')")
+    assert page.locator(".card:has(#no-retry) button:has-text('Retry')").count() == 0
+    assert page.locator(".card:has(#no-retry) button:has-text('Discard')").count() == 2
+    page.unroute("**/dead-letters/groups?*")
+    page.reload()
+    page.wait_for_selector("#redrive-retry")
+    assert page.locator("#no-retry").count() == 0
     page.click("#redrive-discard")
     page.wait_for_selector("#preview:has-text('3 letters will be discarded for good.')")
     page.click("#redrive-start")
     page.fill("dialog input[name=per_second]", "50")
-    order(page, "3")
-    page.click("dialog button.grave")
+    order(page, "3", "grave")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     assert page.inner_text("#task-status").split("\n")[-1] == "3 of 3"
     show(page, "#/letters?partition_id=11")
@@ -112,14 +129,73 @@ def test_from_a_preview_to_the_end_of_a_discard(page: "Page", run: Run) -> None:
     assert page.locator("#redrive-retry").count() == 0, "no letter can be moved any more"
 
 
-def test_a_retry_that_did_not_help_says_so_and_is_not_green(page: "Page", run: Run) -> None:
+def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_not_green(page: "Page", run: Run) -> None:
     run.feed("12", b"{poison", b"{poison")
     show(page, "#/letters?partition_id=12")
     page.click("#redrive-retry")
     page.click("#redrive-start")
-    order(page, "2")
-    page.click("dialog button.main")
+    order(page, "2", "main")
     page.wait_for_selector("#outcome .badge.warn:has-text('did not help')")
     assert page.inner_text("#outcome").endswith("0 resolved, 2 failed again for the same cause")
     show(page, "#/tasks?kind=redrive")
     assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"
+    show(page, "#/letters?partition_id=3")
+    page.wait_for_selector("table[aria-label=Letters] input[type=checkbox]")
+    for box in page.locator("table[aria-label=Letters] input[type=checkbox]").all()[:2]:
+        box.check()
+    page.click("button:has-text('Retry 2')")
+    order(page, "2", "main")
+    page.wait_for_selector("#outcome:has-text('failed again for the same cause')")
+
+
+def test_a_time_is_an_age_that_grows_and_its_instant_is_on_hover(open_page: Opener, run: Run) -> None:
+    page = open_page(apart=True)
+    page.clock.install()
+    page.reload()
+    show(page, "#/letters/3/41")
+    failed = page.request.get(f"{run.address}/api/dead-letters/3/41").json()["letter"]["failed_at"]
+    shown = page.locator("time.ago").first
+    assert shown.get_attribute("datetime") == failed
+    assert shown.get_attribute("title") == re.sub(r"T(.*?)(\.\d+)?Z$", r" \1 UTC", failed)
+    age = datetime.now(UTC) - datetime.fromisoformat(failed)
+    page.clock.fast_forward("03:00:00")
+    page.wait_for_selector(f"time.ago:has-text('{3 + int(age.total_seconds() / 3600)} h ago')")
+
+
+def test_actions_of_a_letter_are_small_beside_its_title_and_discard_is_apart_and_quiet(open_page: Opener) -> None:
+    for width in (390, 1280):
+        page = open_page(f"/api/ops?{width}", width=width)
+        show(page, "#/letters/3/42")
+        page.wait_for_selector(".title .apart button")  # the previous screen has a title too, in another place
+        title, retry, discard = boxes(page, "h1", ".title .actions button", ".title .apart button")
+        assert max(retry["width"], discard["width"]) < 120
+        assert retry["y"] < title["y"] + 2 * title["height"]
+        assert discard["x"] + discard["width"] > width - 40
+    assert retry["y"] < title["y"] + title["height"]
+    assert discard["x"] - retry["x"] > 300
+    looks = "getComputedStyle(document.querySelector('.apart button'))"
+    quiet = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
+    assert quiet[1] == page.evaluate("getComputedStyle(document.querySelector('.card')).borderColor")
+    press_until(page, "Discard")
+    asked = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
+    assert asked[0] != quiet[0]
+    assert asked[1] == asked[0]
+
+
+def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:
+    body = json.dumps({"kind": HOSTILE, HOSTILE: [HOSTILE, {"</pre><script>window.hacked=1</script>": None}]})
+    run.feed("15", body.encode(), **{HOSTILE: HOSTILE})
+    (letter,) = run.letters(partition_id="15")
+    page = open_page(width=390)
+    show(page, f"#/letters/15/{letter['sequence_number']}")
+    forms = {"text": body, "json": json.dumps(json.loads(body), indent=2), "hex": body.encode().hex(" ")[:47]}
+    for form, told in forms.items():
+        page.click(f"button[data-form={form}]")
+        page.wait_for_selector(f"button[data-form={form}][aria-pressed=true]")
+        page.wait_for_function("text => document.querySelector('#body')?.textContent.includes(text)", arg=told)
+        assert page.locator("main img, main script").count() == 0
+        assert page.evaluate(WIDTH) <= 390
+    assert HOSTILE in page.inner_text("main")
+    show(page, "#/letters?partition_id=15")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    assert page.evaluate("window.hacked") is None

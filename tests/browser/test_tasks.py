@@ -1,0 +1,262 @@
+"""The tasks on the operator's page: replays, erasures, purges, and the runs of the aggregation."""
+
+from typing import TYPE_CHECKING
+
+from tests.browser.conftest import HOSTILE, Run, reading, registration
+from tests.browser.homes import QUALITY
+from tests.browser.tab import Picture, confirmed, order, show, with_aggregation
+from tests.patience import allowed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+STATUS, RUNS = "#task-status .badge", "table[aria-label='Aggregation runs']"
+MOMENT = "'2026-11-21T12:00:00.000000Z'"
+
+
+def ask(
+    page: "Page", partitions: str = "", first: str = "", last: str = "", reason: str = "a mended transform"
+) -> None:
+    """Fill in the form of a new replay, and send it."""
+    page.fill("input[name=partitions]", partitions)
+    page.select_option("select[name=way]", "sequence_number" if first else "")
+    if first:
+        page.fill("input[name=first]", first)
+        page.fill("input[name=last]", last)
+    else:
+        assert page.locator("input[name=first]").is_hidden()
+    page.fill("input[name=reason]", reason)
+    page.click("button:text-is('Dry run')")
+
+
+def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
+    page: "Page", run: Run, picture: Picture
+) -> None:
+    run.feed("9", reading(9, 50), reading(9, 51), b"{poison", b"{poison")
+    run.rows("DELETE FROM sensor_reading WHERE partition_id = '9' AND sequence_number = 5")
+    run.rows("UPDATE sensor_reading SET state = 'idle' WHERE partition_id = '9' AND sequence_number = 6")
+    show(page, "#/letters?partition_id=9")
+    page.click("table[aria-label='Letters by cause'] button.grave")
+    order(page, "2", "grave")
+    page.wait_for_selector("#notice:has-text('2 letters discarded')")
+    show(page, "#/tasks")
+    ask(page, "9")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert page.inner_text("#task-status").split("\n")[-1] == "45 of 45"
+    page.wait_for_selector("table[aria-label=Differences] > tbody > tr:nth-child(2)")
+    told = page.locator("table[aria-label=Differences] > tbody > tr").all_inner_texts()
+    assert len(told) == 2
+    assert "9 / 5" in told[0]
+    assert "added sensor_reading" in told[0]
+    changed = page.locator("table.diff[aria-label='changed sensor_reading'] tbody tr")
+    assert changed.locator("th, td").all_inner_texts() == ["state", "idle", "active"]
+    summed = page.locator("table[aria-label='Changes by column'] tbody tr").all_inner_texts()
+    assert sorted(" ".join(one.split()) for one in summed) == [
+        "sensor_reading rows added 1",
+        "sensor_reading state 1 idle → active",
+    ]
+    picture(page, "ops-replay", seen="section[aria-label='What would change']")
+    stored = "SELECT COUNT(*), COUNT(DISTINCT state) FROM sensor_reading WHERE partition_id = '9'"
+    assert run.rows(stored) == [(41, 2)]
+    page.click("#commit")
+    order(page, "45", "main")
+    page.wait_for_selector("h2:text-is('Replay')")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert run.rows(stored) == [(42, 1)]
+    assert run.status()["ledger_balanced"] is True
+    show(page, "#/ledger/9/5")
+    page.wait_for_selector("table[aria-label=Changes] .badge:has-text('replay')")
+    show(page, "#/letters/9/44")
+    page.wait_for_selector("h1 .badge:has-text('discarded')")
+
+
+def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_events_alone(page: "Page") -> None:
+    show(page, "#/tasks")
+    page.fill("textarea[name=keys]", "nobody\nno one\n")
+    ask(page, "13", "0", "40", HOSTILE)
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    page.wait_for_selector("p:has-text('No event of the range has one of these partition keys.')")
+    told = " ".join(page.inner_text("main").split())
+    assert "Partition keys 2" in told
+    assert "Events of other keys, left alone 41" in told
+    assert "nobody" not in told
+    assert HOSTILE in page.inner_text("main")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("#commit").count() == 0
+
+
+def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_after_a_reason(
+    page: "Page", run: Run
+) -> None:
+    show(page, "#/tasks")
+    with run.halted_hub():
+        ask(page, "13", "0", "40", "to be paused")
+        page.wait_for_selector(f"{STATUS}:has-text('running')")
+        confirmed(page, "Pause", "the night shift")
+        page.wait_for_selector(f"{STATUS}:has-text('paused')")
+    page.wait_for_selector("ol.attempts li:has-text('pause'):has-text('the night shift')")
+    confirmed(page, "Resume", "the morning shift")
+    page.wait_for_selector(f"{STATUS}:has-text('done')", timeout=allowed(60_000))
+    page.wait_for_selector("#no-change:has-text('Nothing would change.')")
+    assert page.locator("#commit").count() == 0, "there is nothing to replay for good"
+    show(page, "#/tasks")
+    with run.halted_hub():
+        ask(page, "11", "0", "40", "to be cancelled")
+        page.wait_for_selector(f"{STATUS}:has-text('running')")
+        page.click("button:text-is('Cancel')")
+        assert page.is_disabled("dialog button.grave")
+        page.keyboard.press("Escape")
+        confirmed(page, "Cancel", "asked by mistake")
+        page.wait_for_selector(f"{STATUS}:has-text('cancelled')")
+    assert page.locator("button:text-is('Pause')").count() == 0
+    assert page.locator("#commit").count() == 0
+
+
+def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "Page") -> None:
+    show(page, "#/tasks?kind=purge&status=failed")
+    page.wait_for_selector("main :text-is('No task matches the filter.')")
+    show(page, "#/tasks")
+    for partitions, first, last, field in (
+        ("0", "40", "0", "to: the range is backwards"),
+        ("0", "twelve", "", "from.sequence_number: a sequence number has 1 to 19 digits and nothing else"),
+        ("nowhere", "", "", "partitions"),
+        (HOSTILE, "", "", "partitions[0]: the id of a partition has 1 to 40 letters"),
+    ):
+        ask(page, partitions, first, last)
+        page.wait_for_selector("section[aria-label='New replay'] .fault")
+        assert field in page.inner_text("section[aria-label='New replay'] .fault")
+        assert page.input_value("input[name=partitions]") == partitions
+        page.evaluate("document.querySelector(\"section[aria-label='New replay'] .fault\").remove()")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page", run: Run) -> None:
+    subject, number = "H000701", 701
+    run.feed("15", registration(number), *(reading(number, at) for at in range(5)))  # each is an alert too
+    show(page, "#/tasks")
+    erase = page.locator("#erasure-erase")
+    assert erase.is_disabled()
+    page.fill("textarea[name=subjects]", subject)
+    page.fill("form:has(textarea[name=subjects]) input[name=reason]", "she asked for it")
+    assert erase.is_disabled()
+    page.click("#erasure-count")
+    page.wait_for_selector(f"{STATUS}:text-is('done')")
+    assert page.inner_text("#task-status").endswith("11 rows and 0 letters found")
+    page.click("a:text-is('Erase what was counted')")
+    page.wait_for_selector("#erasure-erase:enabled")
+    page.fill("textarea[name=subjects]", f"{subject}\nH000001")
+    assert erase.is_disabled()
+    page.fill("textarea[name=subjects]", subject)
+    erase.click()
+    page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased')")
+    order(page, "1", "grave", "she asked for it")
+    page.wait_for_selector("#task-status:has-text('11 rows and 0 letters erased')")
+    page.wait_for_selector(f"{STATUS}:text-is('done')")
+    assert run.get(f"homes?prefix={subject}")["homes"] == []
+    assert run.status()["ledger_balanced"]
+    show(page, "#/tasks")
+    page.wait_for_selector("#erasure-erase:disabled")
+    assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"
+
+
+def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run) -> None:
+    run.feed("12", reading(12, 55))
+    show(page, "#/tasks")
+    page.click("#purge-count")
+    page.wait_for_selector(f"{STATUS}:text-is('done')")
+    assert "0 rows counted" in page.inner_text("#task-status")
+    page.wait_for_selector("h2:text-is('Dry run: nothing is deleted')")
+    page.wait_for_selector("table[aria-label=Tables] tr:has-text('its newest batch stays')")
+    assert "a dry run from the operator's page" in page.inner_text("main")
+    show(page, "#/tasks")
+    page.wait_for_selector("table[aria-label=Tasks] tr:has-text('purge, dry run') .badge:text-is('done')")
+
+
+def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_is_red(
+    aggregated: Run, page: "Page", picture: Picture
+) -> None:
+    aggregated.feed("14", reading(14, 55))
+    show(page, "#/runs")
+    page.wait_for_selector("#cut:has-text('not aggregated yet')")
+    page.wait_for_selector(f"{RUNS} tbody tr")
+    (first,) = page.request.get(f"{aggregated.address}/api/aggregations").json()["runs"]
+    told = {cell.get_attribute("data-label"): cell.inner_text() for cell in page.locator(f"{RUNS} tbody tr td").all()}
+    assert (told["Status"], told["Engine"].strip(), told["Rows"]) == ("committed", "local", "12")
+    assert (told["Aggregate"], told["Windows"]) == (first["job"], f"{first['windows']:,}")
+    assert "Readings" not in told, "words of one app"
+    assert told["Quality"] == f'rows differ T{QUALITY["fault"][1:]}. Audit the ledger with "the rows too". Runbook'
+    badge = page.locator(f"{RUNS} td[data-label=Quality] .badge").first
+    red, green, blue = badge.evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)")
+    assert red > 2 * max(green, blue)
+    picture(page, "ops-runs")
+    show(page, "#/")
+    page.wait_for_selector("p:text-is('This compares sequence numbers with outcomes. It does not compare rows.')")
+    page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
+    page.wait_for_selector("#quality")
+    fault, figures = page.locator("#quality p").all_inner_texts()
+    assert fault == f"Rows differ: {QUALITY['fault']}."
+    assert figures == "12 rows by the ledger · 8 read · 2 late"
+    show(page, "#/runs/no-such-run")
+    page.wait_for_selector("main .fault")
+    assert page.locator("#cut").count() == 1, "the fault took the place of the sums"
+
+
+def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_withdrawn(
+    aggregated: Run, page: "Page"
+) -> None:
+    show(page, "#/runs")
+    page.wait_for_selector("#no-engine:has-text('SPARK_ENGINE')")
+    assert page.locator("main .row button").count() == 0
+    with_aggregation(page, engine="livy")
+    page.reload()
+    step = page.locator("button:text-is('Take the next step now')")
+    step.wait_for()
+    described = page.inner_text(f"#{step.get_attribute('aria-describedby')}")
+    assert "plans a run, submits its Spark job" in described
+    step.click()
+    page.click("dialog form button:not([type=button])")
+    page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")  # the app itself has none
+    page.keyboard.press("Escape")
+    page.click("button:text-is('Repair')")
+    page.fill("dialog input[name=since_day]", "2026-03-08")
+    page.fill("dialog input[name=reason]", "changed by hand")
+    page.click("dialog button:text-is('Repair')")
+    page.wait_for_selector("#waiting")
+    told = page.inner_text("#waiting")
+    assert told.startswith("Waiting for its run: repair of 2026-03-08 to the last day, ordered by ")
+    assert told.endswith(": changed by hand")
+    confirmed(page, "Withdraw the order", "the wrong days")
+    page.wait_for_selector("#waiting", state="detached")
+    ordered = page.locator("table[aria-label='Orders about the aggregation'] td[data-label=Order]")
+    assert ordered.all_text_contents()[:2] == ["withdraw", "repair of 2026-03-08 to the last day"]
+
+
+def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
+    run_id, failures = "00000000000000aa", "table[aria-label='Failures of the run']"
+    aggregated.rows(
+        "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
+        " planned_at, intent_at, engine_job_id, is_snapshot) SELECT ?, job, run_number + 1, cut, cut, 'livy', 2, 2,"
+        f" 'submitted', {MOMENT}, {MOMENT}, 'job-1', 0 FROM aggregation_cut",
+        run_id,
+    )
+    aggregated.rows(
+        f"INSERT INTO aggregation_failure VALUES (?, 1, 1, {MOMENT}, 'job-0', 'its job failed', ?,"
+        " 'Traceback: the last line', 'javascript:alert(1)')",
+        *(run_id, HOSTILE),
+    )
+    with_aggregation(page, engine="livy")
+    show(page, "#/runs")
+    page.wait_for_selector(f"{failures} td:has-text('its job failed')")
+    assert HOSTILE in page.inner_text(failures)
+    assert page.locator(f"{failures} a").count() == 0  # only a web address is a link
+    page.click(f"{failures} summary")
+    page.wait_for_selector(f"{failures} pre:has-text('the last line')")
+    confirmed(page, "Pause", "peak hours")
+    page.wait_for_selector("#paused:has-text('peak hours')")
+    confirmed(page, "Resume", "they are over")
+    page.wait_for_selector("#paused", state="detached")
+    confirmed(page, "Discard the run", "smaller runs")
+    page.wait_for_selector(f"{RUNS} td:has-text('smaller runs')")
+    assert aggregated.rows("SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
+    for table in ("aggregation_failure", "aggregation_run"):
+        aggregated.rows(f"DELETE FROM {table} WHERE run_id = ?", run_id)
