@@ -215,7 +215,7 @@ def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_i
     assert page.inner_text("#unknown-fields") == said
     for link in page.locator(".matter a.guide").all():
         leads_to_a_section(page, run, str(link.get_attribute("href")))
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     assert page.evaluate("document.documentElement.scrollHeight") <= 5 * PHONE["height"]
     ids = page.locator("table[aria-label='Partitions in trouble'] td[data-label=Partition]:visible")
     assert ids.all_inner_texts() == [str(id) for id in (2, 0, 1, 3, 4, 5, 6, 7)]
@@ -278,7 +278,7 @@ def test_trouble_comes_before_health_and_healthy_partitions_are_one_line_that_un
 
 
 def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(page: "Page") -> None:
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     with_aggregation(page, runs=[])
     page.reload()
     page.wait_for_selector("#healthy summary:text-is('16 partitions healthy')")

@@ -30,7 +30,7 @@ def test_the_totals_by_status_filter_and_stand_above_the_letters(page: "Page", r
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
     assert set(page.locator("table[aria-label=Letters] td[data-label=Status]").all_inner_texts()) == {"needs you"}
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     parts = ("main h1", "nav.totals", "section[aria-label=Filter]", "table[aria-label='Letters by cause']")
     tops = [one["y"] for one in boxes(page, *parts, "table[aria-label=Letters]")]
     assert tops == sorted(tops)
