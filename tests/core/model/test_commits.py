@@ -1,6 +1,8 @@
-"""core/model/commits.py: what a commit says of itself."""
+"""core/model/commits.py and events.py: what a commit says of itself, and what no transform can change."""
 
 from dataclasses import replace
+
+import pytest
 
 from core.errors import StopReason
 from core.model.commits import Checkpoint, PartitionState, PartitionStop
@@ -10,18 +12,25 @@ from tests.fakes.builders import EPOCH, alert, commit, event, partition, reading
 NEW = PartitionState(partition(), 7, None)
 
 
-def test_the_first_commit_of_a_partition_expects_no_checkpoint() -> None:
-    first = commit(NEW, 3, 8)
+def test_a_commit_expects_the_checkpoint_of_the_one_before_it_and_the_first_expects_none() -> None:
+    first, last = commit(NEW, 3, 8), event(8)
     assert (first.expected, first.events, first.partition) == (None, 6, partition())
-
-
-def test_the_state_after_a_commit_is_what_the_next_one_expects() -> None:
-    first = commit(NEW, 3, 8)
     state = first.state_after(12)
-    last = event(8)
     assert state.checkpoint == Checkpoint(SequenceNumber(8), last.offset, last.enqueued_at, 12, first.commit_id)
     assert (state.partition, state.stream_id) == (partition(), 7)
     assert commit(state, 9, 9).expected == 8
+    assert settled({0: [reading(), alert()], 1: [reading()]}).rows_written == 3
+    assert settled({}).rows_written == 0
+
+
+def test_a_transform_cannot_change_an_event() -> None:
+    given = event(3, "body")
+    with pytest.raises(AttributeError):
+        given.body = b"changed"  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        given.note = "added"  # type: ignore[attr-defined]
+    assert given == event(3, "body")
+    assert given != event(3, "other")
 
 
 def test_the_state_after_a_commit_has_only_the_stops_that_do_not_end_with_it() -> None:
@@ -33,8 +42,3 @@ def test_the_state_after_a_commit_has_only_the_stops_that_do_not_end_with_it() -
     assert [stop.reason for stop in whole.state_after(12).stops] == ["incarnation"]
     assert [stop.reason for stop in cut.state_after(12).stops] == ["held", "incarnation"]
     assert commit(NEW, 3, 8).ending(outage=True, held=True).ends == ()
-
-
-def test_rows_are_counted_over_all_classes() -> None:
-    assert settled({0: [reading(), alert()], 1: [reading()]}).rows_written == 3
-    assert settled({}).rows_written == 0

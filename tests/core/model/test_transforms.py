@@ -46,22 +46,9 @@ def test_an_unknown_field_is_ignored_and_counted_once_for_each_event_that_has_it
         decode(b'{"order_id": "1", "coupon": 1, "total": 2}')
         decode(b'{"order_id": "1"}')
     assert counts == {"coupon": 4, "total": 1}
-
-
-def test_every_other_fault_of_a_body_is_raised_as_without_an_unknown_field() -> None:
-    plain = msgspec.json.Decoder(Order).decode
-    for body in (
-        b"",
-        b"{",
-        b'{"order_id": 1, "coupon": 1}',
-        b'{"coupon": 1}',
-        b'{"order_id": "1", "Total": ""}',
-    ):
-        with pytest.raises(msgspec.DecodeError) as wanted:
-            plain(body)
-        with counting_unknown_fields() as counts, pytest.raises(type(wanted.value)) as found:
-            decode(body)
-        assert (str(found.value), counts) == (str(wanted.value), {})
+    with counting_unknown_fields() as counts, pytest.raises(msgspec.ValidationError):
+        decode(b'{"order_id": 1, "coupon": 1}')
+    assert counts == {}
 
 
 ONE = b'{"order_id": "1"}'
@@ -87,7 +74,8 @@ LIKE_THEM = {  # bodies whose fault is that of one above
     b"[]": "`new --each array`",
 }
 PLAIN = (  # bodies that have the error of msgspec
-    b"", b"{", b'{"Total": [1]}}', b'{"order_id": [1]}', b'{"tags": [], "Total": 1}', b'{"records": {}}', b'{"a": 1}',
+    b'{"order_id": 1, "coupon": 1}', b'{"coupon": 1}', b'{"order_id": "1", "Total": ""}', b'{"Total": [1]}}', b"", b"{",
+    b'{"order_id": [1]}', b'{"tags": [], "Total": 1}', b'{"records": {}}', b'{"a": 1}',
     b"\x78\x9c\x00\x01", b"\0\0\0\0\x2a\x02a",
     b'"\xff"', b"\xff", b'{"order_id": "1"},\n{}', b'{"records": [],', b"}" + b"\n" * 1_000_000, b"}\n" * 500_000,
 )  # fmt: skip
@@ -132,18 +120,15 @@ def test_a_time_of_an_hour_24_or_a_second_60_has_the_reason_in_its_error() -> No
         assert ("neither an hour 24 nor a second 60" in str(refused.value)) is is_named
 
 
-def test_a_body_of_several_kinds_knows_the_fields_of_its_own_kind() -> None:
+def test_a_body_of_several_kinds_knows_the_fields_of_its_own_kind_and_a_strict_class_refuses_all_others() -> None:
+    class Strict(msgspec.Struct, forbid_unknown_fields=True):
+        order_id: str
+
     either: Callable[[bytes], object] = body_decoder(Sold, Returned)
     with counting_unknown_fields() as counts:
         assert either(b'{"type": "sold", "price": 1, "reason": "x"}') == Sold(1)
         assert either(b'{"type": "returned", "reason": "x"}') == Returned("x")
     assert counts == {"reason": 1}
-
-
-def test_a_class_that_refuses_unknown_fields_still_does() -> None:
-    class Strict(msgspec.Struct, forbid_unknown_fields=True):
-        order_id: str
-
     with pytest.raises(msgspec.ValidationError, match="unknown field `coupon`"):
         body_decoder(Strict)(b'{"order_id": "1", "coupon": 1}')
 
@@ -172,11 +157,8 @@ def test_the_stored_counts_grow_and_stay_small_whatever_the_names_are() -> None:
     assert max(map(len, counts)) == NAME_LENGTH
     assert len(stored) <= 4_000
     assert json.loads(plus_unknown_fields(stored, {"coupon": 1}))["coupon"] == 3
-
-
-def test_counts_that_cannot_be_read_begin_again() -> None:
-    for stored in ("", "{", "[]", '{"coupon": "many"}'):
-        assert unknown_fields_of(plus_unknown_fields(stored, {"coupon": 1})) == {"coupon": 1}
+    for unreadable in ("", "{", "[]", '{"coupon": "many"}'):
+        assert unknown_fields_of(plus_unknown_fields(unreadable, {"coupon": 1})) == {"coupon": 1}
 
 
 LAST, CUT = "2026-02-28T23:59:59.9999999Z", datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC)
@@ -196,21 +178,20 @@ class Visit(msgspec.Struct):
 visit_of = body_decoder(Visit)
 DAYS_END = {
     LAST: CUT,
-    "2026-12-31T23:59:59.9999995Z": datetime(2026, 12, 31, 23, 59, 59, 999_999, UTC),
-    "2026-12-31T23:59:59.9999994Z": datetime(2026, 12, 31, 23, 59, 59, 999_999, UTC),
-    "9999-12-31T23:59:59.9999999Z": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC),
+    "2026-12-31T23:59:59.9999995Z": CUT.replace(month=12, day=31),
+    "2026-12-31T23:59:59.9999994Z": CUT.replace(month=12, day=31),
+    "9999-12-31T23:59:59.9999999Z": CUT.replace(9999, 12, 31),
     "0001-01-01T00:00:00Z": datetime(1, 1, 1, tzinfo=UTC),
     "2026-02-28T23:59:59.999999Z": CUT,
-    "9999-12-31T23:59:59Z": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+    "9999-12-31T23:59:59Z": CUT.replace(9999, 12, 31, microsecond=0),
     "2026-03-01T00:59:59.999999999+01:00": CUT,
     "2026-02-28t23:59:59.999999950001z": CUT,
     "2026-02-28 23:59:59.9999999Z": CUT,
 }
 
 
-@pytest.mark.parametrize("text", DAYS_END)
-def test_a_time_is_cut_to_microseconds_and_never_rounded(text: str) -> None:
-    assert visit_of(json.dumps({"at": text}).encode()).at == DAYS_END[text]
+def test_a_time_is_cut_to_microseconds_and_never_rounded() -> None:
+    assert {text: visit_of(json.dumps({"at": text}).encode()).at for text in DAYS_END} == DAYS_END
 
 
 def test_what_is_no_time_stays_whole_beside_a_time_that_is_cut() -> None:
@@ -224,10 +205,7 @@ def test_what_is_no_time_stays_whole_beside_a_time_that_is_cut() -> None:
     assert found.given == given
 
 
-def test_a_text_of_a_long_time_alone_stays_whole() -> None:
+def test_a_text_of_a_long_time_alone_stays_whole_and_a_body_without_one_is_not_copied() -> None:
     assert visit_of(f'{{"at": "2026-01-01T00:00:00Z", "text": "{LAST}"}}'.encode()).text == LAST
-
-
-def test_a_body_without_a_long_time_is_not_copied() -> None:
     for body in (b'{"at": "2026-02-28T23:59:59.999999Z"}', b'{"degrees":12.3456789, "at": 1}', b""):
         assert cut_times(body) is body
