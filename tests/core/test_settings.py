@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import SettingsRefused
 from core.model.letters import Backoff, LetterPolicy
-from core.model.policies import Fuse, embedded_path, read_store_connection
+from core.model.policies import AccessPolicy, Fuse, embedded_path, read_store_connection
 from core.settings import read_settings
 
 GOOD = {
@@ -16,6 +16,10 @@ GOOD = {
     "EVENTHUB_CONSUMER_GROUP": "hubledger",
     "EVENTHUB": "Endpoint=sb://localhost",
 }
+
+
+def access_of(**named: str) -> AccessPolicy:
+    return read_settings({**GOOD, **named}).access
 
 
 def faults(**changed: str | None) -> list[str]:
@@ -41,6 +45,9 @@ def test_without_further_settings_each_has_the_value_of_the_design() -> None:
     access = settings.access
     assert (access.signs_in, access.operator_role, access.link_secrets) == (False, None, ())
     assert access.link_life == timedelta(hours=1)
+    identity = {**GOOD, "EVENTHUB": "", "EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
+    named = read_settings(identity)  # a hub reached by identity needs no connection string
+    assert (named.hub_connection, named.hub_namespace) == (None, "ns.servicebus.windows.net")
 
 
 LETTERS = {
@@ -111,18 +118,6 @@ def test_a_value_that_makes_no_sense_is_refused_and_quoted(name: str, value: str
     assert repr(value) in fault or name == "SPARK_OPTIONS"
 
 
-@pytest.mark.parametrize("value", ["hubledger", "HubLedger"])
-def test_the_hub_reader_needs_a_consumer_group_of_its_own(value: str) -> None:
-    (fault,) = faults(HUB_READER_CONSUMER_GROUP=value)
-    assert fault.startswith("HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP")
-
-
-def test_a_hub_reached_by_identity_needs_no_connection_string() -> None:
-    named = {**GOOD, "EVENTHUB": "", "EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
-    settings = read_settings(named)
-    assert (settings.hub_connection, settings.hub_namespace) == (None, "ns.servicebus.windows.net")
-
-
 def test_every_fault_is_reported_together_and_names_its_setting() -> None:
     broken = {"STORE_PATIENCE_SECONDS": "soon", "REFERENCE_MEMORY_SECONDS": "-1", "STORE_CONNECTION": "mysql:x"}
     with pytest.raises(SettingsRefused) as refusal:
@@ -132,69 +127,76 @@ def test_every_fault_is_reported_together_and_names_its_setting() -> None:
     assert all(fault in str(refusal.value) for fault in refusal.value.faults)
 
 
-@pytest.mark.parametrize("name", ["STORE_CONNECTION", "EVENTHUB_NAME", "EVENTHUB_CONSUMER_GROUP"])
-@pytest.mark.parametrize("value", [None, ""])
-def test_a_setting_that_must_be_set_is_one_fault(name: str, value: str | None) -> None:
-    assert faults(**{name: value}) == [f"{name} must be set"]
+SPARK_GOOD = {"SPARK_ENGINE": "livy", "LIVY_URL": "https://livy/", "SPARK_JOBS": "abfss://jobs"}
+OF_STORE = "STORE_CONNECTION must be sqlite:PATH (the embedded store in a file) or an ODBC connection string"
+DOOR = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+NO_DOOR = "TRUSTED_FRONT_DOOR must be the id"
+LINKS = "RESIDENT_LINK_SECRET"
 
 
-@pytest.mark.parametrize("value", ["store.db", "sqlite:", "SQLITE:store.db", "mssql:server"])
-def test_a_store_that_is_not_known_is_refused(value: str) -> None:
-    assert faults(STORE_CONNECTION=value) == [
-        "STORE_CONNECTION must be sqlite:PATH (the embedded store in a file) or an ODBC connection string"
-    ]
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        *(
+            ({name: value}, f"{name} must be set")
+            for name in ("STORE_CONNECTION", "EVENTHUB_NAME", "EVENTHUB_CONSUMER_GROUP")
+            for value in (None, "")
+        ),
+        *(({"STORE_CONNECTION": value}, OF_STORE) for value in ("store.db", "sqlite:", "SQLITE:store.db", "mssql:x")),
+        (
+            {"DEAD_LETTER_BASE_SECONDS": "60", "DEAD_LETTER_CEILING_SECONDS": "59"},
+            "DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS",
+        ),
+        *(
+            (
+                {"HUB_READER_CONSUMER_GROUP": value},
+                "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP",
+            )
+            for value in ("hubledger", "HubLedger")
+        ),
+        ({"OPERATOR_ROLE": "Mine"}, "OPERATOR_ROLE needs sign-in"),
+        ({"OPERATOR_ROLE": "Mine", "WEBSITE_AUTH_ENABLED": "False"}, "OPERATOR_ROLE needs sign-in"),
+        *(
+            ({"TRUSTED_FRONT_DOOR": door}, NO_DOOR)
+            for door in ("x", DOOR[:-1], f"{DOOR},{DOOR}", f"{DOOR}\n", "*", "{" + DOOR + "}")
+        ),
+        ({f"{LINKS}_PREVIOUS": "o" * 32}, f"{LINKS} must be set where {LINKS}_PREVIOUS is"),
+        (
+            SPARK_GOOD | {"LIVY_URL": "livy"},
+            "LIVY_URL must be an address, https://..., for SPARK_ENGINE=livy",
+        ),
+        (SPARK_GOOD | {"SPARK_JOBS": None}, "SPARK_JOBS must be set"),
+        (
+            {"SPARK_ENGINE": "databricks", "SPARK_JOBS": "x", "DATABRICKS_URL": "adb"},
+            "DATABRICKS_URL must be an address, https://..., for SPARK_ENGINE=databricks",
+        ),
+    ],
+)
+def test_settings_that_do_not_go_together_are_one_fault(given: dict[str, str | None], fault: str) -> None:
+    (found,) = faults(**given)
+    assert found.startswith(fault)
 
 
-SERVERS = [
-    "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s.database.windows.net,1433;Database=d;Encrypt=yes",
-    "DSN=hubledger;UID=app;PWD=secret",
-    "driver = {x};server=localhost",
-]
-
-
-@pytest.mark.parametrize("connection", SERVERS)
-def test_a_store_may_be_a_server_named_by_an_odbc_string(connection: str) -> None:
+@pytest.mark.parametrize(
+    "connection",
+    [
+        "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s.database.windows.net,1433;Database=d;Encrypt=yes",
+        "DSN=hubledger;UID=app;PWD=secret",
+        "driver = {x};server=localhost",
+    ],
+)
+def test_a_store_may_be_a_server_named_by_an_odbc_string_or_the_file_after_its_prefix(connection: str) -> None:
     kept = read_settings({**GOOD, "STORE_CONNECTION": connection}).store_connection
     assert (kept, embedded_path(kept)) == (connection, None)
-
-
-def test_an_embedded_store_is_the_file_after_its_prefix() -> None:
     assert embedded_path("sqlite:a/b store.db") == Path("a/b store.db")
-
-
-def test_a_ceiling_below_the_base_is_refused() -> None:
-    assert faults(DEAD_LETTER_BASE_SECONDS="60", DEAD_LETTER_CEILING_SECONDS="59") == [
-        "DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS"
-    ]
+    assert read_store_connection({"STORE_CONNECTION": connection}) == connection  # without a hub
+    with pytest.raises(SettingsRefused, match="STORE_CONNECTION must be set"):
+        read_store_connection({})
 
 
 def test_no_value_of_a_secret_is_in_a_fault() -> None:
     assert "hunter2" not in str(faults(STORE_CONNECTION="Server=s;PWD=hunter2"))
     assert "hunter2" not in str(faults(EVENTHUB="Endpoint=sb://x;SharedAccessKey=hunter2", EVENTHUB_NAME=None))
-
-
-def test_the_store_alone_can_be_read_without_a_hub() -> None:
-    assert read_store_connection({"STORE_CONNECTION": "sqlite:/data/store.db"}) == "sqlite:/data/store.db"
-
-
-def test_the_store_alone_is_refused_when_it_is_missing() -> None:
-    with pytest.raises(SettingsRefused, match="STORE_CONNECTION must be set"):
-        read_store_connection({})
-
-
-SPARK_GOOD = {"SPARK_ENGINE": "livy", "LIVY_URL": "https://livy/", "SPARK_JOBS": "abfss://jobs"}
-
-
-def test_an_engine_elsewhere_needs_its_address_and_the_place_of_the_programs() -> None:
-    assert faults(SPARK_ENGINE="livy") == [
-        "LIVY_URL must be an address, https://..., for SPARK_ENGINE=livy",
-        "SPARK_JOBS must be set",
-    ]
-    assert faults(SPARK_ENGINE="databricks", DATABRICKS_URL="adb") == [
-        "DATABRICKS_URL must be an address, https://..., for SPARK_ENGINE=databricks",
-        "SPARK_JOBS must be set",
-    ]
-    assert read_settings({**GOOD, **SPARK_GOOD}).spark.livy_url == "https://livy"
 
 
 @pytest.mark.parametrize(
@@ -206,32 +208,18 @@ def test_an_engine_elsewhere_needs_its_address_and_the_place_of_the_programs() -
     ],
 )
 def test_the_dialect_of_livy_follows_from_its_address(url: str, dialect: str) -> None:
-    assert read_settings({**GOOD, **SPARK_GOOD, "LIVY_URL": url}).spark.livy_dialect == dialect
-
-
-DOOR = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
-
-
-LINKS = "RESIDENT_LINK_SECRET"
+    spark = read_settings({**GOOD, **SPARK_GOOD, "LIVY_URL": f"{url}/"}).spark
+    assert (spark.livy_url, spark.livy_dialect) == (url, dialect)
 
 
 @pytest.mark.parametrize("named", [{"WEBSITE_AUTH_ENABLED": "True"}, {"TRUSTED_FRONT_DOOR": DOOR}])
 def test_the_platform_or_a_front_door_signs_in_and_only_then_a_role_may_be_named(named: dict[str, str]) -> None:
-    access = read_settings({**GOOD, **named, "OPERATOR_ROLE": "Mine"}).access
+    access = access_of(**named, OPERATOR_ROLE="Mine")
     assert (access.signs_in, access.operator_role) == (True, "Mine")
-    for off in ({}, {"WEBSITE_AUTH_ENABLED": "False"}):
-        (fault,) = faults(OPERATOR_ROLE="Mine", **off)
-        assert fault.startswith("OPERATOR_ROLE needs sign-in")
-
-
-@pytest.mark.parametrize("door", ["x", DOOR[:-1], f"{DOOR},{DOOR}", f"{DOOR}\n", "*", "{" + DOOR + "}"])
-def test_a_front_door_is_named_by_its_id(door: str) -> None:
-    (fault,) = faults(TRUSTED_FRONT_DOOR=door)
-    assert fault.startswith("TRUSTED_FRONT_DOOR must be the id")
 
 
 def test_the_new_secret_signs_links_and_the_one_before_it_still_counts() -> None:
-    access = read_settings({**GOOD, LINKS: "n" * 32, f"{LINKS}_PREVIOUS": "o" * 32}).access
+    access = access_of(**{LINKS: "n" * 32, f"{LINKS}_PREVIOUS": "o" * 32})
     assert access.link_secrets == ("n" * 32, "o" * 32)
     assert "nnnn" not in repr(access) and "oooo" not in repr(access)
 
@@ -242,7 +230,3 @@ def test_a_secret_that_could_be_guessed_is_refused_and_not_quoted(secret: str) -
         (fault,) = faults(**given, **{name: secret})
         assert fault.startswith(f"{name} ")
         assert secret not in fault.replace(" ", "") or not secret.strip()
-
-
-def test_a_former_secret_needs_a_present_one() -> None:
-    assert faults(**{f"{LINKS}_PREVIOUS": "o" * 32}) == [f"{LINKS} must be set where {LINKS}_PREVIOUS is"]

@@ -18,12 +18,7 @@ from tests.fakes.builders import batch, event
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.written_modules import ROOM, WrittenModules, broken_room
 
-
-def test_a_module_without_references_loads(modules: WrittenModules) -> None:
-    name = modules.write("VERSION = '1'\ndef transform(event, references): return ()\n")
-    assert load_transform(name).references_of is None
-
-
+PLAIN = "VERSION = '{}'\ndef transform(event, references): return ()\n"
 INTERRUPTING = """
 import signal
 VERSION = "1"
@@ -43,11 +38,8 @@ def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a
     with pytest.raises(KeyboardInterrupt):
         settle([event(0, b"a person presses Ctrl-C")], References({}), transform)
     store = MemoryStore()
-    asyncio.run(
-        Receiver(Ingestion(store, transform, CLOCK), BatchLog(9, CLOCK.now)).take(
-            batch([event(0, b"raise"), event(1, b"raise")])
-        )
-    )
+    receiver = Receiver(Ingestion(store, transform, CLOCK), BatchLog(9, CLOCK.now))
+    asyncio.run(receiver.take(batch([event(0, b"raise"), event(1, b"raise")])))
     assert [(one.error_type, one.status) for one in store.letters()] == [("builtins.KeyboardInterrupt", "waiting")] * 2
 
 
@@ -83,22 +75,19 @@ def test_a_different_package_that_cannot_be_imported_is_refused_with_the_line_th
 def test_a_version_that_no_column_can_hold_is_refused_before_it_stops_every_partition(
     modules: WrittenModules, length: int
 ) -> None:
-    text = "VERSION = '{}'\ndef transform(event, references): return ()\n"
     with pytest.raises(InvalidTransform, match=r"py:1: VERSION is longer than 100 characters"):
-        load_transform(modules.write(text.format("1" * length)))
-    assert load_transform(modules.write(text.format("1" * 100))).version == "1" * 100
+        load_transform(modules.write(PLAIN.format("1" * length)))
+    loaded = load_transform(modules.write(PLAIN.format("1" * 100)))
+    assert (loaded.version, loaded.references_of) == ("1" * 100, None)
 
 
 def test_a_room_is_named_by_its_package_and_a_single_module_by_itself() -> None:
-    assert module_of("examples.home_security") == "examples.home_security.transform"
-    assert module_of("examples.home_security.transform") == "examples.home_security.transform"
+    for name in ("examples.home_security", "examples.home_security.transform"):
+        assert module_of(name) == "examples.home_security.transform"
     assert module_of("tests.fakes.plain_transform") == "tests.fakes.plain_transform"
-
-
-@pytest.mark.parametrize("name", [".", "apps.", "no.such", "examples", "examples.home_security.transform.Home"])
-def test_a_name_without_a_room_is_refused_by_its_import(name: str) -> None:
-    with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}"):
-        load_transform(name)
+    for name in (".", "apps.", "no.such", "examples", "examples.home_security.transform.Home"):
+        with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}"):
+            load_transform(name)
 
 
 def test_row_classes_lead_to_their_rooms_each_once_in_their_order() -> None:
@@ -116,19 +105,14 @@ def test_a_module_below_a_room_belongs_to_it(modules: WrittenModules) -> None:
     assert room.aggregate_modules == ()
 
 
-def test_a_transform_without_a_room_has_no_aggregates(modules: WrittenModules) -> None:
-    transform = load_transform(modules.write(ROOM.format(table="placed_alone")))
-    assert rooms_of(transform.row_classes) == ()
-    assert load_aggregates(transform.row_classes) == ()
-
-
-def test_a_transform_with_rows_of_a_different_room_has_its_aggregates_too(modules: WrittenModules) -> None:
+def test_a_transform_has_the_aggregates_of_the_rooms_of_all_its_rows_and_none_without_a_room(
+    modules: WrittenModules,
+) -> None:
+    alone = load_transform(modules.write(ROOM.format(table="placed_alone")))
+    assert rooms_of(alone.row_classes) == load_aggregates(alone.row_classes) == ()
     text = "from examples.home_security.transform import SensorReading\n" + ROOM.format(table="placed_beside")
-    transform = load_transform(modules.write(text))
-    assert [one.name for one in load_aggregates(transform.row_classes)] == ["home_activity"]
-
-
-def test_an_aggregate_is_found_only_in_the_rooms_of_declared_rows() -> None:
+    beside = load_transform(modules.write(text))
+    assert [one.name for one in load_aggregates(beside.row_classes)] == ["home_activity"]
     assert find_aggregate("flight_punctuality").source is FlightChange
     with pytest.raises(InvalidTransform, match="no aggregate is named orders_by_hour: declare it in a module of the"):
         find_aggregate("orders_by_hour")

@@ -3,7 +3,7 @@
 import faulthandler
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -99,7 +99,28 @@ def test_a_closed_watchdog_ends_no_process(machine: Machine) -> None:
         machine.look_after(2 * DEADLINE)
 
 
-def hanging(machine: Machine) -> Transform:
+def settling(transform: Transform) -> None:
+    settle(events(4, 5), References({}), transform, of=partition())
+
+
+def referring(transform: Transform) -> None:
+    own = replace(transform, references_of=lambda one: transform.rows_of(one, References({})))  # type: ignore
+    reference_keys(events(4, 5), own, partition())
+
+
+def retrying(transform: Transform) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    keep_letters(store, {4: b"", 5: b""})
+    clock.seconds = (NOON - clock.now()).total_seconds()
+    keeper = Keeper(STREAM, store, transform, lambda *_: None, stamps(0, clock))
+    for chunk in claim_due(keeper):
+        retry_chunk(chunk, keeper, "call")
+
+
+@pytest.mark.parametrize("work", [settling, referring, retrying])
+def test_it_watches_over_a_batch_its_references_and_the_retry_of_letters(
+    machine: Machine, work: Callable[[Transform], None]
+) -> None:
     def rows_of(event: Event, references: References) -> Iterable[Row]:
         try:
             machine.look_after(DEADLINE)
@@ -107,30 +128,10 @@ def hanging(machine: Machine) -> Transform:
             raise KeyboardInterrupt(*ended.args) from None
         return ()
 
-    return Transform("test/1", rows_of, watch=machine.watchdog.over)
-
-
-def test_it_watches_over_a_batch_its_references_and_the_retry_of_letters(machine: Machine) -> None:
-    def settling(machine: Machine, transform: Transform) -> None:
-        settle(events(4, 5), References({}), transform, of=partition())
-
-    def referring(machine: Machine, transform: Transform) -> None:
-        own = replace(transform, references_of=lambda one: transform.rows_of(one, References({})))  # type: ignore
-        reference_keys(events(4, 5), own, partition())
-
-    def retrying(machine: Machine, transform: Transform) -> None:
-        store, clock = MemoryStore(), FakeClock()
-        keep_letters(store, {4: b"", 5: b""})
-        clock.seconds = (NOON - clock.now()).total_seconds()
-        keeper = Keeper(STREAM, store, transform, lambda *_: None, stamps(0, clock))
-        for chunk in claim_due(keeper):
-            retry_chunk(chunk, keeper, "call")
-
-    for work in (settling, referring, retrying):
-        with pytest.raises(KeyboardInterrupt) as ended:
-            work(machine, hanging(machine))
-        (facts,) = ended.value.args
-        assert (facts["partition"], facts["first"], facts["last"]) == ("telemetry/hubledger/0", 4, 5), work
+    with pytest.raises(KeyboardInterrupt) as ended:
+        work(Transform("test/1", rows_of, watch=machine.watchdog.over))
+    (facts,) = ended.value.args
+    assert (facts["partition"], facts["first"], facts["last"]) == ("telemetry/hubledger/0", 4, 5)
 
 
 HANGS = {
