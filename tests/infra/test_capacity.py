@@ -52,11 +52,6 @@ def test_each_part_grows_at_the_limit_of_its_tier() -> None:
     assert stored_bytes_per_day(Load(10, row_bytes_per_event=100)) == 86_400_000
 
 
-def test_what_breaks_first_is_what_bears_least() -> None:
-    assert size(Load(10_000, log_bytes_per_event=1)).breaks_first.name in ("throughput", "partitions")
-    assert size(Load(59_999, headroom=1, event_bytes=1, log_bytes_per_event=600)).breaks_first.name == "database"
-
-
 @given(
     st.builds(
         Load,
@@ -291,11 +286,3 @@ def test_a_job_is_its_start_and_its_work_on_the_windows_of_each_level() -> None:
     assert one.job_seconds == pytest.approx(10 + 14.4 + 28.8 + 121)
     assert one.core_hours == pytest.approx(2 * one.job_seconds / 3_600)
     assert one.log_rate == pytest.approx(121 * 1_000 / 86_400)
-
-
-def test_the_limit_is_that_of_rows_or_of_time() -> None:
-    assert Aggregating(1e9, Pace(rows_limit=1_000)).ends_at == 288_000
-    slow = Aggregating(1e9, Pace(read_per_second=1_000))
-    assert slow.ends_at < Aggregating(1e9).ends_at
-    assert Aggregating(slow.ends_at, slow.pace).job_seconds == pytest.approx(300)
-    assert Aggregating(1e6, Pace(interval=1)).ends_at == 0

@@ -1,29 +1,25 @@
-"""The image of the worker: its Dockerfile keeps its policies, and its files and packages are enough to work."""
+"""The image of the worker: its Dockerfile keeps its policies, and the workflow tests the image that it pushes.
+
+That its files and packages are enough to work and to drain is shown by the workflow, which runs the image.
+"""
 
 import json
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import pytest
-from azure.eventhub import EventData
-from packaging.requirements import Requirement
 
 from core.worker.health import ANSWER_WITHIN, PATH
-from tests.acceptance.worker.conftest import place  # noqa: F401  # the fixture
-from tests.acceptance.worker.started import DEADLINE, TIMES, Workplace, settings_of
 from tests.infra.bicep import shown
 from tests.infra.test_policies import FILES
-from tests.patience import allowed, ended
+from tests.patience import allowed
 from tests.repo.product import ROOT
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-RESTRICTED = Path(__file__).with_name("restricted.py")
 SECRET = re.compile(r"password|secret|token|accountkey|sharedaccess", re.IGNORECASE)
 FINGERPRINT = (
     "BC528686B50D79E339D3721CEB3E94ADBE1229CF"  # of Microsoft's repository: learn.microsoft.com/linux/packages
@@ -150,63 +146,6 @@ def test_the_image_has_packages_of_tested_versions_and_only_files_that_are_copie
     assert rules[0] == "*" and admitted == {*COPIED, "requirements-worker.txt"}
 
 
-def installed() -> set[str]:
-    """Return the packages that pip installs for requirements-worker.txt, with their dependencies."""
-    found: set[str] = set()
-    waiting = [Requirement(name) for name in pins("requirements-worker.txt")]
-    while waiting:
-        one = waiting.pop()
-        name = re.sub(r"[-_.]+", "-", one.name).lower()
-        if name not in found:
-            found.add(name)
-            needed = map(Requirement, metadata.requires(one.name) or ())
-            waiting += [each for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
-    return found
-
-
-def command(words: list[str], *more: str) -> list[str]:
-    """Return a command of the image, to be run with only the packages of the image."""
-    assert words[:2] == ["python", "-m"]
-    return [sys.executable, "-B", str(RESTRICTED), ",".join(sorted(installed())), *words[2:], *more]
-
-
-@pytest.mark.slow
-def test_the_files_and_packages_of_the_image_are_enough_to_work_and_to_drain(place: Workplace, tmp_path: Path) -> None:  # noqa: F811
-    folder = tmp_path / "app"
-    for source, destination in COPIED.items():
-        if (ROOT / source).is_dir():
-            shutil.copytree(ROOT / source, folder / destination, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            (folder / destination).mkdir()
-            shutil.copy(ROOT / source, folder / destination)
-
-    def healthy(address: str) -> bool:
-        check = command([*HEALTH_CHECK[:-1], address])
-        done = subprocess.run(check, cwd=folder, env={}, capture_output=True, timeout=allowed(DEADLINE), check=False)
-        return done.returncode == 0
-
-    place.producer.send_batch([EventData(b"no reading")])
-    settings = settings_of(place.emulator.connection_string, place.engine.path)
-    words = command(json.loads(last("ENTRYPOINT")), json.loads(last("CMD"))[0], "127.0.0.1:0", *TIMES)
-    given = {**settings, "TRANSFORM": "examples.home_security"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=folder, env=given, stdout=pipe, stderr=pipe, text=True) as worker:
-        try:
-            assert worker.stdout is not None
-            first = worker.stdout.readline()
-            assert "worker ready" in first, f"{first}{worker.communicate()[1]}"
-            address = json.loads(first)["health"]
-            assert healthy(address)
-            place.until(lambda: sum(place.accounted()) == 1)
-            worker.send_signal(signal.SIGTERM)
-            _, errors = ended(worker, DEADLINE)
-        finally:
-            worker.kill()
-    assert (worker.returncode, errors) == (0, "")
-    assert place.shares() == []
-    assert not healthy(address), "a worker that has ended is healthy"
-
-
 WORKFLOW = (ROOT / ".github" / "workflows" / "image.yml").read_text(encoding="utf-8")
 
 
@@ -219,10 +158,14 @@ def test_only_a_release_pushes_the_image_that_was_tested_and_no_secret_is_needed
     assert [step["if"] for step in kept] == ["github.event_name == 'release'"] * 2
     commands = "".join(step.get("run", "") for step in push["steps"])
     assert "docker load" in commands and "docker build" not in commands
-    assert "docker push" not in "".join(step.get("run", "") for step in build["steps"])
+    steps = "".join(step.get("run", "") for step in build["steps"])
+    assert "docker push" not in steps
     assert set(re.findall(r"secrets\.(\w+)", WORKFLOW)) == {"GITHUB_TOKEN"}
     assert "permissions" not in build and push["permissions"] == {"packages": "write", "id-token": "write"}
     assert all(job["timeout-minutes"] <= 20 for job in jobs.values())
+    assert "docker run --detach --name at-work" in steps and "docker stop --time 30 at-work" in steps, (
+        "it works, and ends"
+    )
     assert re.search(r"^permissions:\n  contents: read\n", WORKFLOW, re.MULTILINE)
 
 

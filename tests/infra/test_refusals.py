@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.infra.bicep import Expression, Files, shown
-from tests.infra.plan import Evaluator, Failed, main, plan
+from tests.infra.plan import Evaluator, Failed, main
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 
@@ -196,24 +196,18 @@ TAKEN: list[dict[str, Any]] = [
 ]
 
 
-TOGETHER: list[dict[str, Any]] = [{"sparkEngine": "databricks"}, {"vnetEnabled": True}, {"workerRegistryId": REGISTRY}]
-
-
 @holds_for(REFUSED)
 def test_a_choice_that_azure_would_not_keep_is_refused_by_name(refused: tuple[str, dict[str, Any]]) -> None:
     name, chosen = refused
     with pytest.raises(Failed, match=f"^{re.escape(name)}(: | )"):
         Evaluator(MAIN, {**GIVEN, **chosen}).name("checked")
+    with pytest.raises(Failed, match="logDailyGigabytes: "):  # all refusals are said at once
+        Evaluator(MAIN, {**GIVEN, **chosen, "logDailyGigabytes": 0}).name("checked")
 
 
 @holds_for(TAKEN)
 def test_a_choice_that_azure_keeps_passes(chosen: dict[str, Any]) -> None:
     assert Evaluator(MAIN, {**GIVEN, **chosen}).name("checked")["location"] == "westeurope"
-
-
-def test_all_refusals_are_said_at_once() -> None:
-    with pytest.raises(Failed, match=r"PARTITION_COUNT: .*; sqlTier: "):
-        Evaluator(MAIN, {**GIVEN, "partitionCount": 64, "sqlTier": "BusinessCritical"}).name("checked")
 
 
 def test_nothing_is_made_before_the_refusals_are_read() -> None:
@@ -229,31 +223,22 @@ def test_nothing_is_made_before_the_refusals_are_read() -> None:
     )
 
 
-def test_two_environments_fit_into_one_group() -> None:
-    """`resourceNames` may name one group twice; each name in it has the hash of its environment."""
-    calls = {one.name: one.value["params"] for one in MAIN.of_kind("module")}
-    assert shown(calls["alerts"]["prefix"]) == "alertPrefix"
-    assert shown(MAIN.var("alertPrefix")) == "'ar-${token}-'"
-    names = [name for _, kind, name in plan(FILES, {"vnetEnabled": True}) if "private-endpoint" in kind]
-    assert len(names) == 7
-    assert [name for name in names if not name.startswith("pep-token-")] == []
-
-
-@holds_for(TOGETHER)
-def test_two_environments_of_one_group_deploy_at_once(chosen: dict[str, Any]) -> None:
+@holds_for([{"sparkEngine": "databricks"}, {"vnetEnabled": True}, {"workerRegistryId": REGISTRY}])
+def test_two_environments_of_one_group_share_no_name_and_deploy_at_once(chosen: dict[str, Any]) -> None:
     """Azure refuses a deployment whose name has one that still runs in its group."""
-    image = {"workerImage": "mine.azurecr.io/w:1", **chosen}
-    first, second = ([*main(FILES, {**image, "token": sign * 13}).deployments()] for sign in "ab")
+    given = {"workerImage": "mine.azurecr.io/w:1", "resourceNames": {"resourceGroup": "one"}, **chosen}
+    both = [main(FILES, {**given, "token": sign * 13}) for sign in "ab"]
+    first, second = ([*one.deployments()] for one in both)
     assert len(first) > 20
     assert set(first).isdisjoint(second)
     assert len(set(first)) == len(first), "two modules of one name wait for each other"
     assert [name for _, name in first if not re.fullmatch(r"[\w.()-]{1,64}", name)] == []
+    made = [{one.key for one in each.resources() if not one.exists} for each in both]
+    shared = {kind for _, kind, _ in made[0] & made[1]}
+    assert {kind for kind in shared if "dns-zone" not in kind and "ole-assignment" not in kind} == SHARED
 
 
-def test_the_worker_pulls_from_the_server_of_its_image_by_a_role_of_its_own() -> None:
-    """A registry may have a hash in its login server, and its group may serve many environments."""
-    calls = {one.name: one.value for one in FILES["app/worker.bicep"].of_kind("module")}
-    assert "server: first(split(image, '/'))" in shown(calls["worker"]["params"]["registries"])
+SHARED = {"Microsoft.Resources/resourceGroups"}
 
 
 ODD = ("", " ", "/", "a/b", "///////", "/" * 9, ".", "-", "'", "\\", "ä", "@", "a" * 300, "10.0.0.0/24", "{}", "${x}")

@@ -9,7 +9,7 @@ import pytest
 from core.model.rows import References
 from core.transforms.loading import load_transform
 from infra.hooks.errors import HookRefused
-from infra.hooks.patience import Pending, wait_for
+from infra.hooks.patience import Pending
 from infra.hooks.smoke.app import Answer, App, Check, fault_of
 from infra.hooks.smoke.event import BODIES, Hub, HubRefused, body_of
 from infra.hooks.smoke.key import smoke_key
@@ -103,12 +103,6 @@ def test_an_event_that_is_not_proven_is_refused_after_a_wait(
         prove(BEFORE, after, explained=explained)
 
 
-@pytest.mark.parametrize("asks", [401, 403])
-def test_an_app_that_asks_for_a_person_proves_the_event_by_its_counts(asks: int) -> None:
-    said, _ = prove(BEFORE, WRITTEN, explained=Answer(asks, "application/json", b"{}"))
-    assert said == "the range 1/5 to 1/5 is accounted for; events of it that became rows: 1"
-
-
 def test_a_hub_that_the_app_does_not_reach_is_named() -> None:
     with pytest.raises(HookRefused, match="waited 300 s for a partition: the app does not reach the hub: no answer"):
         prove({**BEFORE, "hub_fault": "no answer", "hub_read_at": None})
@@ -180,23 +174,6 @@ def test_a_hub_that_refuses_until_the_deadline_names_the_role(there: Services) -
     assert str(refusal.value).startswith(f"waited 600 s for the hub: Unauthorized access; the account {DEPLOYER} lacks")
 
 
-def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
-    there = roles(SENDER[:-1] + "0")
-    with pytest.raises(NotSent, match=f"{DEPLOYER} lacks the role .* `developerRoles`"):
-        send(there)
-    ((_, asked, _),) = there.calls
-    assert "/namespaces/n/eventhubs/telemetry/providers/Microsoft.Authorization/roleAssignments?" in asked
-    assert asked.endswith(f"&$filter=atScope()+and+assignedTo('{DEPLOYER}')")
-
-
-@pytest.mark.parametrize(
-    "fault", [Pending("Connection refused"), HubRefused("Ip has been prevented to connect to the endpoint")]
-)
-def test_a_closed_network_is_named(fault: Pending) -> None:
-    with pytest.raises(NotSent, match="closed to this network"):
-        send(roles(SENDER), fault, private=True)
-
-
 def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
     assert body_of(ROOT, {"TRANSFORM": "examples.flight_info"}) == BODIES["examples.flight_info"]
     assert body_of(ROOT, {"TRANSFORM": ""}) == BODIES["examples.home_security"]
@@ -218,14 +195,3 @@ def test_a_key_whose_answer_was_lost_is_removed() -> None:
     with pytest.raises(HookRefused, match="the connection was reset"), smoke_key("/app", Services(losing), Leaping()):
         raise AssertionError("no key was given")
     assert keys == set()
-
-
-def test_a_wait_returns_the_answer_or_refuses_with_the_last_reason_on_one_line() -> None:
-    leaping = Leaping(1.0)
-    assert wait_for("it", lambda: 1, 0, leaping) == 1
-
-    def ask() -> None:
-        raise Pending(f"still\n{leaping.at:.0f}")
-
-    with pytest.raises(HookRefused, match=r"^waited 30 s for it: still 30$"):
-        wait_for("it", ask, 30, leaping)

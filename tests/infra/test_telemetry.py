@@ -6,8 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
@@ -76,10 +74,9 @@ def test_metrics_lines_and_requests_are_sent_as_seldom_as_the_arithmetic_has_the
     assert logging == {"logLevel": {"default": "Warning"}}, "the host sends its own lines from warning on only"
 
 
-@contextmanager
-def ingestion() -> Iterator[tuple[str, list[dict]]]:
-    """Serve an endpoint that takes telemetry as Application Insights does; give its address and its telemetry."""
-    got: list[dict] = []
+def sent(program: str, folder: Path, environment: dict[str, str], *arguments: str) -> list[dict[str, Any]]:
+    """Run a program that sends telemetry to an endpoint as that of Application Insights, and return what arrived."""
+    got: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -94,24 +91,14 @@ def ingestion() -> Iterator[tuple[str, list[dict]]]:
         def log_message(self, *_: object) -> None:
             pass
 
+    environment = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true", **environment}
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/", got
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def sent(program: str, folder: Path, environment: dict[str, str], *arguments: str) -> list[dict]:
-    """Run a program that sends telemetry to an endpoint as Azure's, and return what arrived."""
-    with ingestion() as (address, got):
-        command = [sys.executable, "-c", program, address, *arguments]
-        environment = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true", **environment}
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        command = [sys.executable, "-c", program, f"http://127.0.0.1:{server.server_port}/", *arguments]
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
         )
+        server.shutdown()
     assert done.returncode == 0, done.stderr
     return got
 
@@ -120,24 +107,37 @@ NEEDS_AZURE = pytest.mark.skipif(
     find_spec("azure.monitor") is None,
     reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
 )
-SENDER = """
-import logging, sys
+OPENS = """
+import json, logging, os, sys
 from azure.monitor.opentelemetry import configure_azure_monitor
 from opentelemetry import context, metrics
 from opentelemetry._logs import get_logger_provider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-import json
 key = "InstrumentationKey=00000000-0000-0000-0000-000000000000"
 configure_azure_monitor(
     connection_string=f"{key};IngestionEndpoint={sys.argv[1]}", logger_name="hubledger", disable_offline_storage=True
 )
-unsampled = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}
+"""
+SENDER = f"""{OPENS}
+unsampled = {{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}}
 context.attach(TraceContextTextMapPropagator().extract(unsampled))
 log = logging.getLogger("hubledger.ingest")
 log.setLevel(logging.INFO)
 for text, facts in json.loads(sys.argv[2]):
     log.info(text, extra=facts)
 get_logger_provider().force_flush()
+metrics.get_meter_provider().force_flush()
+"""
+OWN_SENDER = f"""{OPENS}
+from core.ledger.totals import Books, LetterBooks
+from core.ledger.watch import Observation
+from core.measured import measured
+from core.remote.telemetry.opening import open_telemetry
+from tests.fakes.builders import EPOCH, partition
+os.environ["PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"] = "true"
+hub = partition("12", hub="evhns-abcdefghijklm.servicebus.windows.net/telemetry")
+open_telemetry(os.environ)
+measured("watch")(lambda: Observation(hub.stream, EPOCH, Books((), LetterBooks({{}}, 0)), (), EPOCH, 0))()
 metrics.get_meter_provider().force_flush()
 """
 PARTITION = "evhns-abcdefghijklm.servicebus.windows.net/telemetry/hubledger/12"
@@ -152,27 +152,6 @@ def a_line(batches: int) -> dict[str, Any]:
     own: dict[str, Any] = {"gaps": [], "invocation_id": "0af76519-16cd-43dd-8448-eb211c80319c"}
     sizes = dict.fromkeys(("events", "rows", "written"), 62 * batches)
     return {"action": "ingest", "partition": PARTITION, **ends, **counts, **sizes, **(own if batches == 1 else rest)}
-
-
-OWN_SENDER = """
-import os, sys
-from azure.monitor.opentelemetry import configure_azure_monitor
-from opentelemetry import metrics
-from core.ledger.totals import Books, LetterBooks
-from core.ledger.watch import Observation
-from core.measured import measured
-from core.remote.telemetry.opening import open_telemetry
-from tests.fakes.builders import EPOCH, partition
-key = "InstrumentationKey=00000000-0000-0000-0000-000000000000"
-configure_azure_monitor(
-    connection_string=f"{key};IngestionEndpoint={sys.argv[1]}", logger_name="hubledger", disable_offline_storage=True
-)
-os.environ["PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"] = "true"
-hub = partition("12", hub="evhns-abcdefghijklm.servicebus.windows.net/telemetry")
-open_telemetry(os.environ)
-measured("watch")(lambda: Observation(hub.stream, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0))()
-metrics.get_meter_provider().force_flush()
-"""
 
 
 @NEEDS_AZURE

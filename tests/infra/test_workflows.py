@@ -48,19 +48,6 @@ def test_the_services_of_compose_are_microsofts_on_loopback_without_a_password()
         assert all(value.startswith("${") for name, value in words.items() if "PASSWORD" in name or "EULA" in name)
 
 
-def test_a_service_waits_for_the_health_of_those_it_needs() -> None:
-    services = COMPOSE["services"]
-    needs = [needed for service in services.values() for needed in service.get("depends_on", {}).items()]
-    assert needs == [("azurite", {"condition": "service_healthy"})]
-    checked = {name for name, service in services.items() if "healthcheck" in service}
-    assert checked == {"azurite", "sql"}, "the image of the emulator has no program for a check"
-    for name in checked:
-        check = services[name]["healthcheck"]
-        assert check["test"][0] == "CMD-SHELL" and check["retries"] * int(check["interval"].rstrip("s")) >= 60
-    assert all(f"127.0.0.1 {port}" in services["azurite"]["healthcheck"]["test"][1] for port in (10000, 10001, 10002))
-    assert {volume.split(":")[0] for one in services.values() for volume in one["volumes"]} >= set(COMPOSE["volumes"])
-
-
 def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
     hubs = json.loads((ROOT / "local" / "docker" / "event-hubs.json").read_text(encoding="utf-8"))
     ((hub,),) = (namespace["Entities"] for namespace in hubs["UserConfig"]["NamespaceConfig"])
@@ -68,16 +55,6 @@ def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
     assert hub["Name"] == names["hub"] == OWN_HUB
     assert [group["Name"] for group in hub["ConsumerGroups"]] == [names["triggerGroup"], names["readerGroup"]]
     assert hub["PartitionCount"] == str(parameter("partitionCount").value)
-
-
-def test_the_demo_on_a_server_needs_the_service_that_its_page_starts() -> None:
-    page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
-    (service,) = re.findall(r"docker compose up -d (\w+)", page)
-    started = COMPOSE["services"][service]
-    assert started["image"] == "mcr.microsoft.com/mssql/server:2022-latest"
-    assert "depends_on" not in started
-    assert f"SERVER=localhost,{started['ports'][0].split(':')[1]};" in page
-    assert "$$MSSQL_SA_PASSWORD" in started["healthcheck"]["test"][1], "compose would put the password into the check"
 
 
 @holds_for(WORKFLOWS)

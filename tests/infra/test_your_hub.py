@@ -34,12 +34,9 @@ def settings() -> dict[str, str]:
     return found
 
 
-def test_each_setting_of_the_page_is_one_of_the_template() -> None:
+def test_the_settings_of_the_page_are_those_of_the_template_and_enough_for_the_app() -> None:
     wired, of_host = FILES["main.bicep"].var("wiredSettings"), FILES["app/function.bicep"].var("hostSettings")
     assert sorted(set(settings()) - set(wired) - set(of_host)) == []
-
-
-def test_the_settings_of_the_page_are_enough_for_the_app() -> None:
     given = {**settings(), "EVENTHUB_NAME": "orders", "HUB_RETENTION_HOURS": "168"}
     given |= {"EVENTHUB_CONSUMER_GROUP": "hubledger", "HUB_READER_CONSUMER_GROUP": "hubledger-reader"}
     read = read_settings(given)
