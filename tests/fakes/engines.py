@@ -2,16 +2,19 @@
 
 import sqlite3
 import weakref
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from core.errors import DataRefused, InvalidTransform
 from core.model.policies import EMBEDDED
+from core.store.script import Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
+from core.store.sqlserver.batch import run_batch
 from local.trials.replay_identity import memory_connection
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.lengths import enforce_lengths
@@ -19,6 +22,15 @@ from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import CONNECTION, SqlServerEngine
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
+
+
+class Compiled(SqliteDatabase):
+    """A database that also compiles each script for SQL Server, where a parameter that steps share has one value."""
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        with suppress(DataRefused, InvalidTransform):
+            run_batch(script, rehearse)
+        return super().run(script, rehearse)
 
 
 class SqliteEngine(SqliteEyes):
@@ -39,7 +51,7 @@ class SqliteEngine(SqliteEyes):
 
     def database(self) -> SqliteDatabase:
         """Return a database that is closed with this object, at the latest."""
-        self._opened.append(SqliteDatabase(self.path))
+        self._opened.append(Compiled(self.path))
         return self._opened[-1]
 
     def environment(self) -> dict[str, str]:

@@ -223,7 +223,10 @@ def test_nothing_is_made_before_the_refusals_are_read() -> None:
     )
 
 
-@holds_for([{"sparkEngine": "databricks"}, {"vnetEnabled": True}, {"workerRegistryId": REGISTRY}])
+TOGETHER: list[dict[str, Any]] = [{"sparkEngine": "databricks"}, {"vnetEnabled": True}, {"workerRegistryId": REGISTRY}]
+
+
+@holds_for(TOGETHER)
 def test_two_environments_of_one_group_share_no_name_and_deploy_at_once(chosen: dict[str, Any]) -> None:
     """Azure refuses a deployment whose name has one that still runs in its group."""
     given = {"workerImage": "mine.azurecr.io/w:1", "resourceNames": {"resourceGroup": "one"}, **chosen}

@@ -23,7 +23,14 @@ from core.aggregation.runs import (
     Staged,
     StagedSlice,
 )
-from core.aggregation.store import close_run_script, fail_steps, plan_script, portion_script, stop_script
+from core.aggregation.store import (
+    close_run_script,
+    ending_steps,
+    fail_steps,
+    plan_script,
+    portion_script,
+    stop_script,
+)
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import FoundPiece
 from core.erasure.store import Erase, closing_script, erasure_script
@@ -98,6 +105,13 @@ FILES = (
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
+RENEWED = {
+    "engine": "livy",
+    "attempt": 2,
+    "intent_at": instant_text(EPOCH),
+    "expected_attempt": 1,
+    "expected_intent_at": instant_text(EPOCH),
+}
 
 
 def portion_of(job: str, *, has_whole: bool) -> Portion:
@@ -306,6 +320,7 @@ def aggregations() -> Mapping[str, Script]:
         "run plan": plan_script(RUN),
         "run plan ordered": plan_script(RUN, RunOrder("repair", ALL_DAYS, EPOCH, "somebody", "because")),
         "run result": close_run_script(RUN, STAGED, EPOCH),
+        "run submitted": Script("submit", ending_steps("renew_intent", RUN, RENEWED, failure)),
         "run ended": Script("end", fail_steps(RUN, "why", EPOCH, failure)),
         "run stopped": stop_script(RUN, STAGED, "why", failure),
         "run discarded": discard_run_script(order, RUN),

@@ -15,7 +15,7 @@ from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.collations import columns_of, conflicts, conversions, statements_of
 from tests.sql.statements import asked_rows, every_batch
-from tests.sql.test_words_as_tables import statements_about
+from tests.sql.test_rooms import statements_about
 from tests.sql.values import EPOCH
 
 TABLES = columns_of(one.text for one in all_migrations("sqlserver"))

@@ -12,9 +12,8 @@ from core.transforms.loading import load_aggregates
 from local.explain import uses_of
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
-from tests.sql.statements import without_comments
+from tests.sql.statements import every_script, without_comments
 from tests.sql.values import ROW_CLASSES
-from tests.sql.verbs import every_sent
 
 PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"
 LOCKING = re.compile(r"hubledger\.(\w+) AS \w+ WITH \([A-Z, ]*(?:UPDLOCK|XLOCK|HOLDLOCK|TABLOCK|REPEATABLEREAD)")
@@ -100,16 +99,11 @@ def test_every_table_has_one_place_in_the_order() -> None:
     assert sorted(ORDER) == sorted({*made, "schema_migration"})
 
 
-@holds_for(every_sent())
-def test_a_script_locks_tables_in_the_order(name: str) -> None:
-    steps = [(str(step.statement), step_text(step)) for step in every_sent()[name].script.steps]
+@holds_for(every_script())
+def test_a_script_locks_tables_in_the_order_and_the_owner_of_a_new_row_first(name: str) -> None:
+    """Otherwise an insert waits for an owner that another transaction changes, which waits for the new row."""
+    steps = [(str(step.statement), step_text(step)) for step in every_script()[name].steps]
     assert out_of_order(steps, ORDER) == []
-
-
-@holds_for(every_sent())
-def test_an_insert_locks_the_owner_of_its_row_first(name: str) -> None:
-    """Otherwise it waits for an owner that a different transaction changes, which waits for the new row."""
-    steps = [(str(step.statement), step_text(step)) for step in every_sent()[name].script.steps]
     assert owners_after([one for one in steps if one[0] not in APART]) == []
 
 
@@ -120,14 +114,14 @@ def test_a_planted_insert_that_locks_its_owner_by_the_foreign_key_is_seen_and_no
     assert owners_after([("close", "UPDATE hubledger.event_stream SET a = 1;"), ("stop", f"{insert};")]) == []
     alone = APART.keys() - {"record_failure"}
     touched = {use.table for one in alone for use in uses_of(load_queries("sqlserver")[one].text)}
-    opening = every_sent()["incarnation next"].script.steps
+    opening = every_script()["incarnation next"].steps
     changed = {use.table for step in opening for use in uses_of(step_text(step)) if use.verb != "SELECT"}
     assert touched & changed == set()
 
 
 def test_a_statement_that_locks_a_row_again_is_sent_and_would_break_the_order() -> None:
     first = {"note_gap_again": "lock_partition", "note_gap": "lock_partition", "count_made_letters": "count_replay"}
-    sent = [[str(step.statement) for step in one.script.steps] for one in every_sent().values()]
+    sent = [[str(step.statement) for step in one.steps] for one in every_script().values()]
     for name in AGAIN:
         holding = first.get(name, name.replace("end_", "hold_"))
         assert {steps.index(holding) < steps.index(name) for steps in sent if name in steps} == {True}

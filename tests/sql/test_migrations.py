@@ -1,12 +1,26 @@
 """Migrations: what the code before them cannot run on says so in its name, and is refused by that code; and on the
-server, the app goes on while a grown table gets an index."""
+server, the app goes on while a grown table gets an index.
+
+No batch binds what it makes. SQL Server compiles a batch as a whole before it runs any of it. A statement over a table
+that does not exist yet waits (deferred name resolution), but a column that a table does not have yet is error 207, and
+a type that does not exist is error 2715. Microsoft's rules for batches: "A table cannot be changed and then the new
+columns referenced in the same batch", and the statement that creates a view, a function, a procedure, a trigger or a
+schema begins its batch ("Batches", learn.microsoft.com, ms175502). The text of an EXEC is a separate batch, which is
+compiled when its turn comes.
+"""
 
 import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.store.migrations import BREAKING, Migration
 from tests.fakes.rooms import all_migrations
+from tests.offenders import holds_for
+from tests.sql.collations import statements_of
+from tests.sql.statements import every_batch, without_comments
 from tests.sql.test_lock_order import ORDER
 
 TAKES_AWAY = re.compile(
@@ -21,30 +35,16 @@ STEP = re.compile(
     r"|(?P<rows>\b(?:INSERT INTO|UPDATE|DELETE FROM) hubledger\.\w+)",
     re.DOTALL,
 )
+HOT = {"event_hub_checkpoint", "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"}
+
+
+def planted(text: str) -> Migration:
+    return Migration("hubledger", 1, "x", "", text)
 
 
 def breaks(migration: Migration) -> bool:
     """Return True if the migration removes something that older code uses, or needs something that it does not do."""
     return TAKES_AWAY.search(re.sub(r"--.*", "", migration.text)) is not None
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
-def test_a_migration_that_older_code_cannot_run_on_says_so_in_its_name(engine: str) -> None:
-    wrong = [one.name for one in all_migrations(engine) if breaks(one) and not one.name.startswith(BREAKING)]
-    assert wrong == []
-
-
-def test_a_migration_that_breaks_older_code_is_seen_and_no_other() -> None:
-    is_breaking = {
-        "DROP TABLE home;": True,
-        "ALTER TABLE hubledger.home ALTER COLUMN armed int;": True,
-        "ALTER TABLE home ADD COLUMN armed INTEGER NOT NULL;": True,
-        "ALTER TABLE hubledger.home ADD armed int NOT NULL;": True,
-        "ALTER TABLE home ADD COLUMN armed INTEGER NOT NULL DEFAULT 0;": False,
-        "ALTER TABLE home ADD COLUMN armed INTEGER;  -- NOT NULL one day": False,
-        "CREATE TABLE home (armed INTEGER NOT NULL); -- DROP TABLE": False,
-    }
-    assert {text: breaks(Migration("hubledger", 1, "x", "", text)) for text in is_breaking} == is_breaking
 
 
 def blocking(migration: Migration) -> list[str]:
@@ -73,29 +73,10 @@ def unbounded_rebuilds(text: str) -> int:
     return len(re.findall(r"\bREBUILD\b", re.sub(r"--.*", "", text))) - len(bounded)
 
 
-def rebuilt(text: str) -> list[str]:
-    """Return the tables that a migration locks one after the other and keeps locked, as a commit does."""
-    return re.findall(r"ALTER TABLE hubledger\.(\w+) REBUILD\b", re.sub(r"--.*", "", text))
-
-
 def crosses(migration: Migration) -> bool:
-    """Return True if a migration rebuilds tables in an order that no commit has."""
-    tables = rebuilt(migration.text)
+    """Return True if a migration rebuilds tables, which it then keeps locked, in an order that no commit has."""
+    tables = re.findall(r"ALTER TABLE hubledger\.(\w+) REBUILD\b", without_comments(migration.text))
     return tables != sorted(tables, key=ORDER.index)
-
-
-def test_tables_are_rebuilt_in_the_order_in_which_a_commit_locks_them() -> None:
-    """In a different order, a commit that is under way and the migration wait for each other: one of them ends."""
-    assert [one.title for one in all_migrations("sqlserver") if crosses(one)] == []
-
-
-def test_a_migration_that_rebuilds_tables_in_a_different_order_is_seen_and_no_other() -> None:
-    ledger, letters = (
-        f"ALTER TABLE hubledger.{name} REBUILD WITH (DATA_COMPRESSION = PAGE);"
-        for name in ("batch_ledger", "event_hub_dead_letter")
-    )
-    is_crossed = {letters + ledger: False, ledger + letters: True, ledger: False}
-    assert {text: crosses(Migration("hubledger", 1, "x", "", text)) for text in is_crossed} == is_crossed
 
 
 def held_too_long(migration: Migration) -> list[str]:
@@ -110,44 +91,132 @@ def held_too_long(migration: Migration) -> list[str]:
     return found
 
 
-HOT = {"event_hub_checkpoint", "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"}
+@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
+def test_a_migration_that_older_code_cannot_run_on_says_so_in_its_name(engine: str) -> None:
+    wrong = [one.name for one in all_migrations(engine) if breaks(one) and not one.name.startswith(BREAKING)]
+    assert wrong == []
 
 
-def test_a_table_that_commits_write_is_not_locked_while_a_migration_builds_a_further_index() -> None:
-    assert [fault for one in all_migrations("sqlserver") for fault in held_too_long(one)] == []
+@pytest.mark.parametrize("fault", [blocking, held_too_long, crosses])
+def test_no_migration_of_the_server_locks_a_grown_table_for_long_or_across_a_commit(
+    fault: Callable[[Migration], Any],
+) -> None:
+    """In a different order, a commit that is under way and the migration wait for each other: one of them ends."""
+    assert {one.title: found for one in all_migrations("sqlserver") if (found := fault(one))} == {}
 
 
-def test_a_migration_that_holds_a_table_while_it_builds_a_further_index_is_seen_and_no_other() -> None:
-    letters, jobs = (
-        f"CREATE INDEX a ON hubledger.{name} (a) WITH (ONLINE = ON);" for name in ("event_hub_dead_letter", "task")
-    )
-    is_held = {
-        letters + jobs: True,
-        "ALTER TABLE hubledger.batch_ledger ADD a int; EXEC(N'CREATE INDEX a ON hubledger.batch_ledger (a)');": True,
-        jobs + letters: False,
-        letters + "CREATE TABLE hubledger.parcel (a int); CREATE INDEX b ON hubledger.parcel (a);": False,
-        letters + "ALTER TABLE hubledger.batch_ledger ADD a int;": False,
-    }
-    assert {text: bool(held_too_long(Migration("hubledger", 1, "x", "", text))) for text in is_held} == is_held
-
-
-def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:
-    assert [fault for one in all_migrations("sqlserver") for fault in blocking(one)] == []
-
-
-def test_a_migration_that_locks_a_grown_table_for_long_is_seen_and_no_other() -> None:
-    online, column = "WITH (ONLINE = ON)", "ALTER TABLE hubledger.home ADD floors int;"
-    small = "IF (SELECT 1 FROM t AS p WHERE p.object_id = OBJECT_ID(N'hubledger.{}') AND p.index_id = 1) <= 1000000"
-    is_blocking = {
+ONLINE, COLUMN = "WITH (ONLINE = ON)", "ALTER TABLE hubledger.home ADD floors int;"
+SMALL = "IF (SELECT 1 FROM t AS p WHERE p.object_id = OBJECT_ID(N'hubledger.{}') AND p.index_id = 1) <= 1000000"
+LEDGER, LETTERS = (
+    f"ALTER TABLE hubledger.{name} REBUILD WITH (DATA_COMPRESSION = PAGE);"
+    for name in ("batch_ledger", "event_hub_dead_letter")
+)
+OF_LETTERS, OF_TASKS = (
+    f"CREATE INDEX a ON hubledger.{name} (a) {ONLINE};" for name in ("event_hub_dead_letter", "task")
+)
+NOTED = "ALTER TABLE hubledger.batch_ledger ADD a int;"
+PLANTED: dict[Callable[[Migration], Any], dict[str, bool]] = {
+    breaks: {
+        "DROP TABLE home;": True,
+        "ALTER TABLE hubledger.home ALTER COLUMN armed int;": True,
+        "ALTER TABLE home ADD COLUMN armed INTEGER NOT NULL;": True,
+        "ALTER TABLE hubledger.home ADD armed int NOT NULL;": True,
+        "ALTER TABLE home ADD COLUMN armed INTEGER NOT NULL DEFAULT 0;": False,
+        "ALTER TABLE home ADD COLUMN armed INTEGER;  -- NOT NULL one day": False,
+        "CREATE TABLE home (armed INTEGER NOT NULL); -- DROP TABLE": False,
+    },
+    crosses: {LETTERS + LEDGER: False, LEDGER + LETTERS: True, LEDGER: False},
+    held_too_long: {
+        OF_LETTERS + OF_TASKS: True,
+        f"{NOTED} EXEC(N'CREATE INDEX a ON hubledger.batch_ledger (a)');": True,
+        OF_TASKS + OF_LETTERS: False,
+        OF_LETTERS + "CREATE TABLE hubledger.parcel (a int); CREATE INDEX b ON hubledger.parcel (a);": False,
+        OF_LETTERS + NOTED: False,
+    },
+    blocking: {
         "CREATE INDEX a ON hubledger.home (armed);": True,
-        f"CREATE INDEX a ON hubledger.home (armed); CREATE INDEX b ON hubledger.home (armed) {online};": True,
+        f"CREATE INDEX a ON hubledger.home (armed); CREATE INDEX b ON hubledger.home (armed) {ONLINE};": True,
         "ALTER INDEX pk_home ON hubledger.home REBUILD WITH (ONLINE = ON);": True,
-        f"{small.format('parcel')} ALTER TABLE hubledger.home REBUILD WITH (DATA_COMPRESSION = PAGE);": True,
-        f"{small.format('home')} ALTER TABLE hubledger.home REBUILD WITH (DATA_COMPRESSION = PAGE);": False,
-        f"{column} INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h;": True,
-        f"CREATE INDEX a\n    ON hubledger.home (armed) {online};": False,
+        f"{SMALL.format('parcel')} ALTER TABLE hubledger.home REBUILD WITH (DATA_COMPRESSION = PAGE);": True,
+        f"{SMALL.format('home')} ALTER TABLE hubledger.home REBUILD WITH (DATA_COMPRESSION = PAGE);": False,
+        f"{COLUMN} INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h;": True,
+        f"CREATE INDEX a\n    ON hubledger.home (armed) {ONLINE};": False,
         "CREATE TABLE hubledger.parcel (a int); CREATE INDEX a ON hubledger.parcel (a);": False,
-        f"{column} EXEC(N'CREATE INDEX a ON hubledger.home (armed) WHERE floors IS NOT NULL;');": False,
-        f"INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h; {column}": False,
-    }
-    assert {text: bool(blocking(Migration("hubledger", 1, "x", "", text))) for text in is_blocking} == is_blocking
+        f"{COLUMN} EXEC(N'CREATE INDEX a ON hubledger.home (armed) WHERE floors IS NOT NULL;');": False,
+        f"INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h; {COLUMN}": False,
+    },
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_migration_with_a_fault_is_seen_and_no_other(fault: Callable[[Migration], Any]) -> None:
+    assert {text: bool(fault(planted(text))) for text in PLANTED[fault]} == PLANTED[fault]
+
+
+ALONE = re.compile(r"\s*CREATE\s+(OR\s+ALTER\s+)?(VIEW|FUNCTION|PROC|PROCEDURE|TRIGGER|SCHEMA)\b", re.I)
+ADDS = re.compile(r"\bALTER\s+TABLE\s+\S*?\[?(\w+)\]?\s+ADD\s+(.*)", re.I | re.S)
+RENAMES = re.compile(r"\bsp_rename\s+N?'(?:\w+\.)*?(\w+)\.\w+',\s*N?'(\w+)'", re.I)
+RUN = re.compile(r"\bEXEC(?:UTE)?\s*\(\s*N?'((?:[^']|'')*)'", re.I)
+
+
+def made_by(statement: str) -> Iterator[tuple[str, str]]:
+    """Give the tables and columns, or the type without a table, that a statement makes, itself or by its text."""
+    for table, columns in ADDS.findall(re.sub(r"'[^']*'|\([^()]*\)", "", statement)):
+        names = [one.split()[0].strip("[]").lower() for one in columns.split(",")]
+        yield from ((table.lower(), name) for name in names if name != "constraint")
+    yield from RENAMES.findall(statement)
+    yield from (("", name.lower()) for name in re.findall(r"CREATE\s+TYPE\s+(?:\w+\.)?(\w+)", statement, re.I))
+    for text in RUN.findall(statement):
+        yield from made_by(text.replace("''", "'"))
+
+
+def early(batch: str) -> list[str]:
+    """Return the statements of a batch that SQL Server would bind too early, each with the name."""
+    statements, found = statements_of(batch), []
+    for one in statements:
+        names = {word.lower() for word in re.findall(r"\w+", re.sub(r"'(?:[^']|'')*'", "", one))}
+        makes = {made for other in statements if other is not one for made in made_by(other)}
+        found += [f"{one}: {name}" for table, name in makes if name in names and (not table or table in names)]
+        for text in RUN.findall(one):
+            found += early(text.replace("''", "'"))
+    return found + [f"{one}: begins no batch" for one in statements[1:] if ALONE.match(one)]
+
+
+USER = Path(__file__).parents[2] / "infra" / "hooks" / "database_user.sql"
+ADD = "ALTER TABLE hubledger.home ADD floors int;"
+EARLY = {
+    "the filter of an index": f"{ADD} CREATE INDEX ix ON hubledger.home (home_id) WHERE floors IS NOT NULL;",
+    "a column in a condition": f"{ADD} DELETE FROM hubledger.home WHERE floors = 1;",
+    "a read for an insert": f"{ADD} INSERT INTO hubledger.parcel (a) SELECT h.floors FROM hubledger.home AS h;",
+    "the key of an index": f"{ADD} CREATE INDEX ix ON hubledger.home (floors);",
+    "a name in brackets and capitals": f"{ADD} UPDATE [hubledger].[Home] SET [Floors] = 1;",
+    "the second of two columns": "ALTER TABLE hubledger.home ADD a int, b int; UPDATE hubledger.home SET b = 1;",
+    "a use inside of a block": f"IF 1 = 1 BEGIN {ADD} UPDATE hubledger.home SET floors = 1; END;",
+    "a column that a text adds": f"EXEC(N'{ADD}'); UPDATE hubledger.home SET floors = 1;",
+    "a text that does both": f"EXEC(N'{ADD} UPDATE hubledger.home SET floors = 1;');",
+    "a new name": "EXEC sp_rename N'hubledger.home.a', N'b', N'COLUMN'; UPDATE hubledger.home SET b = 1;",
+    "a type": "CREATE TYPE hubledger.ids AS TABLE (id int); DECLARE @ids hubledger.ids;",
+    "a view after a different statement": "SET NOCOUNT ON; CREATE VIEW hubledger.v AS SELECT 1 AS a;",
+}
+IN_TIME = {
+    "a table and all over it": (
+        "CREATE TABLE hubledger.parcel (a int NOT NULL, b int); CREATE INDEX ix ON hubledger.parcel (a) WHERE b > 1;"
+        " INSERT INTO hubledger.parcel (a, b) VALUES (1, 2);"
+        " ALTER TABLE hubledger.parcel ADD CONSTRAINT ck CHECK (b > 1);"
+    ),
+    "a text of its own": f"{ADD} EXEC(N'CREATE INDEX ix ON hubledger.home (home_id) WHERE floors IS NOT NULL;');",
+    "a text with quotes": f"{ADD} EXEC(N'CREATE INDEX ix ON hubledger.home (home_id) WHERE time_zone = N''floors'';');",
+    "the statement itself": "ALTER TABLE hubledger.home ADD floors int CONSTRAINT ck CHECK (floors > 0), rooms int;",
+    "a word in quotes": f"{ADD} UPDATE hubledger.home SET time_zone = N'floors';",
+    "a remark": f"{ADD} UPDATE hubledger.home SET armed = 1; -- floors of hubledger.home",
+}
+
+
+@holds_for([*EARLY, *IN_TIME])
+def test_a_planted_statement_that_binds_too_early_is_seen_and_no_other(case: str) -> None:
+    assert len(early(EARLY[case] if case in EARLY else IN_TIME[case])) == (case in EARLY)
+
+
+def test_no_batch_binds_what_it_makes() -> None:
+    batches = {**every_batch(), USER.name: USER.read_text(encoding="utf-8")}
+    assert {name: found for name, text in batches.items() if (found := early(text))} == {}

@@ -1,65 +1,65 @@
-"""Every script of every verb: both engines can send it, whatever its values, and two drivers may send it."""
+"""Two drivers may send the script of a piece of a task: the second one meets its fence.
 
+That a script is one batch of SQL Server whatever its values, so that a parameter has one value in all its steps, is
+asked of each script that a test sends to the embedded store (tests/fakes/engines.py).
+"""
+
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import core
 from core.errors import DataRefused, TaskConflict
-from core.store.script import OfRows, Script, Step
+from core.store.script import OfRows, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.batch import run_batch
+from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
-from tests.sql.verbs import bind, connection, every_sent, makers, sent_by_verbs, unsent
+from tests.sql.statements import every_script
 
-VERBS = sent_by_verbs()
 OF_TASKS = {
-    name: one.script
-    for name, one in every_sent().items()
-    if "hold_task" in [step.statement for step in one.script.steps]
+    name: script for name, script in every_script().items() if "hold_task" in [step.statement for step in script.steps]
 }
 
 
-def test_every_script_that_the_store_makes_is_sent_here() -> None:
-    assert unsent() == []
-
-
-def test_a_function_that_makes_a_script_is_found_wherever_it_stands() -> None:
-    source = "class Verbs:\n  def run(self):\n    Script('a', ())\n\ndef made():\n  return replace(Script('a', ()))\n"
-    assert set(makers(source)) == {"Verbs.run", "made"}
-
-
-@holds_for(VERBS)
-def test_a_script_whose_values_all_differ_is_one_batch_of_sql_server(name: str) -> None:
-    """One parameter that two steps give different values is a fault of the script."""
-    try:
-        run_batch(VERBS[name].script, VERBS[name].is_rehearsed)
-    except (ValueError, KeyError, DataRefused) as fault:
-        raise AssertionError(repr(fault)) from fault
-
-
-@holds_for(every_sent())
-def test_a_script_gives_sqlite_every_value_that_its_steps_name(name: str) -> None:
-    bind(every_sent()[name].script)
+def test_a_parameter_that_steps_give_two_values_is_refused_and_a_conflict_is_seen() -> None:
+    step = OF_TASKS["part advanced"].steps[0]
+    other = replace(step, values={**step.values, "task_id": "another"})
+    with pytest.raises(ValueError, match="task_id"):
+        run_batch(Script("a test", (step, other)), rehearse=False)
 
 
 def test_only_a_dry_run_of_a_replay_is_made_and_rolled_back() -> None:
     """A purge counts its rows: to delete them, roll back and delete them again would log each three times."""
-    rehearsed = {name.partition(" ")[0] for name, sent in VERBS.items() if sent.is_rehearsed}
-    assert rehearsed == {"Replays.rehearse_replay"}
+    sources = {path: path.read_text(encoding="utf-8") for path in Path(core.__file__).parent.rglob("*.py")}
+    rehearsing = [path.parent.name for path, text in sources.items() if re.search(r"rehearse=True", text)]
+    assert rehearsing == ["replay"]
+
+
+@cache
+def migrated() -> sqlite3.Connection:
+    opened = sqlite3.connect(":memory:", check_same_thread=False)
+    for migration in all_migrations("sqlite"):
+        opened.executescript(migration.text)
+    return opened
 
 
 def send_twice(script: Script) -> None:
     """Let two drivers send the script of a piece. The first one did all of it, so none of its steps is held to a
     number of rows."""
-    script = replace(script, steps=tuple(step for step in script.steps if not is_rewrite(step, script)))
+    every = [step.statement for step in script.steps]
+    rewritten = {OfRows("append", one.row_classes) for one in every if isinstance(one, OfRows) and one.verb == "delete"}
+    steps = tuple(step for step in script.steps if step.statement not in rewritten)
     with closing(running_task(script)) as database:
-        database.run(replace(script, steps=tuple(replace(step, expect=None) for step in script.steps)))
+        database.run(replace(script, steps=tuple(replace(step, expect=None) for step in steps)))
         try:
-            database.run(script)
+            database.run(replace(script, steps=steps))
         except TaskConflict:
             return
         except DataRefused as fault:
@@ -67,17 +67,11 @@ def send_twice(script: Script) -> None:
     raise AssertionError("it was done twice")
 
 
-def is_rewrite(step: Step, script: Script) -> bool:
-    """Return True for rows that replace deleted ones: the values of a verb need not name the same events."""
-    of, every = step.statement, [one.statement for one in script.steps]
-    return isinstance(of, OfRows) and of.verb == "append" and OfRows("delete", of.row_classes) in every
-
-
 def running_task(script: Script) -> SqliteDatabase:
     """Return a database in memory in which the task of a script runs, and its part stands where the script expects."""
     opened = sqlite3.connect(":memory:", isolation_level=None)
-    connection().backup(opened)
-    opened.execute("PRAGMA ignore_check_constraints = ON")  # the values of a verb need not fit together
+    migrated().backup(opened)
+    opened.execute("PRAGMA ignore_check_constraints = ON")  # the values of a shape need not fit together
     given = {name: value for step in script.steps for name, value in step.values.items()}
     place = {"stream_id": given.get("stream_id", 1), "partition_id": given.get("partition_id", "0")}
     fill(opened, "event_stream", stream_id=place["stream_id"])

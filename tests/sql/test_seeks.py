@@ -1,19 +1,113 @@
-"""Statements that meet large tables seek: their conditions are those of an index, as no plan can be read here."""
+"""Statements that meet large tables seek, as no plan can be read here: their conditions are those of an index.
+
+No bounded statement locks a whole table: its rows, and the indexes that it changes, give the number of its locks.
+"""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
 from itertools import product
+from pathlib import Path
+from typing import Any
 
+from core.aggregation.tick import PORTION
 from core.model.aggregates import Aggregate
+from core.model.commits import ROWS_AT_ONCE
+from core.model.letters import TRANSACTION_LIMIT
 from core.model.rows import row_table
+from core.purge.task import PurgeKind
 from core.store.queries import load_queries
 from core.store.script import RowVerb, of_rows
 from core.store.sqlserver.statements import rows_query
 from core.transforms.loading import load_aggregates
+from local.explain import uses_of
+from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
-from tests.sql.indexes import documented, indexes, sought
-from tests.sql.test_lock_counts import OF_WINDOWS
+from tests.sql.statements import without_comments
 from tests.sql.values import ROW_CLASSES
+
+ROOT = Path(__file__).parents[2]
+_STEP = re.compile(
+    r"CREATE TABLE hubledger\.(?P<made>\w+) \((?P<columns>.*?)\n *\)[^;]*;"
+    r"|DROP TABLE IF EXISTS hubledger\.(?P<gone>\w+)"
+    r"|CREATE (?:UNIQUE )?(?:CLUSTERED )?INDEX (?P<index>\w+)\s+ON hubledger\.(?P<table>\w+) \((?P<keys>[^)]*)\)"
+    r"(?:\s+INCLUDE \((?P<included>[^)]*)\))?(?:\s+WHERE (?P<condition>(?:(?!\s+WITH \()[^;])*))?",
+    re.S,
+)
+_KEY = re.compile(r"CONSTRAINT (\w+) (?:PRIMARY KEY|UNIQUE) \(([^)]*)\)")
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index or a key with its columns in order, and the condition of a filtered one."""
+
+    name: str
+    keys: tuple[str, ...]
+    included: tuple[str, ...] = ()
+    condition: str = ""
+
+    @property
+    def filters(self) -> set[str]:
+        """The columns of its condition."""
+        return set(re.findall(r"\b(\w+) (?:IN|=|<>|IS)\s", self.condition))
+
+
+@cache
+def indexes() -> Mapping[str, Mapping[str, Index]]:
+    """Return the indexes of each table by name, its keys first."""
+    found: dict[str, dict[str, Index]] = {}
+    for migration in all_migrations("sqlserver"):
+        text = without_comments(migration.text).replace("''", "'").replace("')", ";")
+        for step in _STEP.finditer(text):
+            if step["gone"]:
+                found.pop(step["gone"], None)
+            elif step["made"]:
+                keys = _KEY.findall(step["columns"])
+                found.setdefault(step["made"], {name: Index(name, _names(columns)) for name, columns in keys})
+            elif step["table"]:
+                one = Index(step["index"], _names(step["keys"]), _names(step["included"]), step["condition"] or "")
+                found[step["table"]][step["index"]] = one
+    return found
+
+
+def compared(text: str, alias: str) -> tuple[set[str], set[str]]:
+    """Return the columns that a statement compares bare, on the left of a comparison: for equality, and in all.
+
+    Without an alias, the columns of a statement about one table.
+    """
+    column = rf"(?<![\w.@]){alias and alias + '[.]'}\[?(\w+)\]?(?: COLLATE \w+)?"
+    equal = set(re.findall(rf"{column} (?:=|IS NULL)(?=\s|;)", text))
+    ranged = set(re.findall(rf"{column} (?:IN|<|>|<=|>=|BETWEEN|IS NOT NULL)(?=\s|$)", text))
+    return equal, equal | ranged
+
+
+def sought(text: str, alias: str, index: Index) -> tuple[str, ...]:
+    """Return the leading columns of an index by which a statement seeks: all but the last are compared for equality."""
+    equal, every = compared(text, alias)
+    keys: list[str] = []
+    for name in index.keys:
+        if name in every:
+            keys.append(name)
+        if name not in equal:
+            break
+    return tuple(keys)
+
+
+def documented() -> Mapping[str, set[str]]:
+    """Return the indexes in which each statement seeks, by the page's table."""
+    page = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Statements and their indexes\n")[2].partition("\n## ")[0]
+    found: dict[str, set[str]] = {}
+    for indexes, statements in re.findall(r"^\| (.+) \| (`.+) \|$", table, re.M):
+        for name in re.findall(r"`(\w+)`", statements):
+            found.setdefault(name, set()).update(re.findall(r"`(\w+)`", indexes))
+    return found
+
+
+def _names(columns: str | None) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", columns or ""))
+
 
 LETTERS = "event_hub_dead_letter"
 OPEN, HELD = f"ix_{LETTERS}_open", f"ix_{LETTERS}_held"
@@ -149,3 +243,76 @@ def test_each_letter_of_a_key_is_found_by_one_seek_and_not_by_a_walk_over_all_ea
         text = load_queries("sqlserver")[name].text
         assert re.search(r"APPLY \(\s+SELECT TOP \(1\) .* ORDER BY o\.sequence_number DESC\) AS \w", text, re.S)
         assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);")
+
+
+TABLE_LOCK = 5_000  # locks that one statement holds in one index, at which SQL Server locks the table
+KEY_AND_PAGE, OLD_AND_NEW = 2, 2
+OF_PIECE: Mapping[str, Any] = {one.name: one.default for one in fields(PurgeKind) if one.name.endswith("_of_piece")}
+BOUNDED = re.compile(r"\b(?:UPDATE|DELETE) TOP \(@most\)")
+LIMITS = {  # the most rows that a statement changes; `most` of the others comes with their calls
+    **dict.fromkeys(("claim_letters", "free_without_order", "forget_states"), ROWS_AT_ONCE),
+    **dict.fromkeys(("mark_staged", "delete_staged", "delete_retracted", "delete_diffs"), OF_PIECE["rows_of_piece"]),
+    **dict.fromkeys(("delete_parts", "delete_failures", "delete_tasks"), OF_PIECE["rows_of_piece"]),
+    **dict.fromkeys(("delete_ledger_rows", "delete_attempts"), OF_PIECE["rows_of_piece"]),
+    "delete_settled_letters": OF_PIECE["letters_of_piece"],
+    "move_letters": TRANSACTION_LIMIT,
+}
+OF_WINDOWS: Mapping[RowVerb, int] = {
+    "replace_windows": PORTION,
+    "add_windows": PORTION,
+    "remove_staged": ROWS_AT_ONCE,
+    "remove_windows": ROWS_AT_ONCE,
+}
+
+
+def locks_of_row(statement: str) -> Mapping[str, int]:
+    """Return the locks that a statement takes for one row in each index of the table that it changes."""
+    (use,) = [one for one in uses_of(statement) if one.verb != "SELECT"]
+    found = list(indexes()[use.table].values())
+    if use.verb != "UPDATE":
+        return {one.name: KEY_AND_PAGE for one in found}
+    head = re.split(r"\n\s+(?:FROM|WHERE) ", statement.partition("SET ")[2])[0]
+    columns = set(
+        re.findall(r"(?:^|,)\s*\[?(\w+)\]? = ", re.sub(r"\([^()]*\)|CASE\b.*?\bEND\b", "x", head, flags=re.S))
+    )
+    assert columns
+    return {one.name: _of_update(one, columns, is_table=one is found[0]) for one in found}
+
+
+def _of_update(index: Index, columns: set[str], *, is_table: bool) -> int:
+    if columns & {*index.keys, *index.filters}:
+        return OLD_AND_NEW
+    return KEY_AND_PAGE if is_table or columns & set(index.included) else 0
+
+
+def most_locks(text: str) -> int:
+    """Return the most locks of a row in one index, of all statements of a text."""
+    return max(max(locks_of_row(one).values()) for one in text.split(";") if one.strip())
+
+
+@holds_for([*LIMITS, *OF_WINDOWS])
+def test_a_bounded_statement_stays_below_the_number_of_locks_at_which_the_table_is_locked(name: Any) -> None:
+    if name in LIMITS:
+        assert LIMITS[name] * most_locks(load_queries("sqlserver")[name].text) < TABLE_LOCK
+    else:
+        levels = [level.of for one in load_aggregates() for level in one.levels]
+        texts = [rows_query(of_rows(name, level)).text for level in levels]
+        assert OF_WINDOWS[name] * max(map(most_locks, texts)) < TABLE_LOCK
+
+
+def test_every_bounded_statement_has_its_limit_here_which_a_script_of_the_store_sends() -> None:
+    bounded = {name for name, query in load_queries("sqlserver").items() if BOUNDED.search(query.text)}
+    assert bounded <= LIMITS.keys()
+    texts = {verb: rows_query(of_rows(verb, load_aggregates()[0].of)).text for verb in OF_WINDOWS}
+    assert {verb for verb, text in texts.items() if BOUNDED.search(text)} == {"remove_staged", "remove_windows"}
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "core").glob("*/store.py"))
+    assert source.count('"most": ROWS_AT_ONCE') + source.count("most=ROWS_AT_ONCE") >= 3
+
+
+def test_the_indexes_that_a_statement_changes_are_seen() -> None:
+    letter = "event_hub_dead_letter"
+    claimed = locks_of_row(load_queries("sqlserver")["claim_letters"].text)
+    changed = {name.removeprefix(f"ix_{letter}_") for name, locks in claimed.items() if locks}
+    assert changed == {f"pk_{letter}", "due", "status", "cause", "held", "open", "settled"}
+    assert set(locks_of_row(f"UPDATE d\n   SET error = 'x'\n  FROM hubledger.{letter} AS d").values()) == {0, 2}
+    assert max(locks_of_row(f"DELETE FROM hubledger.{letter}\n WHERE stream_id = 1").values()) == KEY_AND_PAGE
