@@ -19,12 +19,9 @@ TIMES = {
 
 
 def file_of(text: str) -> bytes:
-    record = {
-        "SequenceNumber": 1, "Offset": "8", "EnqueuedTimeUtc": text, "SystemProperties": {}, "Properties": {},
-        "Body": b"{}",
-    }  # fmt: skip
+    names = {"SequenceNumber": 1, "Offset": "8", "EnqueuedTimeUtc": text, "Body": b"{}"}
     file = io.BytesIO()
-    fastavro.writer(file, SCHEMA, [record])
+    fastavro.writer(file, SCHEMA, [{**names, "SystemProperties": {}, "Properties": {}}])
     return file.getvalue()
 
 

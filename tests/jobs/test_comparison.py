@@ -1,5 +1,7 @@
 """jobs/rebuild_aggregate.py: the run and the cut at which each slice is compared."""
 
+from datetime import date
+
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
@@ -15,11 +17,8 @@ def run(number: int, slices: int, cut: str, status: str = "submitted") -> Run:
     return Run(f"r{number}", "job", number, COMMITTED.cut_to, cut, 1, status, slices, EPOCH)
 
 
-def test_without_a_run_nothing_is_right_in_any_slice() -> None:
+def test_a_committed_run_is_the_last_of_all_slices_and_without_one_nothing_is_right_in_any() -> None:
     assert targets(None, []) == [ComparedTable(NO_RUN, "{}", 0, SLICES)]
-
-
-def test_a_committed_run_is_the_last_of_all_slices_whatever_it_staged() -> None:
     assert targets(COMMITTED, []) == [ComparedTable(4, COMMITTED.cut_to, 0, SLICES)]
 
 
@@ -34,18 +33,13 @@ def test_an_open_run_is_the_last_of_the_slices_that_it_has_committed() -> None:
 
 def test_a_repair_that_failed_halfway_is_the_last_of_its_slices_until_a_later_run_has_them() -> None:
     failed, opened = run(5, 50, COMMITTED.cut_to, "failed"), run(6, 20, '{"1/0":9}')
-    assert [(one.number, one.first, one.end) for one in targets(COMMITTED, [failed, opened])] == [
-        (6, 0, 20),
-        (5, 20, 50),
-        (4, 50, SLICES),
-    ]
+    found = [(one.number, one.first, one.end) for one in targets(COMMITTED, [failed, opened])]
+    assert found == [(6, 0, 20), (5, 20, 50), (4, 50, SLICES)]
     later = run(7, 0, '{"1/0":9}', "committed")
     assert [one.number for one in targets(COMMITTED, [failed, later])] == [7]
 
 
 def test_a_run_is_read_with_its_days_as_texts_or_as_days() -> None:
-    from datetime import date
-
     row = ("r", "job", 1, "{}", "{}", 1, "submitted", 0, EPOCH, "repair", "2026-02-01", None, "lake")
     read = run_of(row)
     assert (read.kind, read.days.since, read.days.until, read.rows_from) == ("repair", date(2026, 2, 1), None, "lake")

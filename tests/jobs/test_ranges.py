@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -21,30 +22,35 @@ from tests.offenders import holds_for
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
-TABLE = (
-    "CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,"
-    " last_sequence_number INTEGER, rows_written INTEGER)"
-)
-CHECKPOINTS = (
-    "CREATE TABLE event_hub_checkpoint (stream_id, partition_id, purged_commit INTEGER,"
-    " first_sequence_number INTEGER, purged_to INTEGER)"
-)
 Row = tuple[int, str, int, str, int, int, int]
 Checkpoint = tuple[int, str, int, int, int]
 
 
-def read(rows: list[Row], *spans: CommitSpan, purged: list[Checkpoint] | None = None) -> list[MergedRange]:
-    """Return the ranges that SQL gives of a ledger, and of checkpoints that say how far it is purged."""
-    with sqlite3.connect(":memory:") as connection:
-        connection.execute(TABLE)
-        connection.execute(CHECKPOINTS)
-        connection.executemany(
-            "INSERT INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?)", purged or [(1, "0", 0, 0, -1)]
-        )
+SCHEMA = """
+CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,
+    last_sequence_number INTEGER, rows_written INTEGER);
+CREATE TABLE event_hub_checkpoint (stream_id, partition_id, purged_commit INTEGER,
+    first_sequence_number INTEGER, purged_to INTEGER);
+"""
+SPAN = CommitSpan(1, "0", 0, 99)
+
+
+def read(rows: list[Row], *spans: CommitSpan, purged: Checkpoint = (1, "0", 0, 0, -1)) -> list[MergedRange]:
+    """Return the ranges that SQL gives of a ledger, and of a checkpoint that says how far it is purged."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        connection.execute("INSERT INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?)", purged)
         connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         found = connection.execute(ledger_query(spans)).fetchall()
-    connection.close()
     return sorted((MergedRange(*one) for one in found), key=lambda one: one.commit_number)
+
+
+def merged(number: int, first: int, last: int, rows: int | None = None) -> MergedRange:
+    return MergedRange(1, "0", number, "batch", first, last, last - first + 1 if rows is None else rows)
+
+
+def later(number: int, kind: str, first: int, last: int, rows: int = 1) -> MergedRange:
+    return MergedRange(1, "0", number, kind, first, last, rows)
 
 
 def batch(number: int, first: int, last: int, of: str = "0") -> Row:
@@ -62,16 +68,20 @@ def test_adjacent_batches_are_one_range_and_other_commits_stay_alone() -> None:
     ]
 
 
-def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
-    rows = [batch(1, 0, 9), (1, "0", 2, "replay", 3, 4, 2), batch(1, 0, 9, "1"), (1, "1", 2, "replay", 3, 4, 2)]
-    found = read(rows, CommitSpan(1, "0", 0, 9), CommitSpan(1, "1", 1, 9))
-    assert {(one.partition_id, one.kind) for one in found} == {("0", "batch"), ("1", "replay")}
-    spans = [CommitSpan(1, "0", 0, 9), CommitSpan(1, "1", 1, 9)]
-    assert replayed_spans(spans, found) == spans[1:]
+def test_a_span_from_the_first_commit_has_only_its_batches_and_no_removed_row() -> None:
+    rows = [batch(1, 0, 9), (1, "0", 2, "replay", 3, 4, 2), batch(1, 0, 9, "it's"), (1, "it's", 2, "replay", 3, 4, 2)]
+    spans = [CommitSpan(1, "0", 0, 9), CommitSpan(1, "it's", 1, 9), CommitSpan(2, "0", 1, 9)]
+    found = read([*rows, (2, "0", 2, "retry", 0, 9, 10)], *spans)
+    assert {(one.stream_id, one.partition_id, one.kind) for one in found} == {
+        (1, "0", "batch"),
+        (1, "it's", "replay"),
+        (2, "0", "retry"),
+    }
+    assert replayed_spans(spans, found) == [spans[1]]
 
 
 def test_the_checkpoint_has_the_range_of_purged_commits() -> None:
-    purged, rows = [(1, "0", 9, 100, 120_099)], [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
+    purged, rows = (1, "0", 9, 100, 120_099), [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
     assert read(rows, CommitSpan(1, "0", 0, 20), purged=purged) == [
         MergedRange(1, "0", 9, "batch", 100, 120_099, 120_000),
         MergedRange(1, "0", 10, "batch", 120_100, 120_109, 10),
@@ -85,17 +95,6 @@ def test_a_long_purged_range_becomes_slices_that_hold_each_number_once() -> None
     assert [one.first for one in found] == [100, *(one.last + 1 for one in found[:-1])]
     assert (found[-1].last, len(found)) == (10_000_109, 201)
     assert {one.last - one.first + 1 for one in found[:-1]} == {50_000}
-
-
-def test_a_range_of_very_many_numbers_becomes_few_slices() -> None:
-    found = slices_of([CommitSpan(1, "0", 0, 9)], [MergedRange(1, "0", 9, "batch", 0, 10**13 - 1, 10**9)])
-    assert len(found) <= 513
-
-
-def test_partitions_and_streams_stay_separate() -> None:
-    rows = [batch(1, 0, 9), batch(1, 0, 9, "it's"), (2, "0", 1, "batch", 0, 9, 10)]
-    spans = [CommitSpan(1, "0", 0, 1), CommitSpan(1, "it's", 0, 1)]
-    assert {(one.stream_id, one.partition_id) for one in read(rows, *spans)} == {(1, "0"), (1, "it's")}
 
 
 @holds_for(range(100))
@@ -131,24 +130,9 @@ def _covered(slices: list[Slice]) -> Counter[tuple[int, int, int, bool]]:
     return found
 
 
-SPAN = CommitSpan(1, "0", 0, 99)
-
-
-def merged(number: int, first: int, last: int, rows: int | None = None) -> MergedRange:
-    return MergedRange(1, "0", number, "batch", first, last, last - first + 1 if rows is None else rows)
-
-
-def later(number: int, kind: str, first: int, last: int, rows: int = 1) -> MergedRange:
-    return MergedRange(1, "0", number, kind, first, last, rows)
-
-
 def test_spans_are_the_partitions_that_moved() -> None:
     spans = spans_between('{"1/0":3,"1/1":5}', '{"1/0":3,"1/1":9,"2/10":1}')
     assert spans == [CommitSpan(1, "1", 5, 9), CommitSpan(2, "10", 0, 1)]
-
-
-def test_batches_are_one_unbroken_range() -> None:
-    assert slices_of([SPAN], [merged(1, 0, 9), merged(2, 10, 19)]) == [Slice(1, "0", 0, 19, 0, 99, cut=99)]
 
 
 def test_a_hot_partition_is_cut_by_rows_at_the_borders_of_commits() -> None:
@@ -162,6 +146,7 @@ def test_a_long_history_is_cut_into_few_slices() -> None:
     slices = slices_of([SPAN], ledger)
     assert len(slices) <= MOST_SLICES
     assert (slices[0].first, slices[-1].last) == (0, 2_000 * 50_000 - 1)
+    assert len(slices_of([SPAN], [merged(9, 0, 10**13 - 1, 10**9)])) <= MOST_SLICES + 1
 
 
 def test_what_a_retry_wrote_is_asked_for_before_the_batches_only_and_where_letters_are() -> None:
@@ -170,26 +155,6 @@ def test_what_a_retry_wrote_is_asked_for_before_the_batches_only_and_where_lette
         Slice(1, "0", 50, 59, 0, 99, cut=99),
         Slice(1, "0", 2, 49, 2, 3, letters_only=True, cut=99),
     ]
-
-
-def test_a_retry_within_the_batches_and_one_that_wrote_nothing_are_not_asked_for() -> None:
-    assert len(slices_of([SPAN], [merged(1, 0, 9), later(2, "retry", 3, 5), later(3, "retry", 0, 9, rows=0)])) == 1
-    assert slices_of([SPAN], [later(2, "retry", 3, 5, rows=0)]) == []
-
-
-def test_without_batches_a_replay_is_asked_for_whole() -> None:
-    ledger = [later(7, "replay", 3, 8)]
-    assert slices_of([SPAN], ledger) == [Slice(1, "0", 3, 8, 6, 7, cut=99)]
-
-
-def test_only_a_span_with_a_replay_can_have_removed_rows() -> None:
-    spans = [SPAN, CommitSpan(1, "1", 0, 9), CommitSpan(2, "0", 0, 9)]
-    ledger = [merged(1, 0, 9), later(2, "retry", 0, 9), MergedRange(2, "0", 3, "replay", 0, 9, 0)]
-    assert replayed_spans(spans, ledger) == [spans[2]]
-
-
-def test_a_span_without_commits_has_no_slice() -> None:
-    assert slices_of([SPAN], []) == []
 
 
 @holds_for(range(200))

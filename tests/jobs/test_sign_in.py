@@ -53,19 +53,15 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tokens
 
 
-def test_fabric_is_asked_first(workspace: Any, identity: list[str]) -> None:
-    workspace(Credentials(resource="of Fabric"), Credentials(DW="of Synapse"))
+def test_fabric_is_asked_first_then_synapse_by_its_short_name_and_elsewhere_an_identity(
+    workspace: Any, identity: list[str]
+) -> None:
     identity.append("of an identity")
+    workspace(Credentials(resource="of Fabric"), Credentials(DW="of Synapse"))
     assert entra_token() == "of Fabric"
-
-
-def test_synapse_takes_the_short_name_of_the_audience(workspace: Any, identity: list[str]) -> None:
     workspace(Credentials(DW="wrong module"), Credentials(DW="of Synapse"))
     assert entra_token() == "of Synapse"
-
-
-def test_elsewhere_an_identity_signs_in(identity: list[str]) -> None:
-    identity.append("of an identity")
+    workspace()
     assert entra_token() == "of an identity"
 
 

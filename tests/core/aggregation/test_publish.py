@@ -150,6 +150,14 @@ def test_a_table_that_was_deleted_is_written_whole(world: LakeWorld) -> None:
     assert world.rows() == [("home-3", 3)]
 
 
+def test_files_that_are_gone_are_not_committed(world: LakeWorld) -> None:
+    run = world.run("home-1")
+    (place,) = (world.folder / TABLE / run.run_id).rglob("*.parquet")
+    place.unlink()
+    assert not world.publish()
+    assert not (world.folder / TABLE / "_delta_log").exists()
+
+
 def test_a_table_of_somebody_else_is_left_alone_and_named(world: LakeWorld) -> None:
     pl.DataFrame({"mine": [1]}).write_delta(str(world.folder / TABLE))
     world.run("home-1", is_whole=True)

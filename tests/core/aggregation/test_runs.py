@@ -107,6 +107,7 @@ def test_a_plan_goes_from_the_cut_to_what_is_reached_and_its_id_follows_from_the
     assert run == planned_run("job", standing, "livy", EPOCH)
     assert run.job_name == f"agg-{run.run_id}-1"
     assert len(run.job_name) <= 64  # Databricks' limit for an idempotency token
+    assert planned_run("job", replace(standing, cut=standing.reached), "livy", EPOCH) is None
     other = planned_run("job", replace(standing, number=5), "livy", EPOCH)
     assert other is not None
     assert other.run_id != run.run_id

@@ -39,10 +39,6 @@ def fill(office: Office, first: int, last: int) -> None:
         office.commit(number, number, settled({number: [reading()]}))
 
 
-def fresh(office: Office) -> Audit:
-    return audit(office.desk.audits, None, Reading(piece=2))
-
-
 def interrupted(office: Office, statement: str, happens: Callable[[], object]) -> OperatorStores:
     return operator_stores(Interrupted(office.store.database, statement, happens), STREAM, ROW_CLASSES)
 
@@ -57,14 +53,11 @@ def test_ranges_that_a_different_process_adds_meanwhile_are_no_fault(
     def meanwhile() -> None:
         fill(there, 4, 9)
         assert there.desk.ledger.read_books()[0].balanced
-        assert fresh(there).balanced
+        assert in_pieces(there).balanced
 
     desk = interrupted(here, statement, meanwhile)
     assert audit(desk.audits, None, Reading(piece=2)).faults == ()
-    assert fresh(here).balanced
-
-
-IN_PIECES = Reading(piece=2)
+    assert in_pieces(here).balanced
 
 
 def after(pieces: int) -> Callable[[], bool]:
@@ -78,13 +71,17 @@ def only(done: Audit) -> AuditedPartition:
     return one
 
 
-def kinds(done: Audit) -> list[str]:
-    return [fault.kind for fault in done.faults]
+def in_pieces(office: Office) -> Audit:
+    return audit(office.desk.audits, None, Reading(piece=2))
+
+
+def kinds(office: Office) -> list[str]:
+    return [fault.kind for fault in in_pieces(office).faults]
 
 
 def test_pieces_sum_the_same_as_one_piece(office: Office) -> None:
     fill(office, 0, 4)
-    done = audit(office.desk.audits, None, IN_PIECES)
+    done = in_pieces(office)
     assert (only(done).until, only(done).complete, done.balanced) == (5, True, True)
     assert (only(done).ledger.first, only(done).ledger.last, only(done).ledger.accounted) == (0, 4, 5)
     assert only(done).ledger == only(audit(office.desk.audits, None)).ledger
@@ -97,41 +94,32 @@ def test_an_audit_whose_time_is_over_says_how_far_it_came(office: Office) -> Non
         assert (only(done).until, only(done).complete, done.balanced) == (until, False, True)
 
 
-def test_ranges_with_a_fault_are_named_and_the_others_are_read(office: Office) -> None:
+def test_letters_are_compared_in_their_piece_and_ranges_with_a_fault_named_while_the_others_are_read(
+    office: Office,
+) -> None:
     fill(office, 0, 3)
-    office.commit(6, 6)
-    fill(office, 7, 9)
-    done = audit(office.desk.audits, None, IN_PIECES)
-    assert (kinds(done), only(done).until, only(done).complete) == (["hole"], 8, True)
+    office.commit(4, 5, settled({}, letters=[letter(event(4))], filtered=1))
+    assert in_pieces(office).balanced
+    office.commit(8, 8)
+    fill(office, 9, 11)
+    done = in_pieces(office)
+    assert ([fault.kind for fault in done.faults], only(done).until, only(done).complete) == (["hole"], 9, True)
+    office.engine.by_hand("UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
+    assert kinds(office) == ["totals", "hole", "totals"]
+    office.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number > 2")
+    office.engine.by_hand("UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
+    assert "totals" in kinds(office)
 
 
-def test_letters_are_compared_in_the_piece_that_counts_them(office: Office) -> None:
-    fill(office, 0, 2)
-    office.commit(3, 4, settled({}, letters=[letter(event(3))], filtered=1))
-    office.commit(5, 5)
-    assert audit(office.desk.audits, None, IN_PIECES).balanced
+"""Ranges that are changed by hand."""
 
 
-class TestChangedRanges:
-    """Ranges that are changed by hand."""
-
-    def test_an_audit_names_them(self, office: Office) -> None:
-        fill(office, 0, 5)
-        office.engine.by_hand("UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
-        assert kinds(audit(office.desk.audits, None, IN_PIECES)) == ["totals", "totals"]
-
-    def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(self, office: Office) -> None:
-        fill(office, 0, 5)
-        office.letters(letter(event(6)))
-        office.engine.by_hand("UPDATE event_hub_dead_letter SET sequence_number = 2")
-        office.engine.by_hand("UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
-        assert kinds(audit(office.desk.audits, None, IN_PIECES)) == ["totals", "totals", "letters"]
-        fault = audit(office.desk.audits, None, Reading(after(1))).faults[-1]
-        assert fault.kind == "letters_outside"
-        assert "the time was over" in fault.detail
-
-    def test_a_ledger_that_ends_early_is_named(self, office: Office) -> None:
-        fill(office, 0, 5)
-        office.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number > 2")
-        office.engine.by_hand("UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
-        assert kinds(audit(office.desk.audits, None, IN_PIECES)) == ["totals"]
+def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(office: Office) -> None:
+    fill(office, 0, 5)
+    office.letters(letter(event(6)))
+    office.engine.by_hand("UPDATE event_hub_dead_letter SET sequence_number = 2")
+    office.engine.by_hand("UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
+    assert kinds(office) == ["totals", "totals", "letters"]
+    fault = audit(office.desk.audits, None, Reading(after(1))).faults[-1]
+    assert fault.kind == "letters_outside"
+    assert "the time was over" in fault.detail

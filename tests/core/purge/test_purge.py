@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.audit.audit import WHOLE, Audit, Reading, audit, recount_rows
+from core.audit.audit import WHOLE, Reading, audit, recount_rows
 from core.audit.task import AuditAsked, audit_request
-from core.errors import TaskConflict, TaskOverlap
+from core.errors import TaskConflict
 from core.ledger.explain import Outcome, explain
 from core.ledger.store import read_books
 from core.ledger.totals import NOT_PURGED
@@ -113,13 +113,9 @@ def sound(office: Office) -> bool:
     return read_books(office.desk.ledger).balanced
 
 
-def move(office: Office, kind: Move, *numbers: int) -> None:
+def discard(office: Office, *numbers: int, move: Move = "discard") -> None:
     given = tuple(map(SequenceNumber, numbers))
-    office.store.move_letters(LetterMove(kind, partition(), given, str(uuid4()), NOON, NOON, "somebody", "because"))
-
-
-def discard(office: Office, *numbers: int) -> None:
-    move(office, "discard", *numbers)
+    office.store.move_letters(LetterMove(move, partition(), given, str(uuid4()), NOON, NOON, "somebody", "because"))
 
 
 def letters_purged(office: Office) -> tuple[object, ...]:
@@ -137,10 +133,6 @@ def begun(keeper: Keeper) -> UUID:
     task_id = keeper.ask()
     assert move_task(task_id, "begin", keeper.kind)
     return task_id
-
-
-def kinds(done: Audit) -> list[str]:
-    return sorted({fault.kind for fault in done.faults})
 
 
 OF_A_PIECE = {"replay_diff": (4, False), "task_part": (2, False)}  # the rows of a piece, and whether it is the last
@@ -204,332 +196,309 @@ def counts(job: Purge) -> dict[str, int]:
     return {table: found.rows for table, found in job.found.items() if found.rows}
 
 
-class TestWhatGoes:
-    def test_old_ledger_rows_and_settled_letters_go_but_the_newest_batch_and_open_letters_stay(
-        self, office: Office, keeper: Keeper
-    ) -> None:
-        job = keeper.purge()
-        assert (job.task.status, job.task.fault, counts(job)) == (
-            "done",
-            None,
-            {"batch_ledger": 2, "event_hub_dead_letter": 4},
-        )
-        assert [one.first for one in office.engine.ledger()] == [14]
-        assert [(one.sequence_number, one.status) for one in office.engine.letters()] == [
-            (17, "exhausted"),
-            (20, "exhausted"),
-        ]
-        assert sound(office)
-
-    def test_a_dry_run_counts_the_same_and_deletes_nothing(self, office: Office, keeper: Keeper) -> None:
-        counted = keeper.purge(dry_run=True)
-        assert len(office.engine.ledger()) == 3
-        done = keeper.purge()
-        assert counts(counted) == counts(done)
-        assert counted.found["batch_ledger"].oldest == done.found["batch_ledger"].oldest
-
-    def test_nothing_goes_that_is_not_old(self, office: Office, keeper: Keeper) -> None:
-        assert counts(keeper.purge(days=1_002)) == {}
-        assert counts(keeper.purge(days=400, event_hub_dead_letter=1_002)) == {"batch_ledger": 2}
-        assert sound(office)
-
-    def test_a_letter_stays_while_the_ledger_has_its_range(self, office: Office, keeper: Keeper) -> None:
-        discard(office, 17)
-        keeper.purge()
-        assert [one.sequence_number for one in office.engine.letters()] == [17, 20]
-
-    def test_an_open_letter_of_a_purged_range_is_still_retried_replayed_and_then_purged(
-        self, office: Office, world: World, keeper: Keeper
-    ) -> None:
-        office.commit(21, 21)
-        keeper.purge()
-        assert [one.sequence_number for one in office.engine.letters()] == [17, 20]
-        world.transform = changed(lambda event, references: [])
-        discard(office, 17, 20)
-        keeper.purge()
-        assert (office.engine.letters(), sound(office)) == ([], True)
-
-    def test_the_rows_that_an_old_replay_retracted_go_with_its_ledger_rows(
-        self, office: Office, world: World, keeper: Keeper
-    ) -> None:
-        world.transform = changed(lambda event, references: [])
-        world.replay(order(["0"]))
-        office.commit(21, 21)
-        assert counts(keeper.purge(event_hub_dead_letter=2_000)) == {"batch_ledger": 4, "retracted_row": 12}
-        assert sound(office)
-        world.replay(order(["0"]))
-        assert sound(office)
-
-    def test_a_second_purge_goes_on_after_the_first(self, office: Office, keeper: Keeper) -> None:
-        keeper.purge()
-        for number in range(21, 25):
-            office.commit(number, number)
-        assert counts(keeper.purge()) == {"batch_ledger": 4}
-        purged = office.desk.purges.read_reach(P).purged
-        assert (purged.commit_number, purged.first, purged.last, purged.at) == (6, 0, 23, LATER)
-        assert letters_purged(office) == (4, 0)
-        assert sound(office)
-
-    def test_a_piece_of_letters_has_no_more_attempts_than_a_piece_has_rows_unless_one_letter_has(
-        self, office: Office, keeper: Keeper
-    ) -> None:
-        """A server exchanges many locks of one statement for a lock of the table, and commits would wait for it."""
-        office.commit(21, 21)
-        for _ in range(4):
-            move(office, "requeue", 17)
-        discard(office, 17, 20)
-        keeper.pieces = {"rows_of_piece": 3}
-        assert counts(keeper.purge()) == {"batch_ledger": 3, "event_hub_dead_letter": 6}
-        assert letters_purged(office) == (6, 0)
-        assert (office.engine.attempts(), sound(office)) == ([], True)
+def test_old_ledger_rows_and_settled_letters_go_but_the_newest_batch_and_open_letters_stay(
+    office: Office, keeper: Keeper
+) -> None:
+    counted = keeper.purge(dry_run=True)
+    assert len(office.engine.ledger()) == 3
+    job = keeper.purge()
+    assert (job.task.status, job.task.fault) == ("done", None)
+    assert counts(job) == counts(counted) == {"batch_ledger": 2, "event_hub_dead_letter": 4}
+    assert counted.found["batch_ledger"].oldest == job.found["batch_ledger"].oldest
+    assert [one.first for one in office.engine.ledger()] == [14]
+    letters = [(one.sequence_number, one.status) for one in office.engine.letters()]
+    assert letters == [(17, "exhausted"), (20, "exhausted")]
+    assert sound(office)
 
 
-class TestWhatStays:
-    def test_a_partition_with_a_fault_is_left_as_it_is(self, office: Office, keeper: Keeper) -> None:
-        office.engine.by_hand("DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
-        job = keeper.purge()
-        assert counts(job) == {}
-        (note,) = job.found["event_hub_checkpoint"].notes
-        assert note.startswith("partition 0 has ") and "nothing of it is purged" in note
+def test_nothing_goes_that_is_not_old(office: Office, keeper: Keeper) -> None:
+    assert counts(keeper.purge(days=1_002)) == {}
+    assert counts(keeper.purge(days=400, event_hub_dead_letter=1_002)) == {"batch_ledger": 2}
+    assert sound(office)
 
-    def test_ledger_rows_that_its_audit_had_no_time_for_stay(self, office: Office, keeper: Keeper) -> None:
-        times = chain((False,), repeat(True))
-        keeper.reading = Reading(lambda: next(times), piece=1)
-        assert counts(keeper.purge())["batch_ledger"] == 1
 
-    def test_commits_that_an_aggregation_has_not_passed_stay(self, office: Office, keeper: Keeper) -> None:
-        keeper.jobs = ("home_activity",)
-        job = keeper.purge()
-        assert counts(job) == {}
-        assert "home_activity has passed commit 0" in job.found["batch_ledger"].notes[0]
-        passed = {f"{office.store.read_partition(partition()).stream_id}/0": 1}
-        office.engine.by_hand(CUT.replace("{}", json.dumps(passed)))
-        keeper.jobs = ()
-        assert counts(keeper.purge())["batch_ledger"] == 1
-        assert sound(office)
+def test_a_letter_stays_while_it_is_open_or_the_ledger_has_its_range(office: Office, keeper: Keeper) -> None:
+    discard(office, 17)
+    keeper.purge()
+    assert [one.sequence_number for one in office.engine.letters()] == [17, 20]
+    office.commit(21, 21)
+    keeper.purge()
+    assert [one.sequence_number for one in office.engine.letters()] == [20]
+    discard(office, 20)
+    keeper.purge()
+    assert (office.engine.letters(), sound(office)) == ([], True)
 
-    @pytest.mark.parametrize(("first", "later"), [(0, 60), (14, 0)], ids=["its range", "what it may have written"])
-    def test_commits_that_an_open_replay_needs_stay_also_while_it_is_paused(
-        self, office: Office, world: World, keeper: Keeper, first: int, later: int
-    ) -> None:
-        world.clock.advance(later)
-        job = world.ask(order(["0"], first))
-        stage(office, 3)
-        office.engine.by_hand(SEEN)
-        for verb in ("begin", "pause", "resume"):
-            assert counts(keeper.purge()) == {}, verb
-            world.store.tasks.move(TaskMove(job.task.task_id, verb, "ann", "", keeper.now))
-        world.work(job)
-        assert counts(keeper.purge())["batch_ledger"] == 2
-        assert sound(office)
 
-    def test_nothing_goes_while_an_audit_is_open(self, office: Office, keeper: Keeper) -> None:
-        audit_of(office, LATER)
-        job = keeper.purge()
-        assert (counts(job), job.found["batch_ledger"].notes) == ({}, ("partition 0: an audit is open",))
+def test_the_rows_that_an_old_replay_retracted_go_with_its_ledger_rows(
+    office: Office, world: World, keeper: Keeper
+) -> None:
+    world.transform = changed(lambda event, references: [])
+    world.replay(order(["0"]))
+    office.commit(21, 21)
+    assert counts(keeper.purge(event_hub_dead_letter=2_000)) == {"batch_ledger": 4, "retracted_row": 12}
+    assert sound(office)
+    world.replay(order(["0"]))
+    assert sound(office)
 
-    @pytest.mark.parametrize(
-        "statement", ["read_ledger_ends", "sum_ranges", "find_letter_faults", "find_attempt_faults"]
+
+def test_a_second_purge_goes_on_after_the_first(office: Office, keeper: Keeper) -> None:
+    keeper.purge()
+    for number in range(21, 25):
+        office.commit(number, number)
+    assert counts(keeper.purge()) == {"batch_ledger": 4}
+    purged = office.desk.purges.read_reach(P).purged
+    assert (purged.commit_number, purged.first, purged.last, purged.at) == (6, 0, 23, LATER)
+    assert letters_purged(office) == (4, 0)
+    assert sound(office)
+
+
+def test_a_piece_of_letters_has_no_more_attempts_than_a_piece_has_rows_unless_one_letter_has(
+    office: Office, keeper: Keeper
+) -> None:
+    """A server exchanges many locks of one statement for a lock of the table, and commits would wait for it."""
+    office.commit(21, 21)
+    for _ in range(4):
+        discard(office, 17, move="requeue")
+    discard(office, 17, 20)
+    keeper.pieces = {"rows_of_piece": 3}
+    assert counts(keeper.purge()) == {"batch_ledger": 3, "event_hub_dead_letter": 6}
+    assert letters_purged(office) == (6, 0)
+    assert (office.engine.attempts(), sound(office)) == ([], True)
+
+
+def test_a_partition_with_a_fault_is_left_as_it_is(office: Office, keeper: Keeper) -> None:
+    office.engine.by_hand("DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
+    job = keeper.purge()
+    assert counts(job) == {}
+    (note,) = job.found["event_hub_checkpoint"].notes
+    assert note.startswith("partition 0 has ") and "nothing of it is purged" in note
+
+
+def test_ledger_rows_that_its_audit_had_no_time_for_stay(office: Office, keeper: Keeper) -> None:
+    times = chain((False,), repeat(True))
+    keeper.reading = Reading(lambda: next(times), piece=1)
+    assert counts(keeper.purge())["batch_ledger"] == 1
+
+
+def test_commits_that_an_aggregation_has_not_passed_stay(office: Office, keeper: Keeper) -> None:
+    keeper.jobs = ("home_activity",)
+    job = keeper.purge()
+    assert counts(job) == {}
+    assert "home_activity has passed commit 0" in job.found["batch_ledger"].notes[0]
+    passed = {f"{office.store.read_partition(partition()).stream_id}/0": 1}
+    office.engine.by_hand(CUT.replace("{}", json.dumps(passed)))
+    keeper.jobs = ()
+    assert counts(keeper.purge())["batch_ledger"] == 1
+    assert sound(office)
+
+
+@pytest.mark.parametrize(("first", "later"), [(0, 60), (14, 0)], ids=["its range", "what it may have written"])
+def test_commits_that_an_open_replay_needs_stay_also_while_it_is_paused(
+    office: Office, world: World, keeper: Keeper, first: int, later: int
+) -> None:
+    world.clock.advance(later)
+    job = world.ask(order(["0"], first))
+    stage(office, 3)
+    office.engine.by_hand(SEEN)
+    for verb in ("begin", "pause", "resume"):
+        assert counts(keeper.purge()) == {}, verb
+        world.store.tasks.move(TaskMove(job.task.task_id, verb, "ann", "", keeper.now))
+    world.work(job)
+    assert counts(keeper.purge())["batch_ledger"] == 2
+    assert sound(office)
+
+
+def test_nothing_goes_while_an_audit_is_open(office: Office, keeper: Keeper) -> None:
+    audit_of(office, LATER)
+    job = keeper.purge()
+    assert (counts(job), job.found["batch_ledger"].notes) == ({}, ("partition 0: an audit is open",))
+
+
+@pytest.mark.parametrize("statement", ["read_ledger_ends", "sum_ranges", "find_letter_faults", "find_attempt_faults"])
+def test_an_audit_reads_a_partition_again_that_was_purged_meanwhile(
+    office: Office, keeper: Keeper, statement: str
+) -> None:
+    desk = interrupted(office, statement, keeper.purge)
+    assert audit(desk.audits, None).faults == ()
+    assert len(office.engine.ledger()) == 1
+
+
+def test_a_letter_that_a_replay_reopened_meanwhile_stays(office: Office, world: World, keeper: Keeper) -> None:
+    keeper.purge(event_hub_dead_letter=2_000)
+    reach = office.desk.purges.read_reach(P)
+    letters = office.desk.purges.read_settled_letters(P, reach.purged, LATER, 10)
+    office.engine.by_hand("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
+    task_id = begun(keeper)
+    with pytest.raises(TaskConflict):
+        office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, PurgeTarget("event_hub_dead_letter", P)))
+    assert (len(office.engine.letters()), len(letters)) == (6, 4)
+
+
+@pytest.mark.parametrize(
+    ("number", "outcome"), [(0, "written"), (2, "purged"), (3, "purged"), (17, "dead_lettered"), (99, "not_yet")]
+)
+def test_a_number_whose_ledger_row_is_gone_says_so(
+    office: Office, keeper: Keeper, number: int, outcome: Outcome
+) -> None:
+    keeper.purge()
+    found = explain(P, SequenceNumber(number), office.desk.explanations)
+    assert found is not None
+    assert found.outcome == outcome
+    gone = "Its ledger row was purged: those up to number 13 are gone, the last on 2028-09-28 00:00 UTC."
+    assert (gone in found.sentence) == (number <= 13)
+
+
+def test_a_piece_that_was_planned_before_a_different_one_changes_nothing(office: Office, keeper: Keeper) -> None:
+    rows = office.desk.purges.read_ledger_rows(P, 0, 1)
+    letters = office.desk.purges.read_settled_letters(
+        P, replace(NOT_PURGED, commit_number=2, last=SequenceNumber(13)), LATER, 10
     )
-    def test_an_audit_reads_a_partition_again_that_was_purged_meanwhile(
-        self, office: Office, keeper: Keeper, statement: str
-    ) -> None:
-        desk = interrupted(office, statement, keeper.purge)
-        assert audit(desk.audits, None).faults == ()
-        assert len(office.engine.ledger()) == 1
-
-    def test_a_letter_that_a_replay_reopened_meanwhile_stays(
-        self, office: Office, world: World, keeper: Keeper
-    ) -> None:
-        keeper.purge(event_hub_dead_letter=2_000)
-        reach = office.desk.purges.read_reach(P)
-        letters = office.desk.purges.read_settled_letters(P, reach.purged, LATER, 10)
-        office.engine.by_hand("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
-        task_id = begun(keeper)
-        with pytest.raises(TaskConflict):
-            office.desk.purges.purge_letters(
-                P, letters, *keeper.piece(task_id, PurgeTarget("event_hub_dead_letter", P))
-            )
-        assert (len(office.engine.letters()), len(letters)) == (6, 4)
+    keeper.purge()
+    purged, counted = office.desk.purges.read_reach(P).purged, letters_purged(office)
+    task_id = begun(keeper)
+    with pytest.raises(TaskConflict):
+        office.desk.purges.purge_ledger(P, rows, rows[-1].last, *keeper.piece(task_id, PurgeTarget("batch_ledger", P)))
+    with pytest.raises(TaskConflict):
+        target = PurgeTarget("event_hub_dead_letter", P)
+        office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, target))
+    assert (office.desk.purges.read_reach(P).purged, letters_purged(office)) == (purged, counted)
+    assert (len(letters), sound(office)) == (4, True)
 
 
-class TestProof:
-    @pytest.mark.parametrize(
-        ("number", "outcome"), [(0, "written"), (2, "purged"), (3, "purged"), (17, "dead_lettered"), (99, "not_yet")]
-    )
-    def test_a_number_whose_ledger_row_is_gone_says_so(
-        self, office: Office, keeper: Keeper, number: int, outcome: Outcome
-    ) -> None:
-        keeper.purge()
-        found = explain(P, SequenceNumber(number), office.desk.explanations)
-        assert found is not None
-        assert found.outcome == outcome
-        gone = "Its ledger row was purged: those up to number 13 are gone, the last on 2028-09-28 00:00 UTC."
-        assert (gone in found.sentence) == (number <= 13)
-
-    def test_a_piece_that_was_planned_before_a_different_one_changes_nothing(
-        self, office: Office, keeper: Keeper
-    ) -> None:
-        rows = office.desk.purges.read_ledger_rows(P, 0, 1)
-        letters = office.desk.purges.read_settled_letters(
-            P, replace(NOT_PURGED, commit_number=2, last=SequenceNumber(13)), LATER, 10
-        )
-        keeper.purge()
-        purged, counted = office.desk.purges.read_reach(P).purged, letters_purged(office)
-        task_id = begun(keeper)
-        with pytest.raises(TaskConflict):
-            office.desk.purges.purge_ledger(
-                P, rows, rows[-1].last, *keeper.piece(task_id, PurgeTarget("batch_ledger", P))
-            )
-        with pytest.raises(TaskConflict):
-            target = PurgeTarget("event_hub_dead_letter", P)
-            office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, target))
-        assert (office.desk.purges.read_reach(P).purged, letters_purged(office)) == (purged, counted)
-        assert (len(letters), sound(office)) == (4, True)
-
-    @pytest.mark.parametrize(
-        ("statement", "kind"),
-        [
-            ("UPDATE event_hub_checkpoint SET purged_commit = 1", "commits"),
-            ("UPDATE event_hub_checkpoint SET purged_commit = 3, purged_to = 20", "purged"),
-            ("UPDATE event_hub_checkpoint SET purged_to = 12", "hole"),
-            ("UPDATE event_hub_checkpoint SET purged_to = 14", "overlap"),
-            ("UPDATE event_hub_checkpoint SET purged_letters = purged_letters + 1", "letters_outside"),
-            ("UPDATE event_hub_checkpoint SET purged_replay_letters = 1", "replay_letters"),
-            ("DELETE FROM batch_ledger WHERE commit_number = 3", "commits"),
-            ("UPDATE batch_ledger SET commit_number = 2 WHERE commit_number = 3", "purged"),
-            (
-                "UPDATE batch_ledger SET first_sequence_number = 15, filtered = filtered - 1 WHERE commit_number = 3",
-                "hole",
-            ),
-            ("UPDATE event_hub_checkpoint SET written = written + 1", "totals"),
-            ("UPDATE event_hub_checkpoint SET letters = letters + 1", "totals"),
-            ("UPDATE batch_ledger SET total_written = total_written + 1 WHERE commit_number = 3", "totals"),
-        ],
-    )
-    def test_a_whole_audit_names_what_was_changed(
-        self, office: Office, keeper: Keeper, statement: str, kind: str
-    ) -> None:
-        keeper.purge()
-        office.engine.by_hand(statement)
-        assert kind in kinds(audit(office.desk.audits, None))
-
-    @pytest.mark.parametrize(
-        "statement",
-        [
-            "UPDATE sensor_reading SET ppm = ppm + 1 WHERE commit_number = 1",
-            "DELETE FROM sensor_reading WHERE commit_number = 1",
-            "UPDATE sensor_reading SET commit_number = 2 WHERE commit_number = 1",
-            "INSERT INTO sensor_reading (stream_id, partition_id, sequence_number, ordinal, commit_number, home_id,"
-            " sensor_id, kind, state, ppm, observed_at) SELECT stream_id, partition_id, sequence_number, 99,"
-            " commit_number, home_id, sensor_id, kind, state, ppm, observed_at"
-            " FROM sensor_reading WHERE commit_number = 1 AND ordinal = 0",
-        ],
-    )
-    def test_no_audit_names_a_row_whose_commit_was_purged(self, office: Office, keeper: Keeper, statement: str) -> None:
-        keeper.purge()
-        before = readings(office)
-        office.engine.by_hand(statement)
-        assert readings(office) != before
-        assert sound(office)
-
-    def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
-        keeper.purge()
-        office.engine.by_hand(ABSENT)
-        assert kinds(audit(office.desk.audits, None)) == ["absent"]
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("UPDATE event_hub_checkpoint SET purged_commit = 1", "commits"),
+        ("UPDATE event_hub_checkpoint SET purged_commit = 3, purged_to = 20", "purged"),
+        ("UPDATE event_hub_checkpoint SET purged_to = 12", "hole"),
+        ("UPDATE event_hub_checkpoint SET purged_to = 14", "overlap"),
+        ("UPDATE event_hub_checkpoint SET purged_letters = purged_letters + 1", "letters_outside"),
+        ("UPDATE event_hub_checkpoint SET purged_replay_letters = 1", "replay_letters"),
+        ("DELETE FROM batch_ledger WHERE commit_number = 3", "commits"),
+        ("UPDATE batch_ledger SET commit_number = 2 WHERE commit_number = 3", "purged"),
+        (
+            "UPDATE batch_ledger SET first_sequence_number = 15, filtered = filtered - 1 WHERE commit_number = 3",
+            "hole",
+        ),
+        ("UPDATE event_hub_checkpoint SET written = written + 1", "totals"),
+        ("UPDATE event_hub_checkpoint SET letters = letters + 1", "totals"),
+        ("UPDATE batch_ledger SET total_written = total_written + 1 WHERE commit_number = 3", "totals"),
+    ],
+)
+def test_a_whole_audit_names_what_was_changed(office: Office, keeper: Keeper, statement: str, kind: str) -> None:
+    keeper.purge()
+    office.engine.by_hand(statement)
+    assert kind in {fault.kind for fault in audit(office.desk.audits, None).faults}
 
 
-class TestTheJob:
-    def test_one_is_open_at_a_time(self, office: Office, keeper: Keeper) -> None:
-        task_id = keeper.ask()
-        with pytest.raises(TaskOverlap):
-            keeper.ask()
-        assert keeper.open() == task_id
-
-    def test_it_continues_where_it_stopped(self, office: Office, keeper: Keeper) -> None:
-        keeper.each = timedelta(minutes=1)
-        job = keeper.purge(hours=0.13)
-        while job.task.status == "running":
-            keeper.now += timedelta(minutes=30)
-            keeper.work(0.13)
-            job = keeper.find(job.task.task_id)
-        assert counts(job) == {"batch_ledger": 2, "event_hub_dead_letter": 4}
-        assert sound(office)
-
-    def test_a_cancelled_one_purges_nothing_more(self, office: Office, keeper: Keeper) -> None:
-        keeper.meanwhile = lambda: keeper.cancel(keeper.open())
-        job = keeper.purge()
-        assert (job.task.status, counts(job)) == ("cancelled", {})
-        assert '"by": "ann", "why": "stop"' in job.task.history
-        assert len(office.engine.ledger()) == 3
-        assert not keeper.cancel(job.task.task_id)
-
-    @pytest.mark.parametrize("table", ["retracted_row", "staged_event", "replay_diff", "task_part"])
-    def test_a_piece_of_another_table_changes_nothing_once_its_job_was_cancelled(
-        self, office: Office, world: World, keeper: Keeper, table: PurgedTable
-    ) -> None:
-        residue(office, world)
-        keeper.purge(batch_ledger=400, event_hub_dead_letter=9_000, dry_run=table != "retracted_row")
-        if table == "retracted_row":  # once more, as if a worker of an older version had died before it
-            office.engine.by_hand(RETRACTED)
-        task_id, target = begun(keeper), PurgeTarget(table, P if table == "retracted_row" else None)
-        piece = office.desk.purges.find_rows(target, LATER, 4)
-        assert (piece.rows, piece.is_last) == OF_A_PIECE.get(table, (1, True))
-        as_read = keeper.piece(task_id, target)
-        assert keeper.cancel(task_id)
-        before = contents(office)
-        with pytest.raises(TaskConflict):
-            office.desk.purges.purge_rows(piece, *as_read)
-        assert contents(office) == before
-
-    def test_a_process_that_another_overtook_deletes_nothing_twice(
-        self, make_office: Callable[[], Office], office: Office, keeper: Keeper
-    ) -> None:
-        other = Keeper(make_office(), now=LATER + timedelta(hours=1))
-        keeper.meanwhile = other.work
-        job = keeper.purge()
-        assert (job.task.status, counts(job)) == ("done", {"batch_ledger": 2, "event_hub_dead_letter": 4})
-        assert sound(office)
-
-    def test_it_fails_at_its_deadline(self, keeper: Keeper) -> None:
-        keeper.each = timedelta(days=3)
-        assert keeper.purge(hours=1_000).task.status == "failed"
-
-    def test_jobs_are_listed_from_the_newest(self, office: Office, keeper: Keeper) -> None:
-        first = keeper.purge(dry_run=True)
-        keeper.now += timedelta(hours=1)
-        second = keeper.purge(dry_run=True)
-        tasks, stream_id = office.desk.tasks, office.desk.purges.stream.find() or 0
-        assert [one.task_id for one in tasks.read(stream_id, 5)] == [second.task.task_id, first.task.task_id]
-        after = (second.task.requested_at, second.task.task_id)
-        assert [one.task_id for one in tasks.read(stream_id, 5, after, kind="purge")] == [first.task.task_id]
-        assert tasks.read(stream_id, 5, kind="audit") == tasks.read(stream_id, 5, status="paused") == ()
-        assert tasks.find_last(stream_id, "purge") is None
-        keeper.purge()
-        assert tasks.find_last(stream_id, "purge") == keeper.now
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sensor_reading SET ppm = ppm + 1 WHERE commit_number = 1",
+        "DELETE FROM sensor_reading WHERE commit_number = 1",
+        "UPDATE sensor_reading SET commit_number = 2 WHERE commit_number = 1",
+        "INSERT INTO sensor_reading (stream_id, partition_id, sequence_number, ordinal, commit_number, home_id,"
+        " sensor_id, kind, state, ppm, observed_at) SELECT stream_id, partition_id, sequence_number, 99,"
+        " commit_number, home_id, sensor_id, kind, state, ppm, observed_at"
+        " FROM sensor_reading WHERE commit_number = 1 AND ordinal = 0",
+    ],
+)
+def test_no_audit_names_a_row_whose_commit_was_purged(office: Office, keeper: Keeper, statement: str) -> None:
+    keeper.purge()
+    before = readings(office)
+    office.engine.by_hand(statement)
+    assert readings(office) != before
+    assert sound(office)
 
 
-class TestResidue:
-    @pytest.mark.parametrize("kind", ["audit", "a new kind"])
-    def test_old_jobs_and_the_diffs_of_old_dry_runs_go(
-        self, office: Office, world: World, keeper: Keeper, kind: str
-    ) -> None:
-        world.transform = changed(lambda event, references: [])
-        world.replay(order(["0"], dry_run=True))
-        ended_audit(office)
-        office.engine.by_hand(f"UPDATE task SET kind = '{kind}' WHERE kind = 'audit'")
-        old = keeper.purge(dry_run=True)
-        own = {table: rows for table, rows in counts(old).items() if table.startswith(("task", "replay"))}
-        assert own == {"replay_diff": 9, "task_part": 2, "task": 1}
-        parts = len(old.task.parts)
-        keeper.now += timedelta(days=500)
-        job = keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)
-        assert counts(job) == {"replay_diff": 9, "task_part": 2 + parts, "task": 2}
-        assert counts(keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)) == {}
+def test_absent_numbers_of_purged_ranges_are_compared_in_sum(office: Office, keeper: Keeper) -> None:
+    keeper.purge()
+    office.engine.by_hand(ABSENT)
+    assert {fault.kind for fault in audit(office.desk.audits, None).faults} == {"absent"}
 
-    def test_staged_events_go_some_days_after_a_purge_first_saw_them(self, office: Office, keeper: Keeper) -> None:
-        stage(office, 3)
-        assert "staged_event" not in counts(keeper.purge(staged_event=30))
-        keeper.now += timedelta(days=31)
-        assert counts(keeper.purge(staged_event=30, dry_run=True))["staged_event"] == 1
-        assert counts(keeper.purge(staged_event=30))["staged_event"] == 1
+
+def test_a_purge_continues_where_it_stopped(office: Office, keeper: Keeper) -> None:
+    keeper.each = timedelta(minutes=1)
+    job = keeper.purge(hours=0.13)
+    while job.task.status == "running":
+        keeper.now += timedelta(minutes=30)
+        keeper.work(0.13)
+        job = keeper.find(job.task.task_id)
+    assert counts(job) == {"batch_ledger": 2, "event_hub_dead_letter": 4}
+    assert sound(office)
+
+
+def test_a_cancelled_purge_deletes_nothing_more(office: Office, keeper: Keeper) -> None:
+    keeper.meanwhile = lambda: keeper.cancel(keeper.open())
+    job = keeper.purge()
+    assert (job.task.status, counts(job)) == ("cancelled", {})
+    assert '"by": "ann", "why": "stop"' in job.task.history
+    assert len(office.engine.ledger()) == 3
+    assert not keeper.cancel(job.task.task_id)
+
+
+@pytest.mark.parametrize("table", ["retracted_row", "staged_event", "replay_diff", "task_part"])
+def test_a_piece_of_another_table_changes_nothing_once_its_job_was_cancelled(
+    office: Office, world: World, keeper: Keeper, table: PurgedTable
+) -> None:
+    residue(office, world)
+    keeper.purge(batch_ledger=400, event_hub_dead_letter=9_000, dry_run=table != "retracted_row")
+    if table == "retracted_row":  # once more, as if a worker of an older version had died before it
+        office.engine.by_hand(RETRACTED)
+    task_id, target = begun(keeper), PurgeTarget(table, P if table == "retracted_row" else None)
+    piece = office.desk.purges.find_rows(target, LATER, 4)
+    assert (piece.rows, piece.is_last) == OF_A_PIECE.get(table, (1, True))
+    as_read = keeper.piece(task_id, target)
+    assert keeper.cancel(task_id)
+    before = contents(office)
+    with pytest.raises(TaskConflict):
+        office.desk.purges.purge_rows(piece, *as_read)
+    assert contents(office) == before
+
+
+def test_a_process_that_another_overtook_deletes_nothing_twice(
+    make_office: Callable[[], Office], office: Office, keeper: Keeper
+) -> None:
+    other = Keeper(make_office(), now=LATER + timedelta(hours=1))
+    keeper.meanwhile = other.work
+    job = keeper.purge()
+    assert (job.task.status, counts(job)) == ("done", {"batch_ledger": 2, "event_hub_dead_letter": 4})
+    assert sound(office)
+
+
+def test_purges_are_listed_from_the_newest(office: Office, keeper: Keeper) -> None:
+    first = keeper.purge(dry_run=True)
+    keeper.now += timedelta(hours=1)
+    second = keeper.purge(dry_run=True)
+    tasks, stream_id = office.desk.tasks, office.desk.purges.stream.find() or 0
+    assert [one.task_id for one in tasks.read(stream_id, 5)] == [second.task.task_id, first.task.task_id]
+    after = (second.task.requested_at, second.task.task_id)
+    assert [one.task_id for one in tasks.read(stream_id, 5, after, kind="purge")] == [first.task.task_id]
+    assert tasks.read(stream_id, 5, kind="audit") == tasks.read(stream_id, 5, status="paused") == ()
+    assert tasks.find_last(stream_id, "purge") is None
+    keeper.purge()
+    assert tasks.find_last(stream_id, "purge") == keeper.now
+
+
+@pytest.mark.parametrize("kind", ["audit", "a new kind"])
+def test_old_jobs_and_the_diffs_of_old_dry_runs_go(office: Office, world: World, keeper: Keeper, kind: str) -> None:
+    world.transform = changed(lambda event, references: [])
+    world.replay(order(["0"], dry_run=True))
+    ended_audit(office)
+    office.engine.by_hand(f"UPDATE task SET kind = '{kind}' WHERE kind = 'audit'")
+    old = keeper.purge(dry_run=True)
+    own = {table: rows for table, rows in counts(old).items() if table.startswith(("task", "replay"))}
+    assert own == {"replay_diff": 9, "task_part": 2, "task": 1}
+    parts = len(old.task.parts)
+    keeper.now += timedelta(days=500)
+    job = keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)
+    assert counts(job) == {"replay_diff": 9, "task_part": 2 + parts, "task": 2}
+    assert counts(keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)) == {}
+
+
+def test_staged_events_go_some_days_after_a_purge_first_saw_them(office: Office, keeper: Keeper) -> None:
+    stage(office, 3)
+    assert "staged_event" not in counts(keeper.purge(staged_event=30))
+    keeper.now += timedelta(days=31)
+    assert counts(keeper.purge(staged_event=30, dry_run=True))["staged_event"] == 1
+    assert counts(keeper.purge(staged_event=30))["staged_event"] == 1
