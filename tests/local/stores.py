@@ -6,7 +6,6 @@ import sys
 import uuid
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -126,29 +125,18 @@ class Files:
         return recount(self.store, self.record)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """Statements that plant a fault in a store, the kinds of all differences, and a text that is part of one."""
-
-    statements: tuple[str, ...]
-    kinds: frozenset[str]
-    says: str = ""
+Fault = tuple[str, str, str]  # a statement that plants it, the kinds of all differences, and a text that is part of one
 
 
-def fault(*statements: str, kinds: str, says: str = "") -> Fault:
-    """Return a fault; its kinds are words of one text."""
-    return Fault(statements, frozenset(kinds.split()), says)
-
-
-def unnamed(faults: list[Fault], files: Files, folder: Path) -> dict[tuple[str, ...], list[str]]:
+def unnamed(faults: list[Fault], files: Files, folder: Path) -> dict[str, list[str]]:
     """Plant each fault in a copy of the store, and return the differences of those that the recount does not name."""
     found = {}
-    for number, each in enumerate(faults):
+    for number, (statement, kinds, says) in enumerate(faults):
         copy = files.copied_to(folder / str(number))
-        copy.change(*each.statements)
+        copy.change(statement)
         said = copy.recount()
-        if {one.partition(":")[0] for one in said} != each.kinds or not any(each.says in one for one in said):
-            found[each.statements] = said
+        if {one.partition(":")[0] for one in said} != {*kinds.split()} or not any(says in one for one in said):
+            found[statement] = said
     return found
 
 
