@@ -84,9 +84,7 @@ def test_a_room_with_faults_is_refused_before_anything_starts(capsys: pytest.Cap
 EVENTS = 10_000
 
 
-def test_every_blow_is_struck_while_events_are_to_come_and_the_last_kill_when_all_are_accounted() -> (
-    None
-):
+def test_every_blow_is_struck_while_events_are_to_come_and_the_last_kill_when_all_are_accounted() -> None:
     for seed in range(50):
         plan = blow_plan(EVENTS, KILLS, seed, chaos=True)
         assert plan == sorted(plan)

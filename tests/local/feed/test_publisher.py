@@ -25,11 +25,10 @@ def busy() -> EventHubError:
 
 
 class Hub:
-    """Take batches, and meet each send with the next given fault; with `stores` the batch is taken all the same."""
+    """Take batches, and meet each send with the next given fault."""
 
-    def __init__(self, *faults: EventHubError | None, stores: bool = False) -> None:
+    def __init__(self, *faults: EventHubError) -> None:
         self._faults = list(faults)
-        self._stores = stores
         self.taken: list[EventDataBatch] = []
         self.asked: list[str] = []
 
@@ -38,11 +37,9 @@ class Hub:
         return EventDataBatch(partition_id=partition_id)
 
     def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
-        fault = self._faults.pop(0) if self._faults else None
-        if fault is None or self._stores:
-            self.taken.append(event_data_batch)
-        if fault is not None:
-            raise fault
+        if self._faults:
+            raise self._faults.pop(0)
+        self.taken.append(event_data_batch)
 
 
 @pytest.fixture
@@ -75,28 +72,24 @@ def test_a_send_that_the_client_repeats_by_itself_leaves_a_doubt_unless_the_hub_
     assert Publisher(refused, go_on, resends).publish(send(minute())) == Copies(1, 1)
 
 
-class Closed(Hub):
-    """Refuse a number of requests for a batch."""
+def test_a_connection_lost_before_the_send_is_tried_again_without_a_doubt_and_refused_credentials_are_not(
+    resends: Resends,
+) -> None:
+    class Closed(Hub):
+        def __init__(self, *refusals: EventHubError) -> None:
+            super().__init__()
+            self._refusals = list(refusals)
 
-    def __init__(self, fault: EventHubError, times: int) -> None:
-        super().__init__()
-        self._fault, self._times = fault, times
+        def create_batch(self, *, partition_id: str) -> EventDataBatch:
+            batch = super().create_batch(partition_id=partition_id)
+            if self._refusals:
+                raise self._refusals.pop(0)
+            return batch
 
-    def create_batch(self, *, partition_id: str) -> EventDataBatch:
-        batch = super().create_batch(partition_id=partition_id)
-        if len(self.asked) <= self._times:
-            raise self._fault
-        return batch
-
-
-def test_a_connection_lost_before_the_send_is_tried_again_and_leaves_no_doubt(resends: Resends) -> None:
-    hub = Closed(ConnectError("gone"), times=2)
+    hub = Closed(ConnectError("gone"), ConnectError("gone"))
     assert Publisher(hub, go_on, resends).publish(send(minute())) == Copies(1, 1)
     assert (len(hub.asked), len(hub.taken)) == (3, 1)
-
-
-def test_a_hub_that_refuses_the_credentials_is_not_asked_again(resends: Resends) -> None:
-    hub = Closed(AuthenticationError("who are you"), times=1)
+    hub = Closed(AuthenticationError("who are you"))
     with pytest.raises(AuthenticationError):
         Publisher(hub, go_on, resends).publish(send(minute()))
     assert len(hub.asked) == 1

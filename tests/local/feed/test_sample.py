@@ -1,13 +1,59 @@
-"""local/feed/sample.py: the lines of a user's file, their keys, and the files that are refused."""
+"""The options of a feed, and the lines of a user's file: their keys, and the files that are refused."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from local.feed.businesses import FLIGHTS
 from local.feed.event_file import LARGEST_LINE, UnusableFile
 from local.feed.feeding import LARGEST_SEND, Gateways
+from local.feed.options import parse_options
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
+
+
+def test_a_feed_is_endless_and_steady_unless_its_options_say_otherwise() -> None:
+    options = parse_options([])
+    assert (options.senders, options.events, options.rate, options.record) == (100_000, None, 1000.0, None)
+    given = "--rate full --events 20000 --start 2026-01-01T01:00:00+01:00 --transform {}"
+    for name in ("flight_info", "examples.flight_info"):
+        options = parse_options(given.format(name).split())
+        assert (options.rate, options.events, options.start) == (None, 20_000, 1_767_225_600_000_000)
+        assert (options.transform, options.senders) == (FLIGHTS, FLIGHTS.usual_senders)
+
+
+def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for given, why in {
+        "--rate=fast": "must be a number above 0, or full",
+        "--rate=0": "must be a number above 0, or full",
+        "--rate=nan": "must be a number above 0, or full",
+        "--events=0": "must be a whole number from 1",
+        "--transform=trains": "must be home_security or flight_info, or a room like apps.orders with its --events-from",
+        "--key=order_id": "argument --key: it needs --events-from",
+        "--append": "--append: it needs the --record",
+        "--events-from=/missing.jsonl": "argument --events-from: /missing.jsonl cannot be read: No such file",
+        "--homes=-3": "must be a whole number from 1",
+        "--duplicates=1.5": "must be a number from 0 to 1",
+        "--duplicates=some": "must be a number from 0 to 1",
+        "--gather=-1": "must be a number of seconds from 0 to 10",
+        "--start=today": "must be a time like",
+        "--transform=flight_info --senders=10000": "there are no more than 9999 flight numbers",
+        "--start=2026-01-01T00:00:00": "must name its time zone",
+    }.items():
+        with pytest.raises(SystemExit):
+            parse_options(given.split())
+        assert why in capsys.readouterr().err, given
+
+
+def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_homes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for given in (["--dangers", "1"], ["--undeliverable", "5"], ["--registered"]):
+        for other in (["--events", "endless"], ["--events", "9", "--transform", "flight_info"]):
+            with pytest.raises(SystemExit):
+                parse_options([*given, *other])
+            why = f"argument {given[0]}: it needs a number of --events, of home_security"
+            assert why in capsys.readouterr().err, (given, other)
 
 
 @pytest.fixture
@@ -73,13 +119,6 @@ def test_the_lines_come_in_the_order_of_the_file_again_and_again(file: Path) -> 
     twice = published(999, duplicates=0.1)
     assert len(twice) == 999
     assert twice != published(999)
-
-
-def test_a_file_is_described_with_its_lines_and_its_key(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(file.parent)
-    file.write_text('{"id": 1}\n' * 1_234)
-    assert str(keyed_by(file, read_sample(file), "id")) == "events.jsonl (1,234 lines), keyed by id"
-    assert str(Sample(file, read_sample(file)[:1])) == "events.jsonl (1 line), without a key"
 
 
 def test_events_without_a_key_go_to_all_partitions_and_large_ones_to_small_sends(file: Path) -> None:
