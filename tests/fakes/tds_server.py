@@ -4,6 +4,7 @@ Its answers come from the Server of tests/fakes/odbc_driver.py; here are only th
 are answered without encryption, batches and the calls of prepared statements with rows or errors.
 """
 
+import io
 import re
 import select
 import socket
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 from tests.fakes.odbc_driver import COMMIT, DECLARED, Error, Server, When
 
@@ -67,25 +68,22 @@ class TdsServer:
         self._released.close()
 
     def _accept(self) -> None:
-        while True:
-            try:
+        with suppress(OSError):
+            while True:
                 line, _ = self._listener.accept()
-            except OSError:
-                return
-            self._lines.append(line)
-            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+                self._lines.append(line)
+                threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
     def _serve(self, line: socket.socket) -> None:
-        with suppress(OSError, EOFError):
+        with line, line.makefile("rb") as incoming, suppress(OSError, struct.error):  # the line ends amid a message
             while True:
-                kind, message = receive(line)
+                kind, message = receive(incoming)
                 if self._is_given_up(line, message):
                     continue
                 answer = self._answer(kind, message)
                 if answer is None:
                     break
                 send(line, answer)
-        line.close()
 
     def _is_given_up(self, line: socket.socket, message: bytes) -> bool:
         """Hold a batch back as long as `release` or the driver's attention lets it wait."""
@@ -107,15 +105,18 @@ class TdsServer:
             return fault(self.refusal) + done(0xFD, FAULTY)
         if kind == LOGIN:
             return environment(1, "master") + environment(4, "4096") + sign_in() + done(0xFD)
-        body = message[struct.unpack("<I", message[:4])[0] :]  # after the headers
+        body = io.BytesIO(message)
+        body.seek(read(body, "I"))  # after the headers
         if kind == BATCH:
-            return self._batch(body.decode("utf-16-le"))
+            return self._batch(body.read().decode("utf-16-le"))
         if kind != CALL:
             return done(0xFD)
-        procedure, reader = called(body)
+        length = read(body, "H")
+        procedure: str | int = read(body, "H") if length == 0xFFFF else body.read(2 * length).decode("utf-16-le")
+        body.read(2)
         self.calls.append(procedure)
         if procedure == PREPARE_AND_EXECUTE:
-            return self._prepared(list(parameters(reader)))
+            return self._prepared(list(parameters(body)))
         return ended_call() if procedure == UNPREPARE else types_known() + ended_call()
 
     def _batch(self, text: str) -> bytes:
@@ -147,14 +148,13 @@ class TdsServer:
         return results(answer) + ended_call(handle())
 
 
-def receive(line: socket.socket) -> tuple[int, bytes]:
-    """The type and the body of the next message; EOFError when the line ends."""
-    body = b""
-    while True:
-        kind, status, length = struct.unpack(">BBH4x", exactly(line, 8))
-        body += exactly(line, length - 8)
-        if status & 0x01:
-            return kind, body
+def receive(line: BinaryIO) -> tuple[int, bytes]:
+    """The type and the body of the next message."""
+    body, status = b"", 0
+    while not status & 0x01:
+        kind, status, length = struct.unpack(">BBH4x", line.read(8))
+        body += line.read(length - 8)
+    return kind, body
 
 
 def send(line: socket.socket, body: bytes) -> None:
@@ -163,68 +163,32 @@ def send(line: socket.socket, body: bytes) -> None:
         line.sendall(struct.pack(">BBHHBB", RESPONSE, number == len(pieces), len(piece) + 8, 0, 1, 0) + piece)
 
 
-def exactly(line: socket.socket, length: int) -> bytes:
-    got = b""
-    while len(got) < length:
-        piece = line.recv(length - len(got))
-        if not piece:
-            raise EOFError
-        got += piece
-    return got
+def read(body: BinaryIO, form: str) -> int:
+    return int(struct.unpack(f"<{form}", body.read(struct.calcsize(f"<{form}")))[0])
 
 
-class Reader:
-    """Reads a message from its beginning."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body, self._at = body, 0
-
-    @property
-    def ended(self) -> bool:
-        return self._at >= len(self._body)
-
-    def take(self, length: int) -> bytes:
-        self._at += length
-        return self._body[self._at - length : self._at]
-
-    def number(self, form: str) -> int:
-        return int(struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}")))[0])
-
-
-def called(body: bytes) -> tuple[str | int, Reader]:
-    """The procedure of a call, by name or number, and a reader at its parameters."""
-    reader = Reader(body)
-    length = reader.number("H")
-    procedure: str | int = reader.number("H") if length == 0xFFFF else reader.take(2 * length).decode("utf-16-le")
-    reader.take(2)
-    return procedure, reader
-
-
-def parameters(reader: Reader) -> Iterator[Any]:
+def parameters(body: BinaryIO) -> Iterator[Any]:
     """The values of a call: texts and integers are all that the store sends."""
-    while not reader.ended:
-        reader.take(2 * reader.number("B") + 1)  # its name and how it is passed
-        kind = reader.number("B")
+    while length := body.read(1):
+        body.read(2 * length[0] + 1)  # its name and how it is passed
+        kind = read(body, "B")
         if kind == INT:
-            reader.take(1)
-            length = reader.number("B")
-            yield int.from_bytes(reader.take(length), "little", signed=True) if length else None
+            body.read(1)
+            value = body.read(read(body, "B"))
+            yield int.from_bytes(value, "little", signed=True) if value else None
         elif kind == NVARCHAR:
-            yield _text(reader, reader.number("H"))
+            yield _text(body, read(body, "H"))
         else:
             raise AssertionError(f"a parameter of type {kind:#x}")
 
 
-def _text(reader: Reader, longest: int) -> str | None:
-    reader.take(len(COLLATION))
+def _text(body: BinaryIO, longest: int) -> str | None:
+    body.read(len(COLLATION))
     if longest != 0xFFFF:
-        length = reader.number("H")
-        return None if length == 0xFFFF else reader.take(length).decode("utf-16-le")
-    reader.take(8)  # the length of all pieces, if it is known
-    pieces = b""
-    while length := reader.number("I"):
-        pieces += reader.take(length)
-    return pieces.decode("utf-16-le")
+        length = read(body, "H")
+        return None if length == 0xFFFF else body.read(length).decode("utf-16-le")
+    body.read(8)  # the length of all pieces, if it is known
+    return b"".join(iter(lambda: body.read(read(body, "I")), b"")).decode("utf-16-le")
 
 
 def results(answer: list[list[tuple[Any, ...]]]) -> bytes:
@@ -235,11 +199,8 @@ def results(answer: list[list[tuple[Any, ...]]]) -> bytes:
 def result(rows: list[tuple[Any, ...]]) -> bytes:
     """Return a result of these rows."""
     columns = b"".join(struct.pack("<IH", 0, 1) + _type(value) + short_text("column") for value in rows[0])
-    return (
-        struct.pack("<BH", 0x81, len(rows[0]))
-        + columns
-        + b"".join(b"\xd1" + b"".join(map(_value, row)) for row in rows)
-    )
+    values = b"".join(b"\xd1" + b"".join(map(_value, row)) for row in rows)
+    return struct.pack("<BH", 0x81, len(rows[0])) + columns + values
 
 
 def _type(value: Any) -> bytes:
