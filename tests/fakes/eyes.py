@@ -2,34 +2,18 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, TypeVar, cast, get_type_hints
 
 from core.model.rows import Row, declared, row_table
 from core.store.columns import fields_of, quoted, types_of
 from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
 
 PLACE = ("stream_id", "partition_id", "sequence_number")
-LETTER = (
-    *PLACE, "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class", "error_type", "error",
-    "fingerprint", "transform_version", "status", "attempts", "due_at", "failed_at",
-    "body_kept", "lost_claims", "claimed_by", "claimed_until", "began_at", "settled_at", "settled_why",
-)  # fmt: skip
-GAP = (
-    "stream_id", "partition_id", "first_sequence_number", "last_sequence_number", "found_at", "status", "attempts",
-)  # fmt: skip
-RANGE = (
-    "stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number", "written",
-    "filtered", "dead_lettered", "absent", "rows_written", "transform_version", "invocation_id", "committed_at",
-)  # fmt: skip
-ATTEMPT = (
-    *PLACE, "attempt", "touched_by", "kind", "status", "error_class", "error", "commit_number", "done_by", "why",
-)  # fmt: skip
-RETRACTED = (
-    "stream_id", "partition_id", "commit_number", "table_name", "sequence_number", "ordinal", "row_commit_number",
-    "row",
-)  # fmt: skip
+COLUMNS = {"offset": "offset_token", "first": "first_sequence_number", "last": "last_sequence_number"}
+Kept = TypeVar("Kept")
 
 
 class Eyes:
@@ -51,7 +35,7 @@ class Eyes:
         return [KeptRow(*one) for one in kept]
 
     def letters(self) -> list[KeptLetter]:
-        return [_letter(list(one)) for one in self._select("event_hub_dead_letter", LETTER, ("sequence_number",))]
+        return self._kept(KeptLetter, "event_hub_dead_letter", ("sequence_number",))
 
     def ledger(self) -> list[KeptRange]:
         return self._ranges("batch")
@@ -63,25 +47,34 @@ class Eyes:
         return self._ranges("replay")
 
     def attempts(self) -> list[KeptAttempt]:
-        found = self._select("dead_letter_attempt", ATTEMPT, ("sequence_number", "attempt"))
-        return [KeptAttempt(*one) for one in found]
+        return self._kept(KeptAttempt, "dead_letter_attempt", ("sequence_number", "attempt"))
 
     def retracted(self) -> list[KeptRetracted]:
         order = ("commit_number", "table_name", "sequence_number", "ordinal")
-        return [_retracted(one) for one in self._select("retracted_row", RETRACTED, order)]
+        return self._kept(KeptRetracted, "retracted_row", order)
 
     def gaps(self) -> list[KeptGap]:
-        found = self._select("sequence_gap", GAP, ("first_sequence_number",))
-        kept: list[list[Any]] = [[*one[:4], instant(one[4]), *one[5:]] for one in found]
-        return [KeptGap(*one) for one in kept]
+        return self._kept(KeptGap, "sequence_gap", ("first_sequence_number",))
 
     def staged(self) -> list[tuple[str, int]]:
         return [one[1:] for one in self._select("staged_event", PLACE, ("sequence_number",))]
 
     def _ranges(self, kind: str) -> list[KeptRange]:
-        found = self._select("batch_ledger", (*RANGE, "kind"), ("commit_number",))
-        kept: list[list[Any]] = [[*one[:-2], instant(one[-2])] for one in found if one[-1] == kind]
-        return [KeptRange(*one) for one in kept]
+        kinds = self._select("batch_ledger", ("kind",), ("commit_number",))
+        ranges = self._kept(KeptRange, "batch_ledger", ("commit_number",))
+        return [one for one, (found,) in zip(ranges, kinds, strict=True) if found == kind]
+
+    def _kept(self, of: type[Kept], table: str, order: tuple[str, ...]) -> list[Kept]:
+        """Read a table whose columns have the names of the fields, or those of COLUMNS."""
+        hints = get_type_hints(of)
+        names = [one.name for one in fields(of)]  # type: ignore[arg-type]
+        found = self._select(table, tuple(COLUMNS.get(name, name) for name in names), order)
+        made = []
+        for one in found:
+            values = dict(zip(names, one, strict=True))
+            read = {name: _value(hints[name], value) for name, value in values.items() if name != "row"}
+            made.append(of(**read, **({"row": _retracted(values)} if "row" in values else {})))
+        return made
 
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[tuple[Any, ...]]:
         chosen, ordered = (", ".join(f"t.{quoted(name)}" for name in names) for names in (columns, order))
@@ -94,12 +87,14 @@ def instant(value: Any) -> datetime:
     return cast(datetime, given if given.tzinfo else given.replace(tzinfo=UTC))
 
 
-READERS: Mapping[type, Callable[[Any], object]] = {
+READERS: Mapping[Any, Callable[[Any], object]] = {
     datetime: instant,
     date: lambda value: date.fromisoformat(value) if isinstance(value, str) else value,
     Decimal: lambda value: Decimal(str(value)),
     bool: bool,
     float: float,
+    bytes: bytes,
+    Mapping[str, object]: json.loads,
 }
 
 
@@ -109,19 +104,11 @@ def _row(row_class: type, values: tuple[Any, ...]) -> Row:
 
 
 def _value(hint: Any, value: Any) -> Any:
-    kind = next((one for one in types_of(hint) if one in READERS), None)
+    kind = hint if hint in READERS else next((one for one in types_of(hint) if one in READERS), None)
     return value if value is None or kind is None else READERS[kind](value)
 
 
-def _retracted(one: tuple[Any, ...]) -> KeptRetracted:
-    row_class = {row_table(each).name: each for each in declared()}[one[3]]
-    columns = json.loads(one[7])
-    values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
-    return KeptRetracted(*values)
-
-
-def _letter(values: list[Any]) -> KeptLetter:
-    for at in (4, 15, 16, 20, 21, 22):
-        values[at] = None if values[at] is None else instant(values[at])
-    values[6], values[7], values[17] = json.loads(values[6]), bytes(values[7]), bool(values[17])
-    return KeptLetter(*values)
+def _retracted(values: Mapping[str, Any]) -> Row:
+    row_class = {row_table(each).name: each for each in declared()}[values["table_name"]]
+    columns = json.loads(values["row"])
+    return _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))

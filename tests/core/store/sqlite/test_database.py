@@ -8,18 +8,22 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+import core.aggregation.tick
+import core.store.sqlite.database
 from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
 from core.model.rows import appended_to, state_of
 from core.store.database import write
 from core.store.script import Outcome, Script, Step, of_rows
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.transform import SensorReading
+from tests.fakes.aggregation_engines import AggregatingStore, SqliteAggregation, committed, ingest, slice_of
 from tests.fakes.builders import commit, keep_letters, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.runs import HOMES, NOW, opened_run, staged_result, window
 from tests.fakes.store import Store
 
 
@@ -242,3 +246,43 @@ def test_a_database_that_nobody_holds_is_freed(sqlite: SqliteEngine) -> None:
         del database
         gc.collect()
         assert held() is None
+
+
+class Noting(sqlite3.Connection):
+    """A connection that notes how each commit is synchronous, and each checkpoint."""
+
+    notes: ClassVar[list[str]] = []
+
+    def execute(self, text: str, *given: Any) -> sqlite3.Cursor:
+        if text == "COMMIT":
+            self.notes.append({1: "normal", 2: "full"}[super().execute("PRAGMA synchronous").fetchone()[0]])
+        if "wal_checkpoint" in text:
+            self.notes.append("checkpoint")
+        return super().execute(text, *given)
+
+
+def test_only_the_portions_of_a_run_do_not_wait_for_the_disk(
+    sqlite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power leaves a prefix of the log; tests of slices show that a run continues from any."""
+    numbers, portions = len({slice_of(home) for home in HOMES}), 4
+    monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)
+    monkeypatch.setattr(core.store.sqlite.database, "CHECKPOINT_AFTER", 4 * portions)  # a portion changes four rows
+    engine = SqliteAggregation(sqlite)
+    with closing(engine.open()) as other:
+        run = opened_run(other)
+        staged = staged_result(other, engine, run, [window(home) for home in HOMES])
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(sqlite.path, isolation_level=None, factory=Noting)
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    Noting.notes.clear()
+    with closing(AggregatingStore(SqliteDatabase(sqlite.path, connect=connect))) as store:
+        ingest(store, [reading()])
+        assert committed(store, run, staged, NOW)
+        ingest(store, [reading()])
+    assert numbers % portions == 0
+    assert Noting.notes[1:-2] == [*["normal"] * portions, "checkpoint"] * (numbers // portions)
+    assert (Noting.notes[0], Noting.notes[-2:]) == ("full", ["full", "full"])  # events, and the end of the run
