@@ -3,10 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 from core.aggregation.runs import AggregationRun
@@ -16,7 +15,6 @@ from core.aggregation.tick import commit_run
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate, aggregate_table
 from core.model.rows import Row
 from core.store.columns import instant_text
-from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.statements import server_instant_text
 from core.transforms.loading import load_aggregates
@@ -36,42 +34,21 @@ class AggregatingStore(Store, Aggregations):
     """The store of events and of aggregation runs over one database."""
 
 
-class AggregationEngine(Protocol):
-    """A database under test."""
+class AggregationEngine:
+    """A database under test, with the windows that were staged in it."""
 
-    @property
-    def staged(self) -> Staged: ...
+    def __init__(self) -> None:
+        self.staged: Staged = {}
 
-    def open(self) -> Aggregations: ...
-
-    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None: ...
-
-    def count(self, table: str) -> int: ...
-
-    def instant(self, moment: datetime) -> str: ...
-
-    def row_hash(self, text: str) -> int: ...
+    def open(self) -> AggregatingStore:
+        raise NotImplementedError
 
     def change(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement of a test; {p} is the prefix of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class SqliteAggregation:
-    """The embedded store."""
-
-    sqlite: SqliteEngine
-    staged: Staged = field(default_factory=dict)
-
-    def open(self) -> AggregatingStore:
-        return AggregatingStore(self.sqlite.database())
+        raise NotImplementedError
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
-        marks = ", ".join("?" * len(columns.split(", ")))
-        self.sqlite.sql_of_many(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
-
-    def count(self, table: str) -> int:
-        return int(self.sqlite.sql(f"SELECT COUNT(*) FROM {table}")[0][0])
+        raise NotImplementedError
 
     def instant(self, moment: datetime) -> str:
         return instant_text(moment)
@@ -79,39 +56,53 @@ class SqliteAggregation:
     def row_hash(self, text: str) -> int:
         return crc32(text.encode())
 
+    def count(self, table: str) -> int:
+        return int(self.change(f"SELECT COUNT(*) AS n FROM {{p}}{table}")[0][0])
+
+
+class SqliteAggregation(AggregationEngine):
+    """The embedded store."""
+
+    def __init__(self, sqlite: SqliteEngine) -> None:
+        super().__init__()
+        self.sqlite = sqlite
+
+    def open(self) -> AggregatingStore:
+        return AggregatingStore(self.sqlite.database())
+
     def change(self, statement: str) -> list[tuple[Any, ...]]:
         return self.sqlite.sql(statement.format(p=""))
 
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
+        marks = ", ".join("?" * len(columns.split(", ")))
+        self.sqlite.sql_of_many(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
 
-@dataclass(frozen=True, slots=True)
-class ServerAggregation:
+
+class ServerAggregation(AggregationEngine):
     """The T-SQL server that MSSQL_CONNECTION names."""
 
-    server: SqlServerEngine
-    staged: Staged = field(default_factory=dict)
+    def __init__(self, server: SqlServerEngine) -> None:
+        super().__init__()
+        self.server = server
 
     def open(self) -> AggregatingStore:
         return AggregatingStore(SqlServerDatabase(self.server.connection_string, schema=self.server.schema))
 
+    def change(self, statement: str) -> list[tuple[Any, ...]]:
+        results = self.server.session.run(f"SET NOCOUNT ON; {statement.format(p=f'{self.server.schema}.')};")
+        return list(results[-1]) if results else []
+
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
-        session: Session = self.server.session
         for row in rows:
             marks = ", ".join("NULL" if value is None else "?" for value in row)
             text = f"SET NOCOUNT ON; INSERT INTO {self.server.schema}.{table} ({columns}) VALUES ({marks});"
-            session.run(text, [value for value in row if value is not None])
-
-    def count(self, table: str) -> int:
-        return int(self.server.session.run(f"SELECT COUNT(*) AS rows FROM {self.server.schema}.{table};")[-1][0][0])
+            self.server.session.run(text, [value for value in row if value is not None])
 
     def instant(self, moment: datetime) -> str:
         return server_instant_text(moment)
 
     def row_hash(self, text: str) -> int:
         return int.from_bytes(sha256(text.encode("utf-16-le")).digest()[:4], "big")
-
-    def change(self, statement: str) -> list[tuple[Any, ...]]:
-        results = self.server.session.run(f"SET NOCOUNT ON; {statement.format(p=f'{self.server.schema}.')};")
-        return list(results[-1]) if results else []
 
 
 def aggregation_of(engine: PersistentEngine) -> AggregationEngine:
