@@ -1,13 +1,13 @@
 """Databases that do something else at a call: faults on demand, notes of the calls, or a time of their own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
-from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
+from core.errors import CommitOutcomeUnknown, StoreUnavailable
 from core.model.commits import BatchCommit
 from core.store.columns import instant_text
 from core.store.database import Database
@@ -149,32 +149,27 @@ class FaultyDatabase(OverDatabase):
     def _read(self, call: str) -> None:
         self.calls.append(call)
         fault = next(self._on_read, None)
-        if fault is Fault.KILLED:
-            raise Killed
         if fault is not None:
-            raise StoreUnavailable("the database does not answer")
+            raise Killed if fault is Fault.KILLED else StoreUnavailable("the database does not answer")
 
     def _write(
-        self, name: str, faults: Iterable[Fault | None], call: Callable[[], Any], other: Callable[[], object]
+        self, name: str, faults: Iterator[Fault | None], call: Callable[[], Any], other: Callable[[], Any]
     ) -> Any:
         self.calls.append(name)
-        unanswered: type[StoreFault] = (
-            CommitOutcomeUnknown if name == "commit_batch" or name in UNKNOWN else StoreUnavailable
-        )
-        fault = next(iter(faults), None)
-        if fault is Fault.NOT_REACHED:
-            raise StoreUnavailable("the database does not answer")
-        if fault is Fault.LOST:
-            raise unanswered("it was not answered")
-        if fault is Fault.KILLED:
-            raise Killed
+        fault = next(faults, None)
+        unanswered = CommitOutcomeUnknown if name == "commit_batch" or name in UNKNOWN else StoreUnavailable
+        before = {
+            Fault.NOT_REACHED: StoreUnavailable("the database does not answer"),
+            Fault.LOST: unanswered("it was not answered"),
+            Fault.KILLED: Killed(),
+        }
+        if fault in before:
+            raise before[fault]
         if fault is Fault.RIVAL:
             other()
         answer = call()
-        if fault is Fault.UNANSWERED:
-            raise unanswered("it was not answered")
-        if fault is Fault.KILLED_AFTER:
-            raise Killed
+        if fault in (Fault.UNANSWERED, Fault.KILLED_AFTER):
+            raise Killed if fault is Fault.KILLED_AFTER else unanswered("it was not answered")
         return answer
 
 

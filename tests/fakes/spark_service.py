@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,11 +39,11 @@ class Batch:
         self.killed = True
         if self.code is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.process.wait()
 
 
 @dataclass
-class Service:
+class Service(ABC):
     """The state that all stand-ins share. `faults`: the faults of the next submits ("503", "drop", "kill").
 
     "drop" accepts and cuts the line; "kill" starts the job and kills it at once. `hidden` lists show nothing new.
@@ -58,37 +59,28 @@ class Service:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, name: str, program: str, arguments: list[str], request: Mapping[str, Any]) -> Batch:
-        environment = {**os.environ, **self.environment}
-        process = subprocess.Popen(
-            self.command(program, arguments),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        batch = Batch(self.new_id(), name, request, process)
-        self.batches.append(batch)
-        return batch
-
-    def new_id(self) -> str:
-        return str(uuid.uuid4())
+        environment, none = {**os.environ, **self.environment}, subprocess.DEVNULL
+        given = self.command(program, arguments)
+        process = subprocess.Popen(given, env=environment, stdin=none, stdout=none, stderr=none, start_new_session=True)
+        self.batches.append(Batch(self.new_id(), name, request, process))
+        return self.batches[-1]
 
     def shown(self) -> list[Batch]:
         """The jobs in a list, which comes late, as with real engines."""
-        if self.hidden > 0:
-            self.hidden -= 1
-            return []
-        return self.batches
+        self.hidden -= 1
+        return [] if self.hidden >= 0 else self.batches
 
     def find(self, batch_id: str) -> Batch | None:
         return next((batch for batch in self.batches if batch.id == batch_id), None)
 
-    def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer:
-        raise LookupError("a stand-in speaks its own protocol")
+    @abstractmethod
+    def new_id(self) -> str: ...
 
-    def is_submit(self, verb: str, path: str) -> bool:
-        raise LookupError("a stand-in speaks its own protocol")
+    @abstractmethod
+    def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer: ...
+
+    @abstractmethod
+    def is_submit(self, verb: str, path: str) -> bool: ...
 
 
 class Serving:
@@ -96,7 +88,7 @@ class Serving:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(service))
+        self._server = _Server(("127.0.0.1", 0), _handler(service))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
 
@@ -110,7 +102,11 @@ class Serving:
         self._server.server_close()
         for batch in self.service.batches:
             batch.kill()
-            batch.process.wait()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a connection that was cut on demand."""
 
 
 def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
@@ -148,18 +144,6 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_DELETE = _serve  # noqa: N815 - the names that http.server looks for
 
-        def handle(self) -> None:
-            try:
-                super().handle()
-            except (OSError, ValueError):  # the connection that was cut on demand
-                self.close_connection = True
-
-        def finish(self) -> None:
-            try:
-                super().finish()
-            except (OSError, ValueError):
-                return
-
     return Handler
 
 
@@ -180,7 +164,7 @@ class LivyService(Service):
         self.wants_token = self.dialect != "apache"
 
     def new_id(self) -> str:
-        return super().new_id() if self.dialect == "fabric" else str(len(self.batches))
+        return str(uuid.uuid4() if self.dialect == "fabric" else len(self.batches))
 
     def is_submit(self, verb: str, path: str) -> bool:
         return verb == "POST"
@@ -223,11 +207,8 @@ class LivyService(Service):
     def _view(self, batch: Batch) -> dict[str, Any]:
         ended = "killed" if batch.killed else "success" if batch.code == 0 else "dead"
         state = "running" if batch.code is None else ended
-        view: dict[str, Any] = {
-            "id": batch.id if self.dialect == "fabric" else int(batch.id),
-            "name": batch.name,
-            "state": state,
-        }
+        number = batch.id if self.dialect == "fabric" else int(batch.id)
+        view: dict[str, Any] = {"id": number, "name": batch.name, "state": state}
         if self.dialect != "apache":
             failed = [{"message": "exit code 3", "errorCode": "Spark_User_App", "source": "User"}]
             errors = failed if state == "dead" else []
