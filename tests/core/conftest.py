@@ -28,7 +28,6 @@ class Office:
     homes: Homes
 
     def commit(self, first: int, last: int, outcome: Settled | None = None, of: Partition | None = None) -> BatchCommit:
-        """One range of a partition."""
         made = commit(self.anchored(of or partition(), first), first, last, outcome)
         self.store.commit_batch(made)
         return made
@@ -67,7 +66,6 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
 @pytest.fixture
 def office(make_office: Callable[[], Office]) -> Office:
-    """One of them."""
     return make_office()
 
 

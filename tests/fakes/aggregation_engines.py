@@ -61,8 +61,6 @@ class AggregationEngine:
 
 
 class SqliteAggregation(AggregationEngine):
-    """The embedded store."""
-
     def __init__(self, sqlite: SqliteEngine) -> None:
         super().__init__()
         self.sqlite = sqlite
@@ -79,8 +77,6 @@ class SqliteAggregation(AggregationEngine):
 
 
 class ServerAggregation(AggregationEngine):
-    """The T-SQL server that MSSQL_CONNECTION names."""
-
     def __init__(self, server: SqlServerEngine) -> None:
         super().__init__()
         self.server = server
@@ -106,7 +102,6 @@ class ServerAggregation(AggregationEngine):
 
 
 def aggregation_of(engine: PersistentEngine) -> AggregationEngine:
-    """Return the same database with an aggregation store over it."""
     if isinstance(engine, SqliteEngine):
         return SqliteAggregation(engine)
     assert isinstance(engine, SqlServerEngine)
@@ -114,7 +109,6 @@ def aggregation_of(engine: PersistentEngine) -> AggregationEngine:
 
 
 def ingest(store: Any, rows: Sequence[Row], of: str = "0") -> None:
-    """Commit one row for each event."""
     state = store.read_partition(partition(of))
     first = state.checkpoint.sequence_number + 1 if state.checkpoint else 0
     placed = {first + at: [row] for at, row in enumerate(rows)}

@@ -38,12 +38,10 @@ def event(number: int, body: bytes | str = b"", *, at: datetime | None = None, k
 
 
 def events(first: int, last: int, body: bytes | str = b"") -> tuple[Event, ...]:
-    """Events `first` to `last`, all with one body."""
     return tuple(event(number, body) for number in range(first, last + 1))
 
 
 def batch(given: Iterable[Event], of: Partition | None = None) -> EventBatch:
-    """The batch of one invocation."""
     return EventBatch(of or partition(), tuple(given), "invocation-1")
 
 
@@ -76,7 +74,6 @@ def ids(seed: int = 0) -> Iterable[UUID]:
 
 
 def stamps(seed: int = 0, clock: FakeClock | None = None) -> Clock:
-    """Clock of a fake clock and seeded ids."""
     source = iter(ids(seed))
     return Clock(now=(clock or FakeClock()).now, new_id=lambda: next(source))
 
@@ -111,7 +108,6 @@ def keep_letters(
 
 
 def hold(store: Partitions, numbers: Iterable[int], claimed_by: str = "claim-1") -> LetterHold:
-    """Names letters under a claim."""
     return LetterHold(store.read_partition(partition()), tuple(map(SequenceNumber, numbers)), claimed_by)
 
 

@@ -21,7 +21,6 @@ class ChildTries:
 
     @contextmanager
     def in_child(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
-        """Give the transform in a child."""
         self.tried.append([])
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
@@ -33,5 +32,4 @@ class ChildTries:
         yield replace(transform, rows_of=rows_of)
 
     def journal(self, store: Store, clock: Clock) -> StoredJournal:
-        """Return the journal of a process."""
         return StoredJournal(store, clock, self.in_child)

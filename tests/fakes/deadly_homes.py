@@ -14,12 +14,10 @@ ROWS = (Home, HomeAlert, SensorReading)
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """Name what the room names."""
     return homes.references(event)
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """Die of two events, and make of the others what the room makes."""
     if event.sequence_number == 3:
         os._exit(9)
     if event.sequence_number == 9:

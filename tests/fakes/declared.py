@@ -22,7 +22,6 @@ def state(table: str, key: tuple[str, ...], /, **fields: Any) -> type:
 
 
 def appended(table: str, /, **fields: Any) -> type:
-    """Return a class of appended rows, named as its table."""
     return appended_to(table)(_class(table, fields))
 
 
@@ -58,7 +57,6 @@ def named_by_words() -> tuple[type, type, Aggregate]:
 
 @contextmanager
 def forgotten() -> Iterator[None]:
-    """Forget what is declared inside."""
     registries: list[dict[Any, Any]] = [rows._TABLES, aggregates._AGGREGATES, aggregates._ROLLUPS]
     before = [dict(each) for each in registries]
     yield

@@ -54,8 +54,6 @@ class NotedDatabase(OverDatabase):
 
 
 class TimedDatabase(OverDatabase):
-    """A database with the clock of a test."""
-
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         super().__init__(database)
         self._now = now
@@ -189,7 +187,6 @@ class FaultyStore(Store):
 
     @property
     def calls(self) -> list[str]:
-        """The calls so far, under the names of their verbs."""
         return self.faulty.calls
 
     def commit_batch(self, commit: BatchCommit) -> int:

@@ -15,12 +15,10 @@ _COLLECTIONS = {"PartitionKeyArray": "string", "OffsetArray": "string", "OffsetS
 
 
 def recorded_metadata() -> dict[str, Any]:
-    """Return a copy of the recorded trigger metadata of a batch of two events."""
     return copy.deepcopy(json.loads(RECORDED.read_text(encoding="utf-8"))["eventhub_metadata"])
 
 
 def recorded_events() -> list[dict[str, str]]:
-    """Return the recorded values of the two events of that batch, as texts."""
     return list(json.loads(RECORDED.read_text(encoding="utf-8"))["eventhub_events"])
 
 

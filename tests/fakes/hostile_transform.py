@@ -57,8 +57,6 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
 
 
 class Counted(msgspec.Struct):
-    """A body with one field."""
-
     a: int
 
 

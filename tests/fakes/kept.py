@@ -29,8 +29,6 @@ class KeptRow:
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
-    """A stored letter."""
-
     stream_id: int
     partition_id: str
     sequence_number: int
@@ -59,8 +57,6 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True)
 class KeptAttempt:
-    """One attempt at a letter."""
-
     stream_id: int
     partition_id: str
     sequence_number: int
@@ -77,8 +73,6 @@ class KeptAttempt:
 
 @dataclass(frozen=True, slots=True)
 class KeptRange:
-    """One row of the batch ledger."""
-
     stream_id: int
     partition_id: str
     commit_number: int
@@ -96,8 +90,6 @@ class KeptRange:
 
 @dataclass(frozen=True, slots=True)
 class KeptRetracted:
-    """A row that a replay retracted."""
-
     stream_id: int
     partition_id: str
     commit_number: int
@@ -109,21 +101,17 @@ class KeptRetracted:
 
     @staticmethod
     def of(kept: KeptRow, ordinal: int, commit_number: int) -> "KeptRetracted":
-        """Return the stored form of a row."""
         place, table = (kept.stream_id, kept.partition_id), row_table(type(kept.row)).name
         return KeptRetracted(*place, commit_number, table, kept.sequence_number, ordinal, kept.commit_number, kept.row)
 
     @property
     def position(self) -> tuple[object, ...]:
-        """The place of the row in order."""
         place = (self.stream_id, len(self.partition_id), self.partition_id, self.commit_number)
         return (*place, self.table_name, self.sequence_number, self.ordinal)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptGap:
-    """One row of the gaps."""
-
     stream_id: int
     partition_id: str
     first: int

@@ -22,8 +22,6 @@ KEEP = timedelta(days=7)
 )
 @dataclass(frozen=True, slots=True)
 class KeptActivity:
-    """The readings of a home."""
-
     home_id: Annotated[str, Key(32)]
     window_start: datetime
     readings: Annotated[int, Count()]
@@ -34,7 +32,6 @@ OF = aggregate_table(KeptActivity)
 
 
 def create_tables(sqlite: SqliteEngine) -> None:
-    """Create the tables of all levels."""
     for statement in tables_text(OF, "sqlite").split(";\n"):
         if "CREATE" in statement:
             sqlite.sql(statement)

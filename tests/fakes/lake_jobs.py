@@ -24,7 +24,6 @@ DAY = "2026-02-10"
 
 
 def written(lake: Path, table: str, folder: str, rows: Sequence[tuple[str, int]]) -> LakeFile:
-    """Write rows of one day as a file of a table."""
     path = f"{folder}/window_date={DAY}/part-0.parquet"
     place = lake / table / path
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +48,6 @@ def manifest(lake: Path, table: str, folder: str, changes: dict[str, TableChange
 
 
 def rows_in(lake: Path, table: str) -> list[tuple[Any, ...]]:
-    """Return the homes and their readings, as polars reads them."""
     return sorted(pl.read_delta(str(lake / table)).select("home_id", "readings").rows())
 
 
@@ -66,7 +64,6 @@ class LakeWorld:
         self.clock = FakeClock()
 
     def plan(self) -> AggregationRun:
-        """Plan the next run, after a new commit."""
         ingest(self.store, [reading()])
         run = planned_run(self.job, self.store.read_standing(self.job), "fake", self.clock.now())
         assert run is not None
@@ -96,7 +93,6 @@ class LakeWorld:
         return run
 
     def state(self) -> TableState:
-        """Return the state that the next job gets."""
         (_, place, _, path) = hand_over(self.store, self.lake, self.store.read_runs(self.job, 10**9, 1)[0])
         return msgspec.json.decode((Path(place) / path).read_bytes(), type=dict[str, TableState])[self.table]
 

@@ -30,24 +30,20 @@ class MemoryHub:
         self.held[partition_id], self.last[partition_id], self.last_at[partition_id] = {}, -1, EPOCH
 
     def recreate_hub(self, made_at: datetime) -> None:
-        """Replace the hub by an empty one of the same name."""
         self.made_at = made_at
         for id in self.held:
             self.recreate(id)
 
     def publish(self, partition_id: str, events: Iterable[Event]) -> None:
-        """Add events at the end."""
         for event in events:
             self.held[partition_id][event.sequence_number] = event
             self.last[partition_id], self.last_at[partition_id] = event.sequence_number, event.enqueued_at
 
     def expire_before(self, partition_id: str, number: int) -> None:
-        """Cut the head, as retention does."""
         for gone in [one for one in self.held[partition_id] if one < number]:
             del self.held[partition_id][gone]
 
     def lose(self, partition_id: str, *numbers: int) -> None:
-        """Leave holes, as compaction does."""
         for number in numbers:
             del self.held[partition_id][SequenceNumber(number)]
 

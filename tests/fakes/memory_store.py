@@ -22,11 +22,9 @@ class MemoryStore(Store, SqliteEyes):
         super().__init__(database)
 
     def note_statements(self, note: Callable[[str], object]) -> None:
-        """Call `note` with every statement from now on, its values filled in."""
         self._connection.set_trace_callback(note)
 
     def image(self) -> bytes:
-        """Return the whole database."""
         return self._connection.serialize()
 
     def open(self) -> Store:

@@ -18,7 +18,6 @@ EVER = datetime.max.replace(tzinfo=UTC)
 
 
 def redriving(keeper: Keeper) -> RedriveKind:
-    """Return the redrives of a keeper's stream, in its database."""
     store = cast(Store, keeper.store)  # the stores of tests have the verbs of all rooms
     listing = LetterListing(OneStream(store.database, keeper.stream, lambda: keeper.clock.now().timestamp()))
     return RedriveKind(keeper.stream, store, listing, keeper.clock, _rest)

@@ -27,12 +27,10 @@ class Error(Exception):
 
 
 def fault(state: str, number: int, text: str = "something happened", call: str = "SQLExecDirectW") -> Error:
-    """An error of the server in the words of Microsoft's driver."""
     return Error(state, f"[{state}] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]{text} ({number}) ({call})")
 
 
 def lost() -> Error:
-    """The line was cut."""
     source = "[08S01] [Microsoft][ODBC Driver 18 for SQL Server]"
     return Error("08S01", f"{source}TCP Provider: Error code 0x68 (104) (SQLExecDirectW); {source}link failure (104)")
 

@@ -15,8 +15,6 @@ Logs = Mapping[str, Sequence[Event]]
 
 
 class Held(Protocol):
-    """A reader of the written rows."""
-
     def rows(self, row_class: type) -> list[KeptRow]: ...
 
     def letters(self) -> list[KeptLetter]: ...

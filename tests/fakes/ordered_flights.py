@@ -19,7 +19,6 @@ DAY = date(2026, 1, 2)
 
 
 def flight(number: int, minute: int, status: str = "boarding") -> FlightStatus:
-    """Return a flight that changed at a minute."""
     return FlightStatus("LH", number, DAY, status, None, None, None, EPOCH + timedelta(minutes=minute))
 
 
@@ -58,7 +57,6 @@ def now_as(bodies: Mapping[int, str], version: str = "flights/2") -> Transform:
 
 
 def changes_of(world: World, dry: ReplayJob) -> Iterator[dict[str, Any]]:
-    """Yield the added and the changed rows of a dry run."""
     for one in world.store.read_replay_diffs(dry.task.task_id, None, 100):
         diff = json.loads(one.diff)
         yield from diff["added"] + diff["changed"]

@@ -14,7 +14,6 @@ REQUESTS: dict[str, Any] = {"/v1/traces": ExportTraceServiceRequest, "/v1/metric
 
 
 def attributes_of(found: Any) -> dict[str, Any]:
-    """Return attributes as Python values."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in found.attributes}
 
 
@@ -39,13 +38,11 @@ class Received:
                 self.metrics.setdefault(metric.name, []).extend(points)
 
     def batches(self) -> list[Any]:
-        """Return the spans of batches."""
         return [span for span in self.spans if span.name.startswith("process ")]
 
 
 @contextmanager
 def receiving() -> Iterator[Received]:
-    """Receive on a free port of this machine."""
     received = Received()
 
     class Handler(BaseHTTPRequestHandler):

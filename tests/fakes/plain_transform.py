@@ -18,7 +18,6 @@ VERSION = "plain/1"
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """Do what the body says."""
     verb, *words = event.body.decode().split()
     if verb == "quiet":
         return
@@ -42,7 +41,6 @@ def transform(event: Event, references: References) -> Iterable[Row]:
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """Return the home that the event looks up."""
     verb, *words = event.body.decode().split()
     return [ReferenceKey(Home, (words[0],))] if verb == "look" else []
 
@@ -54,7 +52,6 @@ def _as_a_database_takes_it(event: Event, references: References) -> Iterable[Ro
 
 
 def is_refused(event: Event) -> bool:
-    """Return True when every database refuses the rows of this event."""
     return event.body.startswith((b"huge", b"nowhere"))
 
 

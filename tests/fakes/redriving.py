@@ -63,22 +63,18 @@ class Redriving:
     def ask(
         self, count: int, chosen: LetterChoice | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None
     ) -> Redrive:
-        """Open a job about as many letters as expected."""
         job = request_redrive(LetterOrder(move, chosen, count, rate), self.means)
         assert isinstance(job, Redrive), job
         return job
 
     def slice(self, job: Redrive, seconds: float = 3_600) -> SliceReport:
-        """Drive a job for some time."""
         until = self.clock.now() + timedelta(seconds=seconds)
         return work_on(job.task.task_id, None, self.means, until)
 
     def move(self, job: Redrive, verb: TaskVerb) -> bool:
-        """Pause, resume or cancel a job."""
         return self.store.tasks.move(TaskMove(job.task.task_id, verb, "somebody", "why", self.clock.now()))
 
     def now(self, job: Redrive | UUID) -> Redrive:
-        """Return the job as it is now."""
         found = self.store.find_redrive(job if isinstance(job, UUID) else job.task.task_id)
         assert found is not None
         return found

@@ -60,18 +60,15 @@ def replay_asked(
 
 
 def opened(store: Replays, asked: TaskRequest, stream: Stream = STREAM) -> ReplayJob:
-    """Open a replay in a stream."""
     order = replace(asked.order, stream_id=store.partitions.open_stream(stream))
     return replay_of(open_task(replace(asked, order=order), store.tasks))
 
 
 def log_of(*bodies: str, first: int = 0) -> list[Event]:
-    """Return events with these bodies, in this order."""
     return [event(first + place, body) for place, body in enumerate(bodies)]
 
 
 def changed(rows_of: Callable[[Event, References], Iterable[Row]], version: str = "plain/2") -> Transform:
-    """Return the plain transform with other rows."""
     return replace(PLAIN, version=version, rows_of=rows_of)
 
 
@@ -109,7 +106,6 @@ class World:
         return request_replay(asked or order(), self.means, MOST)
 
     def work(self, job: ReplayJob) -> ReplayJob:
-        """Drive a job until no work is left."""
         while ids := open_parts(job.task.task_id, self.means):
             for id in ids:
                 work_on(job.task.task_id, id, self.means, self.clock.now() + timedelta(minutes=1))

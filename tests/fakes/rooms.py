@@ -18,7 +18,6 @@ EXAMPLES: Rooms = (_room("examples.home_security"), _room("examples.flight_info"
 
 
 def migrate_examples(path: Path) -> list[Migration]:
-    """Create or upgrade a store with the tables of both examples."""
     return migrate_sqlite(path, EXAMPLES)
 
 

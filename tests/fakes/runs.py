@@ -26,7 +26,6 @@ def window(home_id: str = "home-1", minute: int = 0, readings: int = 2, ppm: int
 
 
 def planned(store: Aggregations) -> AggregationRun:
-    """Return the next run, which is not open yet."""
     run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
     assert run is not None
     return run
@@ -58,12 +57,10 @@ def staged_result(
 
 
 def close(store: Aggregations, database: AggregationEngine, run: AggregationRun, *windows: Any) -> None:
-    """Stage a result of a run, and commit it."""
     assert committed(store, run, staged_result(store, database, run, windows), LATER)
 
 
 def stored(store: Aggregations, level: Aggregate = OF, homes: Sequence[str] = HOMES) -> list[Any]:
-    """Return the windows of homes in a level."""
     of: type[Any] = level.of
     return [one for home in homes for one in store.read_windows(of, home, EPOCH, FAR)]
 

@@ -39,7 +39,6 @@ def start(work: str, engine: PersistentEngine, *arguments: object) -> "subproces
 
 
 def output(running: "subprocess.Popen[str]") -> str:
-    """Return the output of a process that ends without a fault."""
     out, fault = ended(running, 120)
     assert running.returncode == 0, fault
     return out

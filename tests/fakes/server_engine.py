@@ -33,7 +33,6 @@ class SqlServerEngine(Eyes):
 
     @staticmethod
     def on(connection_string: str, rooms: Rooms = EXAMPLES) -> "SqlServerEngine":
-        """Return the engine of this server."""
         schema = shared_schema(connection_string, rooms)
         session = _shared_session(connection_string)
         empty_schema(session, schema, rooms)
@@ -80,7 +79,6 @@ def _shared_session(connection_string: str) -> Session:
 
 @cache
 def tables_of(rooms: Rooms = EXAMPLES) -> tuple[str, ...]:
-    """Return our tables and those of rooms, in the order in which they are created."""
     standing: dict[str, None] = {}
     for migration in all_migrations("sqlserver", rooms):
         for verb, table in re.findall(r"(CREATE|DROP) TABLE (?:IF EXISTS )?hubledger\.(\w+)", migration.text):
@@ -112,7 +110,6 @@ def empty_schema(session: Session, schema: str, rooms: Rooms = EXAMPLES) -> None
 
 
 def drop_schema(connection_string: str, schema: str, rooms: Rooms = EXAMPLES) -> None:
-    """Drop the schema with its content, if it exists."""
     session = connect(connection_string)
     for table in [*reversed(tables_of(rooms)), "schema_migration"]:
         session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")

@@ -116,8 +116,6 @@ SYSTEM: dict[str, Callable[[Line, str], list[tuple[Any, ...]]]] = {
 
 
 class Rows:
-    """The rows of a statement about the server itself."""
-
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self._rows = rows
 

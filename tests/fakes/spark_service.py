@@ -23,8 +23,6 @@ Answer = tuple[int, Any]
 
 @dataclass
 class Batch:
-    """One job and its process."""
-
     id: str
     name: str
     request: Mapping[str, Any]

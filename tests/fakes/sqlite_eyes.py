@@ -17,7 +17,6 @@ class SqliteEyes(Eyes):
     _connection: sqlite3.Connection
 
     def sql(self, statement: str, *values: object) -> list[Any]:
-        """Run one statement, as an operator would by hand."""
         return self._connection.execute(statement, values).fetchall()
 
     def by_hand(self, statement: str) -> list[tuple[object, ...]]:

@@ -52,24 +52,20 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
         return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)
 
     def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
-        """Return the books of every partition of a stream, as operators see them."""
         return Ledger(OneStream(self.database, stream)).read_books()
 
     def read_replays(
         self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None
     ) -> tuple[ReplayJob, ...]:
-        """Return replays of a stream, the newest first."""
         return tuple(map(replay_of, self.tasks.read(self.open_stream(stream), most, before, kind="replay")))
 
     def find_redrive(self, redrive_id: UUID) -> Redrive | None:
-        """Return a redrive as it is now, or None."""
         found = self.tasks.find(redrive_id)
         return None if found is None else redrive_of(found)
 
     def read_redrives(
         self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None
     ) -> tuple[Redrive, ...]:
-        """Return redrives of a stream, the newest first."""
         return tuple(map(redrive_of, self.tasks.read(self.open_stream(stream), most, before, kind="redrive")))
 
     def read_open_tasks(self, stream: Stream) -> tuple[UUID, ...]:
@@ -78,13 +74,11 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
         return tuple(id for id, _, status in found if status != "paused")
 
     def remembering(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Self:
-        """Return this store with its own memory."""
         other = copy(self)
         other._memory = Memory(keep, monotonic)
         return other
 
     def patient(self, patience: timedelta, waiting: Waiting | None = None) -> Self:
-        """Return this store over its database with patience."""
         other = copy(self)
         other._database = other.database = PatientDatabase(self.database, patience, waiting)
         return other
@@ -94,5 +88,4 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
 
 
 def homes_of(database: Database) -> Homes:
-    """Return the homes of a database."""
     return Homes(RoomStore(database, Aggregations(database)))

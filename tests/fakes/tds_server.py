@@ -149,7 +149,6 @@ class TdsServer:
 
 
 def receive(line: BinaryIO) -> tuple[int, bytes]:
-    """The type and the body of the next message."""
     body, status = b"", 0
     while not status & 0x01:
         kind, status, length = struct.unpack(">BBH4x", line.read(8))
@@ -197,7 +196,6 @@ def results(answer: list[list[tuple[Any, ...]]]) -> bytes:
 
 
 def result(rows: list[tuple[Any, ...]]) -> bytes:
-    """Return a result of these rows."""
     columns = b"".join(struct.pack("<IH", 0, 1) + _type(value) + short_text("column") for value in rows[0])
     values = b"".join(b"\xd1" + b"".join(map(_value, row)) for row in rows)
     return struct.pack("<BH", 0x81, len(rows[0])) + columns + values
@@ -270,7 +268,6 @@ def sign_in() -> bytes:
 
 
 def prelogin() -> bytes:
-    """A version, and no encryption."""
     options = ((0, b"\x10\x00\x03\xe8\x00\x00"), (1, b"\x02"), (2, b"\x00"), (3, b""), (4, b"\x00"))
     at, table, values = 5 * len(options) + 1, b"", b""
     for option, value in options:

@@ -67,8 +67,6 @@ class FakeEngine:
 
 
 class World:
-    """A store, an engine, and a clock that a test moves."""
-
     def __init__(self, folder: Path) -> None:
         self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
         self.store = self.database.open()

@@ -66,7 +66,6 @@ def published() -> list[Published]:
 
 
 def delivered() -> list[Published]:
-    """Return the events of which the trigger's values are known."""
     return [one for one in published() if one.properties is not None]
 
 
@@ -76,7 +75,6 @@ def received(message: bytes) -> EventData:
 
 
 def handed_out(message: bytes) -> bytes:
-    """Return a message as the emulator hands it out."""
     (event,) = read_publication(message, 0).events
     return stamp(event, NUMBER, OFFSET, _MILLISECONDS).payload
 
