@@ -79,13 +79,8 @@ class Opening(Protocol):
     def __call__(self, place: Path, rooms: Rooms = EXAMPLES, /) -> PersistentEngine: ...
 
 
-def _sqlite(place: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
-    return SqliteEngine(place / "store.db", rooms)
-
-
-def _sqlserver(_: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
-    return SqlServerEngine.on(CONNECTION, rooms)
-
-
-ENGINES: dict[str, Opening] = {"sqlite": _sqlite, "sqlserver": _sqlserver}
+ENGINES: dict[str, Opening] = {
+    "sqlite": lambda place, rooms=EXAMPLES: SqliteEngine(place / "store.db", rooms),
+    "sqlserver": lambda _, rooms=EXAMPLES: SqlServerEngine.on(CONNECTION, rooms),
+}
 EACH_ENGINE = ("sqlite", pytest.param("sqlserver", marks=pytest.mark.server))

@@ -28,10 +28,6 @@ def _print() -> None:
     print("more")
 
 
-def _raise_signal() -> None:
-    signal.raise_signal(signal.SIGINT)
-
-
 def _interrupt() -> None:
     raise KeyboardInterrupt
 
@@ -46,7 +42,7 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"leave": lambda: sys.exit(0),
     b"close": lambda: os.closerange(3, 256),
     b"thread": lambda: threading.Thread(target=threading.Event().wait).start(),
-    b"signal": _raise_signal,
+    b"signal": lambda: signal.raise_signal(signal.SIGINT),
     b"interrupt": _interrupt,
     b"terminate": lambda: os.kill(os.getpid(), signal.SIGTERM),
     b"poison": _refuse,

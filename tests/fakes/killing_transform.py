@@ -3,7 +3,6 @@
 Where KILLS is `not`, an earlier version makes one reading of every body; where it is `fails`, it raises an error for
 the words that kill.
 
-group      ends its process group        parent     in a child, ends its parent too
 late       fails until the file DEADLY exists, then one reading          deadly     fails, then ends the process
 """
 
@@ -23,24 +22,6 @@ from examples.home_security.transform import SensorReading
 
 KILLS = os.environ.get("KILLS", "")
 VERSION = "killing/0" if KILLS else "killing/1"
-
-
-def _leave() -> None:
-    raise SystemExit(3)
-
-
-def _kill_group() -> None:
-    os.killpg(0, signal.SIGKILL)
-
-
-def _kill_parent() -> None:
-    """End the worker too, which is the parent of a child; the worker itself ends alone."""
-    if (
-        Path(f"/proc/{os.getppid()}/oom_score_adj").exists()
-        and Path("/proc/self/oom_score_adj").read_text() == "1000\n"
-    ):
-        os.kill(os.getppid(), signal.SIGKILL)
-    os._exit(9)
 
 
 def _fail() -> None:
@@ -86,9 +67,7 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"loop": _loop,
     b"overflow": _overflow,
     b"join": _join,
-    b"leave": _leave,
-    b"group": _kill_group,
-    b"parent": _kill_parent,
+    b"leave": lambda: sys.exit(3),
     b"late": _wait,
     b"deadly": _kill_once_armed,
 }

@@ -113,14 +113,12 @@ class Server:
         if kept is None:
             raise unmet(text, "count_")
         if "claimed_by" in values:
-            self._settle(text, {number for (number,) in json.loads(values["sequence_numbers"])})
+            numbers = {number for (number,) in json.loads(values["sequence_numbers"])}
+            if not numbers <= self.held:
+                raise unmet(text, "settle_letters")
+            self.held -= numbers
         self.checkpoints[values["partition_id"]] = (*kept[:3], number, *kept[4:])
         return number
-
-    def _settle(self, text: str, numbers: set[int]) -> None:
-        if not numbers <= self.held:
-            raise unmet(text, "settle_letters")
-        self.held -= numbers
 
 
 def unmet(text: str, statement: str) -> Error:

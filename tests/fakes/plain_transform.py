@@ -46,17 +46,11 @@ def references(event: Event) -> Iterable[ReferenceKey]:
 
 
 def _as_a_database_takes_it(event: Event, references: References) -> Iterable[Row]:
-    if is_refused(event):
+    if event.body.startswith((b"huge", b"nowhere")):
         raise RowsRefused("no database takes this")
     return transform(event, references)
 
 
-def is_refused(event: Event) -> bool:
-    return event.body.startswith((b"huge", b"nowhere"))
-
-
 ROW_CLASSES = (Home, SensorReading, HomeAlert)
 PLAIN = Transform(VERSION, transform, references, ROW_CLASSES)
-STANDING = Transform(
-    VERSION, _as_a_database_takes_it, references, ROW_CLASSES
-)  # the same, with what a database would say to it
+STANDING = Transform(VERSION, _as_a_database_takes_it, references, ROW_CLASSES)  # with what a database would say

@@ -68,13 +68,7 @@ class SqlServerEngine(Eyes):
         return results[-1] if results else []
 
 
-_sessions: dict[str, Session] = {}
-
-
-def _shared_session(connection_string: str) -> Session:
-    if connection_string not in _sessions:
-        _sessions[connection_string] = connect(connection_string)
-    return _sessions[connection_string]
+_shared_session = cache(connect)
 
 
 @cache

@@ -77,9 +77,6 @@ class Service(ABC):
     @abstractmethod
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer: ...
 
-    @abstractmethod
-    def is_submit(self, verb: str, path: str) -> bool: ...
-
 
 class Serving:
     """A `with` block in which a stand-in listens; its processes are gone afterwards."""
@@ -119,7 +116,8 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(length)) if length else None
             with service.lock:
                 service.seen.append((self.command, parts.path))
-                fault = service.faults.pop(0) if service.faults and service.is_submit(self.command, parts.path) else ""
+                is_submit = self.command == "POST" and not parts.path.endswith("/cancel")
+                fault = service.faults.pop(0) if service.faults and is_submit else ""
                 if fault == "503":
                     return self._send(503, {"msg": "throttled"})
                 if service.wants_token and self.headers.get("Authorization") != "Bearer token":
@@ -163,9 +161,6 @@ class LivyService(Service):
 
     def new_id(self) -> str:
         return str(uuid.uuid4() if self.dialect == "fabric" else len(self.batches))
-
-    def is_submit(self, verb: str, path: str) -> bool:
-        return verb == "POST"
 
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer:
         found = re.fullmatch(rf"{PATHS[self.dialect]}/batches(?:/([^/]+)(/log)?)?", path)
@@ -227,9 +222,6 @@ class DatabricksService(Service):
 
     def new_id(self) -> str:
         return str(1_000 + len(self.batches))
-
-    def is_submit(self, verb: str, path: str) -> bool:
-        return path == f"{RUNS}/submit"
 
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer:
         if path == f"{RUNS}/submit" and verb == "POST":
