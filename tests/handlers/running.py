@@ -169,6 +169,12 @@ class Running:
         retrying = SimpleNamespace(retry_count=retries, max_retry_count=8) if retries else None
         functions()["ingest"](events, SimpleNamespace(invocation_id="i-1", retry_context=retrying))
 
+    def give_hub(self, *bodies: bytes) -> SettingsHub:
+        """Give the app a hub that has these events of partition 1."""
+        hub = SettingsHub({"1": [handed_over(number, body) for number, body in enumerate(bodies)]})
+        app.value = replace(app(), hub=hub)  # type: ignore[arg-type]
+        return hub
+
     def drive(self, task_id: str) -> Any:
         """Do as the orchestration of a task does until it is over; return the last answer of an activity."""
         for _ in range(100):
@@ -184,6 +190,9 @@ class Running:
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
         """Call a function that reads."""
         return reply_of(functions()[operation](request("GET", params=params, route_params=route), CONTEXT))
+
+    def has_begun_to_drive(self, task_id: str) -> bool:
+        return self.client.started == [("drive_task", f"task-{task_id}", task_id)]
 
     def task(self, task_id: str) -> Any:
         """Return a task, as the API shows it."""

@@ -20,6 +20,7 @@ from core.store.sqlserver.connections import Deadlines
 from handlers.app import WAITING_LIMIT, app
 from handlers.operations.tasks import replays_of
 from handlers.tasks import SLICE
+from local.functions_host.json_sections import parse_time_span
 from tests.fakes.builders import FakeClock
 from tests.handlers.running import CONTEXT, HOME, MOTION, SETTINGS, LostDatabase, Running, functions
 
@@ -39,16 +40,6 @@ def test_a_batch_is_committed_and_one_line_is_logged(running: Running) -> None:
     assert [(kept.first, kept.last) for kept in running.sqlite.ledger()] == [(0, 2)]
 
 
-def test_a_gap_holds_the_batch_while_the_hub_does_not_answer(running: Running) -> None:
-    running.ingest([0], [HOME])
-    for _ in range(2):
-        with pytest.raises(HubUnreachable):
-            running.ingest([0, 4], [HOME, MOTION])
-    assert [(kept.first, kept.last) for kept in running.sqlite.ledger()] == [(0, 0)]
-    gaps = running.sqlite.gaps()
-    assert [(kept.first, kept.last, kept.status, kept.attempts) for kept in gaps] == [(1, 3, "open", 2)]
-
-
 def test_a_fault_of_the_hub_that_repeats_is_logged_because_no_line_of_the_host_arrives(running: Running) -> None:
     running.ingest([0], [HOME])
     for retries in range(3):
@@ -57,6 +48,9 @@ def test_a_fault_of_the_hub_that_repeats_is_logged_because_no_line_of_the_host_a
     lines = [line for line in running.lines if line["action"] == "fault_repeated"]
     assert [(line["count"], line["levelname"]) for line in lines] == [(2, "WARNING"), (3, "WARNING")]
     assert lines[0]["error"].startswith("HubUnreachable: ")
+    assert [(kept.first, kept.last) for kept in running.sqlite.ledger()] == [(0, 0)], "the gap holds the batch"
+    gaps = running.sqlite.gaps()
+    assert [(kept.first, kept.last, kept.status, kept.attempts) for kept in gaps] == [(1, 3, "open", 3)]
 
 
 def test_an_empty_receive_is_ignored_and_needs_no_settings(running: Running) -> None:
@@ -73,13 +67,6 @@ def test_a_look_for_gaps_and_a_watch_fail_while_the_hub_does_not_answer_and_the_
     (line,) = running.lines
     assert (line["action"], line["levelname"]) == ("watch_failed", "ERROR")
     assert line["error"].startswith("HubUnreachable: the hub did not answer: telemetry, ")
-
-
-def test_a_fault_of_the_database_escapes_so_that_the_host_retries(running: Running) -> None:
-    running.sqlite.sql("DROP TABLE batch_ledger")
-    with pytest.raises(StoreUnavailable):
-        running.ingest([0], [HOME])
-    assert running.lines == []
 
 
 def test_a_fault_of_the_database_that_repeats_is_logged_with_its_count_and_shown_in_the_status(
@@ -126,13 +113,9 @@ def test_no_wait_for_the_database_reaches_the_end_of_an_invocation(running: Runn
     with suppress(StoreUnavailable):
         call(running)
     assert limit / 2 < timedelta(seconds=clock.seconds - began) <= limit
-
-
-def test_the_host_waits_for_the_longest_call_after_the_last_pause() -> None:
-    hours, minutes, seconds = map(int, json.loads((ROOT / "host.json").read_text())["functionTimeout"].split(":"))
-    timeout, longest = timedelta(hours=hours, minutes=minutes, seconds=seconds), Deadlines()
+    timeout, longest = json.loads((ROOT / "host.json").read_text())["functionTimeout"], Deadlines()
     assert longest.statement is not None
-    assert WAITING_LIMIT + longest.sign_in + longest.statement < timeout
+    assert limit + longest.sign_in + longest.statement < parse_time_span(timeout), "after the last pause"
 
 
 def test_faults_of_the_settings_escape_at_each_call_until_they_are_corrected(running: Running) -> None:
@@ -140,9 +123,13 @@ def test_faults_of_the_settings_escape_at_each_call_until_they_are_corrected(run
     for _ in range(2):
         with pytest.raises(SettingsRefused, match=r"^settings refused: EVENTHUB_NAME must be set$"):
             running.ingest([0], [HOME])
-    running.restart(**SETTINGS)
+    running.restart(**SETTINGS, BATCH_LINES_PER_MINUTE="0")
     running.ingest([0], [HOME])
-    assert len(running.sqlite.ledger()) == 1
+    running.ingest([1], [MOTION])
+    assert [(kept.first, kept.last) for kept in running.sqlite.ledger()] == [(0, 0), (1, 1)]
+    running.close()  # which logs the rest
+    assert {line["msg"] for line in running.lines} == {"batches ingested"}
+    assert [sum(line[name] for line in running.lines) for name in ("batches", "written")] == [2, 2]
 
 
 def test_a_malformed_body_is_a_letter_of_poison_and_the_rest_of_the_batch_is_committed(running: Running) -> None:
@@ -190,13 +177,3 @@ def test_the_first_batch_of_a_process_and_a_retry_leave_a_mark_which_their_commi
         left.append(bool(running.sqlite.sql(f"SELECT 1 FROM batch_attempt WHERE last_sequence_number = {numbers[-1]}")))
     assert left == [False, True, False, True]
     assert app().core.ingestion.journal is app().stalled.means.journal
-
-
-def test_the_setting_decides_and_closing_the_app_logs_the_rest(running: Running) -> None:
-    running.restart(BATCH_LINES_PER_MINUTE="0")
-    running.ingest([0], [HOME])
-    running.ingest([1], [MOTION])
-    running.close()
-    assert {line["msg"] for line in running.lines} == {"batches ingested"}
-    assert sum(line["batches"] for line in running.lines) == 2
-    assert sum(line["written"] for line in running.lines) == 2

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from core.ledger.store import Ledger
 from core.store.columns import instant_text
-from core.tasks.task import TaskAnswer
 from handlers.app import app
 from handlers.operations.tasks import KINDS
 from handlers.tasks import DAY, PAUSE, SECOND, STALLED_AFTER, drive, drive_task
@@ -22,51 +20,39 @@ JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 CONFLICT = "urn:hubledger:problem:conflict"
 
 
-def begun() -> tuple[OrchestrationContext, Generator[Any, Any, Any]]:
+def round_of(*answers: Any) -> tuple[list[Any], list[object]]:
+    """Run a round with these answers; return what it asks for after them, and the inputs of the next round."""
     context = OrchestrationContext(f"task-{JOB}", JOB)
     work = drive_task(context)
-    assert next(work) == ("open_task", JOB)
-    return context, work
-
-
-def test_each_partition_with_work_left_gets_an_activity_and_then_it_looks_again() -> None:
-    context, work = begun()
-    slices = work.send({"parts": ["0", "7"]})
-    assert slices == ("all", [("task_slice", {"task_id": JOB, "part": id}) for id in ("0", "7")])
+    asked = [next(work)]
     with pytest.raises(StopIteration):
-        work.send([{"ok": {}}, {"ok": {}}])
-    assert context.again == [JOB]
+        for answer in answers:
+            asked.append(work.send(answer))
+    assert asked[0] == ("open_task", JOB)
+    return asked[1:], context.again
 
 
-def test_it_ends_when_nothing_is_left_or_the_job_does_not_run() -> None:
-    context, work = begun()
-    with pytest.raises(StopIteration):
-        work.send({"parts": []})
-    assert context.again == []
+def test_each_partition_with_work_left_gets_an_activity_and_a_round_without_work_is_the_last() -> None:
+    slices = ("all", [("task_slice", {"task_id": JOB, "part": id}) for id in ("0", "7")])
+    assert round_of({"parts": ["0", "7"]}, [{"ok": {}}, {"ok": {}}]) == ([slices], [JOB])
+    assert round_of({"parts": []}) == ([], [])
 
 
-@pytest.mark.parametrize("done", [None, [{"error": "HubUnreachable"}], [{"ok": {}}, {"error": "StoreUnavailable"}]])
-def test_a_fault_of_the_store_or_of_a_slice_is_waited_for_and_ends_nothing(done: list[object] | None) -> None:
-    context, work = begun()
-    if done is None:
-        waits = work.send({"error": "StoreUnavailable"})
-    else:
-        work.send({"parts": ["0", "1"][: len(done)]})
-        waits = work.send(done)
-    assert waits == ("timer", EPOCH + PAUSE + SECOND)
-    with pytest.raises(StopIteration):
-        work.send(None)
-    assert context.again == [JOB]
+@pytest.mark.parametrize("done", [[{"error": "HubUnreachable"}], [{"ok": {}}, {"error": "StoreUnavailable"}]])
+def test_a_fault_of_the_store_or_of_a_slice_is_waited_for_and_ends_nothing(done: list[object]) -> None:
+    pause = ("timer", EPOCH + PAUSE + SECOND)
+    assert round_of({"error": "StoreUnavailable"}, None) == ([pause], [JOB])
+    asked, again = round_of({"parts": ["0", "1"][: len(done)]}, done, None)
+    assert (asked[1:], again) == ([pause], [JOB])
 
 
 @pytest.mark.parametrize("status", [None, "Completed", "Failed", "Terminated", "Running", "Pending"])
-def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_name(status: str | None) -> None:
+def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_name_and_no_fault_of_durable_escapes(
+    status: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     client = DurableClient(status)
     asyncio.run(drive(client, JOB))
     assert client.started == ([] if status in ("Running", "Pending") else [("drive_task", f"task-{JOB}", JOB)])
-
-
-def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.run(drive(DurableClient(fault=OSError("no extension")), JOB))
     assert caplog.messages == ["task not driven; the timer will drive it: no extension"]
 
@@ -86,28 +72,18 @@ def test_the_line_of_a_step_that_failed_has_the_text_of_its_error(filled: Runnin
     assert line["error"]
 
 
-def test_the_timer_is_silent_without_a_task(filled: Running) -> None:
+def test_the_timer_opens_one_purge_a_day_where_the_settings_say_so_and_a_dry_run_is_none(filled: Running) -> None:
     assert (filled.tick(), filled.tasks()) == ([], [])
-
-
-def test_no_purge_begins_by_itself_unless_the_settings_say_so(filled: Running) -> None:
-    filled.restart(PURGE_DAILY="true", PURGE_DAYS='{"batch_ledger": 5}')
-    (task_id,) = filled.tick()
-    filled.drive(task_id)
-    (task,) = filled.tasks()
-    by = (task["kind"], task["requested_by"], task["reason"], task["dry_run"])
-    assert by == ("purge", "timer", "PURGE_DAILY", False)
-    assert (task["status"], task["older_than_days"]["batch_ledger"]) == ("done", 5)
-
-
-def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) -> None:
     filled.drive(filled.open("purge", reason="look first")["task_id"])
-    filled.restart(PURGE_DAILY="true")
+    filled.restart(PURGE_DAILY="true", PURGE_DAYS='{"batch_ledger": 5}')
     (task_id,) = filled.tick()
     assert filled.tick() == [task_id]  # it is open, and not driven yet
     filled.drive(task_id)
     assert filled.tick() == []
-    assert [one["requested_by"] == "timer" for one in filled.tasks()] == [True, False]
+    task, other = filled.tasks()
+    by = (task["kind"], task["requested_by"], task["reason"], task["dry_run"], other["requested_by"])
+    assert by == ("purge", "timer", "PURGE_DAILY", False, "unverified (key holder)")
+    assert (task["status"], task["older_than_days"]["batch_ledger"]) == ("done", 5)
     yesterday = datetime.now(UTC) - DAY - timedelta(seconds=1)  # the clock of the database may be behind by less
     filled.sqlite.sql(f"UPDATE task SET requested_at = '{instant_text(yesterday)}'")
     assert len(filled.tick()) == 1
@@ -197,24 +173,19 @@ def test_tasks_are_listed_by_pages_the_newest_first_of_one_kind_or_status_or_of_
         assert filled.get("list_tasks", None, **{name: value}).fields == [name]
 
 
-def test_the_fields_of_every_kind_end_with_the_history_and_those_of_its_own_follow() -> None:
-    for one in KINDS.values():
-        fields = one.answer.__struct_fields__
-        assert fields[fields.index("history") + 1 :] == fields[len(TaskAnswer.__struct_fields__) :] != ()
-
-
 def test_a_task_that_does_not_exist_is_not_found(filled: Running) -> None:
-    for name in ("show_task", "show_replay_diff"):
-        assert filled.get(name, {"task_id": JOB}).status == 404
-    for verb in ("pause", "cancel"):
-        assert filled.move(verb, JOB).status == 404
+    replies = [filled.get(name, {"task_id": JOB}) for name in ("show_task", "show_replay_diff")]
+    replies += [filled.move(verb, JOB) for verb in ("pause", "cancel")]
     audit = filled.open("audit")["task_id"]
-    refused = filled.get("show_replay_diff", {"task_id": audit})
-    assert (refused.status, refused.body["detail"]) == (404, f"there is no replay {audit}")
+    replies.append(filled.get("show_replay_diff", {"task_id": audit}))
+    assert [one.status for one in replies] == [404] * 5
+    assert replies[-1].body["detail"] == f"there is no replay {audit}"
 
 
 def test_the_same_request_under_an_id_opens_one_task_and_a_different_one_is_refused(filled: Running) -> None:
     order = {"reason": "look first", "dry_run": True}
+    retry = {"move": "retry", "filter": {}, "reason": "mended", "expected_count": 7}
+    assert filled.put("redrive", retry, JOB).status == 409, "a request that was refused leaves its id free"
     first = filled.put("purge", order, JOB)
     assert (first.status, first.headers["Location"], first.body["task_id"]) == (201, f"/api/tasks/{JOB}", JOB)
     again = filled.put("purge", {"dry_run": True, "reason": "look first"}, JOB)
@@ -225,21 +196,6 @@ def test_the_same_request_under_an_id_opens_one_task_and_a_different_one_is_refu
         refused = filled.put(kind, other, JOB)
         assert (refused.status, refused.body["type"], refused.body["task_id"]) == (409, CONFLICT, JOB), other
     assert [one["task_id"] for one in filled.tasks()] == [JOB]
-
-
-def test_a_request_that_was_refused_leaves_its_id_free(filled: Running) -> None:
-    filled.ingest([2], [b"{"])
-    order = {"move": "retry", "filter": {}, "reason": "mended"}
-    refused = filled.put("redrive", {**order, "expected_count": 7}, JOB)
-    count = refused.body["count"]
-    assert (refused.status, filled.put("redrive", {**order, "expected_count": count}, JOB).status) == (409, 201)
-
-
-def test_a_request_needs_a_kind_that_there_is_and_an_id(filled: Running) -> None:
-    for body, wrong in (({"reason": "why"}, "kind"), ({"kind": "odd", "reason": "why"}, "kind"), ([], "body")):
-        refused = filled.post("put_task", body, {"task_id": JOB})
-        assert (refused.status, refused.fields) == (400, [wrong])
-    assert filled.put("audit", {}, "1").fields == ["task_id"]
 
 
 def test_a_move_to_a_status_that_is_reached_changes_nothing_and_one_that_does_not_fit_is_refused(

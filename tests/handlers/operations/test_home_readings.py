@@ -13,10 +13,6 @@ def test_a_home_whose_readings_are_not_summed_shows_them_as_they_came(running: R
     assert (body["day"]["kinds"], body["week"]["kinds"], body["as_of"]["committed_at"]) == ([], [], None)
     plain = {"sensor_id": "h", "kind": "motion", "ppm": None, "observed_at": "2026-01-01T12:00:00Z"}
     assert body["readings"] == [plain | {"state": "active"}, plain | {"state": "idle"}]
-
-
-def test_an_earlier_period_has_no_raw_readings(running: Running) -> None:
-    running.ingest([0, 1], [HOME, MOTION])
     assert running.get("show_activity", ASKED, until="2026-01-02T00:00:00Z").body["readings"] == []
 
 

@@ -1,7 +1,6 @@
 """handlers/operations/letters.py: causes of many values, each of which can be chosen, and bodies that the hub has."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +8,9 @@ import pytest
 from msgspec import structs
 
 from core.model.events import SequenceNumber
-from handlers.app import app
 from handlers.operations.letters import LARGEST_SHOWN
 from tests.fakes.builders import event
-from tests.handlers.running import Running, SettingsHub, functions, handed_over
+from tests.handlers.running import Running, functions, handed_over
 
 KINDS = ("doorbell", "WINDOW", "smoke", "WINDOW", "WINDOW")
 
@@ -27,20 +25,19 @@ def caused(running: Running) -> Running:
     return running
 
 
-def test_letters_that_differ_by_value_are_one_cause_that_shows_its_values(caused: Running) -> None:
+def test_letters_that_differ_by_value_are_one_cause_whose_letters_are_counted_by_value(caused: Running) -> None:
     cause, other = caused.get("reveal_groups").body["groups"]
     assert (cause["letters"], cause["open"], cause["variants"]) == (5, 5, 3)
     assert cause["template"] == "the body is not an event of a home: Invalid value … - at `$.kind`"
     assert sorted(cause["examples"]) == ["WINDOW", "doorbell", "smoke"]
     assert (other["letters"], other["variants"]) == (1, 1)
-
-
-def test_the_letters_of_a_cause_are_counted_by_value(caused: Running) -> None:
-    cause = caused.get("reveal_groups").body["groups"][0]["fingerprint"]
-    values = caused.get("reveal_groups", fingerprint=cause).body["groups"]
+    values = caused.get("reveal_groups", fingerprint=cause["fingerprint"]).body["groups"]
     assert (values[0]["examples"], values[0]["letters"]) == (["WINDOW"], 3)
     assert sorted(one["letters"] for one in values) == [1, 1, 3]
-    assert {one["fingerprint"].partition(".")[0] for one in values} == {cause}
+    assert {one["fingerprint"].partition(".")[0] for one in values} == {cause["fingerprint"]}
+    for params in ({}, {"fingerprint": cause["fingerprint"]}):  # for who may not see texts
+        groups = caused.get("group_letters", **params).body["groups"]
+        assert {(one["template"], one["examples"], one["sample"]["error"]) for one in groups} == {(None, None, None)}
 
 
 def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
@@ -48,22 +45,12 @@ def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
     window = caused.get("group_letters", fingerprint=cause).body["groups"][0]["fingerprint"]
     listed = caused.get("list_letters", fingerprint=window).body["letters"]
     assert [one["sequence_number"] for one in listed] == ["4", "3", "1"]
+    assert listed[0]["error_at"].startswith("transform.py:"), "the line that raised its error"
     order = {"move": "discard", "filter": {"fingerprint": window}, "expected_count": 3, "reason": "not sold any more"}
     task_id = caused.put("redrive", order).body["task_id"]
     functions()["task_slice"]({"task_id": task_id, "part": None})
     left = caused.get("group_letters", status="exhausted", fingerprint=cause).body["groups"]
     assert [one["letters"] for one in left] == [1, 1]
-
-
-def test_who_may_not_see_texts_sees_no_values(caused: Running) -> None:
-    for params in ({}, {"fingerprint": caused.get("group_letters").body["groups"][0]["fingerprint"]}):
-        groups = caused.get("group_letters", **params).body["groups"]
-        assert {(one["template"], one["examples"], one["sample"]["error"]) for one in groups} == {(None, None, None)}
-
-
-def test_a_letter_shows_the_line_that_raised_its_error(caused: Running) -> None:
-    (letter, *_) = caused.get("list_letters").body["letters"]
-    assert letter["error_at"].startswith("transform.py:")
 
 
 PLACE = {"partition_id": "1", "sequence_number": "0"}
@@ -75,17 +62,13 @@ def show(running: Running) -> Show:
     """Shows the body of a letter whose event the hub has, with changes."""
     running.restart(KEEP_BODIES="false")
     running.ingest([0], [b"{"])
-    kept = handed_over(0, b"{")
+    hub, kept = running.give_hub(b"{"), handed_over(0, b"{")
 
     def shown(**changed: Any) -> Any:
-        app.value = replace(app(), hub=SettingsHub({"1": [structs.replace(kept, **changed)]}))  # type: ignore[arg-type]
+        hub.held["1"] = {one.sequence_number: one for one in [structs.replace(kept, **changed)]}
         return running.get("reveal_letter", PLACE, body="text").body
 
     return shown
-
-
-def test_a_body_that_was_not_stored_is_read_from_the_hub(show: Show) -> None:
-    assert show()["body"] == {"form": "text", "bytes": 1, "truncated": False, "shown": "{", "fault": None}
 
 
 def test_the_body_of_a_different_event_under_the_number_is_not_shown(show: Show) -> None:
@@ -96,6 +79,7 @@ def test_the_body_of_a_different_event_under_the_number_is_not_shown(show: Show)
     assert missing["fault"] == "it was not stored, and the hub no longer has it"
 
 
-def test_a_body_of_the_hub_is_cut_at_the_limit_and_keeps_its_length(show: Show) -> None:
+def test_a_body_that_was_not_stored_is_read_from_the_hub_and_cut_at_the_limit(show: Show) -> None:
+    assert show()["body"] == {"form": "text", "bytes": 1, "truncated": False, "shown": "{", "fault": None}
     found = show(body=b"x" * (LARGEST_SHOWN + 1))["body"]
     assert (found["bytes"], found["truncated"], len(found["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)

@@ -14,20 +14,7 @@ from tests.handlers.running import HOME, LostDatabase, Reply, Running, functions
 
 ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
 LETTER = {"partition_id": "1", "sequence_number": "1"}
-BY_FILTER: dict[str, object] = {"filter": {}}
-CHOSEN: dict[str, object] = {"letters": [LETTER]}
-# The limits of each field are in the description of the API: test_description.py sends what it refuses.
-REFUSED: dict[str, tuple[dict[str, object], str]] = {
-    "a different move": ({"move": "release", **BY_FILTER}, "move"),
-    "a count of nothing": ({"expected_count": 0, **BY_FILTER}, "expected_count"),
-    "both ways to choose": ({**BY_FILTER, **CHOSEN}, "filter"),
-    "no way to choose": ({}, "letters"),
-    "no letters": ({"letters": []}, "letters"),
-    "too many letters": ({"letters": [LETTER] * 3_001}, "letters"),
-    "a letter without a number": ({"letters": [{"partition_id": "1"}]}, "letters[0].sequence_number"),
-    "a number of 65 bits": ({"letters": [{**LETTER, "sequence_number": str(2**63)}]}, "letters[0].sequence_number"),
-    "an unknown field of the filter": ({"filter": {"colour": "red"}}, "filter.colour"),
-}
+HELPED = "UPDATE event_hub_dead_letter SET body = ?"
 
 
 @pytest.fixture
@@ -45,18 +32,15 @@ def one_letter(number: str) -> dict[str, object]:
     return {"filter": None, "letters": [{**LETTER, "sequence_number": number}], "expected_count": 1}
 
 
-def work(task_id: str) -> Any:
-    """Let the activity do its work."""
-    return functions()["task_slice"]({"task_id": task_id, "part": None})
+def work(to: Running, job: Any) -> Any:
+    """Let the activity do its work, and return the task."""
+    functions()["task_slice"]({"task_id": job["task_id"], "part": None})
+    return to.task(job["task_id"])
 
 
-def outcome(to: Running, task_id: str) -> tuple[str, str]:
-    found = to.task(task_id)["outcome"]
+def outcome(to: Running, job: Any) -> tuple[str, str]:
+    found = to.task(job["task_id"])["outcome"]
     return (found["result"], found["words"])
-
-
-def is_driven(to: Running, task_id: str) -> bool:
-    return to.client.started == [("drive_task", f"task-{task_id}", task_id)]
 
 
 def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothing(redrives: Running) -> None:
@@ -70,16 +54,18 @@ def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothin
 
 def test_a_redrive_with_a_rate_is_accepted_and_driven_and_done(redrives: Running) -> None:
     reply = start(redrives, filter={"status": "exhausted"}, per_second=100_000)
-    job, task_id = reply.body, reply.body["task_id"]
-    assert (reply.status, reply.headers["Location"]) == (201, f"/api/tasks/{task_id}")
+    job = reply.body
+    assert (reply.status, reply.headers["Location"]) == (201, f"/api/tasks/{job['task_id']}")
     assert (job["status"], job["filter"], job["letters"]) == ("planned", {"status": "exhausted"}, None)
-    assert is_driven(redrives, task_id)
-    assert work(task_id)["ok"] == {"is_over": True, "pieces": 2, "looked_at": 3, "part": None}
-    done = redrives.task(task_id)
+    assert redrives.has_begun_to_drive(job["task_id"])
+    done = work(redrives, job)
     assert (done["status"], done["total"], done["done"], done["moved"], done["unmoved"]) == ("done", 3, 3, 3, 0)
     assert [one["move"] for one in done["history"]] == ["begin"]
     assert redrives.tasks() == [done]
     assert redrives.get("preview_redrive", move="retry", status="waiting").body["count"] == 3
+    began = time.monotonic()
+    kind_named(app(), "redrive").rest(timedelta(milliseconds=30))
+    assert time.monotonic() - began >= 0.03, "a pause before the next piece"
 
 
 def test_letters_are_moved_when_the_answer_comes_and_nothing_is_driven(redrives: Running) -> None:
@@ -99,8 +85,7 @@ def test_ten_thousand_letters_and_more_are_moved_by_one_request(redrives: Runnin
     )
     done = start(redrives, expected_count=12_000).body
     while done["status"] != "done":  # a slow machine: its driver goes on
-        work(done["task_id"])
-        done = redrives.task(done["task_id"])
+        done = work(redrives, done)
     assert (done["moved"], done["unmoved"]) == (12_000, 0)
 
 
@@ -110,113 +95,21 @@ def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_o
     monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta())
     job = start(redrives).body
     assert (job["status"], job["moved"]) == ("running", 3)  # the part is not closed yet
-    assert is_driven(redrives, job["task_id"])
+    assert redrives.has_begun_to_drive(job["task_id"])
     second = start(redrives)
     assert (second.status, second.body["type"]) == (409, "urn:hubledger:problem:task-overlap")
     assert second.body["task_id"] == job["task_id"]
-    work(job["task_id"])
-    assert redrives.task(job["task_id"])["status"] == "done"
+    assert work(redrives, job)["status"] == "done"
 
 
 def test_a_fault_while_the_request_is_answered_is_the_task_s_own(redrives: Running) -> None:
     redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
     reply = start(redrives)
-    job = reply.body
-    assert (reply.status, job["status"], job["moved"]) == (201, "running", 0)
-    assert "dead_letter_attempt" in job["fault"]
-    assert is_driven(redrives, job["task_id"])
+    assert (reply.status, reply.body["status"], reply.body["moved"]) == (201, "running", 0)
+    assert "dead_letter_attempt" in reply.body["fault"]
+    assert redrives.has_begun_to_drive(reply.body["task_id"])
     redrives.sqlite.sql("ALTER TABLE taken_away RENAME TO dead_letter_attempt")
-    app.value = replace(app())
-    work(job["task_id"])
-    assert redrives.task(job["task_id"])["moved"] == 3
-
-
-def test_a_retry_says_what_became_of_its_letters_at_their_next_try(redrives: Running) -> None:
-    task_id = start(redrives).body["task_id"]
-    waiting = redrives.task(task_id)["outcome"]
-    assert (waiting["result"], waiting["not_tried"]) == ("not_tried", 3)
-    redrives.keep()
-    found = redrives.task(task_id)["outcome"]
-    assert found == {
-        "letters": 3, "resolved": 0, "failed_again": 3, "same_cause": 3, "not_tried": 0, "discarded": 0,
-        "result": "did_not_help", "words": "0 resolved, 3 failed again for the same cause",
-    }  # fmt: skip
-    assert redrives.tasks()[0]["outcome"] == found
-
-
-def test_what_happens_later_changes_the_outcome_of_no_earlier_retry(redrives: Running) -> None:
-    earlier = start(redrives).body["task_id"]
-    redrives.keep()
-    was = outcome(redrives, earlier)
-    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET body = ? WHERE sequence_number = 1", HOME)
-    later = start(redrives).body["task_id"]
-    redrives.keep()
-    assert outcome(redrives, later) == ("helped_in_part", "1 resolved, 2 failed again for the same cause")
-    assert outcome(redrives, earlier) == was
-
-
-def test_a_letter_that_is_moved_twice_before_its_try_counts_for_both_retries(redrives: Running) -> None:
-    both = [start(redrives).body["task_id"] for _ in range(2)]
-    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET body = ?", HOME)
-    redrives.keep()
-    assert [outcome(redrives, one)[1] for one in both] == ["3 resolved, 0 failed again"] * 2
-
-
-def test_a_letter_that_fails_for_another_cause_says_so(redrives: Running) -> None:
-    task_id = start(redrives, **one_letter("1")).body["task_id"]
-    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET body = ? WHERE sequence_number = 1", b'{"type":"reading"}')
-    redrives.keep()
-    assert outcome(redrives, task_id)[1] == "0 resolved, 1 failed again for other causes"
-
-
-def test_a_letter_that_is_discarded_before_its_try_or_purged_has_neither_failed_nor_been_resolved(
-    redrives: Running,
-) -> None:
-    task_id = start(redrives).body["task_id"]
-    assert start(redrives, move="discard", **one_letter("2")).body["outcome"] is None
-    redrives.keep()
-    redrives.sqlite.sql("DELETE FROM dead_letter_attempt WHERE sequence_number = 3")
-    assert outcome(redrives, task_id)[1] == "0 resolved, 1 failed again for the same cause, 1 discarded"
-    redrives.sqlite.sql("DELETE FROM dead_letter_attempt")
-    assert outcome(redrives, task_id) == ("unknown", "0 resolved, 0 failed again")
-
-
-def test_an_outcome_looks_at_a_limited_number_of_letters(redrives: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    task_id = start(redrives).body["task_id"]
-    monkeypatch.setattr("core.letters.redrive.MOST_COUNTED_OF_MANY", 2)
-    assert redrives.tasks()[0]["outcome"]["letters"] == 2
-    assert redrives.task(task_id)["outcome"]["letters"] == 3
-
-
-def test_a_selection_shows_its_letters_and_a_filter_hides_its_partition_key(redrives: Running) -> None:
-    letters = [{**LETTER, "sequence_number": number} for number in ("3", "1")]
-    chosen = start(redrives, filter=None, letters=letters, expected_count=2).body
-    assert (chosen["letters"], chosen["filter"]) == (letters[::-1], None)
-    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET partition_key = 'home-7' WHERE sequence_number = 1")
-    keyed = start(redrives, filter={"partition_key": "home-7"}, expected_count=1).body
-    assert keyed["filter"] == {"partition_key": "hidden"}
-
-
-def test_a_different_count_is_refused_with_the_count(redrives: Running) -> None:
-    refused = start(redrives, expected_count=4)
-    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:count-differs")
-    assert (refused.body["count"], redrives.client.started) == (3, [])
-
-
-def test_letters_of_a_closed_stream_are_not_moved_and_the_request_may_come_again(redrives: Running) -> None:
-    assert redrives.get("preview_redrive", move="retry").body["count"] == 3  # remembers the stream for some seconds
-    redrives.sqlite.sql("UPDATE event_stream SET closed_at = '2026-01-01T00:00:00.000000Z'")
-    refused = start(redrives)
-    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
-    assert "send the request again" in refused.body["detail"]
-
-
-def test_a_request_that_is_not_valid_names_the_field(redrives: Running) -> None:
-    needed = {name: value for name, value in ORDER.items() if name != "filter"}
-    for case, (given, field) in REFUSED.items():
-        refused = redrives.put("redrive", {**needed, **given})
-        assert (refused.status, refused.fields) == (400, [field]), case
-    assert redrives.client.started == []
+    assert work(redrives, reply.body)["moved"] == 3
 
 
 def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
@@ -228,15 +121,73 @@ def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
     patient = PatientDatabase(lost, timedelta(minutes=2), waiting)
     app.value = replace(own, core=replace(own.core, patient=patient), brief=lost)
     job = start(redrives).body
-    assert (job["status"], job["moved"]) == ("planned", 0)
-    assert sum(slept) < 1
-    assert is_driven(redrives, job["task_id"])
+    assert (job["status"], job["moved"], sum(slept) < 1) == ("planned", 0, True)
+    assert redrives.has_begun_to_drive(job["task_id"])
     app.value = own
-    work(job["task_id"])
-    assert redrives.task(job["task_id"])["moved"] == 3
+    assert work(redrives, job)["moved"] == 3
 
 
-def test_a_pause_before_the_next_piece_sleeps_and_does_not_ask_the_database_again_and_again(running: Running) -> None:
-    began = time.monotonic()
-    kind_named(app(), "redrive").rest(timedelta(milliseconds=30))
-    assert time.monotonic() - began >= 0.03
+def test_a_retry_says_what_became_of_its_letters_at_their_next_try_whatever_happens_later(
+    redrives: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = start(redrives).body
+    waiting = redrives.task(earlier["task_id"])["outcome"]
+    assert (waiting["result"], waiting["not_tried"]) == ("not_tried", 3)
+    redrives.keep()
+    found = redrives.task(earlier["task_id"])["outcome"]
+    assert found == {
+        "letters": 3, "resolved": 0, "failed_again": 3, "same_cause": 3, "not_tried": 0, "discarded": 0,
+        "result": "did_not_help", "words": "0 resolved, 3 failed again for the same cause",
+    }  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr("core.letters.redrive.MOST_COUNTED_OF_MANY", 2)
+        assert redrives.tasks()[0]["outcome"]["letters"] == 2
+    redrives.sqlite.sql(f"{HELPED} WHERE sequence_number = 1", HOME)
+    both = [start(redrives).body for _ in range(2)]  # a letter that is moved twice before its try counts for both
+    redrives.keep()
+    for later in both:
+        assert outcome(redrives, later) == ("helped_in_part", "1 resolved, 2 failed again for the same cause")
+    assert redrives.task(earlier["task_id"])["outcome"] == found
+
+
+def test_a_letter_that_fails_for_another_cause_says_so_and_so_does_a_retry_that_helped(redrives: Running) -> None:
+    job = start(redrives, **one_letter("1")).body
+    redrives.sqlite.sql(f"{HELPED} WHERE sequence_number = 1", b'{"type":"reading"}')
+    redrives.keep()
+    assert outcome(redrives, job)[1] == "0 resolved, 1 failed again for other causes"
+    job = start(redrives).body
+    redrives.sqlite.sql(HELPED, HOME)
+    redrives.keep()
+    assert outcome(redrives, job) == ("helped", "3 resolved, 0 failed again")
+
+
+def test_a_letter_that_is_discarded_before_its_try_or_purged_has_neither_failed_nor_been_resolved(
+    redrives: Running,
+) -> None:
+    job = start(redrives).body
+    assert start(redrives, move="discard", **one_letter("2")).body["outcome"] is None
+    redrives.keep()
+    redrives.sqlite.sql("DELETE FROM dead_letter_attempt WHERE sequence_number = 3")
+    assert outcome(redrives, job)[1] == "0 resolved, 1 failed again for the same cause, 1 discarded"
+    redrives.sqlite.sql("DELETE FROM dead_letter_attempt")
+    assert outcome(redrives, job) == ("unknown", "0 resolved, 0 failed again")
+
+
+def test_a_selection_shows_its_letters_and_a_filter_hides_its_partition_key(redrives: Running) -> None:
+    letters = [{**LETTER, "sequence_number": number} for number in ("3", "1")]
+    chosen = start(redrives, filter=None, letters=letters, expected_count=2).body
+    assert (chosen["letters"], chosen["filter"]) == (letters[::-1], None)
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET partition_key = 'home-7' WHERE sequence_number = 1")
+    keyed = start(redrives, filter={"partition_key": "home-7"}, expected_count=1).body
+    assert keyed["filter"] == {"partition_key": "hidden"}
+
+
+def test_a_different_count_and_letters_of_a_closed_stream_are_refused_and_nothing_is_driven(redrives: Running) -> None:
+    refused = start(redrives, expected_count=4)
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:count-differs")
+    assert (refused.body["count"], redrives.client.started) == (3, [])
+    assert redrives.get("preview_redrive", move="retry").body["count"] == 3  # remembers the stream for some seconds
+    redrives.sqlite.sql("UPDATE event_stream SET closed_at = '2026-01-01T00:00:00.000000Z'")
+    refused = start(redrives)
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
+    assert "send the request again" in refused.body["detail"]
