@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import StopReason
+from core.errors import CheckpointConflict, StopReason, StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState, PartitionStop
 from core.model.events import SequenceNumber
 from tests.fakes.builders import EPOCH, alert, commit, event, partition, reading, settled
@@ -42,3 +42,11 @@ def test_the_state_after_a_commit_has_only_the_stops_that_do_not_end_with_it() -
     assert [stop.reason for stop in whole.state_after(12).stops] == ["incarnation"]
     assert [stop.reason for stop in cut.state_after(12).stops] == ["held", "incarnation"]
     assert commit(NEW, 3, 8).ending(outage=True, held=True).ends == ()
+
+
+def test_a_conflict_or_a_changed_incarnation_says_which_checkpoint_and_that_nothing_was_written() -> None:
+    for expected, where in ((None, "no longer absent"), (SequenceNumber(41), "no longer at 41")):
+        said = f"is {where}: another owner committed first; nothing was written"
+        assert str(CheckpointConflict(partition("3"), expected)) == f"checkpoint of telemetry/hubledger/3 {said}"
+    text = str(StreamIncarnationChanged(partition("3"), "the hub ends at 7, before the checkpoint at 41"))
+    assert text.startswith("telemetry/hubledger/3: the hub ends at 7, before the checkpoint at 41, so the hub was")

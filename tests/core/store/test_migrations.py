@@ -13,7 +13,6 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import Row, Text, appended_to, row_table, state_of
-from core.store.columns import fields_of
 from core.store.migrations import check_columns, load_migrations, migrations_of
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite, open_checked
@@ -27,9 +26,7 @@ from tests.fakes.declared import forgotten, state
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.odbc_driver import FakeDriver
 from tests.fakes.own_room import TEXTS, own_room
-from tests.fakes.rooms import all_migrations
 from tests.fakes.store import Store
-from tests.sql.values import ROW_CLASSES
 
 OURS = list(load_migrations("sqlite"))
 NEWEST = OURS[-1].version
@@ -277,20 +274,6 @@ def test_on_a_server_a_key_whose_collation_folds_is_named_and_any_other_text_may
         state("marked", ("code",), **fields)
         bytes_of = [("marked", name, "varchar", 0, 0, BY_CODE_POINT) for name in fields]
         assert faults_on_server(caplog, *bytes_of) == ["marked.word is varchar: nvarchar holds every value"]
-
-
-def test_on_a_server_our_own_tables_have_no_such_column(caplog: pytest.LogCaptureFixture) -> None:
-    made = " ".join(migration.text for migration in all_migrations("sqlserver"))
-    columns = []
-    for row_class in ROW_CLASSES:
-        table = row_table(row_class).name
-        (body,) = re.findall(rf"CREATE TABLE hubledger\.{table} \((.*?)^\)", made, re.S | re.M)
-        for name, kind, scale, collation in re.findall(r"^ +(\w+) +(\w+)(?:\((\d+)\))?(?: COLLATE (\w+))?", body, re.M):
-            columns.append((table, name, kind, 0, int(scale or 0), collation or COLLATION))
-    assert {(one[0], one[1]) for one in columns} >= {
-        (row_table(each).name, name) for each in ROW_CLASSES for name, _ in fields_of(each)
-    }
-    assert faults_on_server(caplog, *columns) == []
 
 
 def test_a_server_is_looked_at_once_in_a_process(driver: FakeDriver, caplog: pytest.LogCaptureFixture) -> None:

@@ -201,12 +201,6 @@ def test_partitions_that_commit_one_key_at_once_end_in_the_greatest_value(store:
     assert {key: minute for key, (minute, *_) in flights_of(engine).items()} == dict.fromkeys(range(5), 93)
 
 
-def test_a_later_event_sees_the_greatest_value_and_not_the_last(store: Store, engine: Engine) -> None:
-    ingest(store, "0", "1 5", "1 3", "look 1")
-    ingest(store, "0", "1 2", "look 1", first=3)
-    assert [cast(SensorReading, one.row).ppm for one in engine.rows(SensorReading)] == [5, 5]
-
-
 @pytest.mark.parametrize("minute", [3, 5, 7])
 def test_a_retry_writes_its_row_only_if_it_is_the_greatest(store: Store, engine: Engine, minute: int) -> None:
     keep_letters(store, {2: "a"})

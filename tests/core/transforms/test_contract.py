@@ -11,7 +11,7 @@ from core.model.aggregates import ADDED
 from core.transforms.contract import LONGEST_COLUMN, LONGEST_TABLE, fault_of_column, fault_of_table
 from core.transforms.loading import check_transform, load_transform
 from examples.home_security import aggregates
-from tests.fakes.written_modules import ROOM, WrittenModules, broken_room
+from tests.fakes.written_modules import ROOM, WrittenModules
 
 HEAD = """from dataclasses import dataclass
 from datetime import date, datetime
@@ -323,8 +323,3 @@ def test_a_table_of_hubledger_is_no_table_of_a_room(modules: WrittenModules) -> 
     modules.write(ROOM.format(table="Task"), "room_of_tasks")
     fault = "room_of_tasks.py:7: Placed: the table Task belongs to Hubledger: use a different one"
     assert fault in refused("room_of_tasks")
-
-
-def test_a_package_of_aggregates_that_cannot_be_imported_is_reported_with_its_line(modules: WrittenModules) -> None:
-    fault = "broken_room/aggregates/__init__.py:1: NameError: name 'Nobody' is not defined"
-    assert refused(broken_room(modules, "__init__")) == (fault,)

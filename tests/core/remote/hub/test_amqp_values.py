@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.model.property_values import MOST_NESTED, Described
 from core.remote.hub.amqp_values import NotReadable, Single, end_of, read_value
-from local.event_hubs.codec import Float, Symbol, ULong, encode
+from local.event_hubs.codec import Float, encode
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ARRAY_OF_DESCRIBED = "e0 0f 02 00 a3 01 74 b0 00000001 61 00000000"
@@ -78,20 +78,6 @@ def test_numbers_that_are_not_finite_are_read_and_a_float_of_four_bytes_is_marke
     written = ("72 7fc00000", "72 ff800000", "82 7ff8000000000000", "82 7ff0000000000000", "94 7c" + "00" * 15)
     assert [str(read_value(bytes.fromhex(each))[0]) for each in written] == ["nan", "-inf", "nan", "inf", "NaN"]
     assert isinstance(read_value(encode(Float(0.5)))[0], Single)
-
-
-LEAVES: st.SearchStrategy[object] = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.binary()
-LEAVES |= st.floats(allow_nan=False)
-LEAVES |= st.text(st.characters(codec="utf-8")) | st.integers(0, 2**64 - 1).map(ULong)
-KEYS = st.text(st.characters(codec="ascii"), max_size=4).map(Symbol)
-NESTED = st.recursive(LEAVES, lambda one: st.lists(one, max_size=4) | st.dictionaries(KEYS, one, max_size=4))
-
-
-@pytest.mark.slow
-@given(NESTED)
-def test_values_that_the_emulator_writes_are_read_equal(value: object) -> None:
-    raw = encode(value)
-    assert read_value(raw) == (value, len(raw))
 
 
 @given(st.binary(max_size=60), st.sampled_from([*range(0x40, 0x60), 0, 0xC0, 0xC1, 0xD1, 0xE0, 0xF0, 0x73, 0x94]))

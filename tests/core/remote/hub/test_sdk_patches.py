@@ -23,7 +23,6 @@ from core.remote.hub.sdk_patches import (
     take_shortcuts,
 )
 from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode, encode_map
-from tests.core.remote.hub.test_amqp_values import VALUES
 from tests.patience import MOMENT, allowed
 
 STAMPS = {
@@ -81,13 +80,6 @@ def test_an_annotation_that_the_sdk_cannot_read_leaves_the_stamps_and_the_proper
         found = event_of(annotations, section(0x73, ["id"]), OURS, DATA)
         assert (found.sequence_number, found.partition_key, found.body) == (7, "möwe", b"body")
         assert (found.enqueued_at.microsecond, found.properties) == (123_000, {"a": 1})
-
-
-@pytest.mark.parametrize("code", VALUES)
-def test_an_event_with_a_value_of_any_type_is_read(code: str) -> None:
-    written, expected = VALUES[code]
-    event = event_of(ANNOTATIONS, section(0x74, {"a": Raw(bytes.fromhex(written))}), DATA)
-    assert event.properties == {"a": expected}
 
 
 def test_properties_that_cannot_be_read_are_unread_and_the_body_is_whole() -> None:

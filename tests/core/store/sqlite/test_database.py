@@ -1,8 +1,6 @@
 """core/store/sqlite/database.py: what only the embedded engine does."""
 
-import gc
 import sqlite3
-import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -29,7 +27,7 @@ from tests.fakes.store import Store
 
 @pytest.fixture
 def empty(sqlite: SqliteEngine) -> Iterator[Store]:
-    opened = sqlite.open()
+    opened = Store(SqliteDatabase(sqlite.path))
     yield opened
     opened.close()
 
@@ -236,16 +234,6 @@ def test_a_number_that_no_column_holds_is_refused_and_never_written_as_null(stor
     assert sqlite.sql("SELECT COUNT(*) FROM measure") == [(0,)]
     append(ratio=1.7976931348623157e308, amount=Decimal("1E+400"))
     assert sqlite.sql("SELECT ratio, amount FROM measure") == [(1.7976931348623157e308, f"1{'0' * 400}")]
-
-
-def test_a_database_that_nobody_holds_is_freed(sqlite: SqliteEngine) -> None:
-    with closing(sqlite3.connect(sqlite.path, isolation_level=None)) as connection:
-        database = SqliteDatabase(sqlite.path, connect=lambda: connection)
-        Store(database).read_partition(partition())
-        held = weakref.ref(database)
-        del database
-        gc.collect()
-        assert held() is None
 
 
 class Noting(sqlite3.Connection):

@@ -122,14 +122,6 @@ def test_a_run_that_does_not_get_the_lock_says_so_and_changes_nothing(
     assert (waits(driver), set(steps(driver)), driver.open) == (waited, {"lock"}, [])
 
 
-def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it() -> None:
-    assert migrate(driver_of(recorded=[("hubledger", 99, "parcels", "")])) == []
-    driver = driver_of(recorded=[("hubledger", 99, "breaking_x", "")])
-    with pytest.raises(SchemaMismatch, match="0099 breaking_x"):
-        migrate(driver)
-    assert driver.open == []
-
-
 def test_everything_of_a_migration_goes_to_the_named_schema() -> None:
     driver = driver_of(schema="trial_7", version=0)
     migrate_server(CONNECTION, "trial_7", Access(lambda: driver))
