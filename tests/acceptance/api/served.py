@@ -1,33 +1,45 @@
-"""The app as its clients meet it: a host process, a client of it, and the store that both use."""
+"""The app as its clients meet it: a host process, a client of it, and the store that both use.
 
+As a program it serves the app of a folder on the local host, with an empty hub in memory: its arguments are the folder
+and a file for its log. It prints its address on its first line, and ends when its input ends.
+"""
+
+import asyncio
 import http.client
 import json
-import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
+from core.model.events import SequenceNumber
+from local.functions_host import HostOptions
+from local.functions_host.logs import configure_logs
+from local.programs import APP
+from tests.acceptance.functions_host.sample import Hubs, running
+from tests.acceptance.started import NO_HUB, start
+from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.patience import Patience, allowed
 
-ROOT = Path(__file__).parents[3]
 Contents = dict[str, list[Any]]
 DEADLINE_S = 60.0  # of an idle machine
 HUB = "localhost/telemetry"
 SETTINGS = {
-    "EVENTHUB": "Endpoint=sb://localhost:9;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true",
+    "EVENTHUB": NO_HUB,
     "EVENTHUB_NAME": "telemetry",
     "EVENTHUB_CONSUMER_GROUP": "hubledger",
     "STORE_PATIENCE_SECONDS": "1",
 }
+PARTITIONS, LETTERS = ("0", "1", "10"), 12
 
 
 @dataclass(frozen=True)
@@ -52,18 +64,14 @@ class Reply:
 class Served:
     """A host with the app of a folder over an embedded store; `store` writes to the same file."""
 
-    def __init__(self, folder: Path, of: tuple[Path, Rooms] = (ROOT, EXAMPLES), **settings: str) -> None:
+    def __init__(self, folder: Path, of: tuple[Path, Rooms] = (APP, EXAMPLES), **settings: str) -> None:
         root, rooms = of
-        self.path = folder / "store.db"
+        self.path, self.log = folder / "store.db", folder / "host.log"
         self.sqlite = SqliteEngine(self.path, rooms)
         self.store = self.sqlite.open()
-        self.log = folder / "host.log"
-        given = {**os.environ, **SETTINGS, **self.sqlite.environment(), **settings}
-        command = [sys.executable, "-m", "tests.acceptance.api.serving", str(root), str(self.log)]
+        given, words = {**SETTINGS, **self.sqlite.environment(), **settings}, ("tests.acceptance.api.served", str(root))
         with (folder / "errors.log").open("w") as errors:
-            self.process = subprocess.Popen(
-                command, cwd=root, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
+            self.process = start(*words, str(self.log), settings=given, cwd=root, stdin=subprocess.PIPE, stderr=errors)
         assert self.process.stdout is not None
         self.base_url = self.process.stdout.readline().strip()
         assert self.base_url, (folder / "errors.log").read_text()
@@ -133,3 +141,30 @@ class Served:
 def segment(text: str) -> str:
     """A text as one segment of a path."""
     return quote(text, safe="")
+
+
+def fill(served: Served) -> None:
+    """Three partitions, each with four letters, two of them of one cause."""
+    later = datetime.now(UTC) + timedelta(minutes=50)
+    for id in PARTITIONS:
+        of = partition(id, hub=HUB)
+        served.store.anchor_partition(served.store.read_partition(of), SequenceNumber(0), EPOCH)
+        for at in range(LETTERS // len(PARTITIONS)):
+            first = at * 10
+            given = letter(event(first + 1, f'{{"n":{at}}}', key=f"home-{at}"), error=f"no such kind {at}")
+            poison = replace(given, fingerprint="aaaa", status="exhausted", error_class="poison")
+            unknown = replace(given, fingerprint="bbbb", status="waiting", due_at=later)
+            outcome = settled({first: [reading()]}, letters=[poison if at % 2 else unknown], filtered=8)
+            served.store.commit_batch(commit(served.store.read_partition(of), first, first + 9, outcome))
+
+
+async def main(directory: Path, log: Path) -> None:
+    """Serve until the input ends."""
+    configure_logs(log, verbose=False)
+    async with running(directory, HostOptions(open_source=Hubs().open)) as host:
+        print(host.base_url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.acceptance.api.served import HUB, Contents, Reply, Served, segment
+from tests.acceptance.api.served import HUB, Contents, Served, segment
 from tests.browser.homes import aggregate
 from tests.fakes.builders import commit, partition, settled
 
@@ -54,7 +54,7 @@ def kind(period: Any, name: str) -> Any:
     return next(one for one in period["kinds"] if one["kind"] == name)
 
 
-def test_homes_are_found_by_prefix_and_page(served: Served) -> None:
+def test_homes_are_found_by_prefix_and_page_and_an_odd_id_is_addressed_by_escaping_it(served: Served) -> None:
     first = served.get("homes", prefix="H", limit=2).json
     second = served.get("homes", prefix="H", limit=2, cursor=first["next"]).json
     assert [one["home_id"] for one in first["homes"] + second["homes"]] == ["H1", "H10", "H2"]
@@ -63,9 +63,10 @@ def test_homes_are_found_by_prefix_and_page(served: Served) -> None:
     everyone = served.get("homes", limit=100).json["homes"]
     assert [one["home_id"] for one in everyone] == sorted(IDS)
     assert {one["home_id"] for one in everyone if not one["has_page"]} == {"x/y", "."}
+    assert [served.get(f"homes/{segment(one)}/activity").json["home_id"] for one in ODD] == list(ODD)
 
 
-def test_the_last_day_ends_with_the_newest_event_of_the_home(served: Served) -> None:
+def test_the_last_day_and_week_end_with_the_newest_event_of_the_home_and_alerts_begin_with_it(served: Served) -> None:
     found = served.get("homes/H1/activity").json
     assert (found["time_zone"], found["armed"], found["newest_at"]) == ("Europe/Paris", True, "2026-03-14T17:40:00Z")
     day, week = found["day"], found["week"]
@@ -78,30 +79,17 @@ def test_the_last_day_ends_with_the_newest_event_of_the_home(served: Served) -> 
     assert [len(kind(period, "motion")["steps"]) for period in (day, week)] == [24, 42]
     none = {"mean": 0.0, "least": 0.0, "most": 0.0}
     assert gas["steps"][-1] == {"at": "2026-03-14T17:15:00Z", "readings": 1, "active": 0, "ppm": none}
-
-
-def test_alerts_are_those_of_the_week_from_the_newest_and_say_when_there_are_more(served: Served) -> None:
-    found = served.get("homes/H1/activity").json
-    assert len(found["alerts"]) == 50
-    assert found["more_alerts"] is True
-    assert [one["ppm"] for one in found["alerts"]] == list(range(70, 120))
+    assert ([one["ppm"] for one in found["alerts"]], found["more_alerts"]) == (list(range(70, 120)), True)
     earlier = served.get("homes/H1/activity", until="2026-03-08T19:00:00+02:00").json
-    assert [one["ppm"] for one in earlier["alerts"]] == list(range(145, 192))
-    assert earlier["more_alerts"] is False
+    assert ([one["ppm"] for one in earlier["alerts"]], earlier["more_alerts"]) == (list(range(145, 192)), False)
     assert earlier["day"]["until"] == "2026-03-08T17:15:00Z"
-
-
-def test_what_is_dated_past_now_hides_no_day_that_was(served: Served) -> None:
-    found = served.get("homes/AHEAD/activity").json
-    assert found["day"]["until"] == "2026-03-14T17:45:00Z"
-    assert kind(found["day"], "motion")["readings"] == 1
-
-
-def test_a_home_without_events_is_shown_up_to_now_and_empty(served: Served) -> None:
-    found = served.get("homes/QUIET/activity").json
-    assert (found["newest_at"], found["alerts"], found["day"]["kinds"], found["week"]["kinds"]) == (None, [], [], [])
-    until = datetime.fromisoformat(found["day"]["until"])
-    assert timedelta() < until - datetime.fromisoformat(found["at"]) <= timedelta(minutes=15)
+    ahead = served.get("homes/AHEAD/activity").json  # what is dated past now hides no day that was
+    assert ahead["day"]["until"] == "2026-03-14T17:45:00Z"
+    assert kind(ahead["day"], "motion")["readings"] == 1
+    quiet = served.get("homes/QUIET/activity").json
+    assert (quiet["newest_at"], quiet["alerts"], quiet["day"]["kinds"], quiet["week"]["kinds"]) == (None, [], [], [])
+    until = datetime.fromisoformat(quiet["day"]["until"])
+    assert timedelta() < until - datetime.fromisoformat(quiet["at"]) <= timedelta(minutes=15)
 
 
 def test_the_cut_is_shown_and_if_anything_was_committed_since(host: tuple[Served, Contents]) -> None:
@@ -124,10 +112,6 @@ def test_the_cut_is_shown_and_if_anything_was_committed_since(host: tuple[Served
     own.restore(aggregated)
 
 
-def test_an_odd_id_is_addressed_by_escaping_it(served: Served) -> None:
-    assert [served.get(f"homes/{segment(one)}/activity").json["home_id"] for one in ODD] == list(ODD)
-
-
 def test_what_is_no_home_no_id_or_no_time_is_refused_by_its_name(served: Served) -> None:
     for status, ids in ((400, ("x" * 33, "a b", "é", "\x00")), (404, ("H", "h1", "%", "1'OR'1'='1"))):
         for home_id in ids:
@@ -145,28 +129,20 @@ def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(se
     assert served.get("homes/H1", headers={"If-None-Match": there.headers["etag"]}).status == 304
 
 
-def make(served: Served, home_id: str) -> Reply:
-    return served.request("POST", f"/api/homes/{segment(home_id)}/links")
-
-
-def own(served: Served, home_id: str, link: str) -> Reply:
-    return served.get(f"homes/{segment(home_id)}/own-activity", headers={"X-Home-Link": link})
-
-
-def test_a_link_opens_its_home_and_no_other(served: Served) -> None:
+def test_a_link_is_made_for_a_registered_home_and_opens_it_and_no_other(served: Served) -> None:
     for home_id in LINKED:
-        made = make(served, home_id)
+        place = f"homes/{segment(home_id)}"
+        made = served.request("POST", f"/api/{place}/links")
         assert (made.status, made.headers["cache-control"]) == (200, "no-store")
-        assert made.json["page"] == f"/api/homes/{segment(home_id)}#link={made.json['link']}"
-        answers = {other: own(served, other, made.json["link"]) for other in LINKED}
-        assert [other for other, answer in answers.items() if answer.status == 200] == [home_id]
-        assert answers[home_id].json["home_id"] == home_id
-        refused = [answer for answer in answers.values() if answer.status != 200]
-        assert {(one.status, one.json["type"]) for one in refused} == {(403, "urn:hubledger:problem:not-allowed")}
-
-
-def test_a_link_is_made_only_for_a_registered_home(served: Served) -> None:
-    nowhere = make(served, "NOWHERE")
+        link = made.json["link"]
+        assert made.json["page"] == f"/api/{place}#link={link}"
+        left = datetime.fromisoformat(made.json["expires_at"]) - datetime.now(UTC)
+        assert timedelta(seconds=540) < left <= timedelta(seconds=600)  # as the setting says
+        answers = {
+            other: served.get(f"homes/{segment(other)}/own-activity", headers={"X-Home-Link": link}) for other in LINKED
+        }
+        assert answers.pop(home_id).json["home_id"] == home_id
+        refused = {(one.status, one.json["type"]) for one in answers.values()}
+        assert refused == {(403, "urn:hubledger:problem:not-allowed")}
+    nowhere = served.request("POST", "/api/homes/NOWHERE/links")
     assert (nowhere.status, nowhere.fields) == (404, ["home_id"])
-    left = datetime.fromisoformat(make(served, "H2").json["expires_at"]) - datetime.now(UTC)
-    assert timedelta(seconds=540) < left <= timedelta(seconds=600)  # as the setting says

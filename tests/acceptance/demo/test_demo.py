@@ -1,37 +1,107 @@
-"""`make demo` and `make run` as a person starts them: whole processes, a real hub over AMQP, the app in its host."""
+"""`make demo`, `make run`, `make serve` and the feed as a person starts them: whole processes over a real hub."""
 
 import json
+import os
+import re
 import signal
-from base64 import b64encode
+import sqlite3
+import subprocess
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
+from local.demo.aggregation import SUBMIT
+from local.event_hubs import Emulator, HubSettings, partition_index
+from local.feed.record import Copies, published_copies
+from local.functions_host.supervisor import free_port
 from local.programs import APP
-from tests.acceptance.demo.started import KEYS, Start, Started, free_port
-from tests.hubledger.cli.project import Project
-from tests.hubledger.cli.test_formats import LINES, SCHEMA
-from tests.patience import allowed
+from tests.acceptance.started import HUB, Process, line_of, start
+from tests.patience import allowed, ended, until
+from tests.spark.here import environment, lacking
 
-ROOMS = APP / "tests" / "fixtures" / "rooms"
-ENDLESS = ("local.demo", "--events", "1000000", "--rate", "500")
+DEADLINE = 300.0  # seconds of an idle machine, where a demo with chaos takes 30 to 60
+SPARK_DEADLINE = 900.0  # Spark starts four times or more
+ENDLESS = ("--events", "1000000", "--rate", "500")
+KEYS = ["published", "accounted", "written", "filtered", "dead_lettered", "letters", "gaps", "redelivered_dropped"]
+KEYS += ["ledger_balanced", "seconds", "events_per_second"]
+MARK = "HUBLEDGER_TEST"  # in the environment of a command and of all that it starts
+
+Begin = Callable[..., Process]
+
+
+@pytest.fixture
+def begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Start commands, and end those that still run after the test."""
+    monkeypatch.setenv(MARK, str(uuid.uuid4()))
+    begun: list[Process] = []
+
+    def starting(*words: str) -> Process:
+        patient = ("--patience", str(round(allowed(60)))) if words[0] == "local.demo" else ()
+        begun.append(start(*words, *patient))
+        return begun[-1]
+
+    yield starting
+    for each in begun:
+        each.terminate()
+        ended(each, DEADLINE)
+
+
+def left() -> list[int]:
+    """Return the processes that still run of all that the test has started."""
+    mark, found = f"{MARK}={os.environ[MARK]}".encode(), []
+    for entry in Path("/proc").iterdir():
+        try:
+            is_own = entry.name.isdigit() and int(entry.name) != os.getpid()
+            found += [int(entry.name)] if is_own and mark in (entry / "environ").read_bytes() else []
+        except OSError:
+            continue
+    return found
+
+
+def proven(demo: Process, deadline: float = DEADLINE) -> tuple[dict, list[str]]:
+    """Return the figures and the other lines of a demo that ended well and left no process."""
+    out, errors = ended(demo, deadline)
+    assert demo.returncode == 0, errors
+    assert left() == []
+    lines = out.splitlines()
+    return json.loads(lines[-1]), lines[:-1]
+
+
+def stopped(process: Process, number: int = signal.SIGINT) -> str:
+    """Stop a command that runs until Ctrl-C, and return its complaints."""
+    process.send_signal(number)
+    _, errors = ended(process, DEADLINE)
+    assert left() == []
+    return str(errors)
+
+
+def port() -> str:
+    return str(free_port(0))
+
+
+def ready_at(served: Process) -> str:
+    """Return the address of the pages that a command serves, once it does."""
+    return re.findall(r"^ready: (http://localhost:\d+)/api/ops", line_of(served, "ready: ", deadline=DEADLINE))[0]
 
 
 @pytest.mark.proof("event")
 def test_a_small_demo_proves_that_every_event_is_accounted_for_and_keeps_its_page_which_can_be_served_again(
-    start: Start, tmp_path: Path
+    begin: Begin, tmp_path: Path
 ) -> None:
     (tmp_path / "run-before").mkdir()
     (tmp_path / "run-before" / "record.db").touch()
-    port = free_port()
-    demo = start("local.demo", "--events", "2000", "--folder", str(tmp_path), "--keep", "--port", str(port))
-    demo.wait_for_line(lambda line: line.startswith("Proved: each of 2,000 events is accounted for exactly once"))
-    figures = json.loads(demo.wait_for_line(lambda line: line.startswith('{"published": 2000')))
-    demo.wait_for_line(lambda line: line.startswith(f"ready: http://localhost:{port}/api/ops"))
-    demo.stop(signal.SIGINT)
-    assert demo.wait().code == 0
-    assert demo.left() == []
+    demo = begin("local.demo", "--events", "2000", "--folder", str(tmp_path), "--keep", "--port", port())
+    line_of(demo, "Proved: each of 2,000 events is accounted for exactly once", deadline=DEADLINE)
+    figures = json.loads(line_of(demo, '{"published": 2000', deadline=DEADLINE))
+    ready_at(demo)
+    stopped(demo)
+    assert demo.returncode == 0
     assert list(figures) == KEYS
     assert figures["published"] == figures["accounted"] == 2_000
     assert figures["written"] + figures["filtered"] + figures["dead_lettered"] == 2_000
@@ -42,31 +112,17 @@ def test_a_small_demo_proves_that_every_event_is_accounted_for_and_keeps_its_pag
     assert figures["gaps"] == {"healed": 0, "absent": 0}
     (kept,) = tmp_path.iterdir()
     assert kept.name != "run-before", "the files of the demo before are gone"
-    port = free_port()
-    served = start("local.serve", "--folder", str(kept), "--port", str(port))
-    served.wait_for_line(lambda line: line.startswith(f"ready: http://localhost:{port}/api/ops"))
-    with urlopen(f"http://localhost:{port}/", timeout=allowed(30)) as page:
-        assert (page.url, b"<title>Hubledger</title>" in page.read()) == (f"http://localhost:{port}/api/ops", True)
-    served.stop(signal.SIGINT)
-    assert served.wait().code == 0
+    served = begin("local.serve", "--folder", str(kept), "--port", port())
+    address = ready_at(served)
+    with urlopen(f"{address}/", timeout=allowed(30)) as page:
+        assert (page.url, b"<title>Hubledger</title>" in page.read()) == (f"{address}/api/ops", True)
+    stopped(served)
+    assert served.returncode == 0
 
 
-@pytest.mark.soak
-def test_a_demo_of_flights_with_workers_of_which_one_is_killed_proves_it_too(start: Start, tmp_path: Path) -> None:
-    options = ("--transform", "flight_info", "--events", "2000", "--rate", "1000", "--folder", str(tmp_path))
-    demo = start("local.demo", "--workers", "2", "--kill", "1", *options)
-    figures, out = proven(demo)
-    assert list(figures) == [*KEYS, "kills", "workers"]
-    assert figures["published"] == figures["accounted"] == 2_000
-    assert figures["written"] + figures["dead_lettered"] == 2_000
-    assert figures["dead_lettered"] > 0 == figures["filtered"]
-    assert (figures["kills"], figures["workers"], figures["ledger_balanced"]) == (1, 2, True)
-    assert any(line.startswith("killing worker-") for line in out)
-
-
-def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(start: Start, tmp_path: Path) -> None:
+def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(begin: Begin, tmp_path: Path) -> None:
     options = ("--chaos", "--kill", "1", "--events", "4000", "--rate", "2000", "--folder", str(tmp_path))
-    figures, out = proven(start("local.demo", *options))
+    figures, out = proven(begin("local.demo", *options))
     assert list(figures) == [*KEYS, "kills", "chaos", "undeliverable", "crashes_isolated", "incarnations", "held"]
     assert figures["published"] == figures["accounted"] >= 4_000
     assert (figures["crashes_isolated"], figures["incarnations"]) == (1, 2)
@@ -83,11 +139,11 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(sta
 
 @pytest.mark.proof("room")
 def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOMS))
-    demo = start("local.demo", "--transform", "shop", "--events", "2000", "--kill", "1", "--folder", str(tmp_path))
-    figures, out = proven(demo)
+    monkeypatch.setenv("PYTHONPATH", str(APP / "tests" / "fixtures" / "rooms"))
+    options = ("--transform", "shop", "--events", "2000", "--kill", "1", "--folder", str(tmp_path))
+    figures, out = proven(begin("local.demo", *options))
     assert list(figures) == [*KEYS, "kills"]
     published = (figures["published"], figures["written"], figures["filtered"], figures["dead_lettered"])
     assert published == (2_000, 1_168, 333, 499)
@@ -98,82 +154,166 @@ def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
 
 
 @pytest.mark.soak
-def test_a_demo_of_a_room_whose_bodies_are_no_json_proves_its_rows_and_a_letter(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_demo_with_workers_that_is_stopped_or_whose_worker_dies_leaves_no_process_behind(
+    begin: Begin, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path)
-    project.write("samples.jsonl", *LINES)
-    project.write("7.avsc", json.dumps(SCHEMA))
-    options = ("--from", "samples.jsonl", "--format", "avro", "--schema", "7.avsc", "--key", "parcelId")
-    project.done("hubledger", "new", "wired", *options)
-    (tmp_path / "alone").mkdir()
-    room = (tmp_path / "apps" / "wired").rename(tmp_path / "alone" / "wired")
-    for file in room.rglob("*.py"):  # `apps` of this project is a different one
-        file.write_text(file.read_text().replace("apps.wired", "wired"))
-    samples = room / "events.base64"
-    samples.write_bytes(samples.read_bytes() + b64encode(b"no body of a format") + b"\n")
-    monkeypatch.setenv("PYTHONPATH", str(room.parent))
-    demo = start("local.demo", "--transform", "wired", "--events", "400", "--folder", str(tmp_path / "runs"))
-    figures, out = proven(demo)
-    assert (figures["published"], figures["written"], figures["dead_lettered"]) == (400, 300, 100)
-    assert any("events.base64 (4 lines), without a key" in line for line in out)
-
-
-def proven(demo: Started) -> tuple[dict, list[str]]:
-    """Return the figures and the other lines of a demo that ended well and left no process."""
-    ended = demo.wait()
-    assert ended.code == 0, ended.err
-    assert demo.left() == []
-    return json.loads(ended.out[-1]), ended.out[:-1]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        demo = begin("local.demo", *ENDLESS, "--folder", str(tmp_path / number.name))
+        line_of(demo, "publishing", deadline=DEADLINE)
+        assert len(left()) >= 4
+        assert f"stopped by {number.name}" in stopped(demo, number)
+        assert demo.returncode == 128 + number
+    demo = begin("local.demo", *ENDLESS, "--workers", "2", "--folder", str(tmp_path / "worker"))
+    line_of(demo, "publishing", deadline=DEADLINE)
+    os.kill(next(pid for pid in left() if b"core.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()), signal.SIGKILL)
+    _, errors = ended(demo, DEADLINE)
+    assert (demo.returncode, left()) == (1, [])
+    assert "demo: worker-" in errors and "ended with code -9" in errors
 
 
 @pytest.mark.soak
-def test_a_demo_that_is_stopped_leaves_no_process_behind(start: Start, tmp_path: Path) -> None:
-    signals = (signal.SIGTERM, signal.SIGINT)
-    demos = [(number, start(*ENDLESS, "--folder", str(tmp_path / number.name))) for number in signals]
-    for number, demo in demos:
-        demo.wait_for_line(lambda line: line.startswith("publishing"))
-        assert len(demo.left()) >= 4
-        demo.stop(number)
-    for number, demo in demos:
-        ended = demo.wait()
-        assert ended.code == 128 + number
-        assert f"stopped by {number.name}" in ended.err
-        assert demo.left() == []
+def test_a_run_prints_its_progress_holds_its_folder_and_goes_on_from_its_state(begin: Begin, tmp_path: Path) -> None:
+    def accounted(line: str) -> bool:
+        return int(line.split("accounted ")[1].split()[0].replace(",", "")) > 500
 
-
-@pytest.mark.soak
-def test_a_demo_whose_emulator_or_worker_dies_by_itself_says_so_and_leaves_no_process_behind(
-    start: Start, tmp_path: Path
-) -> None:
-    without_worker = start(*ENDLESS, "--workers", "2", "--folder", str(tmp_path / "worker"))
-    without_emulator = start(*ENDLESS, "--folder", str(tmp_path / "emulator"))
-    for demo, module in ((without_emulator, "local.event_hubs"), (without_worker, "core.worker")):
-        demo.wait_for_line(lambda line: line.startswith("publishing"))
-        demo.kill_child(module)
-    for demo, name in ((without_emulator, "demo: emulator"), (without_worker, "demo: worker-")):
-        ended = demo.wait()
-        assert ended.code == 1
-        assert name in ended.err and "ended with code -9" in ended.err
-        assert demo.left() == []
-
-
-@pytest.mark.soak
-def test_a_run_prints_its_progress_holds_its_folder_and_goes_on_from_its_state(start: Start, tmp_path: Path) -> None:
+    options = ("--folder", str(tmp_path), "--rate", "2000", "--homes", "500")
     for turn in ("first", "second"):
-        options = ("local.run", "--hub-port", str(free_port()), "--port", str(free_port()), "--folder", str(tmp_path))
-        run = start(*options, "--rate", "2000", "--homes", "500")
+        run = begin("local.run", "--hub-port", port(), "--port", port(), *options)
         if turn == "first":
-            run.wait_for_line(lambda line: line.startswith("pages: http://localhost:"))
-            ended = start("local.run", "--hub-port", str(free_port()), "--port", str(free_port()), *options[5:]).wait()
-            assert (ended.code, "another run uses" in ended.err) == (1, True)
-        line = run.wait_for_line(lambda line: line.startswith("published") and accounted(line) > 500)
-        assert "ledger balanced" in line, turn
-        run.stop(signal.SIGINT)
-        ended = run.wait()
-        assert (ended.code, ended.err) == (0, ""), turn
-        assert run.left() == []
+            line_of(run, "pages: http://localhost:", deadline=DEADLINE)
+            other = begin("local.run", "--hub-port", port(), "--port", port(), *options)
+            _, errors = ended(other, DEADLINE)
+            assert (other.returncode, "another run uses" in errors) == (1, True)
+        assert "ledger balanced" in line_of(run, "published", accounted, DEADLINE), turn
+        assert stopped(run) == "", turn
+        assert run.returncode == 0
 
 
-def accounted(line: str) -> int:
-    return int(line.split("accounted ")[1].split()[0].replace(",", ""))
+# The feed alone, against the emulator: the hub holds the events of the record, after every fault
+
+
+@pytest.fixture
+def emulator() -> Iterator[Emulator]:
+    with Emulator([HubSettings(HUB, 4, ("hubledger",))]).running() as hub:
+        yield hub
+
+
+def feed(emulator: Emulator, *options: str) -> Process:
+    return start("local.feed", "--connection", emulator.connection_string, "--homes", "100", *options)
+
+
+def figures_of(process: Process) -> dict:
+    """Return the last line of a feed that ended well."""
+    out, errors = ended(process, DEADLINE)
+    assert (process.returncode, errors) == (0, "")
+    return dict(json.loads(out.splitlines()[-1]))
+
+
+def in_hub(emulator: Emulator) -> int:
+    return sum(end + 1 for end in emulator.end_of(HUB).values())
+
+
+def test_the_hub_holds_the_events_of_the_record_each_under_the_key_of_its_home(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    path = tmp_path / "record.db"
+    feeding = feed(emulator, "--record", str(path), "--events", "1000", "--rate", "full")
+    assert (figures_of(feeding)["published"], in_hub(emulator)) == (1_000, 1_000)
+    assert published_copies(path) == Copies(1_000, 1_000)
+    found: list[tuple[str, str]] = []
+    consumer = EventHubConsumerClient.from_connection_string(
+        emulator.connection_string, "hubledger", eventhub_name=HUB, socket_timeout=0.02
+    )
+
+    def take(context: PartitionContext, event: EventData) -> None:
+        found.append((context.partition_id, (event.partition_key or b"").decode()))
+        if len(found) == 1_000:
+            consumer.close()
+
+    consumer.receive(take, starting_position="-1")
+    assert [key for partition, key in found if partition != str(partition_index(key, 4))] == []
+    with closing(sqlite3.connect(path)) as record:
+        homes = record.execute("SELECT partition_key FROM event").fetchall()
+    assert Counter(key for _, key in found) == Counter(home for (home,) in homes)
+
+
+def test_lost_connections_leave_a_record_of_the_certain_and_the_doubtful_copies(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    path = tmp_path / "record.db"
+    feeding = feed(emulator, "--record", str(path), "--events", "4000", "--rate", "2000")
+    line_of(feeding, "feed ready for telemetry")
+    for wanted in (500, 1_500, 2_500):
+        until(lambda: in_hub(emulator) >= wanted, DEADLINE)  # noqa: B023
+        emulator.drop_connections()
+    last, copies = figures_of(feeding), published_copies(path)
+    assert copies.at_least == 4_000
+    assert copies.at_most > 4_000, "three lost connections left no doubt"
+    assert last["doubtful_sends"] > 0
+    assert copies.at_least <= in_hub(emulator) <= copies.at_most
+    missing = feed(emulator, "--hub", "missing")
+    _, errors = ended(missing, DEADLINE)
+    assert (missing.returncode, errors[:6], len(errors.splitlines())) == (1, "feed: ", 1)
+
+
+# Real spark-submit
+
+WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
+of_spark = pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")
+
+
+@pytest.mark.soak
+@of_spark
+def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment().items():  # the jobs plan and compile as those of the other tests: half the time
+        monkeypatch.setenv(name, value)
+    options = ("--events", "3000", "--kill", "1", "--aggregate", "--folder", str(tmp_path))
+    figures, out = proven(begin("local.demo", *options), SPARK_DEADLINE)
+    added = ("kills", "aggregate", "aggregation", "home_page")
+    assert sorted(figures) == sorted([*(name for name in figures if name == "gaps"), *set(KEYS) - {"gaps"}, *added])
+    assert (figures["kills"], figures["published"], figures["accounted"]) == (1, 3_000, 3_000)
+    aggregate, aggregation = figures["aggregate"], figures["aggregation"]
+    assert (aggregate["name"], aggregate["equals_recount"]) == ("home_activity", True)
+    assert 2_000 < aggregate["rows"] < 3_000 and 0 < aggregation["windows"] <= aggregate["rows"]
+    assert aggregation["runs"] >= 3 and aggregation["replays"] == 1 and aggregation["killed"] >= 1
+    assert any(f"aggregating: run {aggregation['runs']}, attempt " in line for line in out)
+    assert any(line.startswith("killing Spark, process ") for line in out)
+    (replayed,) = [line for line in out if line.startswith("replayed ")]
+    assert re.fullmatch(r"replayed [\d,]+ events: [1-9][\d,]* rows were replaced", replayed)
+    (line,) = [line for line in out if line.startswith("a home's page: ")]
+    assert figures["home_page"] in line
+    (folder,) = re.findall(r"make serve FOLDER=(\S+?)`", line)
+    assert Path(folder).parent == tmp_path
+    serve = begin("local.serve", "--folder", folder, "--port", port())
+    served = ready_at(serve)
+
+    def got(place: str) -> str:
+        with urlopen(place, timeout=allowed(60)) as answer:
+            return str(answer.read().decode())
+
+    page = figures["home_page"].replace("http://localhost:7071", served)
+    assert "<title>" in got(page)
+    assert sum(one["readings"] for one in json.loads(got(f"{page}/activity"))["day"]["kinds"]) > 0
+    books = json.loads(got(f"{served}/api/status"))
+    assert (books["accounted"], books["ledger_balanced"]) == (3_000, True)
+    runs = json.loads(got(f"{served}/api/aggregations"))
+    assert (runs["cut"], len(runs["runs"])) == (runs["reached"], aggregation["runs"])
+    stopped(serve)
+    assert serve.returncode == 0
+    demo = begin("local.demo", *ENDLESS, "--aggregate", "--folder", str(tmp_path / "next"))
+    line_of(demo, "publishing", deadline=DEADLINE)
+    until(lambda: any((tmp_path / "next").glob("run-*/spark/*/group")), DEADLINE)
+    demo.send_signal(signal.SIGTERM)
+    ended(demo, DEADLINE)
+    assert demo.returncode == 128 + signal.SIGTERM
+    until(lambda: left() == [], DEADLINE)
+
+
+def test_make_says_how_to_get_java_and_starts_nothing() -> None:
+    words = ["make", "--no-print-directory", "demo", "AGGREGATE=1", "JAVA="]
+    done = subprocess.run(words, cwd=APP, capture_output=True, text=True, timeout=allowed(60), check=False)
+    assert done.returncode != 0
+    assert "Java is missing" in done.stderr and "apt-get install openjdk-17-jre-headless" in done.stderr
+    assert "publishing" not in done.stdout

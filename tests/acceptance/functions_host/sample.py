@@ -1,10 +1,12 @@
-"""Run the sample app in a host of this process, with hubs in memory."""
+"""The sample apps in a host of this process, whose hubs are in memory, or in a host of its own."""
 
+import asyncio
 import json
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,17 @@ from local.functions_host.app_settings import HubConnection
 from local.functions_host.clock import Clock
 from local.functions_host.event_source import EventSource
 from local.functions_host.settings import EventHubOptions
-from tests.local.functions_host.doubles import MemoryHub, eventually
+from local.programs import APP
+from tests.acceptance.started import READY, start
+from tests.local.functions_host.doubles import DEADLINE_S, MemoryHub, eventually
+from tests.patience import Patience, allowed, ended
 
 CONNECTION_STRING = (
     "Endpoint=sb://localhost:5672/;SharedAccessKeyName=key;SharedAccessKey=secret;UseDevelopmentEmulator=true"
 )
 SETTINGS = {"HUB": "telemetry", "EVENTHUB": CONNECTION_STRING, "SCHEDULE": "0 0 5 * * *"}
+ALONE = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("ingest_async", "ingest_texts")}  # `ingest` is left
+WEBHOOK = "/runtime/webhooks/durabletask"
 
 
 def write_settings(directory: Path, **changes: str) -> None:
@@ -28,11 +35,11 @@ def write_settings(directory: Path, **changes: str) -> None:
     (directory / "local.settings.json").write_text(json.dumps({"Values": {**SETTINGS, **changes}}))
 
 
+@dataclass
 class Hubs:
     """The hubs in memory by consumer group."""
 
-    def __init__(self) -> None:
-        self.by_group: dict[str, MemoryHub] = {}
+    by_group: dict[str, MemoryHub] = field(default_factory=dict)
 
     def open(self, connection: HubConnection, options: EventHubOptions, clock: Clock) -> EventSource:
         return self.of(connection.address.consumer_group)
@@ -58,6 +65,17 @@ def seen(function_name: str) -> list[Any]:
     return found
 
 
+def bodies() -> list[list[str]]:
+    """Return the bodies of the batches that `ingest` got."""
+    return [[each["body"][2:-1] for each in batch["events"]] for batch in seen("ingest")]
+
+
+async def ingested(*batches: list[str]) -> None:
+    """Wait until `ingest` got these batches in this order."""
+    await eventually(lambda: len(seen("ingest")) >= len(batches))
+    assert bodies() == list(batches)
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A running host of the sample app, its HTTP address and its hubs."""
@@ -77,17 +95,118 @@ class Sample:
 
 
 @asynccontextmanager
-async def serving_sample(directory: Path, options: HostOptions, hubs: Hubs) -> AsyncIterator[Sample]:
+async def serving_sample(
+    directory: Path, options: HostOptions | None = None, hubs: Hubs | None = None
+) -> AsyncIterator[Sample]:
     """Run a host of the sample app whose hubs are in memory."""
+    own = hubs or Hubs()
     async with (
-        running(directory, replace(options, open_source=hubs.open)) as host,
+        running(directory, replace(options or HostOptions(), open_source=own.open)) as host,
         aiohttp.ClientSession(host.base_url) as http,
     ):
-        yield Sample(host, http, hubs)
+        yield Sample(host, http, own)
 
 
-async def ingested(*batches: list[str]) -> None:
-    """Wait until `ingest` got these batches (bodies as texts) in this order."""
-    await eventually(lambda: len(seen("ingest")) >= len(batches))
-    bodies = [[each["body"][2:-1] for each in batch["events"]] for batch in seen("ingest")]
-    assert bodies == list(batches)
+@dataclass(frozen=True, slots=True)
+class DurableApp:
+    """The Durable app behind its HTTP address: its orchestrations are started and watched as a person would."""
+
+    http: aiohttp.ClientSession
+
+    async def start(self, name: str, value: Any = None, instance_id: str | None = None) -> str:
+        """Start through the SDK's client in a function of the app; return the id."""
+        query = {} if instance_id is None else {"id": instance_id}
+        async with self.http.post(f"/api/start/{name}", json=value, params=query) as answer:
+            assert answer.status == 202, await answer.text()
+            return str((await answer.json())["id"])
+
+    async def run(self, name: str, value: Any = None, instance_id: str | None = None) -> Any:
+        """Start, wait for the end, and return the whole status."""
+        return await self.ended(await self.start(name, value, instance_id))
+
+    async def ended(self, instance_id: str) -> Any:
+        """Wait for the end and return the whole status."""
+        final = ("Completed", "Failed", "Terminated")
+        return await self.until(instance_id, lambda status: status["runtimeStatus"] in final)
+
+    async def until(self, instance_id: str, holds: Callable[[Mapping[str, Any]], object]) -> Any:
+        """Wait until the condition holds for the status with its history and values."""
+        async with asyncio.timeout(allowed(DEADLINE_S)):
+            while not holds(status := (await self.get(instance_id))[1]):
+                await asyncio.sleep(0.005)
+        return status
+
+    async def is_at(self, instance_id: str, *kinds: str) -> None:
+        """Wait until the history of an orchestration has exactly these kinds of events after its beginning."""
+        await self.until(instance_id, lambda status: kinds_of(status)[1:] == list(kinds))
+
+    async def get(self, instance_id: str) -> tuple[int, Any]:
+        query = {"showHistory": "true", "showHistoryOutput": "true"}
+        async with self.http.get(f"{WEBHOOK}/instances/{instance_id}", params=query) as answer:
+            return answer.status, await answer.json(content_type=None)
+
+    async def post(self, path: str, value: Any = None) -> int:
+        """Post to the management API and return the status."""
+        async with self.http.post(f"{WEBHOOK}/{path}", json=value) as answer:
+            return answer.status
+
+    async def client(self, verb: str, instance_id: str, value: Any = None, **query: str) -> Any:
+        """Call a verb of the SDK's client in a function of the app."""
+        async with self.http.post(f"/api/client/{verb}/{instance_id}", json=value, params=query) as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json(content_type=None)
+
+
+def kinds_of(status: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of the events in a history."""
+    return [each["EventType"] for each in status["historyEvents"]]
+
+
+@asynccontextmanager
+async def serving(directory: Path, options: HostOptions) -> AsyncIterator[DurableApp]:
+    """Run a host of the Durable app."""
+    async with running(directory, options) as host, aiohttp.ClientSession(host.base_url) as http:
+        yield DurableApp(http)
+
+
+class StartedHost:
+    """`python -m local.functions_host` for an app, as a person starts it; it is ready when this is made."""
+
+    def __init__(self, app: Path, *arguments: str) -> None:
+        self._seen, self.lines = app / "seen.jsonl", list[str]()
+        words = ("local.functions_host", "--app", str(app), "--port", "0", *arguments)
+        self.process = start(*words, settings={"PYTHONPATH": str(APP), "SEEN_FILE": str(self._seen)})
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith(READY):
+                break
+        assert self.lines[-1].startswith(READY), self.process.communicate()[1]
+        self.base_url = self.lines[-1].removeprefix(READY)
+
+    def seen(self, function_name: str) -> list[Any]:
+        """Return the notes of a function, of all processes that ran the app."""
+        lines = self._seen.read_text().splitlines() if self._seen.exists() else []
+        return [value for name, value in map(json.loads, lines) if name == function_name]
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait for a condition while the host runs."""
+        patience = Patience(30)
+        while not holds():
+            assert self.process.poll() is None, f"the host ended with {self.process.returncode}"
+            patience.pause()
+
+    def stop(self, number: int) -> tuple[int, str]:
+        """Send a signal; return the exit code and the text of standard error."""
+        self.process.send_signal(number)
+        _, errors = ended(self.process, 30)
+        return self.process.returncode, errors
+
+
+def refused(*arguments: str) -> str:
+    """Run the command with an app that cannot run, and return the one line that says why."""
+    process = start("local.functions_host", *arguments, settings={"PYTHONPATH": os.environ.get("PYTHONPATH", "")})
+    _, errors = ended(process, 30)
+    assert (process.returncode, len(errors.splitlines())) == (1, 1), errors
+    assert errors.startswith("functions host: ")
+    return str(errors)

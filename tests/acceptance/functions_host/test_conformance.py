@@ -8,41 +8,39 @@ import pytest
 import pytest_asyncio
 
 from local.functions_host import HostOptions, IndexingFailed
-from local.functions_host.invoker import Worker
 from tests.acceptance.functions_host.conftest import WORKERS
 from tests.acceptance.functions_host.runtime_worker import worker_of
-from tests.acceptance.functions_host.sample import Hubs, Sample, seen, serving_sample
+from tests.acceptance.functions_host.sample import Sample, seen, serving_sample
 from tests.local.functions_host.conftest import forget
 from tests.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 
 
-@pytest_asyncio.fixture
-async def sample(app: Path, worker: Worker, clock: ManualClock) -> AsyncIterator[Sample]:
-    options = HostOptions(worker=worker, clock=clock, chance=lambda: 0.5)
-    async with serving_sample(app, options, Hubs()) as sample:
+@pytest_asyncio.fixture(params=WORKERS)
+async def sample(app: Path, request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIterator[Sample]:
+    options = HostOptions(worker=worker_of(request.param), clock=clock, chance=lambda: 0.5)
+    async with serving_sample(app, options) as sample:
         yield sample
 
 
-async def test_a_sync_function_gets_exact_bodies_positions_and_metadata_on_a_thread(sample: Sample) -> None:
+async def test_a_function_gets_exact_bodies_positions_and_metadata_and_never_a_batch_that_cannot_be_bound(
+    sample: Sample,
+) -> None:
     await sample.send("1", b'{"v": 1}', b"", b"\xff\x00")
-    await eventually(lambda: seen("ingest"))
+    await sample.send("0", b"a", b"b", group="async")
+    await sample.send("0", b"a", b"", b"c", group="texts")  # a batch of texts loses its empty bodies
+    await sample.send("0", b"d", group="texts")
+    await eventually(lambda: seen("ingest") and seen("ingest_async") and seen("ingest_texts"))
+    assert (seen("ingest_async"), seen("ingest_texts")) == ([["a", "b"]], [["d"]])
     found = seen("ingest")[0]
     assert [each["body"] for each in found["events"]] == [repr(b'{"v": 1}'), "b''", repr(b"\xff\x00")]
     assert [each["seq"] for each in found["events"]] == ["0", "1", "2"]
     assert found["events"][2]["t"] == "datetime.datetime(2026, 11, 21, 12, 0, 2)"
-    assert found["partition"] == "1"
     assert found["metadata"]["PartitionContext"]["FullyQualifiedNamespace"] == "localhost"
-    assert found["function_name"] == "ingest"
+    names = ("partition", "function_name", "is_main_thread")
+    assert [found[name] for name in names] == ["1", "ingest", False]
     assert len(found["invocation_id"]) == 36
-    assert not found["is_main_thread"]
-
-
-async def test_an_async_function_gets_its_batch(sample: Sample) -> None:
-    await sample.send("0", b"a", b"b", group="async")
-    await eventually(lambda: seen("ingest_async"))
-    assert seen("ingest_async") == [["a", "b"]]
 
 
 async def test_a_failing_function_is_retried_with_its_count_and_then_the_partition_goes_on(
@@ -63,16 +61,7 @@ async def test_a_failing_function_is_retried_with_its_count_and_then_the_partiti
     assert len({each["invocation_id"] for each in found}) == 2
 
 
-async def test_a_batch_that_cannot_be_bound_never_reaches_the_function_and_the_partition_goes_on(
-    sample: Sample,
-) -> None:
-    await sample.send("0", b"a", b"", b"c", group="texts")  # a batch of texts loses its empty bodies
-    await sample.send("0", b"d", group="texts")
-    await eventually(lambda: seen("ingest_texts"))
-    assert seen("ingest_texts") == [["d"]]
-
-
-async def test_an_http_function_gets_the_request_and_its_answer_is_sent(sample: Sample) -> None:
+async def test_an_http_function_gets_the_request_and_answers_with_text_bytes_nothing_or_500(sample: Sample) -> None:
     path, headers = "/api/Items/7/a%20b?q=1&empty=&q=2", {"X-Test": "One"}
     async with sample.http.post(path, data=b"\xffbody", headers=headers) as answer:
         assert (answer.status, answer.headers["X-Own"], answer.content_type) == (201, "1", "application/json")
@@ -83,9 +72,6 @@ async def test_an_http_function_gets_the_request_and_its_answer_is_sent(sample: 
     assert found["header"] == "One"
     assert all(name == name.lower() for name in found["headers"])
     assert found["body"] == repr(b"\xffbody")
-
-
-async def test_http_answers_are_text_bytes_nothing_or_500(sample: Sample) -> None:
     assert await sample.request("GET", "/api/files/a/b") == (200, b"a/b by file")
     assert await sample.request("PUT", "/api/echo", b"\x00\xff") == (200, b"\x00\xff")
     assert await sample.request("GET", "/api/nothing") == (204, b"")

@@ -9,8 +9,9 @@ import pytest
 import pytest_asyncio
 
 from local.functions_host import HostOptions
-from local.functions_host.invoker import Worker
-from tests.acceptance.functions_host.durable_sample import DurableApp, kinds_of, serving
+from tests.acceptance.functions_host.conftest import WORKERS
+from tests.acceptance.functions_host.runtime_worker import worker_of
+from tests.acceptance.functions_host.sample import WEBHOOK, DurableApp, kinds_of, serving
 from tests.local.functions_host.doubles import ManualClock
 
 pytestmark = pytest.mark.asyncio
@@ -18,13 +19,12 @@ pytestmark = pytest.mark.asyncio
 early_events = pytest.mark.filterwarnings("ignore:Potential duplicate Task completion")
 
 
-@pytest_asyncio.fixture
-async def app(durable_app: Path, worker: Worker, clock: ManualClock) -> AsyncIterator[DurableApp]:
-    async with serving(durable_app, HostOptions(worker=worker, clock=clock)) as app:
+@pytest_asyncio.fixture(params=WORKERS)
+async def app(durable_app: Path, request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIterator[DurableApp]:
+    async with serving(durable_app, HostOptions(worker=worker_of(request.param), clock=clock)) as app:
         yield app
 
 
-@pytest.mark.slow
 async def test_activities_fan_out_and_in(app: DurableApp) -> None:
     for count in (1, 6, 300):
         status = await app.run("fan_out", {"count": count})
@@ -90,13 +90,6 @@ async def test_an_event_waits_for_the_orchestrator_that_reads_it_later(app: Dura
     assert (await app.ended(instance_id))["output"] == "early"
 
 
-async def test_a_task_that_lost_can_be_waited_for_again(app: DurableApp, clock: ManualClock) -> None:
-    instance_id = await app.start("any_then_all")
-    await app.until(instance_id, lambda status: kinds_of(status).count("TaskCompleted") == 3)
-    await clock.advance(timedelta(minutes=1))
-    assert (await app.ended(instance_id))["output"] == [True, [None, 9, 16]]
-
-
 async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(app: DurableApp) -> None:
     status = await app.run("counting", {"round": 1, "rounds": 3, "squares": []})
     assert status["output"] == [1, 4, 9]
@@ -105,17 +98,9 @@ async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(
     assert '"round": 3' in status["input"]
 
 
-async def test_a_waiting_orchestration_is_terminated(app: DurableApp) -> None:
-    instance_id = await app.start("approval")
-    await app.is_at(instance_id, "TimerCreated")
-    await app.client("terminate", instance_id)
-    status = await app.ended(instance_id)
-    assert (status["runtimeStatus"], status["output"]) == ("Terminated", "why")
-    assert await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1) == 410
-    assert await app.post(f"instances/{instance_id}/terminate") == 410
-
-
-async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(app: DurableApp) -> None:
+async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed_and_a_waiting_one_is_terminated(
+    app: DurableApp,
+) -> None:
     instance_id = await app.start("approval")
     await app.is_at(instance_id, "TimerCreated")
     await app.client("suspend", instance_id)
@@ -125,6 +110,13 @@ async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(app: 
     assert "EventRaised" not in kinds_of((await app.get(instance_id))[1])
     await app.client("resume", instance_id)
     assert (await app.ended(instance_id))["output"]["decision"] == "held"
+    instance_id = await app.start("approval")
+    await app.is_at(instance_id, "TimerCreated")
+    await app.client("terminate", instance_id)
+    status = await app.ended(instance_id)
+    assert (status["runtimeStatus"], status["output"]) == ("Terminated", "why")
+    assert await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1) == 410
+    assert await app.post(f"instances/{instance_id}/terminate") == 410
 
 
 async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(app: DurableApp) -> None:
@@ -133,7 +125,7 @@ async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(app: Du
     assert (await app.get(first["instanceId"]))[0] == 404
     assert await app.client("purge", first["instanceId"]) == 0
     running = await app.start("approval")
-    async with app.http.delete(f"/runtime/webhooks/durabletask/instances/{running}") as answer:
+    async with app.http.delete(f"{WEBHOOK}/instances/{running}") as answer:
         assert answer.status == 412
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from local.feed.businesses import HOMES
 from local.recount.recount import recount
-from tests.acceptance.demo.test_feed import Feeding
-from tests.acceptance.gaps.apps import DEADLINE, HUB, OFTEN, App, working
+from tests.acceptance.started import DEADLINE, HUB, OFTEN, App, start, working
 from tests.fakes.engines import SqliteEngine
-from tests.patience import until
+from tests.patience import ended, until
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +20,7 @@ RETRIES = 8  # of the trigger: handlers/ingest.py
 HOST = ("--like-azure", "--longest-pause", "0.1")
 SETTINGS = {**OFTEN, "TRANSFORM": HOMES.transform, "STORE_PATIENCE_SECONDS": "0"}
 TABLES = ("event_hub_checkpoint", "batch_ledger")  # without the first no read succeeds, without the second no commit
-FEED = ("--events", "1000000", "--rate", "400", "--registered")  # a signal ends it
+FEED = ("--homes", "100", "--events", "1000000", "--rate", "400", "--registered")  # a signal ends it
 
 
 def committed(engine: SqliteEngine) -> dict[str, int]:
@@ -77,13 +76,13 @@ def test_an_outage_that_outlives_the_retries_neither_loses_nor_doubles_nor_lette
     record = tmp_path / "record.db"
     with working(tmp_path, PARTITIONS) as app:
         app.start_host(*HOST, **SETTINGS)
-        feeding = Feeding(app.emulator, record, *FEED)
+        feed = start("local.feed", "--connection", app.emulator.connection_string, "--record", str(record), *FEED)
         until(lambda: len(committed(app.engine)) == PARTITIONS, DEADLINE)
         try:
             ahead = [run_ahead(app, table) for table in TABLES]
         finally:
-            feeding.stop(signal.SIGTERM)
-        feeding.wait()
+            feed.send_signal(signal.SIGTERM)
+        assert (ended(feed, DEADLINE)[1], feed.returncode) == ("", 0)
         app.published = {id: last + 1 for id, last in app.emulator.end_of(HUB).items()}
         app.until_all_accounted()
         app.until(lambda: "open" not in {gap.status for gap in app.engine.gaps()})  # a check closes the last ones

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.game_days.day import Day, played
+from tests.acceptance.game_days.day import Clock, Day
+from tests.acceptance.game_days.operator import Operator
+from tests.acceptance.started import working
 
 
 @pytest.fixture
 def day(tmp_path: Path) -> Iterator[Day]:
     """Return a day whose app has not started."""
-    with played(tmp_path) as day:
-        yield day
+    clock = Clock()
+    with working(tmp_path, clock=clock) as app:
+        yield Day(app, clock, Operator(tmp_path))

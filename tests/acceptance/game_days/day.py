@@ -2,37 +2,28 @@
 
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 
 from azure.eventhub import EventData
 
-from core.store.sqlite.database import SqliteDatabase
-from examples.home_security.transform import SensorReading
-from local.event_hubs import Emulator, HubSettings
-from tests.acceptance.game_days.alarms import Line, firing
+from tests.acceptance.game_days.alarms import firing
 from tests.acceptance.game_days.operator import Operator, Ran
 from tests.acceptance.game_days.page import SECTIONS
-from tests.acceptance.gaps.apps import GROUP, HUB, LOOK, OFTEN, PARTITIONS, READERS, STREAM, App
-from tests.fakes.engines import SqliteEngine
-from tests.fakes.store import Store
+from tests.acceptance.started import AT_ONCE, HUB, LOOK, OFTEN, App
 from tests.patience import Patience
 
 # Of an alert, which is 15 minutes in Azure: here the watch comes each second, not each minute.
 WINDOW = timedelta(seconds=2.5)
 SETTINGS = {
     **OFTEN,
-    "WATCH_SCHEDULE": "* * * * * *",
+    **AT_ONCE,
     "TASK_SCHEDULE": "* * * * * *",
     "DEAD_LETTER_ATTEMPTS": "1",
     "DEAD_LETTER_BASE_SECONDS": "0.1",
     "DEAD_LETTER_LOOK_SECONDS": "0.2",
-    "AzureFunctionsJobHost__extensions__eventHubs__minEventBatchSize": "1",
 }
 LIMITS = {
     "lag_seconds": 300,
@@ -79,18 +70,14 @@ class Day:
             self.settings.pop(name, None)
         self.start()
 
-    def end_the_cause(self, move: str) -> None:
-        """Deploy a transform that reads every event, so that a retry can succeed."""
-        if move == "retry":
-            self.start(TRANSFORM=MENDED)
+    def publish(self, id: str, *bodies: bytes, ago: timedelta = timedelta(0)) -> None:
+        """Publish events to a partition, as if they had come some time ago."""
+        self.clock.behind = ago
+        self.app.send(id, list(bodies))
+        self.clock.behind = timedelta(0)
 
-    def publish(self, id: str, *bodies: bytes, key: str | None = None) -> None:
-        """Publish events to a partition; with a key, to the partition that the hub chooses."""
-        if key is None:
-            self.app.send(id, list(bodies))
-            return
-        self.app.send(id, [])  # opens the producer
-        assert self.app.producer is not None
+    def publish_keyed(self, key: str, *bodies: bytes) -> None:
+        """Publish events to the partition that the hub chooses for a key."""
         batch = self.app.producer.create_batch(partition_key=key)
         for body in bodies:
             batch.add(EventData(body))
@@ -100,7 +87,8 @@ class Day:
     def firing(self) -> set[str]:
         """Return the alarms that the lines of the last seconds raise."""
         since = datetime.now(UTC) - WINDOW
-        return firing([one for one in self._watches() if datetime.fromisoformat(one["time"]) > since], self.limits)
+        watches = self.app.lines("watch")
+        return firing([one for one in watches if datetime.fromisoformat(one["time"]) > since], self.limits)
 
     def until_it_fires(self, alarm: str) -> None:
         self.until(lambda: alarm in self.firing(), alarm)
@@ -151,7 +139,7 @@ class Day:
         books = self.app.request("api/status")
         assert books["ledger_balanced"] is True
         assert [stop for one in books["partitions"] for stop in one["stops"]] == []
-        self._assert_each_number_once()
+        self.app.assert_each_number_once(self.lost, lost="in some way")
 
     def post(self, path: str, **body: object) -> None:
         """Send a change, as somebody who is not on duty."""
@@ -163,37 +151,6 @@ class Day:
             self.app.request("api/health/ledger")
         except HTTPError as refused:
             return refused.code
-        except (URLError, OSError):
+        except OSError:
             return 0
         return 200
-
-    def _watches(self) -> Sequence[Line]:
-        return self.app.lines("watch")
-
-    def _assert_each_number_once(self) -> None:
-        """Check that the ledger has each number of the present stream once, and that each has its row, once."""
-        store = Store(SqliteDatabase(self.app.engine.path))
-        assert all(one.balanced for one in store.read_ledgers(STREAM))
-        store.close()
-        stream = max((kept.stream_id for kept in self.app.engine.ledger()), default=0)
-        for id, count in self.app.published.items():
-            ranges = [each for each in self.app.engine.ledger() if (each.stream_id, each.partition_id) == (stream, id)]
-            assert [number for kept in ranges for number in range(kept.first, kept.last + 1)] == list(range(count))
-            here = [
-                row for row in self.app.engine.rows(SensorReading) if (row.stream_id, row.partition_id) == (stream, id)
-            ]
-            without = self.lost.get(id, set())
-            assert Counter(row.sequence_number for row in here) == Counter(set(range(count)) - without)
-
-
-@contextmanager
-def played(folder: Path) -> Iterator[Day]:
-    """Run a hub with an empty store beside it, and an app that has not started."""
-    clock = Clock()
-    emulator = Emulator([HubSettings(HUB, PARTITIONS, (GROUP, READERS))], clock=clock)
-    with emulator.running():
-        app = App(emulator, folder, SqliteEngine(folder / "store.db"))
-        try:
-            yield Day(app, clock, Operator(folder))
-        finally:
-            app.end()

@@ -1,26 +1,24 @@
-"""Game days of the alarms about delivery: events that wait, events that left the hub, and an app that is down."""
+"""Game days of the alarms about delivery: events that wait or left the hub, an app that is down, a damaged ledger."""
 
 import signal
 import sqlite3
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
 from core.model.events import Event, PartitionId, SequenceNumber
-from core.store.sqlite.database import SqliteDatabase
 from tests.acceptance.game_days.day import MENDED, Day
-from tests.acceptance.gaps.apps import HUB, STREAM
-from tests.acceptance.worker.started import TIMES, start
+from tests.acceptance.started import HUB, STREAM
 from tests.fakes.builders import EPOCH
-from tests.fakes.store import Store
 
 pytestmark = pytest.mark.soak
 
+LATE = timedelta(minutes=10)
 WRITING_OFF = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("ingest", "heal_gaps")}
+
+NEWEST = "partition_id = '0' AND commit_number = (SELECT MAX(commit_number) FROM batch_ledger WHERE partition_id = '0')"
 
 
 def test_events_that_left_the_hub_are_replayed_from_capture(day: Day) -> None:
@@ -49,16 +47,14 @@ def stage(day: Day, call: list[str]) -> None:
     named = dict(pairwise(call))
     partition = STREAM.partition(PartitionId(named["--partition"]))
     numbers = range(int(named["--first"]), int(named["--last"]) + 1)
-    store = Store(SqliteDatabase(day.app.engine.path))
     events = [Event(SequenceNumber(one), str(one), EPOCH, None, {}, b"reading home") for one in numbers]
-    day.app.engine.stage(store.read_partition(partition), events)
-    store.close()
+    day.app.engine.stage(day.app.store.read_partition(partition), events)
 
 
 def test_a_partition_that_nobody_reads_is_read_again_once_its_functions_are_switched_on(day: Day) -> None:
     open_long_ago(day)
     day.start(**WRITING_OFF)
-    publish_late(day, b"reading home")
+    day.publish("0", b"reading home", ago=LATE)
     day.until_it_fires("partition-stopped")
     status = day.follow("partition-stopped")[0]
     assert (status.code, "partition 0 stands since" in status.output) == (1, True), status
@@ -68,18 +64,9 @@ def test_a_partition_that_nobody_reads_is_read_again_once_its_functions_are_swit
 
 def open_long_ago(day: Day) -> None:
     """Open the stream as if ten minutes had passed since."""
-    store = Store(SqliteDatabase(day.app.engine.path))
-    store.open_stream(STREAM)
-    store.close()
-    anchored_at = datetime.now(UTC) - timedelta(minutes=10)
+    day.app.store.open_stream(STREAM)
+    anchored_at = datetime.now(UTC) - LATE
     day.app.engine.sql("UPDATE event_stream SET anchored_at = ?", f"{anchored_at:%Y-%m-%dT%H:%M:%S.%f}Z")
-
-
-def publish_late(day: Day, *bodies: bytes) -> None:
-    """Publish events to a partition without a batch, as if they had waited for ten minutes."""
-    day.clock.behind = timedelta(minutes=10)
-    day.publish("0", *bodies)
-    day.clock.behind = timedelta(0)
 
 
 def assert_it_stands(day: Day, said: str) -> None:
@@ -97,7 +84,7 @@ def test_a_database_that_refuses_writes_is_named_and_all_is_written_once_it_take
     day.start(STORE_PATIENCE_SECONDS="0")
     with closing(sqlite3.connect(day.app.engine.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        publish_late(day, b"reading home")
+        day.publish("0", b"reading home", ago=LATE)
         assert_it_stands(day, " (StoreUnavailable)")
         assert "StoreUnavailable" in day.follow("partition-stopped", "status")[0].output
         other.execute("ROLLBACK")
@@ -107,7 +94,7 @@ def test_a_database_that_refuses_writes_is_named_and_all_is_written_once_it_take
 def test_an_event_that_hangs_is_named_and_written_by_a_version_that_does_not_hang(day: Day) -> None:
     open_long_ago(day)
     day.start(TRANSFORM="tests.fakes.killing_transform", TRANSFORM_DEADLINE_SECONDS="420")
-    publish_late(day, b"sleep")
+    day.publish("0", b"sleep", ago=LATE)
     assert_it_stands(day, "")
     day.start(TRANSFORM=MENDED)
     day.until_healthy()
@@ -116,31 +103,21 @@ def test_an_event_that_hangs_is_named_and_written_by_a_version_that_does_not_han
 def test_events_that_wait_for_a_frozen_worker_are_written_once_it_is_started_again(day: Day) -> None:
     day.limits["lag_seconds"] = 1
     day.start(**WRITING_OFF)
-    with working(day) as worker:
-        day.app.publish(20)
-        day.until_quiet()
-        worker.send_signal(signal.SIGSTOP)
-        day.app.publish(20)
-        day.until_it_fires("lag")
-        assert day.follow("lag", "status")[0].code == 0
-        day.others["containerapp"] = lambda call: worker.kill()
-        day.follow("lag", "az", REVISION="=workers--1")
-        with working(day):
-            day.until_healthy()
-        assert day.follow("lag", "status")[0].code == 0
+    worker = day.app.start_worker(**day.settings)
+    day.app.publish(20)
+    day.until_quiet()
+    worker.send_signal(signal.SIGSTOP)
+    day.app.publish(20)
+    day.until_it_fires("lag")
+    assert day.follow("lag", "status")[0].code == 0
+    day.others["containerapp"] = lambda call: worker.kill()
+    day.follow("lag", "az", REVISION="=workers--1")
+    day.app.start_worker(**day.settings)
+    day.until_healthy()
+    assert day.follow("lag", "status")[0].code == 0
 
 
-@contextmanager
-def working(day: Day) -> "Iterator[subprocess.Popen[str]]":
-    """Start a worker with the settings of the app, and kill it at the end."""
-    with start({**day.app.settings(), **day.settings}, *TIMES, output=subprocess.DEVNULL) as worker:
-        try:
-            yield worker
-        finally:
-            worker.kill()
-
-
-def test_an_app_that_is_down_is_started_again_and_has_lost_nothing(day: Day) -> None:
+def test_an_app_that_is_down_or_whose_hub_does_not_answer_is_back_once_the_cause_is_gone(day: Day) -> None:
     day.start()
     day.app.publish(20)
     day.until_quiet()
@@ -152,12 +129,6 @@ def test_an_app_that_is_down_is_started_again_and_has_lost_nothing(day: Day) -> 
     assert silent.code == 2
     day.until_healthy()
     assert [ran.code for ran in day.follow("watch-silent", "health", "status")] == [0] * 4
-
-
-def test_an_app_whose_hub_does_not_answer_reads_it_again_once_its_setting_is_corrected(day: Day) -> None:
-    day.start()
-    day.app.publish(20)
-    day.until_quiet()
     right = day.app.emulator.connection_string
     day.start(EVENTHUB=right.replace(f":{day.app.emulator.port}", ":9"))
     day.app.publish(20)
@@ -167,3 +138,21 @@ def test_an_app_whose_hub_does_not_answer_reads_it_again_once_its_setting_is_cor
     assert "the hub does not answer" in day.follow("watch-silent", "status")[0].output
     assert day.follow("watch-silent", "appsettings", SETTING="=EVENTHUB", VALUE=f"={right}")[0].code == 0
     day.until_healthy()
+
+
+def test_a_range_that_somebody_deleted_is_named_by_the_audit_and_restored(day: Day) -> None:
+    day.start()
+    day.app.publish(30)
+    day.until_quiet()
+    engine = day.app.engine
+    engine.sql(f"CREATE TABLE restored AS SELECT * FROM batch_ledger WHERE {NEWEST}")
+    engine.sql(f"DELETE FROM batch_ledger WHERE {NEWEST}")
+    day.until_it_fires("ledger-unbalanced")
+    assert day.health() == 503
+    status, audit, again, _ = day.follow("ledger-unbalanced")
+    assert (status.code, audit.code, again.code) == (1, 1, 1), audit
+    assert "NOT BALANCED" in status.output
+    assert "commit" in audit.output
+    engine.sql("INSERT INTO batch_ledger SELECT * FROM restored")  # from the copy of the database
+    day.until_healthy()
+    assert [ran.code for ran in day.follow("ledger-unbalanced")] == [0] * 4

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.acceptance.tutorial.page import Command, steps_of
@@ -78,13 +78,12 @@ class Walk:
     """The commands of a newcomer, and those that did something else than the pages say."""
 
     def __init__(self) -> None:
-        self.reader = Reader(ROOT)
-        self.wrong: list[str] = []
-        self.commands = 0
+        self.reader, self.wrong, self.commands = Reader(ROOT), list[str](), 0
         self._began = time.monotonic()
 
-    def say(self, line: str) -> None:
-        print(f"{time.monotonic() - self._began:6.1f} s  {line}", flush=True)
+    def say(self, line: str, is_command: bool = True) -> None:
+        self.commands += is_command
+        print(f"{time.monotonic() - self._began:6.1f} s  {'$ ' if is_command else ''}{line}", flush=True)
 
     def show(self, output: str) -> None:
         """Print the end of an output."""
@@ -93,8 +92,7 @@ class Walk:
 
     def type(self, line: str, code: int = 0, shows: str = "") -> str:
         """Run a command, and note an exit code, a traceback or an output that the pages do not lead to expect."""
-        self.say(f"$ {line}")
-        self.commands += 1
+        self.say(line)
         output = self.reader.run(line)
         self.show(output)
         ended = int((re.findall(r"^exit code (\d+)$", output, re.M) or ["0"])[-1])
@@ -104,15 +102,9 @@ class Walk:
 
     def begin(self, line: str) -> None:
         """Start a command that does not end, and wait until its pages are there."""
-        self.say(f"$ {line}   until Ctrl-C")
-        self.commands += 1
+        self.say(f"{line}   until Ctrl-C")
         self.reader.begin(line)
-        until = time.monotonic() + allowed(180)
-        while not READY.search(self.reader.shown) or not self.answers("/api/status"):
-            if time.monotonic() > until:
-                self.wrong.append(f"$ {line}\nnot ready:\n{self.reader.shown}")
-                return
-            time.sleep(0.5)
+        self._until(lambda: READY.search(self.reader.shown) and self.answers("/api/status"), line)
 
     def answers(self, path: str) -> str:
         """Return the body at an address of the app that runs; empty where it does not answer with 200."""
@@ -123,14 +115,17 @@ class Walk:
             return ""
 
     def must_answer(self, path: str) -> None:
-        """Note an address that does not answer with 200 within a minute."""
-        self.say(f"GET {path}")
-        until = time.monotonic() + allowed(60)
-        while not self.answers(path):
+        """Note an address that does not answer with 200 in time."""
+        self.say(f"GET {path}", is_command=False)
+        self._until(lambda: self.answers(path), path)
+
+    def _until(self, holds: Callable[[], object], what: str) -> None:
+        until = time.monotonic() + allowed(180)
+        while not holds():
             if time.monotonic() > until:
-                self.wrong.append(f"GET {path}: not 200")
+                self.wrong.append(f"{what}: not ready:\n{self.reader.shown}")
                 return
-            time.sleep(1)
+            time.sleep(0.5)
 
 
 def without_packages(walk: Walk) -> None:
@@ -150,7 +145,7 @@ def front_page(walk: Walk) -> None:
     have = row_of(walk.type(f"COLUMNS=160 {OURS} letters causes --status exhausted"))
     for one in commands[1:]:
         if one.line.startswith("make "):
-            walk.say(f"$ {one.line}   left out: {LEFT_OUT[one.line.split()[1]]}")
+            walk.say(f"{one.line}   left out: {LEFT_OUT[one.line.split()[1]]}", is_command=False)
             continue
         line = one.line.replace(f" {seen[0]} ", f" {have[0][:6]} ")
         walk.type(line.replace(f" {seen[1]} {seen[2]}", f" {have[1]} {have[2]}"))
@@ -168,8 +163,7 @@ def page(walk: Walk, name: str) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for step in steps_of(text):
         if isinstance(step, Command):
-            walk.say(f"$ {step.line}")
-            walk.commands += 1
+            walk.say(step.line)
         walk.reader.take(step)
         if isinstance(step, Command):
             walk.show(walk.reader.last)
@@ -185,8 +179,8 @@ def page_of_commands(walk: Walk) -> None:
     """Call each target of docs/run.md, and open the addresses of `make run`."""
     text = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
     for target, reason in LEFT_OUT.items():
-        walk.say(f"$ make {target}   left out: {reason}")
-    walk.say("$ docker compose ...   left out: a bare machine has no Docker")
+        walk.say(f"make {target}   left out: {reason}", is_command=False)
+    walk.say("docker compose ...   left out: a bare machine has no Docker", is_command=False)
     for target, calls in CALLED.items():
         if target == "clean":
             continue
@@ -215,7 +209,7 @@ def main() -> int:
     page(walk, "your-own-events.md")
     page(walk, "your-own-aggregate.md")
     page_of_commands(walk)
-    walk.say(f"{walk.commands} commands, {len(walk.wrong)} not as the pages say")
+    walk.say(f"{walk.commands} commands, {len(walk.wrong)} not as the pages say", is_command=False)
     print("\n".join(walk.wrong), flush=True)
     return 1 if walk.wrong else 0
 

@@ -29,12 +29,6 @@ def add_migration(folder: Path, version: str) -> int:
     return number
 
 
-def next_release(folder: Path) -> Path:
-    """Write the code of the next release into a folder, and return the folder."""
-    add_migration(copy_checkout(folder, ("docs/", "tests/")), "v0.3.0")
-    return folder
-
-
 GIT = shutil.which("git")
 PEOPLE = {f"GIT_{role}_{word}": "someone" for role in ("AUTHOR", "COMMITTER") for word in ("NAME", "EMAIL")}
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_MERGE_AUTOEDIT": "no"}
@@ -63,15 +57,15 @@ class Repository:
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         return done.stdout
 
+    def try_python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run Python on the code of the working tree; it may fail."""
+        return self._run([sys.executable, *arguments])
+
     def python(self, *arguments: str) -> str:
         """Run Python on the code of the working tree, and return its output; AssertionError when it fails."""
         done = self.try_python(*arguments)
         assert done.returncode == 0, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
-
-    def try_python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run Python on the code of the working tree; it may fail."""
-        return self._run([sys.executable, *arguments])
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the working tree."""
@@ -88,18 +82,20 @@ class Repository:
         self.git("add --all")
         self.git("commit --quiet --message", message)
 
-    def _chosen(self) -> dict[str, str]:
-        given = {"GIT_CONFIG_COUNT": str(len(self.settings))}
-        for at, (name, value) in enumerate(self.settings.items()):
-            given |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
-        return given
-
     def _run(self, command: list[str]) -> "subprocess.CompletedProcess[str]":
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PYTHON", "STORE_"))}
         path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
         own = {"PATH": path, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment = {**kept, **PEOPLE, **ALONE, **self._chosen(), **own}
+        own["GIT_CONFIG_COUNT"] = str(len(self.settings))
+        for at, (name, value) in enumerate(self.settings.items()):
+            own |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
+        environment = {**kept, **PEOPLE, **ALONE, **own}
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def new_repository(folder: Path, settings: Mapping[str, str] | None = None) -> Repository:
+    folder.mkdir()
+    return Repository(folder, settings or {})
 
 
 def first_release(folder: Path, without: tuple[str, ...] = ()) -> Repository:
@@ -124,24 +120,12 @@ def release(ours: Repository, version: str) -> int:
 
 def init_by_azd(ours: Repository, folder: Path, settings: Mapping[str, str] | None = None) -> Repository:
     """Return a user's repository as `azd init --template` makes it: a shallow clone of a tag, without its .git."""
-    theirs = Repository(folder, settings or {})
-    folder.mkdir()
+    theirs = new_repository(folder, settings)
     theirs.git("clone --quiet --depth 1 --branch v0.2.0", f"file://{ours.folder}", ".")
     shutil.rmtree(folder / ".git")
     theirs.git("init --quiet --initial-branch main")
     theirs.commit("Start from the template")
     return theirs
-
-
-def clone(of: Repository, folder: Path) -> Repository:
-    """Return a copy of a repository, with its remotes."""
-    copy = Repository(folder, of.settings)
-    folder.mkdir()
-    copy.git("clone --quiet --shared", str(of.folder), ".")
-    copy.git("remote remove origin")
-    for name in of.git("remote").split():
-        copy.git("remote add --no-tags", name, of.git("remote get-url", name).strip())
-    return copy
 
 
 PAGE = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")

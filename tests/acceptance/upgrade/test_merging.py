@@ -1,6 +1,5 @@
 """A user merges our releases by the commands of docs/upgrading.md, with real git and without a conflict."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,11 @@ import pytest
 from tests.acceptance.upgrade.git import (
     GIT,
     Repository,
-    clone,
     commands,
     first_release,
     init_by_azd,
     join,
+    new_repository,
     release,
     run,
     upgrade,
@@ -34,52 +33,53 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     return ours
 
 
-@pytest.fixture(scope="module")
-def joined(ours: Repository, tmp_path_factory: pytest.TempPathFactory) -> Repository:
+@pytest.fixture
+def theirs(ours: Repository, tmp_path: Path) -> Repository:
     """The repository of a user who started with azd, has a room, and joined the histories."""
-    theirs = init_by_azd(ours, tmp_path_factory.mktemp("joined") / "theirs")
-    theirs.write(ROOM, "VERSION = 'orders/1'\n")
-    theirs.commit("Add our room")
+    theirs = init_by_azd(ours, tmp_path / "theirs")
+    add_room(theirs, ROOM)
     join(theirs, ours)
     return theirs
 
 
-@pytest.fixture
-def theirs(joined: Repository, tmp_path: Path) -> Repository:
-    """A copy of that repository for one test."""
-    return clone(joined, tmp_path / "theirs")
+def add_room(theirs: Repository, name: str) -> None:
+    theirs.write(name, "VERSION = 'orders/1'\n")
+    theirs.commit("Add our room")
 
 
-def files(of: Repository, commit: str) -> set[tuple[str, ...]]:
-    """Return the files of a commit with their contents' ids."""
-    return {tuple(line.split(maxsplit=3)) for line in of.git("ls-tree -r", commit).splitlines()}
+def differing(theirs: Repository, ours: Repository, version: str, folder: str = "") -> list[str]:
+    """Return the names of the files in which a user differs from a release."""
+
+    def files(of: Repository, commit: str) -> set[tuple[str, ...]]:
+        return {tuple(line.split(maxsplit=3)) for line in of.git("ls-tree -r", commit).splitlines()}
+
+    return sorted({one[3] for one in files(theirs, f"HEAD{folder}") ^ files(ours, version)})
 
 
-def added(theirs: Repository, ours: Repository, version: str) -> list[str]:
-    """Return the files that a user has beside those of a release; AssertionError when one of ours differs."""
-    assert files(ours, version) - files(theirs, "HEAD") == set()
-    return sorted(one[3] for one in files(theirs, "HEAD") - files(ours, version))
-
-
-def test_two_releases_leave_exactly_our_files_and_the_room(theirs: Repository, ours: Repository) -> None:
-    assert added(theirs, ours, "v0.2.0") == [ROOM]
+def test_releases_leave_exactly_our_files_and_the_room_also_after_one_that_was_squashed(
+    theirs: Repository, ours: Repository
+) -> None:
+    assert differing(theirs, ours, "v0.2.0") == [ROOM]
+    found = run(commands("Join once")[3:5], theirs, ours)
+    start = [line.split()[1] for line in found.splitlines()]
+    assert start == [ours.git("rev-parse v0.2.0").strip()], "the commit of a start between two releases is found"
+    theirs.git("fetch hubledger v0.3.0")
+    theirs.git("merge --squash FETCH_HEAD")
+    theirs.commit("Upgrade, squashed")
+    theirs.git("fetch hubledger v0.4.0")
+    assert "CONFLICT" in theirs.try_git("merge FETCH_HEAD").stdout
+    theirs.git("merge --abort")
+    theirs.git("fetch hubledger v0.3.0")
+    run([commands("Join once")[2]], theirs, ours)
     for version in ("v0.3.0", "v0.4.0"):
         upgrade(theirs, ours, version)
-        assert added(theirs, ours, version) == [ROOM]
+    assert differing(theirs, ours, "v0.4.0") == [ROOM]
     assert theirs.git("status --porcelain") == theirs.git("tag") == ""
-
-
-def test_a_merge_without_the_join_would_conflict(ours: Repository, tmp_path: Path) -> None:
-    theirs = init_by_azd(ours, tmp_path / "theirs")
-    theirs.git("fetch", f"file://{ours.folder}", "v0.3.0")
-    assert "unrelated histories" in theirs.try_git("merge FETCH_HEAD").stderr
-    conflicts = theirs.try_git("merge --allow-unrelated-histories FETCH_HEAD").stdout
-    assert "CONFLICT (add/add): Merge conflict in core/errors.py" in conflicts
 
 
 def test_a_conflict_in_a_file_of_ours_is_reported_and_can_be_taken_back(theirs: Repository, ours: Repository) -> None:
     theirs.append("core/errors.py", "\n# our own change\n")
-    theirs.append("host.json", "\n")
+    theirs.git("rm -r --quiet examples/flight_info")
     theirs.commit("Change files of the template")
     run(commands("Each release")[:1], theirs, ours)
     done = theirs.try_git("merge FETCH_HEAD")
@@ -92,87 +92,38 @@ def test_a_conflict_in_a_file_of_ours_is_reported_and_can_be_taken_back(theirs: 
     assert theirs.git("status --porcelain") == ""
 
 
-def added_names(theirs: Repository, ours: Repository) -> set[str]:
-    """Return the names of the files in which a user differs from release v0.3.0."""
-    return {one[3] for one in files(theirs, "HEAD") ^ files(ours, "v0.3.0")}
-
-
-def test_a_change_before_the_join_is_kept(ours: Repository, tmp_path: Path) -> None:
-    theirs = init_by_azd(ours, tmp_path / "theirs")
+def test_a_change_before_the_join_is_kept_and_line_ends_of_windows_are_no_conflict(
+    ours: Repository, tmp_path: Path
+) -> None:
+    theirs = init_by_azd(ours, tmp_path / "theirs", {"core.autocrlf": "true"})
     theirs.append("host.json", "\n")
     theirs.git("rm --quiet LICENSE")
     theirs.commit("Change the template before the join")
     join(theirs, ours)
     upgrade(theirs, ours, "v0.3.0")
-    assert added_names(theirs, ours) == {"host.json", "LICENSE"}
-
-
-def test_a_deleted_example_is_reported_each_time_that_it_changes(theirs: Repository, ours: Repository) -> None:
-    theirs.git("rm -r --quiet examples/flight_info core/errors.py")
-    theirs.commit("Delete an example, and a file that releases change")
-    run(commands("Each release")[:1], theirs, ours)
-    done = theirs.try_git("merge FETCH_HEAD")
-    assert done.stdout.count("CONFLICT") == done.stdout.count("CONFLICT (modify/delete): core/errors.py") == 1
-    theirs.git("rm --quiet core/errors.py")
-    theirs.git("commit --quiet --no-edit")
-    assert not (theirs.folder / "examples/flight_info").exists()
-
-
-def test_a_squashed_upgrade_is_joined_again(theirs: Repository, ours: Repository) -> None:
-    theirs.git("fetch hubledger v0.3.0")
-    theirs.git("merge --squash FETCH_HEAD")
-    theirs.commit("Upgrade, squashed")
-    theirs.git("fetch hubledger v0.4.0")
-    assert "CONFLICT" in theirs.try_git("merge FETCH_HEAD").stdout
-    theirs.git("merge --abort")
-    theirs.git("fetch hubledger v0.3.0")
-    run([commands("Join once")[2]], theirs, ours)
-    upgrade(theirs, ours, "v0.4.0")
-    assert added(theirs, ours, "v0.4.0") == [ROOM]
-
-
-def test_line_ends_of_windows_are_no_conflict(ours: Repository, tmp_path: Path) -> None:
-    theirs = init_by_azd(ours, tmp_path / "theirs", {"core.autocrlf": "true"})
-    join(theirs, ours)
-    upgrade(theirs, ours, "v0.3.0")
-    assert added(theirs, ours, "v0.3.0") == []
+    assert differing(theirs, ours, "v0.3.0") == ["LICENSE", "host.json"]
     assert b"\r" not in (theirs.folder / "infra/hooks/federate.sh").read_bytes()
 
 
-def test_a_shallow_clone_needs_the_whole_history(ours: Repository, tmp_path: Path) -> None:
-    between = Repository(shutil.copytree(ours.folder, tmp_path / "ours"), {})
-    between.append("core/settings.py", "\n# after the release\n")
-    between.commit("A commit between two releases")
-    release(between, "v0.5.0")
-    clone = Repository(tmp_path / "theirs", {})
-    clone.folder.mkdir()
-    clone.git("clone --quiet --depth 2", f"file://{between.folder}", ".")
+def test_a_shallow_clone_with_its_whole_history_and_a_folder_of_a_larger_repository_take_a_release(
+    ours: Repository, tmp_path: Path
+) -> None:
+    clone = new_repository(tmp_path / "clone")
+    clone.git("clone --quiet --depth 2", f"file://{ours.folder}", ".")
     clone.git("checkout --quiet -B main HEAD~1")
     clone.git("remote rename origin hubledger")
     clone.git("fetch --unshallow hubledger")
-    clone.write(ROOM, "VERSION = 'orders/1'\n")
-    clone.commit("Add our room")
-    upgrade(clone, between, "v0.5.0")
-    assert added(clone, between, "v0.5.0") == [ROOM]
-
-
-def test_the_commit_of_a_start_between_two_releases_is_found(joined: Repository, ours: Repository) -> None:
-    found = run(commands("Join once")[3:5], joined, ours)
-    assert [line.split()[1] for line in found.splitlines()] == [ours.git("rev-parse v0.2.0").strip()]
-
-
-def test_a_folder_of_a_larger_repository_takes_a_release_by_subtree(ours: Repository, tmp_path: Path) -> None:
-    theirs = Repository(tmp_path / "theirs", {})
-    theirs.folder.mkdir()
-    theirs.git("init --quiet --initial-branch main")
-    theirs.write("README.md", "Ours\n")
-    theirs.commit("Begin")
-    if theirs.try_git("subtree").returncode != USAGE:
+    add_room(clone, ROOM)
+    upgrade(clone, ours, "v0.4.0")
+    assert differing(clone, ours, "v0.4.0") == [ROOM]
+    larger = new_repository(tmp_path / "larger")
+    larger.git("init --quiet --initial-branch main")
+    larger.write("README.md", "Ours\n")
+    larger.commit("Begin")
+    if larger.try_git("subtree").returncode != USAGE:
         pytest.skip("git has no subtree here")
     add, pull = commands("In a folder of a larger repository")
-    run([add], theirs, ours)
-    theirs.write(f"hubledger/{ROOM}", "VERSION = 'orders/1'\n")
-    theirs.commit("Add our room")
-    run([f"{pull} --message Upgrade"], theirs, ours)
-    beside = {tuple(line.split(maxsplit=3)) for line in theirs.git("ls-tree -r HEAD:hubledger").splitlines()}
-    assert sorted(one[3] for one in beside ^ files(ours, "v0.3.0")) == [ROOM]
+    run([add], larger, ours)
+    add_room(larger, f"hubledger/{ROOM}")
+    run([f"{pull} --message Upgrade"], larger, ours)
+    assert differing(larger, ours, "v0.3.0", ":hubledger") == [ROOM]

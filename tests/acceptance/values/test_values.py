@@ -1,14 +1,12 @@
 """Events of every type over AMQP, through the trigger and through the worker: each letter has exactly its values."""
 
 import json
-import subprocess
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from local.event_hubs.codec import (
@@ -26,9 +24,7 @@ from local.event_hubs.codec import (
     decode,
     encode,
 )
-from local.event_hubs.codec import encode as encoded
-from tests.acceptance.gaps.apps import App, working
-from tests.acceptance.worker.started import TIMES, start
+from tests.acceptance.started import AT_ONCE, OFTEN, App, publish_raw
 from tests.fakes.kept import KeptLetter
 
 DEEP: Any = "deep"
@@ -38,6 +34,7 @@ LONG, ULONG = 2**63 - 1, 2**64 - 1
 AT = 1_767_225_600_120
 PROPERTIES = 0x74
 SECTIONS = {"data": 0x75, "sequence": 0x76, "value": 0x77}
+URI = "com.microsoft:uri"
 NOT_DELIVERED = object()  # by the trigger
 
 # name: the value, the JSON of a worker's letter, and that of a trigger's
@@ -73,23 +70,21 @@ VALUES: dict[str, Values] = {
     "map": ({"a": {"b": 1}}, {"a": {"b": 1}}, NOT_DELIVERED),
     "like a tag": ({"$binary": "AA=="}, {"$map": [["$binary", "AA=="]]}, NOT_DELIVERED),
     "array": (Array(["a", "b"]), ["a", "b"], ["a", "b"]),
-    "described": (Described(Symbol("com.microsoft:uri"), "https://a/"), None, "https://a/"),
+    "described": (Described(Symbol(URI), "https://a/"), {"$described": [URI, "https://a/"]}, "https://a/"),
     "described number": (Described(ULong(7), 1), {"$described": [7, 1]}, NOT_DELIVERED),
 }
-VALUES["described"] = (VALUES["described"][0], {"$described": ["com.microsoft:uri", "https://a/"]}, "https://a/")
-# the sections of a body, and the body of the event on both ways
-BODIES: dict[str, tuple[list[bytes], bytes]] = {}
 
 
 def section(code: int, value: Any) -> bytes:
-    return encoded(Described(ULong(code), value))
+    return encode(Described(ULong(code), value))
 
 
 def _body(kind: str, *values: Any) -> list[bytes]:
     return [section(SECTIONS[kind], value) for value in values]
 
 
-BODIES |= {
+# the sections of a body, and the body of the event on both ways
+BODIES: dict[str, tuple[list[bytes], bytes]] = {
     "data": (_body("data", b"poi", b"son"), b"poison"),
     "sequence": (_body("sequence", [1, b"\x00"], [None]), b'[1,{"$binary":"AA=="},null]'),
     "value": (_body("value", {"a": float("nan")}), b'{"a":{"$double":"NaN"}}'),
@@ -104,61 +99,24 @@ DELIVERED = {name: each for name, each in VALUES.items() if each[2] is not NOT_D
 DELIVERED_BODIES = {name: BODIES[name] for name in ("data", "null")}
 
 
-def publish_deliverable(producer: EventHubProducerClient) -> int:
-    """Publish what the trigger delivers of all that is below; return the number of events."""
-    count = _publish(producer, [*_with_properties(DELIVERED), *_with_bodies(DELIVERED_BODIES)])
-    producer.send_batch([event_of_the_sdk()], partition_id="0")
-    return count + 1
-
-
-def publish_every_type(producer: EventHubProducerClient) -> int:
-    """Publish an event for each value and body to partition 0, the deep one, and those that the SDK can encode; return
-    their number."""
-    deep = section(PROPERTIES, {"deep": DEEP}) + section(0x75, b"poison")
-    count = _publish(producer, [*_with_properties(VALUES), *_with_bodies(BODIES), deep])
-    batch = producer.create_batch(partition_id="0")
-    batch.add(event_of_the_sdk())
-    batch.add(AmqpAnnotatedMessage(sequence_body=[[1, "a"], [None]]))
-    batch.add(AmqpAnnotatedMessage(value_body={"a": [b"\x00"]}))
-    producer.send_batch(batch)
-    return count + 3
-
-
-def _with_properties(values: Mapping[str, Values]) -> list[bytes]:
+def messages(values: Mapping[str, Values], bodies: Mapping[str, tuple[list[bytes], bytes]]) -> list[bytes]:
+    """Return an event for each value and body."""
     properties = (section(PROPERTIES, {name: value, "beside": 1}) for name, (value, _, _) in values.items())
-    return [each + section(0x75, b"poison") for each in properties]
+    data = section(SECTIONS["data"], b"poison")
+    return [*(each + data for each in properties), *(b"".join(sections) for sections, _ in bodies.values())]
 
 
-def _with_bodies(bodies: Mapping[str, tuple[list[bytes], bytes]]) -> list[bytes]:
-    return [b"".join(sections) for sections, _ in bodies.values()]
+def letters_of(app: App, encoded: Sequence[bytes], *others: AmqpAnnotatedMessage) -> list[KeptLetter]:
+    """Publish encoded events, and with the SDK one with every kind of property that it encodes, and others.
 
-
-def _publish(producer: EventHubProducerClient, messages: list[bytes]) -> int:
-    """Put encoded messages into the batch of the SDK, which cannot encode every type."""
-    batch: Any = producer.create_batch(partition_id="0")
-    batch._message[5].extend(messages)
-    batch._count = len(messages)
-    producer.send_batch(batch)
-    return len(messages)
-
-
-def event_of_the_sdk() -> EventData:
-    """Return an event with every kind of property that the SDK encodes by itself."""
+    Then publish one that is written, and return the letters once all are accounted for.
+    """
     event = EventData(b"poison")
     event.properties = {"nan": float("nan"), "raw": b"\x00\xff", "text": "ß", "id": UUID(int=7), "yes": True}
-    return event
-
-
-AT_ONCE = {"AzureFunctionsJobHost__extensions__eventHubs__minEventBatchSize": "1", "DEAD_LETTER_BASE_SECONDS": "3600"}
-
-
-def letters_of(app: App, publish: Callable[[EventHubProducerClient], int] = publish_deliverable) -> list[KeptLetter]:
-    """Publish events, then one that is written; return the letters once all are accounted for."""
-    connection = app.emulator.connection_string
-    with EventHubProducerClient.from_connection_string(connection, eventhub_name="telemetry") as producer:
-        app.published["0"] += publish(producer)
-    app.send("0", [b"reading home-1"])
-    app.send("1", [b"reading home-1"])
+    publish_raw(app.producer, encoded)
+    app.producer.send_batch([event, *others], partition_id="0")
+    app.published["0"] += len(encoded) + 1 + len(others)
+    app.publish(1)
     app.until_all_accounted()
     return app.engine.letters()
 
@@ -170,59 +128,46 @@ def assert_values(letters: Sequence[KeptLetter], values: Mapping[str, Values], w
     assert json.dumps(found, sort_keys=True) == json.dumps(whole, sort_keys=True)  # tells 1, 1.0 and true apart
 
 
-def bodies(letters: Sequence[KeptLetter], first: int, count: int) -> list[bytes]:
-    return [letter.body for letter in letters[first : first + count]]
-
-
-def test_the_worker_has_every_value_whole_in_its_letters(tmp_path: Path) -> None:
-    with working(tmp_path) as app:
-        settings = {**app.settings(), "DEAD_LETTER_BASE_SECONDS": "3600"}
-        worker = start(settings, *TIMES, output=subprocess.DEVNULL)
-        try:
-            letters = letters_of(app, publish_every_type)
-        finally:
-            worker.kill()
-            worker.communicate()
+def test_the_worker_has_every_value_whole_in_its_letters(app: App) -> None:
+    app.start_worker(DEAD_LETTER_BASE_SECONDS="3600")
+    deep = section(PROPERTIES, {"deep": DEEP}) + section(SECTIONS["data"], b"poison")
+    of_the_sdk = (
+        AmqpAnnotatedMessage(sequence_body=[[1, "a"], [None]]),
+        AmqpAnnotatedMessage(value_body={"a": [b"\0"]}),
+    )
+    letters = letters_of(app, [*messages(VALUES, BODIES), deep], *of_the_sdk)
     assert len(letters) == len(VALUES) + len(BODIES) + 1 + 3
     assert_values(letters, VALUES, 1)
-    assert bodies(letters, len(VALUES), len(BODIES)) == [body for _, body in BODIES.values()]
-    deep = b64decode(str(letters[-4].properties["$amqp"]))
-    assert deep == encode({"deep": DEEP}) and decode(deep)
+    assert [one.body for one in letters[len(VALUES) :][: len(BODIES)]] == [body for _, body in BODIES.values()]
+    octets = b64decode(str(letters[-4].properties["$amqp"]))
+    assert octets == encode({"deep": DEEP}) and decode(octets)
     event, sequence, value = letters[-3:]
-    assert event.properties == {
-        "nan": {"$double": "NaN"},
-        "raw": {"$binary": "AP8="},
-        "text": "ß",
-        "id": {"$uuid": "00000000-0000-0000-0000-000000000007"},
-        "yes": True,
-    }
+    tagged = {"nan": {"$double": "NaN"}, "raw": {"$binary": "AP8="}, "id": {"$uuid": str(UUID(int=7))}}
+    assert event.properties == {**tagged, "text": "ß", "yes": True}
     assert (sequence.body, value.body) == (b'[1,"a",null]', b'{"a":[{"$binary":"AA=="}]}')
 
 
-def test_an_event_that_the_host_lost_has_the_same_values(tmp_path: Path) -> None:
-    with working(tmp_path) as app:
-        app.start(**AT_ONCE, WATCH_SCHEDULE="* * * * * *", GAP_GRACE_SECONDS="1")
-        app.skip(1_000)
-        letters = letters_of(app)
-        assert app.lines("ingest") == []
-    assert_values(letters, DELIVERED, 2)
-    assert_delivered(letters)
-
-
-def test_the_trigger_has_the_values_of_the_host_whole_in_its_letters(tmp_path: Path) -> None:
-    with working(tmp_path) as app:
-        app.start(**AT_ONCE)
-        letters = letters_of(app)
-        place = list(DELIVERED).index("NaN")
-        shown = app.request(f"api/revealed/dead-letters/0/{place}")["properties"]
-    assert_values(letters, DELIVERED, 2)
-    assert_delivered(letters)
-    assert shown == letters[place].properties == {"NaN": "NaN", "beside": 1}
-
-
 def assert_delivered(letters: Sequence[KeptLetter]) -> None:
-    """Check the bodies, and the event of the SDK, after the values that the trigger delivers."""
-    assert bodies(letters, len(DELIVERED), len(DELIVERED_BODIES)) == [body for _, body in DELIVERED_BODIES.values()]
-    nan = {"nan": "NaN", "raw": "AP8=", "text": "ß", "id": "00000000-0000-0000-0000-000000000007", "yes": True}
-    assert letters[-1].properties == nan
+    """Check the values, the bodies and the event of the SDK that the trigger delivers."""
+    assert_values(letters, DELIVERED, 2)
+    assert [one.body for one in letters[len(DELIVERED) : -1]] == [body for _, body in DELIVERED_BODIES.values()]
+    plain = {"nan": "NaN", "raw": "AP8=", "text": "ß", "id": str(UUID(int=7)), "yes": True}
+    assert letters[-1].properties == plain
     assert len(letters) == len(DELIVERED) + len(DELIVERED_BODIES) + 1
+
+
+def test_an_event_that_the_host_lost_has_the_values_that_the_trigger_delivers(app: App) -> None:
+    app.start(**{**OFTEN, **AT_ONCE}, DEAD_LETTER_BASE_SECONDS="3600")
+    app.skip(1_000)
+    letters = letters_of(app, messages(DELIVERED, DELIVERED_BODIES))
+    assert app.lines("ingest") == []
+    assert_delivered(letters)
+
+
+def test_the_trigger_has_the_values_of_the_host_whole_in_its_letters(app: App) -> None:
+    app.start(**AT_ONCE, DEAD_LETTER_BASE_SECONDS="3600")
+    letters = letters_of(app, messages(DELIVERED, DELIVERED_BODIES))
+    assert_delivered(letters)
+    place = list(DELIVERED).index("NaN")
+    shown = app.request(f"api/revealed/dead-letters/0/{place}")["properties"]
+    assert shown == letters[place].properties == {"NaN": "NaN", "beside": 1}

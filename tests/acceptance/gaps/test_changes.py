@@ -1,0 +1,202 @@
+"""Changes under traffic: a hub that is recreated, a home that is erased, and the move from the trigger to workers."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from contextlib import closing
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+from azure.eventhub import EventData
+
+from examples.home_security.transform import SensorReading
+from local.programs import APP
+from tests.acceptance.started import BATCH, DEADLINE, HUB, OFTEN, SELDOM, App
+from tests.patience import allowed
+
+BEFORE = 300
+LONG_AGO = "2026-01-01T00:00:00.000000Z"
+
+
+def stops(app: App) -> set[tuple[str, str]]:
+    """Return partition and reason of every stop."""
+    return set(app.engine.sql("SELECT partition_id, reason FROM partition_stop"))
+
+
+def command(app: App, **body: Any) -> Any:
+    """Run the command of the next incarnation over the app's hub and store, without its API."""
+    words = [sys.executable, "-m", "handlers.commands", "next-incarnation", json.dumps(body)]
+    own = app.settings(PATH="/usr/bin:/bin", HOME=str(app.folder), USER="ada")
+    return json.loads(subprocess.check_output(words, cwd=APP, env=own, timeout=allowed(60)))
+
+
+def assert_nothing_mixed(app: App, *counts: int) -> None:
+    """Check that each stream has exactly the rows of its own numbers, the oldest stream first."""
+    found = defaultdict(list)
+    for row in app.engine.rows(SensorReading):
+        home = row.row.home_id  # type: ignore[attr-defined]
+        found[row.stream_id, row.partition_id, home].append(row.sequence_number)
+    streams = sorted({stream for stream, _, _ in found})
+    homes = ["old", *["new"] * (len(counts) - 1)]
+    assert {place: sorted(numbers) for place, numbers in found.items()} == {
+        (stream, id, home): list(range(count))
+        for stream, home, count in zip(streams, homes, counts, strict=True)
+        for id in app.published
+    }
+
+
+@pytest.mark.parametrize(
+    ("renewed", "is_up"), [(500, False), (100, True)], ids=["more events-the host down", "fewer events-the host up"]
+)
+def test_a_recreated_hub_stops_its_partitions_until_the_next_incarnation_is_opened(
+    app: App, renewed: int, is_up: bool
+) -> None:
+    app.start(**OFTEN)
+    app.publish(BEFORE, b"reading old")
+    app.until_all_accounted()
+    if not is_up:
+        app.end_host()
+    app.recreate_hub()
+    app.publish(renewed, b"reading new")
+    if not is_up:
+        app.start_host(**OFTEN)
+    app.until(lambda: stops(app) == {("0", "incarnation"), ("1", "incarnation")})
+    with pytest.raises(HTTPError, match="503"):
+        app.request("api/health/ledger")
+    assert_nothing_mixed(app, BEFORE)
+    said = command(app, expected_incarnation=1, reason="recreated")
+    assert (said["outcome"], said["incarnation"], said["numbers"]) == ("dry_run", 2, 2 * renewed)
+    order = {"reason": "the hub was recreated", "expected_incarnation": 1, "dry_run": False}
+    done = app.request("api/streams/next-incarnation", {**order, "expected_hub_created_at": said["hub_created_at"]})
+    assert done["outcome"] == "opened"
+    app.until_all_accounted()
+    app.until(lambda: [one["stops"] for one in app.request("api/status")["partitions"]] == [[], []])
+    app.publish(BATCH, b"reading new")
+    app.until_all_accounted()
+    assert_nothing_mixed(app, BEFORE, renewed + BATCH)
+    assert app.request("api/status")["ledger_balanced"] is True
+
+
+@pytest.mark.proof("incarnation")
+def test_a_worker_stops_every_partition_of_a_recreated_hub_and_reads_each_incarnation_from_its_beginning(
+    place: App,
+) -> None:
+    counts = [60]
+    place.start_worker()
+    place.publish(60, b"reading old")
+    place.until_all_accounted()
+    for at, renewed in enumerate((120, 30), 1):  # numbers that fit, and fewer
+        place.recreate_hub()
+        place.publish(renewed, b"reading new")
+        if renewed > counts[-1]:
+            place.until(lambda: stops(place) == {(id, "incarnation") for id in place.published})
+        assert_nothing_mixed(place, *counts)
+        created_at = command(place, expected_incarnation=at, reason="recreated")["hub_created_at"]
+        order = {"expected_incarnation": at, "expected_hub_created_at": created_at, "dry_run": False}
+        assert command(place, **order, reason="recreated")["outcome"] == "opened"
+        place.until_all_accounted()
+        counts.append(renewed)
+        assert_nothing_mixed(place, *counts)
+
+
+def test_a_letter_without_its_body_waits_while_the_hub_is_a_different_one(place: App) -> None:
+    def letter() -> tuple[str, int, str | None]:
+        found = place.engine.sql("SELECT status, attempts, due_at FROM event_hub_dead_letter")
+        return found[0] if found else ("", 0, None)
+
+    place.start_worker(KEEP_BODIES="false", DEAD_LETTER_LOOK_SECONDS="0.2")
+    place.producer.send_batch([EventData(b"look nobody")])
+    place.until(lambda: letter()[0] == "waiting")
+    place.emulator.recreate(HUB)
+    place.engine.sql("UPDATE event_hub_dead_letter SET due_at = ?", LONG_AGO)
+    place.until(lambda: letter()[0] != "waiting" or letter()[2] != LONG_AGO)  # it was claimed
+    assert letter()[:2] == ("waiting", 1)
+
+
+def test_the_app_moves_to_a_worker_and_back_while_events_arrive(app: App) -> None:
+    app.start(**SELDOM)
+    app.publish(300)
+    app.until(lambda: sum(app.accounted().values()) > 0)
+    app.start_host(**{"AzureWebJobs.ingest.Disabled": "true"}, **SELDOM)
+    app.until(lambda: app.emulator.reader_count(HUB) == 0)
+    app.publish(100)
+    worker = app.start_worker()
+    for _ in range(2):
+        app.until_all_accounted()
+        app.publish(100)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(allowed(DEADLINE)) == 0
+    app.publish(100)
+    app.start_host(**SELDOM)
+    app.until_all_accounted()
+    app.assert_each_number_once()
+
+
+GONE, STAYS = "home-to-forget", "home-that-stays"
+KEY = {"ERASURE_KEY": "a key of thirty-two octets or more"}
+
+
+def of_home(app: App, home: str) -> Counter[str]:
+    """Count the readings of a home by partition."""
+    rows = app.engine.rows(SensorReading)
+    return Counter(one.partition_id for one in rows if one.row.home_id == home)  # type: ignore[attr-defined]
+
+
+def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
+    """One home is erased amid traffic, and nothing brings it back: no killed host, no redelivery, no replay."""
+    app.start(**KEY)
+    kinds = ("home", "reading", "double", "poison", "reading", "bug")  # rows of three tables, and letters
+    bodies = [f"{kind} {GONE}{' 1' if kind == 'home' else ''}".encode() for kind in kinds]
+    staying = b"reading " + STAYS.encode()
+    for id in app.published:
+        for _ in range(20):
+            app.send(id, bodies + [staying] * 4)
+    app.until_all_accounted()
+    before = of_home(app, STAYS)
+    assert of_home(app, GONE).total() == 2 * 20 * 3
+    stop = threading.Event()
+
+    def traffic() -> None:
+        while not stop.is_set():
+            for id in app.published:
+                app.send(id, [staying] * 5)
+            time.sleep(0.1)
+
+    sender = threading.Thread(target=traffic)
+    sender.start()
+    try:
+        task = app.open_task("erasure", subjects=[GONE], dry_run=False, reason="a request came")
+        for _ in range(3):
+            app.start_host(**KEY)  # kills the one before
+        found = app.ended(task)
+    finally:
+        stop.set()
+        sender.join()
+    assert (found["status"], found["fault"], found["rows"], found["letters"]) == ("done", None, 2 * 20 * 4 + 1, 80)
+    app.until_all_accounted()
+    app.end_host()
+    with closing(sqlite3.connect(f"{app.folder}/host.db")) as host, host:
+        host.execute("DELETE FROM host_checkpoint")
+    app.start(**KEY)  # everything is delivered again
+    app.until(lambda: app.host_checkpoints() == app.published)
+    replay = app.ended(app.open_task("replay", dry_run=False, reason="everything again"))
+    assert (replay["status"], replay["fault"]) == ("done", None)
+    audit = app.ended(app.open_task("audit", rows=True))
+    assert (audit["status"], audit["balanced"], audit["faults"]) == ("done", True, [])
+    assert of_home(app, GONE) == {}
+    stays = of_home(app, STAYS)
+    assert stays == {id: count - 20 * len(bodies) for id, count in app.published.items()}
+    assert all(stays[id] > before[id] for id in before)
+    app.end()
+    with closing(sqlite3.connect(app.engine.path)) as store:
+        store.execute("VACUUM")
+        assert store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a reader keeps the log"
+    octets = {one.name: one.read_bytes() for one in app.engine.path.parent.glob("store.db*")}
+    assert [name for name, each in octets.items() if GONE.encode() in each] == []
+    assert STAYS.encode() in octets["store.db"]
