@@ -22,6 +22,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 from core.model.events import Stream
 from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator, HubSettings
+from local.event_hubs.server import unix_milliseconds
 from local.programs import APP
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
@@ -286,9 +287,9 @@ class App:
 
 
 @contextmanager
-def working(folder: Path, partitions: int = 2, clock: Callable[[], int] | None = None) -> Iterator[App]:
+def working(folder: Path, partitions: int = 2, clock: Callable[[], int] = unix_milliseconds) -> Iterator[App]:
     """Run a hub with an empty store beside it, and an app that has not started."""
-    emulator = Emulator([HubSettings(HUB, partitions, (GROUP, READERS))], **({"clock": clock} if clock else {}))
+    emulator = Emulator([HubSettings(HUB, partitions, (GROUP, READERS))], clock=clock)
     with emulator.running():
         app = App(emulator, folder, SqliteEngine(folder / "store.db"), {str(id): 0 for id in range(partitions)})
         try:

@@ -4,21 +4,16 @@ import json
 import os
 import re
 import signal
-import sqlite3
-import subprocess
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
 from local.demo.aggregation import SUBMIT
-from local.event_hubs import Emulator, HubSettings, partition_index
-from local.feed.record import Copies, published_copies
+from local.event_hubs import Emulator, HubSettings
+from local.feed.record import published_copies
 from local.functions_host.supervisor import free_port
 from local.programs import APP
 from tests.acceptance.started import HUB, Process, line_of, start
@@ -213,30 +208,6 @@ def in_hub(emulator: Emulator) -> int:
     return sum(end + 1 for end in emulator.end_of(HUB).values())
 
 
-def test_the_hub_holds_the_events_of_the_record_each_under_the_key_of_its_home(
-    emulator: Emulator, tmp_path: Path
-) -> None:
-    path = tmp_path / "record.db"
-    feeding = feed(emulator, "--record", str(path), "--events", "1000", "--rate", "full")
-    assert (figures_of(feeding)["published"], in_hub(emulator)) == (1_000, 1_000)
-    assert published_copies(path) == Copies(1_000, 1_000)
-    found: list[tuple[str, str]] = []
-    consumer = EventHubConsumerClient.from_connection_string(
-        emulator.connection_string, "hubledger", eventhub_name=HUB, socket_timeout=0.02
-    )
-
-    def take(context: PartitionContext, event: EventData) -> None:
-        found.append((context.partition_id, (event.partition_key or b"").decode()))
-        if len(found) == 1_000:
-            consumer.close()
-
-    consumer.receive(take, starting_position="-1")
-    assert [key for partition, key in found if partition != str(partition_index(key, 4))] == []
-    with closing(sqlite3.connect(path)) as record:
-        homes = record.execute("SELECT partition_key FROM event").fetchall()
-    assert Counter(key for _, key in found) == Counter(home for (home,) in homes)
-
-
 def test_lost_connections_leave_a_record_of_the_certain_and_the_doubtful_copies(
     emulator: Emulator, tmp_path: Path
 ) -> None:
@@ -309,11 +280,3 @@ def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(
     ended(demo, DEADLINE)
     assert demo.returncode == 128 + signal.SIGTERM
     until(lambda: left() == [], DEADLINE)
-
-
-def test_make_says_how_to_get_java_and_starts_nothing() -> None:
-    words = ["make", "--no-print-directory", "demo", "AGGREGATE=1", "JAVA="]
-    done = subprocess.run(words, cwd=APP, capture_output=True, text=True, timeout=allowed(60), check=False)
-    assert done.returncode != 0
-    assert "Java is missing" in done.stderr and "apt-get install openjdk-17-jre-headless" in done.stderr
-    assert "publishing" not in done.stdout

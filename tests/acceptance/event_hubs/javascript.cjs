@@ -38,15 +38,6 @@ function read(seen, options = {}) {
 }
 
 const acts = {
-  async metadata() {
-    const client = producer();
-    const hub = await client.getEventHubProperties();
-    const empty = await client.getPartitionProperties("3");
-    const refused = await client.getPartitionProperties("9").catch(refusal);
-    await client.close();
-    return { ids: hub.partitionIds, last: empty.lastEnqueuedOnUtc, empty: empty.isEmpty, refused: refused.code };
-  },
-
   async messages() {
     const client = producer();
     const batch = await client.createBatch({ partitionId: "0" });
@@ -76,17 +67,6 @@ const acts = {
     await opened;
     await read(() => true, { ownerLevel: 5 });
     return former;
-  },
-
-  async oversize() {
-    const client = producer();
-    const send = (size) => client.sendBatch([{ body: Buffer.alloc(size) }], { partitionId: "0" });
-    const refused = await send(1_200_000).catch(refusal);
-    await send(1_048_300);
-    await client.close();
-    let size = 0;
-    await read((event) => (size = event.body.length));
-    return { ...refused, size };
   },
 
   // The state that idempotent producers of one group see, as the client's own tests set them up.

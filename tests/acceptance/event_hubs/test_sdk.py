@@ -2,16 +2,13 @@
 
 import asyncio
 import itertools
-import re
 import subprocess
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,16 +17,12 @@ import pytest
 from azure.core.credentials import AzureSasCredential
 from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
-from azure.eventhub.amqp import AmqpAnnotatedMessage
-from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventDataSendError, EventHubError
+from azure.eventhub.exceptions import AuthenticationError, EventDataSendError, EventHubError
 
-from core.remote.hub.sdk_patches import RECEIVERS
-from local.event_hubs import Emulator, HubSettings, SharedAccessKey, partition_index
+from local.event_hubs import Emulator, HubSettings, partition_index
 from tests.acceptance.event_hubs.clients import (
     CONSUMER,
-    DEADLINE,
     HUB,
-    join_consumers,
     producer,
     publish,
     reading,
@@ -60,44 +53,16 @@ def test_a_keyed_batch_goes_to_the_partition_of_its_key_in_order_and_a_buffered_
         assert {partition for partition, _ in own} == {str(partition_index(key, 4))}
         assert [event.body_as_str() for _, event in own] == [f"{key}/{number}" for number in range(3)]
     failed: list[Any] = []
-    answers = {"on_success": lambda events, id: None, "on_error": lambda events, id, error: failed.append(error)}
+    answers: dict[str, Any] = {
+        "on_success": lambda events, id: None,
+        "on_error": lambda events, id, error: failed.append(error),
+    }
     with producer(emulator, buffered_mode=True, max_wait_time=0.2, **answers) as client:
         for number in range(1000):
             client.send_event(EventData(str(number)), partition_key=f"home-{number}")
         client.flush()
     assert not failed
     assert sum(last + 1 for last in emulator.end_of(HUB).values()) == 1012
-
-
-@pytest.fixture
-def sdk_alone() -> Iterator[None]:
-    """Let the SDK read messages by itself, where the app's reader has taken its place in this process."""
-    modules: list[Any] = [import_module(name) for name in RECEIVERS]
-    readers = [module.decode_payload for module in modules]
-    for module, reader in zip(modules, readers, strict=True):
-        module.decode_payload = getattr(reader, "original", reader)
-    yield
-    for module, reader in zip(modules, readers, strict=True):
-        module.decode_payload = reader
-
-
-@pytest.mark.usefixtures("sdk_alone")
-def test_bodies_annotations_and_properties_come_back_with_their_types(emulator: Emulator) -> None:
-    properties = {"u": uuid.UUID(int=5), "n": 2**31 - 1, "f": 1.5, "t": True, "s": "ü"}
-    sent = [
-        AmqpAnnotatedMessage(value_body={"a": [1, "x", None]}),
-        AmqpAnnotatedMessage(sequence_body=[[1, 2], [3]]),
-        AmqpAnnotatedMessage(data_body=[b"a", b"b"], annotations={"mine": 7}, application_properties=properties),
-    ]
-    with producer(emulator) as client, reading(emulator) as seen:
-        client.send_batch(sent)
-        seen.wait_for_events(3)
-    value, sequence, data = (event for _, event in seen.events)
-    assert value.raw_amqp_message.body == {b"a": [1, b"x", None]}
-    assert (list(sequence.body), list(data.body)) == ([[1, 2], [3]], [b"a", b"b"])
-    assert data.raw_amqp_message.annotations[b"mine"] == 7
-    expected: dict[bytes, Any] = {name.encode(): each for name, each in properties.items()} | {b"s": "ü".encode()}
-    assert data.properties == expected
 
 
 def test_sizes_up_to_the_limit_come_back_whole_and_those_over_it_and_throttled_sends_are_refused(
@@ -121,23 +86,6 @@ def test_sizes_up_to_the_limit_come_back_whole_and_those_over_it_and_throttled_s
     with reading(emulator, partition_id="0") as seen:
         seen.wait_for_events(len(batch) + 2)
     assert (seen.bodies[0], seen.bodies[-1]) == ("y" * 1_000_000, "after")
-
-
-def test_the_aio_producer_sends_and_reads_properties(emulator: Emulator) -> None:
-    async def ask() -> tuple[dict, dict]:
-        client = AioProducerClient.from_connection_string(emulator.connection_string, eventhub_name=HUB)
-        async with client:
-            batch = await client.create_batch(partition_id="2")
-            for number in range(100):
-                batch.add(EventData(str(number)))
-            await client.send_batch(batch)
-            return await client.get_eventhub_properties(), await client.get_partition_properties("2")
-
-    hub, partition = asyncio.run(ask())
-    assert (hub["eventhub_name"], hub["partition_ids"]) == (HUB, ["0", "1", "2", "3"])
-    assert (partition["beginning_sequence_number"], partition["last_enqueued_sequence_number"]) == (0, 99)
-    assert not partition["is_empty"]
-    assert emulator.end_of(HUB) == {"0": -1, "1": -1, "2": 99, "3": -1}
 
 
 # Reading
@@ -273,35 +221,6 @@ def test_a_reader_of_an_unknown_group_a_position_past_the_end_or_a_lower_epoch_i
         assert not owner.errors
 
 
-def test_a_token_that_expires_detaches_its_links(emulator: Emulator, clock: MovableClock) -> None:
-    with with_token(emulator, timedelta(hours=1)) as client:
-        send(client)
-        assert emulator.link_count(HUB) == 1
-        clock.ahead = timedelta(hours=2)
-        emulator.let_time_pass()
-        assert emulator.link_count(HUB) == 0
-        with pytest.raises((AuthenticationError, ConnectionLostError), match=r"expired|unauthorized"):
-            send(client)
-    assert emulator.end_of(HUB)["0"] == 0
-
-
-@pytest.mark.parametrize("right", ["Send", "Listen"])
-def test_a_key_gives_its_right_alone(right: str) -> None:
-    keys = (SharedAccessKey("limited", "limited-value", frozenset({right})),)
-    with Emulator([HubSettings(HUB)], keys=keys).running() as emulator, producer(emulator, retry_total=0) as client:
-        assert client.get_partition_ids() == ["0", "1", "2", "3"]
-        if right == "Send":
-            send(client)
-            assert "'Listen' claim is required" in refusals(emulator, {})[0]
-            return
-        with reading(emulator, partition_id="0") as seen:
-            with pytest.raises(EventHubError, match=re.escape("'Send' claim is required")):
-                send(client)
-            wait_until(lambda: emulator.reader_count(HUB) == 1)
-        join_consumers()
-        assert seen.errors == []
-
-
 # Faults on demand, and restarts
 
 
@@ -316,37 +235,6 @@ def test_dropped_connections_and_detached_links_are_opened_again_without_loss(em
             for seen in (sync, aio):
                 seen.wait(lambda now: len(now.events) >= count)  # noqa: B023
     assert sync.numbers == aio.numbers == list(range(9))
-
-
-def test_delayed_deliveries_come_late_and_in_order_and_a_frozen_server_answers_after_the_thaw_and_not_before(
-    emulator: Emulator,
-) -> None:
-    delay = timedelta(seconds=1)
-    emulator.delay_deliveries(delay)
-    with producer(emulator) as client, reading_aio(emulator, partition_id="0") as seen:
-        wait_until(lambda: emulator.reader_count(HUB) == 1)
-        publish(emulator, range(4))
-        seen.wait(lambda now: len(now.events) >= 1)
-        arrived = datetime.now(UTC)
-        seen.wait_for_events(4)
-        emulator.delay_deliveries(timedelta(hours=1))
-        client.send_event(EventData("4"), partition_id="0")
-        assert len(seen.events) == 4
-        emulator.delay_deliveries(timedelta(0))
-        seen.wait_for_events(5)
-        emulator.freeze()
-        sending = threading.Thread(target=client.send_event, args=(EventData("5"),), kwargs={"partition_id": "0"})
-        sending.start()
-        sending.join(0.5)
-        assert sending.is_alive()
-        assert emulator.end_of(HUB)["0"] == 4
-        emulator.thaw()
-        sending.join(allowed(DEADLINE))
-        assert not sending.is_alive()
-        publish(emulator, [6])
-        seen.wait_for_events(7)
-    assert seen.bodies == [str(number) for number in range(7)]
-    assert arrived - seen.events[0][1].enqueued_time >= delay
 
 
 def test_clients_continue_after_a_restart_on_the_same_port_and_in_a_recreated_hub_at_the_old_offset_if_it_fits() -> (

@@ -69,7 +69,8 @@ async def test_an_event_or_a_timer_wins_and_the_timer_that_lost_is_cancelled(
     assert (await app.ended(late))["output"] == "too late"
 
 
-async def test_an_orchestration_does_not_end_before_a_timer_that_nobody_cancelled(
+@early_events
+async def test_an_orchestration_waits_for_a_timer_that_nobody_cancelled_and_reads_an_event_that_came_early(
     app: DurableApp, clock: ManualClock
 ) -> None:
     instance_id = await app.start("forgets_to_cancel")
@@ -79,10 +80,6 @@ async def test_an_orchestration_does_not_end_before_a_timer_that_nobody_cancelle
     assert (await app.get(instance_id))[1]["runtimeStatus"] == "Running"
     await clock.advance(timedelta(hours=1))
     assert (await app.ended(instance_id))["output"] == "decided"
-
-
-@early_events
-async def test_an_event_waits_for_the_orchestrator_that_reads_it_later(app: DurableApp) -> None:
     instance_id = await app.start("late_reader")
     await app.post(f"instances/{instance_id}/raiseEvent/Early", "early")
     await app.is_at(instance_id, "EventRaised")
@@ -129,25 +126,21 @@ async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(app: Du
         assert answer.status == 412
 
 
-async def test_the_client_of_the_sdk_raises_an_event_as_text_and_gets_a_status(app: DurableApp) -> None:
+async def test_the_client_raises_events_as_text_and_starts_an_ended_id_again_but_no_running_one_and_no_missing_one(
+    app: DurableApp,
+) -> None:
     await app.run("hello", None, "a")
-    await app.start("approval", None, "c")
     found = await app.client("status", "a")
     assert (found["name"], found["runtimeStatus"], found["output"]) == ("hello", "Completed", 9)
-    await app.client("raise", "c", {"by": "me"}, event="Decision")
-    assert (await app.ended("c"))["output"]["decision"] == '{"by": "me"}'
-
-
-async def test_an_ended_id_is_started_again_but_no_running_id_and_no_missing_orchestrator(app: DurableApp) -> None:
     await app.start("approval", None, "one")
     assert await app.post("orchestrators/hello/one") == 409
     for path in ("/api/start/hello?id=one", "/api/start/nobody"):
         async with app.http.post(path) as answer:
             assert answer.status == 500
-    await app.client("terminate", "one")
-    await app.ended("one")
+    await app.client("raise", "one", {"by": "me"}, event="Decision")
+    assert (await app.ended("one"))["output"]["decision"] == '{"by": "me"}'
     assert await app.post("orchestrators/hello/one") == 202
-    assert (await app.until("one", lambda status: status["runtimeStatus"] == "Completed"))["output"] == 9
+    assert (await app.until("one", lambda status: status["output"] == 9))["runtimeStatus"] == "Completed"
 
 
 async def test_an_orchestrator_that_no_longer_fits_its_history_fails(app: DurableApp) -> None:

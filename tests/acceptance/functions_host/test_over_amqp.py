@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub import EventHubProducerClient
 
 from local.event_hubs import Emulator, HubSettings
 from local.functions_host import HostOptions
@@ -78,36 +78,6 @@ async def send(emulator: Emulator, *messages: bytes, partition_id: str = "0") ->
             publish_raw(producer, messages, partition_id)
 
     await asyncio.to_thread(publish)
-
-
-async def test_events_arrive_with_their_position_and_a_restarted_host_goes_on_after_its_checkpoint(
-    app: Path, tmp_path: Path
-) -> None:
-    emulator, options = Emulator([HubSettings(HUB, 2)]), HostOptions(state=tmp_path / "state.db")
-    event = EventData(b"c")
-    event.properties = {"tenant": "a"}
-
-    def publish() -> None:
-        connection = emulator.connection_string
-        with EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB) as producer:
-            producer.send_batch([event], partition_id="1")
-
-    with emulator.running():
-        write_settings(app, EVENTHUB=emulator.connection_string, **ALONE)
-        async with running(app, options):
-            await send(emulator, good("a"), good("b"))
-            await asyncio.to_thread(publish)
-            await arrived("a", "b", "c")
-        before = len(arrivals())
-        async with running(app, options):
-            await send(emulator, good("d"))
-            await arrived("d")
-    assert arrivals()[before:] == ["d"]
-    first, other = (next(batch for batch in seen("ingest") if batch["partition"] == id) for id in "01")
-    assert [each["seq"] for each in first["events"]] == [str(n) for n in range(len(first["events"]))]
-    assert other["metadata"]["PropertiesArray"][0] == {"tenant": "a"}
-    place = first["metadata"]["PartitionContext"]
-    assert (place["FullyQualifiedNamespace"], place["EventHubName"]) == ("localhost", HUB)
 
 
 async def test_a_refused_link_and_a_hub_that_goes_away_are_reported_and_the_hub_is_read_when_it_is_back(

@@ -1,26 +1,22 @@
-"""The host in a process of its own: its output and exit code, its deaths as in Azure, and what outlives a kill."""
+"""The host in a process of its own: its output and exit code, and its deaths as in Azure."""
 
 import json
 import os
-import random
 import signal
-import sqlite3
 import urllib.error
 import urllib.request
-from collections import Counter
-from contextlib import closing, suppress
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from local.functions_host.__main__ import main
 from local.functions_host.errors import RECYCLED
 from local.functions_host.supervisor import EXCEEDED
-from tests.acceptance.functions_host.sample import ALONE, WEBHOOK, StartedHost, refused, write_settings
+from tests.acceptance.functions_host.sample import ALONE, StartedHost, refused, write_settings
 from tests.acceptance.started import send_to_the_end
-from tests.patience import Patience, allowed
+from tests.patience import Patience
 
 NO_FUNCTION = "import azure.functions as func\napp = func.FunctionApp()\n"
 NEVER_ENDS = """import threading, pathlib, azure.functions as func
@@ -128,49 +124,3 @@ def test_a_signal_ends_host_and_worker_in_order_and_the_worker_of_a_killed_host_
             os.kill(worker, 0)
             patience.pause()
     host.process.communicate()
-
-
-KILLS, ROUNDS = 4, 3
-ACTIVITIES = ROUNDS * 20
-FIRSTS = {name: number * ACTIVITIES for number, name in enumerate(("one", "two", "three"))}
-
-
-def fetched(host: StartedHost, path: str, body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(f"{host.base_url}{path}", data, timeout=allowed(10)) as answer:
-        return json.load(answer)
-
-
-def test_fan_outs_with_timers_complete_over_kills_with_nothing_twice(durable_app: Path, tmp_path: Path) -> None:
-    chance, state = random.Random(1), tmp_path / "state.db"
-    host = StartedHost(durable_app, "--state", str(state))
-    for name, first in FIRSTS.items():
-        fetched(host, f"/api/start/fan_out_and_sleep?id={name}", {"rounds": ROUNDS, "first": first})
-    for moment in sorted(chance.sample(range(1, len(FIRSTS) * ACTIVITIES), KILLS)):
-        host.until(lambda: len(set(map(int, host.seen("slow_square")))) >= moment)  # noqa: B023
-        assert host.stop(signal.SIGKILL)[0] == -signal.SIGKILL
-        host = StartedHost(durable_app, "--state", str(state))
-    for name, first in FIRSTS.items():
-        host.until(lambda: fetched(host, f"{WEBHOOK}/instances/{name}")["runtimeStatus"] == "Completed")  # noqa: B023
-        output = fetched(host, f"{WEBHOOK}/instances/{name}")["output"]
-        assert output == sum(n * n for n in range(first, first + ACTIVITIES))
-    again = len(host.seen("slow_square")) - len(FIRSTS) * ACTIVITIES
-    assert host.stop(signal.SIGTERM) == (0, "")
-    assert 0 <= again <= KILLS * 10 * (os.cpu_count() or 1), "only what ran at a kill runs again"
-    with closing(sqlite3.connect(state)) as database:
-        for name in FIRSTS:
-            assert_history(database, name)
-        for table in ("durable_inbox", "durable_activity"):
-            assert database.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
-
-
-def assert_history(database: sqlite3.Connection, instance_id: str) -> None:
-    """Each order occurs once, in unbroken numbers, and each end once."""
-    query = "SELECT event FROM durable_history WHERE instance_id = ? ORDER BY position"
-    events = [json.loads(text) for (text,) in database.execute(query, (instance_id,))]
-    kinds = Counter(each["EventType"] for each in events)
-    assert [each["EventId"] for each in events if each["EventId"] >= 0] == list(range(ACTIVITIES + ROUNDS))
-    ended = [each["TaskScheduledId"] for each in events if each["EventType"] == 5]
-    assert len(ended) == len(set(ended)) == kinds[4] == ACTIVITIES
-    assert (kinds[0], kinds[1], kinds[10], kinds[11]) == (1, 1, ROUNDS, ROUNDS)
-    assert kinds[12] == kinds[13]

@@ -122,9 +122,9 @@ def test_a_batch_hangs_only_after_the_longest_time_that_the_settings_allow(
         finally:
             go_on.set()
 
-    deadlines = {"HEAL_DEADLINE_SECONDS": "540", "TRANSFORM_DEADLINE_SECONDS": "300", "STORE_PATIENCE_SECONDS": "120"}
+    deadlines: Any = {"HEAL_DEADLINE_SECONDS": "540", "TRANSFORM_DEADLINE_SECONDS": "300"}
     assert timedelta(seconds=960) > LONGEST_WORK
-    work(place, check, replace(PLAIN, rows_of=hang), clock=clock, **deadlines)
+    work(place, check, replace(PLAIN, rows_of=hang), clock=clock, STORE_PATIENCE_SECONDS="120", **deadlines)
 
 
 def test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database(place: App) -> None:

@@ -1,16 +1,35 @@
-"""The host's checkpoints in a storage account, where and as the real host keeps them."""
+"""A real blob service: the host's checkpoints, as the real host keeps them, and the hook that uploads jobs."""
 
+import time
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from azure.storage.blob import ContainerClient
 
+from core.remote.spark.job_package import ARCHIVE, PACKAGES, package_version, packages_wheel, wheel
+from infra.hooks.lake import upload_jobs
+from jobs.package import PROGRAMS
 from local.functions_host import HostOptions
 from local.functions_host.blobs import CONTAINER, BlobState
 from local.functions_host.errors import HostError
 from local.functions_host.event_source import HubAddress
+from local.stack import azurite
+from tests.acceptance.functions_host.conftest import app, sample_app
 from tests.acceptance.functions_host.sample import Hubs, bodies, refused, running, seen
 from tests.local.functions_host.doubles import event, eventually
+
+__all__ = ["app", "sample_app"]
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The connection string of an empty storage account."""
+    if azurite.command() is None:
+        pytest.skip("Azurite is not installed: `make azurite` does it, with npm")
+    with azurite.running(tmp_path_factory.mktemp("azurite")) as connection:
+        yield connection
 
 
 def metadata_of(account: str, blob: str) -> dict[str, str]:
@@ -51,3 +70,19 @@ def test_an_account_that_cannot_be_opened_is_one_clear_line(app: Path) -> None:
     nobody = "AccountName=a;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:9/a"
     said = refused("--app", str(app), "--port", "0", "--storage", nobody)
     assert "--storage: the account cannot be opened" in said
+
+
+def test_the_jobs_and_our_modules_are_uploaded_and_a_second_run_replaces_them(account: str, tmp_path: Path) -> None:
+    version = package_version()
+    files = (*PROGRAMS, ARCHIVE, PACKAGES, wheel(version), packages_wheel(version))
+    names = sorted(f"jobs/{version}/{name}" for name in files)
+    with ContainerClient.from_connection_string(account, "lake") as container:
+        container.create_container()
+        container.upload_blob(f"jobs/{version}/{ARCHIVE}", b"of an older deployment")
+        for _ in range(2):
+            assert upload_jobs("synapse", lambda: container, time, tmp_path) == names
+        assert sorted(container.list_blob_names()) == names
+        archive = tmp_path / "got.zip"
+        archive.write_bytes(container.download_blob(f"jobs/{version}/{ARCHIVE}").readall())
+    with zipfile.ZipFile(archive) as packed:
+        assert {"jobs/tables.py", "core/model/rows.py"} <= set(packed.namelist())
