@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,16 @@ class App:
                 named = [gap for gap in self.engine.gaps() if (gap.partition_id, gap.status) == (id, "absent")]
                 assert {number for gap in named for number in range(gap.first, gap.last + 1)} == gone
                 assert sum(kept.absent for kept in ranges) == len(gone)
+
+
+@dataclass
+class MovableClock:
+    """The real time of a hub, plus the time that a test adds."""
+
+    ahead: timedelta = timedelta(0)
+
+    def __call__(self) -> int:
+        return unix_milliseconds() + self.ahead // timedelta(milliseconds=1)
 
 
 @contextmanager

@@ -3,25 +3,13 @@
 import gc
 import logging
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from local.event_hubs import Emulator, HubSettings
-from local.event_hubs.server import unix_milliseconds
 from tests.acceptance.event_hubs.clients import join_consumers
-
-
-class MovableClock:
-    """The real time, plus the time that a test adds."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta(0)
-
-    def __call__(self) -> int:
-        return unix_milliseconds() + self.ahead // timedelta(milliseconds=1)
-
+from tests.acceptance.started import GROUP, HUB, READERS, MovableClock
 
 # The SDK leaves a socket unclosed when its connection is cut, and each time it opens one that fails.
 _SDK_LEAKS = (
@@ -53,6 +41,5 @@ def clock() -> MovableClock:
 @pytest.fixture
 def emulator(clock: MovableClock) -> Iterator[Emulator]:
     """A hub `telemetry` of four partitions, with $Default and one consumer group each for trigger and hub reader."""
-    hub = HubSettings("telemetry", 4, ("hubledger", "hubledger-reader"))
-    with Emulator([hub], clock=clock).running() as running:
+    with Emulator([HubSettings(HUB, 4, (GROUP, READERS))], clock=clock).running() as running:
         yield running

@@ -18,7 +18,7 @@ from core.remote.hub.reader import SdkHubReader, read_ends
 from core.settings import Settings, read_settings
 from local.event_hubs import Emulator
 from tests.acceptance.event_hubs.clients import HUB, join_consumers, producer, publish, reading, wait_until
-from tests.acceptance.event_hubs.conftest import MovableClock
+from tests.acceptance.started import MovableClock
 from tests.patience import allowed
 
 GROUP = "hubledger"

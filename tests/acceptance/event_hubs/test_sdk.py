@@ -30,8 +30,7 @@ from tests.acceptance.event_hubs.clients import (
     sas,
     wait_until,
 )
-from tests.acceptance.event_hubs.conftest import MovableClock
-from tests.acceptance.started import start
+from tests.acceptance.started import MovableClock, start
 from tests.patience import allowed
 
 # Publishing

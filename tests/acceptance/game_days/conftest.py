@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.game_days.day import Clock, Day
+from tests.acceptance.game_days.day import Day
 from tests.acceptance.game_days.operator import Operator
-from tests.acceptance.started import working
+from tests.acceptance.started import MovableClock, working
 
 
 @pytest.fixture
 def day(tmp_path: Path) -> Iterator[Day]:
     """Return a day whose app has not started."""
-    clock = Clock()
+    clock = MovableClock()
     with working(tmp_path, clock=clock) as app:
         yield Day(app, clock, Operator(tmp_path))

@@ -1,6 +1,5 @@
 """A game day: the app on the local host, a hub whose clock can be set, the alarms of its watch, and its health."""
 
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from azure.eventhub import EventData
 from tests.acceptance.game_days.alarms import firing
 from tests.acceptance.game_days.operator import Operator, Ran
 from tests.acceptance.game_days.page import SECTIONS
-from tests.acceptance.started import AT_ONCE, HUB, LOOK, OFTEN, App
+from tests.acceptance.started import AT_ONCE, HUB, LOOK, OFTEN, App, MovableClock
 from tests.patience import Patience
 
 # Of an alert, which is 15 minutes in Azure: here the watch comes each second, not each minute.
@@ -37,21 +36,11 @@ MENDED = "tests.acceptance.game_days.mended"
 
 
 @dataclass
-class Clock:
-    """The clock of the hub: `behind` is its distance from now."""
-
-    behind: timedelta = timedelta(0)
-
-    def __call__(self) -> int:
-        return time.time_ns() // 1_000_000 - self.behind // timedelta(milliseconds=1)
-
-
-@dataclass
 class Day:
     """An app with a fault, and its operator. `limits` are those of the deployed alerts."""
 
     app: App
-    clock: Clock
+    clock: MovableClock
     operator: Operator
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     limits: dict[str, object] = field(default_factory=lambda: dict(LIMITS))
@@ -72,9 +61,9 @@ class Day:
 
     def publish(self, id: str, *bodies: bytes, ago: timedelta = timedelta(0)) -> None:
         """Publish events to a partition, as if they had come some time ago."""
-        self.clock.behind = ago
+        self.clock.ahead = -ago
         self.app.send(id, list(bodies))
-        self.clock.behind = timedelta(0)
+        self.clock.ahead = timedelta(0)
 
     def publish_keyed(self, key: str, *bodies: bytes) -> None:
         """Publish events to the partition that the hub chooses for a key."""

@@ -5,26 +5,10 @@ from datetime import timedelta
 from tests.acceptance.game_days.alarms import firing
 from tests.acceptance.game_days.day import LIMITS
 from tests.fakes.builders import EPOCH
-from tests.infra.test_alerts import OF_THE_WORKSPACE, QUERIES
+from tests.infra.test_alerts import FACTS, OF_THE_WORKSPACE, QUERIES
 
-CALM = {
-    "action": "watch",
-    "event_hub": "namespace/hub",
-    "ledger_balanced": True,
-    "lag_seconds": 0.0,
-    "partitions_stopped": 0,
-    "standing": "",
-    "stops_recorded": 0,
-    "tasks_held_up": 0,
-    "letters_open": 0,
-    "oldest_letter_seconds": 0.0,
-    "absent_new": 0,
-    "loss_hours": 24.0,
-    "events_lost": 0,
-    "aggregation_lag_seconds": 0.0,
-    "aggregation_failures": 0,
-    "aggregation_faults": 0,
-}
+OTHERS = {"event_hub": "namespace/hub", "ledger_balanced": True, "standing": "", "loss_hours": 24.0}
+CALM = {**dict.fromkeys(FACTS, 0), **OTHERS, "action": "watch"}
 RAISED = {
     "ledger-unbalanced": ("ledger_balanced", False),
     "lag": ("lag_seconds", 301.0),
@@ -46,21 +30,12 @@ def line(seconds: float = 0, **changed: object) -> dict[str, object]:
     return {**CALM, **changed, "time": (EPOCH + timedelta(seconds=seconds)).isoformat()}
 
 
-def test_a_calm_watch_raises_no_alarm_and_a_silent_one_the_alarm_on_silence() -> None:
+def test_each_fact_raises_its_own_alarm_a_silent_watch_one_on_silence_and_a_calm_one_none() -> None:
     assert firing([line(), line(60)], LIMITS) == set()
-    assert firing([], LIMITS) == {"watch-silent"}
-    assert firing([line(action="watch_failed")], LIMITS) == {"watch-silent"}
-
-
-def test_each_fact_raises_its_own_alarm() -> None:
+    assert firing([line(loss_hours=-1.0)], LIMITS) == set(), "nobody knows the retention"
+    assert firing([], LIMITS) == firing([line(action="watch_failed")], LIMITS) == {"watch-silent"}
     found = {name: firing([line(**{fact: value})], LIMITS) for name, (fact, value) in RAISED.items() if name in QUERIES}
     assert found == {name: {name} for name in QUERIES.keys() - OF_THE_WORKSPACE - {"watch-silent"}}
-
-
-def test_a_lag_counts_only_when_each_watch_of_five_minutes_has_it() -> None:
+    # a lag counts only when each watch of five minutes has it
     assert firing([line(), line(60, lag_seconds=400.0)], LIMITS) == set()
     assert firing([line(), line(301, lag_seconds=400.0)], LIMITS) == {"lag"}
-
-
-def test_a_retention_that_nobody_knows_is_no_alarm() -> None:
-    assert firing([line(loss_hours=-1.0)], LIMITS) == set()

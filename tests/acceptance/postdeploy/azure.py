@@ -34,12 +34,8 @@ class Azure:
     address: str = ""
 
     def __enter__(self) -> "Azure":
-        azure = self
-
-        class Handler(_Handler):
-            state = azure
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        handler = type("Handler", (_Handler,), {"state": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.address = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
