@@ -138,7 +138,7 @@ def terminal(given: Mapping[str, str], *command: str, size: tuple[int, int], at:
 
 
 @contextmanager
-def running(app: Served, command: str, size: tuple[int, int] = (80, 40), **more: str) -> Iterator[Terminal]:
+def running(app: Served, command: str, size: tuple[int, int] = (80, 40), **more: Any) -> Iterator[Terminal]:
     """Run a command of ours in a terminal."""
     line = f"trap : INT; {sys.executable} -m hubledger {command}; echo {ENDED}$?; cat"
     with terminal(environment(app.base_url, **more), line, size=size) as made:
@@ -155,7 +155,6 @@ def test_a_watch_fits_the_terminal_and_leaves_it_clean_and_colour_is_off_on_requ
             terminal.press("C-c")
             assert terminal.code() == 130
             assert terminal.screen().strip() == "ended with code 130"
-    more: dict[str, Any]
     for options, more, is_on in (("", {}, True), ("--no-color", {}, False), ("", {"NO_COLOR": "1"}, False)):
         with running(fresh, f"letters list {options}", **more) as terminal:
             terminal.code()
