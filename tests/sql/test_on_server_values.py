@@ -1,37 +1,47 @@
-"""Values that a T-SQL server takes, refuses and gives back, in tables of the tests; MSSQL_CONNECTION names it."""
+"""Values, keys and faults on the T-SQL server of MSSQL_CONNECTION, in tables of the tests.
 
-from collections.abc import Iterator
+What it takes, refuses and gives back; keys that a collation takes for one, and true races; and events that a check, a
+trigger, XML or a clash of types refuses, which become letters.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
+from threading import Barrier
+from typing import Annotated
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.ingest.ingest import Ingestion, ingest_batch
-from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row, Text, appended_to, row_table, state_of
 from core.model.transforms import Transform
 from core.store.columns import row_of_json
 from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
-from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
+from tests.fakes.builders import PATIENCE, batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.server_engine import CONNECTION, shared_schema
 from tests.fakes.store import Store
 from tests.sql.values import DECIMALS, EPOCH, LARGEST_DECIMAL, ROW_CLASSES, awkward_row_of, row_of
 
 pytestmark = pytest.mark.server
 
+EVENTS, PLACE = 20, 13
+
 
 @appended_to("measurement")
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A row of a table of one's own, with a field that is named as a keyword is."""
-
     volts: int | None
     site: str
-    order: Decimal | None
+    order: Decimal | None  # named as a keyword is
     ratio: float
     on_day: date
     at: datetime | None
@@ -40,8 +50,6 @@ class Measurement:
 @state_of("device", key=("site", "number"))
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A state of a key of two columns."""
-
     site: str
     number: int
     user: str | None
@@ -63,8 +71,6 @@ class Rounded:
 @state_of("folded", key=("name",))
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A state whose key folds case."""
-
     name: str
 
 
@@ -76,33 +82,133 @@ class LookedAt:
     note: str
 
 
-OWN_TABLES = """
-CREATE TABLE {schema}.measurement (
-    stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    sequence_number bigint NOT NULL, ordinal smallint NOT NULL, commit_number bigint NOT NULL,
-    volts int NOT NULL, site nvarchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL, [order] decimal(38, 10),
+@appended_to("guarded")
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A row of a table that a trigger guards."""
+
+    note: str
+
+
+@appended_to("document")
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A row of a table with XML."""
+
+    text: str
+
+
+@appended_to("clashing")
+@dataclass(frozen=True, slots=True)
+class Clashing:
+    """A row of a table whose column takes no number."""
+
+    day: int
+
+
+@state_of("folding", key=("name",))
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """A state whose key's collation folds case, and whose constraint has a name of its own."""
+
+    name: str
+    note: int
+
+
+@state_of("telling", key=("name",))
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A state whose key folds nothing but spaces at the end."""
+
+    name: str
+    note: int
+
+
+@state_of("narrow", key=("name",))
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """A state whose key has a byte for each letter."""
+
+    name: Annotated[str, Text(40, ascii=True)]
+    note: int
+
+
+STATE = """stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL, commit_number bigint NOT NULL"""
+ROW, BY_CODE_POINT = f"{STATE}, ordinal smallint NOT NULL", "COLLATE Latin1_General_100_BIN2 NOT NULL"
+TABLES = {
+    "measurement": f"""{ROW}, volts int NOT NULL, site nvarchar(20) {BY_CODE_POINT}, [order] decimal(38, 10),
     ratio float NOT NULL, on_day date NOT NULL, [at] datetime2(7),
     CONSTRAINT pk_measurement PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal),
     CONSTRAINT ck_measurement_volts CHECK (volts < 1000),
     CONSTRAINT uq_measurement_site UNIQUE (site),
-    CONSTRAINT fk_measurement_stream FOREIGN KEY (stream_id) REFERENCES {schema}.event_stream (stream_id)
-);
-CREATE TABLE {schema}.device (
-    site nvarchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL, number bigint NOT NULL, [user] nvarchar(200),
-    [on] bit NOT NULL, stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    sequence_number bigint NOT NULL, commit_number bigint NOT NULL,
-    CONSTRAINT pk_device PRIMARY KEY (site, number)
-);
-"""
+    CONSTRAINT fk_measurement_stream FOREIGN KEY (stream_id) REFERENCES {{schema}}.event_stream (stream_id)""",
+    "device": f"""site nvarchar(20) {BY_CODE_POINT}, number bigint NOT NULL, [user] nvarchar(200),
+    [on] bit NOT NULL, {STATE}, CONSTRAINT pk_device PRIMARY KEY (site, number)""",
+    "guarded": f"{ROW}, note nvarchar(20) NOT NULL",
+    "document": f"{ROW}, text xml NOT NULL",
+    "clashing": f"{ROW}, day date NOT NULL",
+    "narrow": f"name varchar(40) {BY_CODE_POINT} CONSTRAINT pk_narrow PRIMARY KEY, note int NOT NULL, {STATE}",
+    "folding": "name nvarchar(40) COLLATE Latin1_General_100_CI_AS NOT NULL CONSTRAINT key_of_folding PRIMARY KEY,"
+    f" note int NOT NULL, {STATE}",
+    "telling": f"name nvarchar(40) {BY_CODE_POINT} CONSTRAINT pk_telling PRIMARY KEY, note int NOT NULL, {STATE}",
+}
+TRIGGER = """CREATE TRIGGER {schema}.tr_guarded ON {schema}.guarded AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.note = N'throw') THROW 51100, 'this note is not admitted', 1;
+    IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.note = N'roll back')
+    BEGIN
+        RAISERROR('this note is not admitted', 16, 1);
+        ROLLBACK TRANSACTION;
+    END;
+    IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.note = N'raise') RAISERROR('this note is not admitted', 16, 1);
+END;"""
 
 
 @pytest.fixture
 def own_tables(server_session: Session) -> Iterator[Session]:
-    """Return the session, with the tables of these row classes."""
+    """Return the session, with the tables of these row classes in the process's own schema."""
     schema = shared_schema()
-    server_session.run(f"SET NOCOUNT ON; {OWN_TABLES.format(schema=schema)}")
+    for table, columns in TABLES.items():
+        server_session.run(f"SET NOCOUNT ON; CREATE TABLE {schema}.{table} ({columns.format(schema=schema)});")
+    trigger = TRIGGER.format(schema=schema).replace("'", "''")
+    server_session.run(f"SET NOCOUNT ON; EXEC(N'{trigger}');")
     yield server_session
-    server_session.run(f"SET NOCOUNT ON; DROP TABLE {schema}.measurement; DROP TABLE {schema}.device;")
+    for table in TABLES:
+        server_session.run(f"SET NOCOUNT ON; DROP TABLE {schema}.{table};")
+
+
+def ingest(
+    store: Store, row_of: Callable[[int], Row], first: int = 0, events: int = EVENTS, place: str = "0", seed: int = 0
+) -> None:
+    """Ingest a batch of events, each with this row of its number."""
+
+    def rows_of(given: Event, references: References) -> list[Row]:
+        return [row_of(given.sequence_number)]
+
+    means = Ingestion(store, Transform("test/1", rows_of), stamps(seed))
+    ingest_batch(batch((event(first + number) for number in range(events)), partition(place)), means)
+
+
+def written(session: Session, table: str) -> list[int]:
+    text = f"SELECT t.sequence_number FROM {shared_schema()}.{table} AS t ORDER BY t.sequence_number;"
+    return [number for (number,) in session.run(text)[-1]]
+
+
+def refused(session: Session) -> list[tuple[int, str]]:
+    text = "SELECT d.sequence_number, d.error_class, d.error FROM {}.event_hub_dead_letter AS d"
+    found = session.run(f"{text.format(shared_schema())} ORDER BY d.sequence_number;")[-1]
+    assert all(error for _, _, error in found)
+    return [(number, error_class) for number, error_class, _ in found]
+
+
+def states(session: Session, table: str) -> dict[str, int]:
+    return dict(session.run(f"SELECT t.name, t.note FROM {shared_schema()}.{table} AS t;")[-1])
+
+
+def balanced(store: Store) -> list[bool]:
+    return [books.balanced for books in store.read_ledgers()]
 
 
 def measured(number: int, **changed: object) -> Measurement:
@@ -132,21 +238,109 @@ REFUSED: dict[str, dict[str, object]] = {
 def test_a_row_that_the_server_refuses_becomes_a_letter_and_no_other(
     server_store: Store, own_tables: Session, case: str, place: int
 ) -> None:
-    def rows_of(given: object, _: object) -> list[Row]:
-        number: int = given.sequence_number  # type: ignore[attr-defined]
-        return [measured(number, **(REFUSED[case] if number == place else {}))]
+    ingest(server_store, lambda number: measured(number, **(REFUSED[case] if number == place else {})), events=40)
+    assert refused(own_tables) == [(place, "refused")]
+    assert written(own_tables, "measurement") == [number for number in range(40) if number != place]
+    assert balanced(server_store) == [True]
 
-    ingest_batch(
-        batch(event(number) for number in range(40)), Ingestion(server_store, Transform("test/1", rows_of), stamps())
-    )
-    schema = shared_schema()
-    (refused,) = own_tables.run(
-        f"SELECT d.sequence_number, d.error_class, d.error FROM {schema}.event_hub_dead_letter AS d;"
-    )[-1]
-    assert (refused[0], refused[1], bool(refused[2])) == (place, "refused", True)
-    rows = own_tables.run(f"SELECT m.sequence_number FROM {schema}.measurement AS m ORDER BY m.sequence_number;")[-1]
-    assert [row[0] for row in rows] == [number for number in range(40) if number != place]
-    assert [books.balanced for books in server_store.read_ledgers()] == [True]
+
+@pytest.mark.parametrize("how", ["throw", "roll back"])
+def test_an_event_that_a_trigger_refuses_is_a_letter_and_no_other(
+    server_store: Store, own_tables: Session, how: str
+) -> None:
+    ingest(server_store, lambda number: Guarded(how if number == PLACE else "fine"))
+    assert refused(own_tables) == [(PLACE, "refused")]
+    assert written(own_tables, "guarded") == [number for number in range(EVENTS) if number != PLACE]
+    assert balanced(server_store) == [True]
+
+
+def test_an_error_that_a_trigger_raises_without_a_rollback_leaves_each_event_accounted_for_once(
+    server_store: Store, own_tables: Session
+) -> None:
+    """RAISERROR does not honor XACT_ABORT: the commit stands, unless the driver cancels the batch before its end."""
+    ingest(server_store, lambda number: Guarded("raise" if number == PLACE else "fine"))
+    letters = [number for number, _ in refused(own_tables)]
+    assert sorted([*letters, *written(own_tables, "guarded")]) == list(range(EVENTS))
+    assert letters in ([], [PLACE])
+    assert balanced(server_store) == [True]
+
+
+def test_a_text_that_is_no_xml_is_a_letter(server_store: Store, own_tables: Session) -> None:
+    texts = {3: "<a", 7: "<a></b>", 11: "<\x01/>", PLACE: "<a>&nbsp;</a>"}
+    ingest(server_store, lambda number: Document(texts.get(number, "<a/>")))
+    assert refused(own_tables) == [(number, "refused") for number in texts]
+    assert written(own_tables, "document") == [number for number in range(EVENTS) if number not in texts]
+
+
+def test_a_type_that_the_column_does_not_take_refuses_the_events_and_holds_no_partition(
+    server_store: Store, own_tables: Session
+) -> None:
+    ingest(server_store, Clashing, events=3)
+    assert refused(own_tables) == [(number, "refused") for number in range(3)]
+    assert balanced(server_store) == [True]
+
+
+def test_keys_that_a_collation_takes_for_one_end_as_letters_and_stop_no_partition(
+    server_store: Store, own_tables: Session
+) -> None:
+    """Within one batch, and against a key that stands since the batch before."""
+    ingest(server_store, lambda number: Folding("A" if number == 7 else "a", number))
+    assert refused(own_tables) == [(7, "refused")]
+    ingest(server_store, lambda number: Folding("A" if number == 33 else f"b{number}", number), first=EVENTS)
+    assert refused(own_tables) == [(7, "refused"), (33, "refused")]
+    kept = {f"b{number}": number for number in range(20, 40) if number != 33}
+    assert states(own_tables, "folding") == {"a": 19, **kept}
+    assert balanced(server_store) == [True]
+
+
+def test_a_key_that_ends_with_a_space_is_a_letter_before_the_server_sees_it(
+    server_store: Store, own_tables: Session
+) -> None:
+    ingest(server_store, lambda number: Telling("a " if number == 7 else "a", number))
+    assert refused(own_tables) == [(7, "refused")]
+    assert states(own_tables, "telling") == {"a": 19}
+
+
+def test_a_key_that_is_not_of_ascii_finds_no_state_of_similar_letters(server_store: Store, own_tables: Session) -> None:
+    """A varchar takes the wide letter for the plain one."""
+    ingest(server_store, lambda number: Narrow("a", number))
+    with closing(SqlServerDatabase(CONNECTION, schema=shared_schema())) as database:
+        for keys, found in (('[["a"]]', [("a", 19)]), ('[["\uff41"], ["\u00e4"]]', [])):
+            assert [tuple(row) for row in database.ask(of_rows("select_states", Narrow), keys=keys)] == found
+
+
+def _state_of_number(row_class: type[Folding | Telling], start: int, sign: int, number: int) -> Row:
+    return row_class(str(start + sign * number), number)
+
+
+@pytest.mark.parametrize("row_class", [Folding, Telling])
+def test_partitions_that_make_the_same_states_at_once_commit_all_of_them_without_a_letter(
+    own_tables: Session,
+    server_store: Store,
+    row_class: type[Folding | Telling],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Every second partition has them in the opposite order: locks are taken by the keys, so none of them cross."""
+    schema, ready = shared_schema(), Barrier(4)
+    stores = [Store(SqlServerDatabase(CONNECTION, schema=schema)).patient(PATIENCE) for _ in range(4)]
+    server_store.read_partition(partition())
+
+    def make(at: int) -> None:
+        for turn in range(5):
+            ready.wait()
+            first = turn * EVENTS
+            sign, start = (1, 0) if at % 2 else (-1, 2 * first + EVENTS - 1)
+            made = partial(_state_of_number, row_class, start, sign)
+            ingest(stores[at], made, first, place=str(at), seed=at * 10 + turn)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, range(4)))
+    assert refused(own_tables) == []
+    assert len(states(own_tables, row_table(row_class).name)) == 5 * EVENTS
+    assert balanced(server_store) == [True] * 4
+    assert "locks crossed" not in caplog.text
+    for store in stores:
+        store.close()
 
 
 @given(

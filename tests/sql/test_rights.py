@@ -1,15 +1,22 @@
-"""A list of statement and right: each role may do all that its statements need, and nothing else."""
+"""A list of statement and right: each role may do all that its statements need, and nothing else, also on a server."""
 
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import pytest
 
 from core.model.rows import row_table
 from core.store.migrations import load_migrations
 from core.store.queries import SQL, load_queries
+from core.store.sqlserver.connections import Session, connect
+from core.store.sqlserver.schema import in_schema
 from core.transforms.loading import load_aggregates, load_transform
 from hubledger.cli.ddl.room import rights_text
+from infra.hooks.database import USER
 from local.explain import OF_THE_OWNER, Use, rights_of_statements, uses_of
+from tests.fakes.server_engine import CONNECTION, shared_schema
 from tests.offenders import holds_for
 from tests.sql.grants import grants_of
 from tests.sql.statements import every_batch
@@ -55,11 +62,8 @@ def described(uses: set[Use], why: Mapping[Use, list[str]]) -> list[str]:
     return sorted(f"{use.verb} on {use.table}: {', '.join(why.get(use, ['no statement']))}" for use in uses)
 
 
-def test_the_app_is_granted_what_its_statements_need() -> None:
+def test_the_app_is_granted_what_its_statements_need_and_nothing_else() -> None:
     assert described(set(NEEDED) - granted("hubledger_app"), NEEDED) == []
-
-
-def test_the_app_is_granted_nothing_that_no_statement_needs() -> None:
     assert described(granted("hubledger_app") - set(NEEDED), NEEDED) == []
 
 
@@ -99,34 +103,68 @@ def test_a_batch_needs_no_right_that_the_list_lacks(name: str) -> None:
     assert set(uses_of(SENT[name])) - set(NEEDED) == set()
 
 
+READS = ("home", "SELECT"), ("home_alert", "SELECT")
 FORMS = {
-    "SELECT e.a FROM hubledger.home AS e;": [("home", "SELECT")],
-    "SELECT a.x FROM hubledger.home AS a INNER JOIN hubledger.home_alert AS b ON b.x = a.x;": [
-        ("home", "SELECT"), ("home_alert", "SELECT"),
-    ],
-    "SELECT (SELECT COUNT(*) FROM hubledger.home AS d) - (SELECT COUNT(*) FROM hubledger.home_alert AS d) AS n;": [
-        ("home", "SELECT"), ("home_alert", "SELECT"),
-    ],
-    "INSERT INTO hubledger.home (a) VALUES (1);": [("home", "INSERT")],
-    "INSERT INTO hubledger.home (a)\nSELECT t.a FROM hubledger.home_alert AS t;": [
-        ("home", "INSERT"), ("home_alert", "SELECT"),
-    ],
+    "SELECT a.x FROM hubledger.home AS a INNER JOIN hubledger.home_alert AS b ON b.x = a.x;": [*READS],
+    "SELECT (SELECT COUNT(*) FROM hubledger.home AS d) - (SELECT COUNT(*) FROM hubledger.home_alert AS d);": [*READS],
+    "INSERT INTO hubledger.home (a)\nSELECT t.a FROM hubledger.home_alert AS t;": [("home", "INSERT"), READS[1]],
     "INSERT INTO hubledger.home (a) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM hubledger.home AS h);": [
-        ("home", "INSERT"), ("home", "SELECT"),
+        ("home", "INSERT"), READS[0],
     ],
-    "UPDATE hubledger.home\n   SET a = 1 WHERE a = 2;": [("home", "UPDATE"), ("home", "SELECT")],
-    "UPDATE TOP (@most) d\n   SET a = 1 FROM hubledger.home AS d;": [("home", "UPDATE"), ("home", "SELECT")],
+    "UPDATE hubledger.home\n   SET a = 1 WHERE a = 2;": [("home", "UPDATE"), READS[0]],
+    "UPDATE TOP (@most) d\n   SET a = 1 FROM hubledger.home AS d;": [("home", "UPDATE"), READS[0]],
     "UPDATE d SET a = n.b FROM hubledger.home_alert AS n INNER JOIN hubledger.home AS d ON d.a = n.a;": [
-        ("home", "UPDATE"), ("home_alert", "SELECT"), ("home", "SELECT"),
+        ("home", "UPDATE"), READS[1], READS[0],
     ],
-    "DELETE FROM hubledger.home\n WHERE a = 1;": [("home", "DELETE"), ("home", "SELECT")],
-    "DELETE FROM a\n  FROM hubledger.home AS a;": [("home", "DELETE"), ("home", "SELECT")],
-    "DELETE t FROM hubledger.home AS t;": [("home", "DELETE"), ("home", "SELECT")],
-    "SELECT 1 AS a; -- DELETE FROM hubledger.home;": [],
-    "SELECT 'INSERT INTO hubledger.home' AS a;": [],
+    "DELETE FROM hubledger.home\n WHERE a = 1;": [("home", "DELETE"), READS[0]],
+    "DELETE FROM a\n  FROM hubledger.home AS a;": [("home", "DELETE"), READS[0]],
+    "DELETE t FROM hubledger.home AS t;": [("home", "DELETE"), READS[0]],
+    "SELECT 'INSERT INTO hubledger.home' AS a; -- DELETE FROM hubledger.home;": [],
 }  # fmt: skip
 
 
 @holds_for(FORMS)
 def test_the_uses_of_a_form_are_found(text: str) -> None:
     assert [(use.table, use.verb) for use in uses_of(text)] == FORMS[text]
+
+
+RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "ALTER", "REFERENCES")
+
+
+@pytest.fixture(params=["hubledger_app", "hubledger_job"])
+def member(request: pytest.FixtureRequest) -> Iterator[tuple[Session, str]]:
+    """A session that works as a user who has only this role, and the role."""
+    session, user = connect(CONNECTION), f"hubledger_test_{secrets.token_hex(4)}"
+    session.run(f"SET NOCOUNT ON;\n{in_schema(all_grants(), shared_schema())}")
+    session.run(f"CREATE USER {user} WITHOUT LOGIN; ALTER ROLE {request.param} ADD MEMBER {user};")
+    session.run(f"EXECUTE AS USER = N'{user}';")
+    yield session, request.param
+    session.run(f"REVERT; DROP USER {user};")
+    session.close()
+
+
+@pytest.mark.server
+def test_a_member_of_a_role_may_do_what_its_statements_need_and_nothing_else(member: tuple[Session, str]) -> None:
+    session, role = member
+    schema = shared_schema()
+    ask = "SELECT HAS_PERMS_BY_NAME(?, 'OBJECT', ?);"
+    asked = {Use(table, verb) for table in {*MADE, "schema_migration"} for verb in RIGHTS}
+    may = {use for use in asked if session.run(ask, [f"{schema}.{use.table}", use.verb]) == [[(1,)]]}
+    assert may == granted(role)
+
+
+@pytest.mark.server
+def test_an_identity_that_is_a_user_under_a_different_name_gets_the_role_there() -> None:
+    """A second user with one SID is error 15063. A plain server has no Entra users, so this one has no login."""
+    session, user, other = connect(CONNECTION), *(f"hubledger_test_{secrets.token_hex(4)}" for _ in range(2))
+    session.run(f"SET NOCOUNT ON;\n{in_schema(all_grants(), shared_schema())}")
+    session.run(f"CREATE USER {user} WITHOUT LOGIN;")
+    try:
+        ((sid,),) = session.run("SELECT p.sid FROM sys.database_principals AS p WHERE p.name = ?;", [user])[0]
+        for _ in range(2):
+            session.run(USER.read_text(encoding="utf-8"), [other, sid, "hubledger_job"])
+        asked = "SELECT IS_ROLEMEMBER(N'hubledger_job', ?) AS member, DATABASE_PRINCIPAL_ID(?) AS second_user;"
+        assert session.run(asked, [user, other]) == [[(1, None)]]
+    finally:
+        session.run(f"DROP USER {user};")
+        session.close()
