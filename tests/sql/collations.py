@@ -63,6 +63,14 @@ class Scope:
             return frozenset()
         return frozenset([DATABASE if self.params is None else WIDE if kind == WIDE else LISTED])
 
+    def word(self, token: str) -> frozenset[str]:
+        """Return the labels of a word: of a literal or a variable, where columns have types, or of a column."""
+        if self.params is not None:
+            kind = {"N'": WIDE, "'": LISTED}.get(token[: 1 + (token[:1] == "N")]) or self.params.get(token)
+            if kind:
+                return frozenset([WIDE if kind == WIDE else LISTED])
+        return self.column(token)
+
     def column(self, name: str) -> frozenset[str]:
         """Return the collations of a column, with or without its alias."""
         alias, _, column = name.rpartition(".")
@@ -137,10 +145,11 @@ def _of_query(tokens: Tokens, scope: Scope) -> tuple[dict[str, Text], list[str]]
     """Return the columns that a query gives, and its conflicts with those of the queries within it."""
     found = _sources(tokens, scope)
     for place, token in enumerate(tokens):
-        if isinstance(token, list):
-            found += _within(tokens, place, scope)
+        if isinstance(token, list) and not _is_source(tokens, place):  # those were read with the sources
+            inner = scope.inner() if token[:1] in (["SELECT"], ["WITH"]) else scope
+            found += _of_query(token, inner)[1]
         elif token in COMPARED and not _is_set(tokens, place):
-            found += _compared(_before(tokens, place), token, _after(tokens, place), scope)
+            found += _compared(_before(tokens, place), str(token), _after(tokens, place), scope)
         elif token == "IN" and isinstance(group := tokens[place + 1], list):
             left = _before(tokens, place - 1 if tokens[place - 1] == "NOT" else place)
             found += _compared(left, "IN", [group], scope)
@@ -149,16 +158,6 @@ def _of_query(tokens: Tokens, scope: Scope) -> tuple[dict[str, Text], list[str]]
             high = _after(tokens, place + 1 + len(low))
             found += _compared(_before(tokens, place), "BETWEEN", [*low, "+", *high], scope)
     return _selected(tokens, scope), found
-
-
-def _within(tokens: Tokens, place: int, scope: Scope) -> list[str]:
-    """Return the conflicts in parentheses that are no source: those were read with the sources."""
-    group = tokens[place]
-    assert isinstance(group, list)
-    if _is_source(tokens, place):
-        return []
-    inner = scope.inner() if group[:1] in (["SELECT"], ["WITH"]) else scope
-    return _of_query(group, inner)[1]
 
 
 def _is_source(tokens: Tokens, place: int) -> bool:
@@ -171,29 +170,24 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
     """Add the sources of a query to its scope; return the conflicts in those that are queries."""
     found: list[str] = []
     for place, token in enumerate(tokens):
-        following = tokens[place + 1 : place + 3]
+        following, before = tokens[place + 1 : place + 3], tokens[place - 1] if place else ""
         alias = following[1] if following[:1] == ["AS"] and isinstance(following[-1], str) else None
         if isinstance(token, list) and _is_source(tokens, place):
             selected, within = _of_query(token, scope.inner())
             found += within
             given = {column: one.collations for column, one in selected.items()}
-            name = tokens[place - 2] if tokens[place - 1] == "AS" else alias
-            assert isinstance(name, str)
-            if tokens[place - 1] == "AS":
-                scope.named[name] = given
+            if before == "AS":
+                scope.named[str(tokens[place - 2])] = given
             else:
-                scope.sources[name] = given
-        elif (
-            isinstance(token, list) and tokens[place - 1] == "WITH" and "OPENJSON" in tokens[max(0, place - 3) : place]
-        ):
-            scope.sources[str(alias)] = dict(_declared(token, scope))
+                scope.sources[str(alias)] = given
+        elif isinstance(token, list) and before == "WITH" and "OPENJSON" in tokens[max(0, place - 3) : place]:
+            scope.sources[str(alias)] = {str(one[0]): scope.label(str(one[1])) for one in _split(token, ",")}
         elif isinstance(token, list) and token[:1] == ["VALUES"]:
-            scope.sources[str(alias)] = dict(_listed(token, tokens[place + 3], scope))
+            pairs = zip(_split(list(tokens[place + 3]), ","), _split(list(token[1]), ","), strict=True)
+            scope.sources[str(alias)] = {str(name[0]): _listed(value, scope) for name, value in pairs}
         elif token == "OPENJSON" and following[1:] != ["WITH"]:
-            scope.sources[str(tokens[place + 3])] = {
-                "value": scope.label(WIDE),
-                "key": frozenset(["Latin1_General_BIN2"]) if scope.params is None else scope.label(WIDE),
-            }
+            key = frozenset(["Latin1_General_BIN2"]) if scope.params is None else scope.label(WIDE)
+            scope.sources[str(tokens[place + 3])] = {"value": scope.label(WIDE), "key": key}
         elif isinstance(token, str) and (columns := scope.source(token)) is not None:
             standing = scope.sources.setdefault(str(alias or token.rpartition(".")[2]), {})
             for name, collations in columns.items():
@@ -201,17 +195,10 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
     return found
 
 
-def _declared(group: Tokens, scope: Scope) -> Iterator[tuple[str, frozenset[str]]]:
-    for column in _split(group, ","):
-        yield str(column[0]), scope.label(str(column[1]))
-
-
-def _listed(values: Tokens, names: "str | Tokens", scope: Scope) -> Iterator[tuple[str, frozenset[str]]]:
-    """Give the columns of a table of values."""
-    row = values[1]
-    for name, value in zip(_split(list(names), ","), _split(list(row), ","), strict=True):
-        texts = [one for one in value if isinstance(one, str) and "'" in one]
-        yield str(name[0]), scope.label("" if not texts else WIDE if texts[0][0] == "N" else NARROW)
+def _listed(value: Tokens, scope: Scope) -> frozenset[str]:
+    """Return what stands for a value of a table of values."""
+    texts = [one for one in value if isinstance(one, str) and "'" in one]
+    return scope.label("" if not texts else WIDE if texts[0][0] == "N" else NARROW)
 
 
 def _selected(tokens: Tokens, scope: Scope) -> dict[str, Text]:
@@ -232,27 +219,25 @@ def _selected(tokens: Tokens, scope: Scope) -> dict[str, Text]:
 
 def _derived(value: Tokens, scope: Scope) -> Text:
     """Return the collation of a selected expression: one that gives way where it stands has the database's outside."""
-    if scope.params is not None:
-        return Text(_types(value, scope))
     text = _text(value, scope)
+    if scope.params is not None or text.collations:
+        return text
     is_text = any(isinstance(one, str) and "'" in one for one in value) or value[:1] in (["CONCAT"], ["STRING_AGG"])
-    is_text = is_text or (value[:1] == ["CONVERT"] and str(value[1][0]) in ("varchar", "nvarchar"))
-    return Text(frozenset([DATABASE])) if is_text and not text.collations else text
+    is_text = is_text or (value[:1] == ["CONVERT"] and str(value[1][0]) in (NARROW, WIDE))
+    return Text(frozenset([DATABASE])) if is_text else text
 
 
 def _text(value: Tokens, scope: Scope) -> Text:
-    """Return the collations that meet in an expression."""
-    if len(value) > 1 and value[-2] == "COLLATE":
-        return Text(frozenset([str(value[-1])]), asked=True)
+    """Return the collations that meet in an expression, or the types of its texts."""
     parts: list[Text] = []
     for place, token in enumerate(value):
-        before = value[place - 1] if place else ""
+        before = str(value[place - 1]) if place else ""
         if isinstance(token, list):
-            parts += [] if str(before) in NO_TEXT else [_grouped(token, str(before), scope)]
-        elif token == "COLLATE":
+            parts += [] if before in NO_TEXT else [_grouped(token, before, scope)]
+        elif token == "COLLATE" and scope.params is None:
             parts.append(Text(frozenset([str(value[place + 1])]), asked=True))
-        elif before != "COLLATE":
-            parts.append(Text(scope.column(token)))
+        elif before != "COLLATE" and token != "COLLATE":
+            parts.append(Text(scope.word(token)))
     asked = [one for one in parts if one.asked]
     return asked[0] if asked else Text(frozenset().union(*(one.collations for one in parts)))
 
@@ -263,44 +248,22 @@ def _grouped(group: Tokens, function: str, scope: Scope) -> Text:
         _sources(group, inner)
         return next(iter(_selected(group, inner).values()), Text())
     if function in ("CONVERT", "CAST"):
-        is_text = {"varchar", "nvarchar"} & {one for one in group if isinstance(one, str)}
-        return _text(group, scope) if is_text else Text()
+        kinds = [one for one in group if one in (NARROW, WIDE)]
+        if scope.params is not None:  # the type of a conversion, and not of what it converts
+            return Text(scope.label(str(kinds[0])) if kinds else frozenset())
+        return _text(group, scope) if kinds else Text()
     return _text([one for one in group if one != ","], scope)
 
 
-def _types(value: Tokens, scope: Scope) -> frozenset[str]:
-    """Return the types of the texts in an expression: that of a conversion, and not of what it converts."""
-    found: set[str] = set()
-    for place, token in enumerate(value):
-        before = str(value[place - 1]) if place else ""
-        if isinstance(token, str):
-            literal = {"N'": WIDE, "'": LISTED}.get(token[: 1 + (token[:1] == "N")])
-            kind = literal or (scope.params or {}).get(token, "")
-            found |= {WIDE if kind == WIDE else LISTED} if kind else scope.column(token)
-        elif token[:1] == ["SELECT"]:
-            inner = scope.inner()
-            _sources(token, inner)
-            found |= next(iter(_selected(token, inner).values()), Text()).collations
-        elif before in ("CONVERT", "CAST"):
-            found |= next((scope.label(one) for one in token if one in (NARROW, WIDE)), frozenset())
-        elif before not in NO_TEXT:
-            found |= _types(token, scope)
-    return frozenset(found)
-
-
-def _converted(left: Tokens, how: str, right: Tokens, scope: Scope) -> list[str]:
-    return [
-        f"{_shown(one)} {how} {_shown(other)}"
-        for one, other in ((left, right), (right, left))
-        if (len(one) == 1 or one[1:2] == ["COLLATE"]) and _types(one[:1], scope) == {NARROW}
-        if isinstance(one[0], str) and WIDE in _types(other, scope)
-    ]
-
-
 def _compared(left: Tokens, how: str, right: Tokens, scope: Scope) -> list[str]:
-    if scope.params is not None:
-        return _converted(left, how, right, scope)
     one, other = _text(left, scope), _text(right, scope)
+    if scope.params is not None:
+        return [
+            f"{_shown(column)} {how} {_shown(value)}"
+            for column, value, given in ((left, right, other), (right, left, one))
+            if (len(column) == 1 or column[1:2] == ["COLLATE"]) and isinstance(column[0], str)
+            if _text(column[:1], scope).collations == {NARROW} and WIDE in given.collations
+        ]
     meeting = one.collations | other.collations
     if one.asked or other.asked or len(meeting) < 2:
         return []
