@@ -43,7 +43,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin, self._calls = folder / "app", folder / "bin", folder / "calls"
-        self.folder.mkdir()
+        self.folder.mkdir(parents=True)
         self.bin.mkdir()
         shutil.copy(ROOT / "local.settings.example.json", self.folder)
         for name in ("docker", "func"):
@@ -143,26 +143,22 @@ def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(odb
     assert errors.startswith(why) and errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(("fails", "step"), [("up", "starting the services"), ("exec", "making the database")])
-def test_a_failed_step_is_one_line_with_its_last_words_and_without_the_password(
-    odbc_manager: None, place: Place, fails: str, step: str
-) -> None:
-    code, _, errors = place.run(FAILS=fails)
-    assert code == 1
-    assert errors.startswith(f"func: {step}")
-    assert errors.endswith(" failed: no space is left; the password is ***\n")
-    assert errors.count("\n") == 1
-    assert fails in place.words()[-1], "no step follows"
-
-
 @pytest.mark.slow
-def test_func_that_ends_by_itself_is_reported_with_the_way_to_stop_the_services(place: Place) -> None:
+def test_a_failed_or_interrupted_step_is_one_line_with_its_last_words_and_no_other_follows(
+    odbc_manager: None, tmp_path: Path
+) -> None:
+    for fails, step in (("up", "starting the services"), ("exec", "making the database")):
+        place = Place(tmp_path / fails)
+        code, _, errors = place.run(FAILS=fails)
+        assert (code, errors.count("\n")) == (1, 1)
+        assert errors.startswith(f"func: {step}")
+        assert errors.endswith(" failed: no space is left; the password is ***\n")
+        assert fails in place.words()[-1], "no step follows"
+    place = Place(tmp_path / "start")
     code, output, errors = place.run(STORE=place.store, FAILS="start", HANGS="never")
     assert (code, errors) == (1, "func: func ended with code 3\n")
-    assert "docker compose down -v" in output
-
-
-def test_a_step_that_is_interrupted_ends_and_no_other_follows(odbc_manager: None, place: Place) -> None:
+    assert "docker compose down -v" in output, "the way to stop the services"
+    place = Place(tmp_path / "interrupted")
     code, output, errors = place.run(HANGS="up")
     assert (code, errors) == (0, "")
     assert output.endswith("func: stopped by SIGINT\n")
@@ -209,14 +205,11 @@ def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(
     assert sa_password(file) == "of the environment", "it comes first, as in compose"
 
 
-def test_a_password_with_signs_of_a_connection_string_stays_one_value() -> None:
-    assert ";UID=sa;PWD={it's}}a;b{c};TrustServerCertificate=yes" in connection_as_sa("it's}a;b{c")
-
-
-def test_each_password_is_a_different_one_that_sql_server_takes(tmp_path: Path) -> None:
+def test_each_password_is_a_different_one_that_sql_server_takes_and_any_stays_one_value(tmp_path: Path) -> None:
     passwords = {sa_password(tmp_path / f"{number}.env") for number in range(5)}
     assert len(passwords) == 5
     for each in passwords:
         assert len(each) > 30
         assert all(any(map(is_kind, each)) for is_kind in (str.isupper, str.islower, str.isdigit))
         assert not set(each) & set("$'\"\\ ={};"), "no sign that compose, a shell or ODBC reads in its own way"
+    assert ";UID=sa;PWD={it's}}a;b{c};TrustServerCertificate=yes" in connection_as_sa("it's}a;b{c")

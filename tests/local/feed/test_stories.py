@@ -91,4 +91,4 @@ def row_of(row: object) -> ExpectedChange:
     times = (row.departs_at, row.arrives_at, row.changed_at)
     departs, arrives, changed = (None if one is None else round(one.timestamp() * 1_000_000) for one in times)
     flight = (row.carrier, row.flight_number, row.departure_date.isoformat())
-    return ExpectedChange(WRITTEN, *flight, row.status, row.departure_gate, departs, arrives, changed)  # type: ignore[arg-type]
+    return ExpectedChange(WRITTEN, *flight, row.status, row.departure_gate, departs, arrives, changed)

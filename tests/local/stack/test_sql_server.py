@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from bench.__main__ import PARTS, parts_on
 from local import run
 from local.demo import __main__ as demo
 from local.programs import APP, Interrupted
@@ -23,7 +22,7 @@ from local.stack.stack import LETTERS, Place, Stack, app_settings
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.server_files import FileServer
 from tests.local.feed.builders import story
-from tests.local.stores import Files, ingest
+from tests.local.stores import Files
 
 STRING = "DRIVER={x};SERVER=localhost,1433;DATABASE=demo;UID=sa;PWD=Secret-1"
 
@@ -51,47 +50,44 @@ def refusal(server: Server, use: str = DEMOS) -> str:
     return str(refused.value)
 
 
-def test_a_missing_database_is_made_as_azure_sql_makes_it(files: FileServer, server: Server) -> None:
+def test_a_missing_database_is_made_as_azure_sql_makes_it_unless_it_would_cost_money(
+    files: FileServer, server: Server
+) -> None:
+    files.edition = 5
+    assert "database demo on localhost,1433 is missing, and one in Azure SQL costs" in refusal(server)
+    assert files.databases == {}
+    files.edition = 3
     server.prepare()
     made = [text for text in files.texts if "DATABASE [demo]" in text]
     assert made == ["CREATE DATABASE [demo];", "ALTER DATABASE [demo] SET READ_COMMITTED_SNAPSHOT ON;"]
     assert files.marked == {"demo": DEMOS}
 
 
-def test_a_database_that_would_cost_money_is_not_made(files: FileServer, server: Server) -> None:
-    files.edition = 5
-    assert "database demo on localhost,1433 is missing, and one in Azure SQL costs" in refusal(server)
-    assert files.databases == {}
-
-
-def test_a_server_that_starts_is_waited_for(
+def test_a_server_that_starts_is_waited_for_until_ctrl_c(
     files: FileServer, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused, login = "[08001] Connection refused", "[28000] Login failed for user 'sa'. (18456)"
+
     files.faults = [refused, refused, login]
     server.prepare()
     waiting = "waiting for database demo on localhost,1433: "
     assert capsys.readouterr().out.splitlines() == [waiting + refused, waiting + login]
     assert files.marked == {"demo": DEMOS}
 
-
-def test_ctrl_c_ends_the_wait_for_a_server(files: FileServer, server: Server) -> None:
-    files.faults = ["[08001] Connection refused"] * 3
-
     def interrupted(_: float) -> None:
         raise Interrupted(2)
 
-    with pytest.raises(Interrupted), prepared(server, DEMOS, interrupted):
+    files.faults = [refused] * 3
+    with closing(on(files)) as another, pytest.raises(Interrupted), prepared(another, DEMOS, interrupted):
         pass
     assert len(files.faults) == 2
 
 
-def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: Server) -> None:
+def test_a_missing_driver_and_a_store_that_no_local_run_made_are_refused_at_once(
+    files: FileServer, server: Server
+) -> None:
     files.faults = ["IM002"]
     assert refusal(server).startswith("database demo on localhost,1433 cannot be reached: IM002")
-
-
-def test_a_store_that_no_local_run_made_is_refused_and_stays(files: FileServer, server: Server) -> None:
     migrate_examples(files.create("demo"))
     assert "holds tables that no local run made: name a missing or an empty database" in refusal(server)
     assert files.marked == {}
@@ -177,26 +173,20 @@ def test_a_database_has_one_local_run_at_a_time(files: FileServer, server: Serve
             assert files.locks
 
 
-def test_the_recount_of_a_copy_agrees(files: FileServer, server: Server, tmp_path: Path) -> None:
-    agreeing = Files.agreeing(tmp_path / "files", story(events=300), settled=True)
-    shutil.copy(agreeing.store, files.create("demo"))
-    agreeing.store = server.copy(tmp_path / "copy.db")
-    assert agreeing.recount() == []
-
-
-def test_the_counts_of_a_server_are_those_of_its_tables(files: FileServer, server: Server) -> None:
+def test_the_counts_and_the_copy_of_a_server_are_those_of_its_tables(
+    files: FileServer, server: Server, tmp_path: Path
+) -> None:
+    agreeing = Files.agreeing(tmp_path / "files", story(events=300))
     store = files.create("demo")
-    ingest(store, story(events=300))
+    shutil.copy(agreeing.store, store)
     assert count_accounted(server) == count_accounted(store) == 300
     assert count_open_letters(server) == count_open_letters(store) > (0, 0)
     assert [text for text in files.texts if "FROM hubledger." not in text] == []
     assert len(select(server, "SELECT commit_number FROM batch_ledger ORDER BY commit_number", most=2)) == 2
-
-
-def test_a_read_waits_for_a_server_that_comes_back(files: FileServer, server: Server) -> None:
-    migrate_examples(files.create("demo"))
     files.faults = ["[08S01] Communication link failure"] * 3
-    assert count_accounted(server) == 0
+    assert count_accounted(server) == 300, "a read waits for a server that comes back"
+    agreeing.store = server.copy(tmp_path / "copy.db")
+    assert agreeing.recount() == []
 
 
 def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server) -> None:
@@ -214,12 +204,6 @@ def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Se
     assert app_settings("Endpoint=x", Place(tmp_path), "t")["STORE_CONNECTION"] == f"sqlite:{tmp_path / 'hubledger.db'}"
 
 
-def test_the_benchmarks_of_a_store_measure_on_that_server(server: Server) -> None:
-    parts = parts_on(server)
-    assert [name for name in parts if parts[name] is not PARTS[name]] == ["sqlserver", "local", "peers"]
-    assert parts_on(None) == PARTS
-
-
 def test_a_password_in_braces_may_hold_any_character_and_is_sent_as_it_is(files: FileServer) -> None:
     awkward = "driver={x};Server = {localhost,1433} ;PWD={a;DATABASE=b}};SERVER=c};DATABASE={demo};UID=sa"
     with closing(on(files, awkward)) as server:
@@ -228,22 +212,19 @@ def test_a_password_in_braces_may_hold_any_character_and_is_sent_as_it_is(files:
     assert files.strings == [awkward, awkward.replace("DATABASE={demo}", "DATABASE=master"), awkward]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_string_without_server_or_database_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in (
         "sqlite:x.db",
         "DRIVER={x};SERVER=a",
         "DRIVER={x};DATABASE=a",
         "DRIVER={x};SERVER=a;Initial Catalog=a",  # no word of ODBC: the driver would open the database of the login
         "DRIVER={x};SERVER=a;PWD={;DATABASE=a}",
         "DRIVER={x};SERVER=a;DATABASE={Master}",
-    ],
-)
-def test_a_string_without_server_or_database_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for main in (demo.main, run.main):
-        with pytest.raises(SystemExit):
-            main(["--store", text])
-        assert "argument --store: " in capsys.readouterr().err
+    ):
+        for main in (demo.main, run.main):
+            with pytest.raises(SystemExit):
+                main(["--store", text])
+            assert "argument --store: " in capsys.readouterr().err, text
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is missing: apt-get install make")
