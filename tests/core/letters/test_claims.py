@@ -4,7 +4,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
 import pytest
 
@@ -97,39 +96,41 @@ def test_letters_that_do_not_wait_or_are_of_another_stream_are_not_claimed(store
     assert store.next_due_at(other.stream, LATEST) == NOON
 
 
-class TestALeaseThatEnded:
-    def lost(self, store: Store, by: str, *, at: datetime) -> int:
-        ((number,),) = [[one.lost_claims for one in store.claim_letters(claim(by, at=at))]]
-        return number
-
-    def test_gives_the_letter_to_the_next_claim_which_counts_the_lost_one(self, store: Store, engine: Engine) -> None:
-        keep_letters(store, {0: "a"})
-        assert self.lost(store, "claim-1", at=NOON) == 0
-        assert self.lost(store, "claim-2", at=NOON + LEASE) == 1
-        (kept,) = engine.letters()
-        assert (kept.claimed_by, kept.lost_claims, kept.attempts) == ("claim-2", 1, 1)
-        assert store.begin_chunk(hold(store, [0], "claim-1"), "run-1") == ()
-        assert len(store.begin_chunk(hold(store, [0], "claim-2"), "run-2")) == 1
-
-    @pytest.mark.parametrize(("alone", "counted"), [(False, [0, 1, 1, 1]), (True, [0, 1, 2, 3])])
-    def test_counts_once_and_then_each_lone_try_that_began(self, store: Store, alone: bool, counted: list[int]) -> None:
-        keep_letters(store, {0: "a"})
-        counts = []
-        for turn in range(4):
-            began = NOON + turn * LEASE
-            counts.append(self.lost(store, f"claim-{turn}", at=began))
-            if alone:
-                store.begin_lone_try(hold(store, [0], f"claim-{turn}"), began, began + LEASE)
-        assert counts == counted
+@pytest.mark.parametrize(("alone", "counted"), [(False, [0, 1, 1, 1]), (True, [0, 1, 2, 3])])
+def test_a_lease_that_ended_gives_the_letter_to_the_next_claim_and_counts_once_and_then_each_lone_try(
+    store: Store, engine: Engine, alone: bool, counted: list[int]
+) -> None:
+    keep_letters(store, {0: "a"})
+    counts = []
+    for turn in range(4):
+        began = NOON + turn * LEASE
+        counts += [one.lost_claims for one in store.claim_letters(claim(f"claim-{turn}", at=began))]
+        if alone:
+            store.begin_lone_try(hold(store, [0], f"claim-{turn}"), began, began + LEASE)
+    assert counts == counted
+    (kept,) = engine.letters()
+    assert (kept.claimed_by, kept.lost_claims, kept.attempts) == ("claim-3", counted[-1], 1)
+    assert store.begin_chunk(hold(store, [0], "claim-2"), "run-1") == ()
+    assert len(store.begin_chunk(hold(store, [0], "claim-3"), "run-2")) == 1
 
 
-def test_a_chunk_begins_once_whoever_asks(store: Store, engine: Engine) -> None:
-    keep_letters(store, {0: "a", 1: "b"})
+def test_a_chunk_begins_once_with_the_letters_that_its_claim_holds_in_order(store: Store, engine: Engine) -> None:
+    keep_letters(store, dict.fromkeys((9, 1, 5), "a"))
+    keep_letters(store, {10: "later"}, due_at=NOON + LEASE)
     numbers(store)
-    assert len(store.begin_chunk(hold(store, [0, 1]), "run-1")) == 2
-    assert store.begin_chunk(hold(store, [0, 1]), "run-2") == ()
-    assert len(store.begin_chunk(hold(store, [0, 1]), "run-1")) == 2  # the same call, after a lost answer
-    assert {kept.claimed_by for kept in engine.letters()} == {"run-1"}
+    asked = hold(store, [9, 5, 5, 1, 10, 77])
+    assert store.begin_chunk(hold(store, [1, 5, 9], "claim-2"), "run-2") == ()
+    assert store.begin_chunk(hold(store, []), "run-0") == ()
+    assert [one.sequence_number for one in store.begin_chunk(hold(store, [5]), "run-3")] == [5]
+    for _ in range(2):  # the same call, after a lost answer
+        assert [one.sequence_number for one in store.begin_chunk(asked, "run-1")] == [1, 9]
+    assert store.begin_chunk(asked, "run-4") == ()
+    assert {kept.sequence_number: kept.claimed_by for kept in engine.letters()} == {
+        1: "run-1",
+        5: "run-3",
+        9: "run-1",
+        10: None,
+    }
 
 
 def test_a_lone_try_holds_the_letters_of_its_claim_on_and_changes_no_other(store: Store, engine: Engine) -> None:
@@ -156,17 +157,6 @@ def test_a_claimed_letter_is_read_whole(store: Store, engine: Engine) -> None:
     assert read.event == given
     assert (read.body_kept, read.attempts, read.lost_claims, read.sequence_number) == (True, 1, 0, 4)
     assert (bodiless.event.body, bodiless.body_kept) == (b"", False)
-
-
-def test_only_letters_that_the_claim_holds_are_read_and_in_order(store: Store) -> None:
-    keep_letters(store, dict.fromkeys((9, 1, 5), "a"))
-    keep_letters(store, {10: "later"}, due_at=NOON + LEASE)
-    numbers(store)
-    asked = hold(store, [9, 5, 5, 1, 10, 77])
-    assert store.begin_chunk(hold(store, [1, 5, 9], "claim-2"), "run-2") == ()
-    assert store.begin_chunk(hold(store, []), "run-0") == ()
-    assert [one.sequence_number for one in store.begin_chunk(hold(store, [5]), "run-3")] == [5]
-    assert [one.sequence_number for one in store.begin_chunk(asked, "run-1")] == [1, 9]
 
 
 def test_the_next_one_due_is_the_earliest_of_all_partitions_or_the_end_of_a_lease(store: Store) -> None:
@@ -205,22 +195,6 @@ LETTERS = 120
 def keeper(store: Store, seed: int) -> Keeper:
     policy = LetterPolicy(chunk=7, fan_out=3)
     return Keeper(STREAM, store, PLAIN, lambda place, number: None, stamps(seed), policy)
-
-
-def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], Store]) -> None:
-    stores = [make_store() for _ in range(4)]
-    keep_letters(stores[0], dict.fromkeys(range(LETTERS), "a"))
-
-    def claim_all(number: int) -> list[int]:
-        got: list[int] = []
-        turns = count()  # a claim that is sent again gets the same letters
-        while some := stores[number].claim_letters(claim(f"claim-{number}-{next(turns)}", most=5)):
-            got += [one.position.sequence_number for one in some]
-        return got
-
-    with ThreadPoolExecutor(4) as pool:
-        got = [number for some in pool.map(claim_all, range(4)) for number in some]
-    assert sorted(got) == list(range(LETTERS))
 
 
 def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_once(

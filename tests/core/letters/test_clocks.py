@@ -60,25 +60,17 @@ def clock_that_is(*off: timedelta, seed: int) -> Clock:
 
 @pytest.mark.parametrize(
     "off",
-    [(NONE, HOUR), (-HOUR, HOUR), (NONE, DAY), (-DAY, NONE), (-DAY, DAY)],
-    ids=lambda off: " and ".join(f"{one.total_seconds() / 3600:+g} h" for one in off),
+    [
+        *([(one,), (other,)] for one, other in ((NONE, HOUR), (-HOUR, HOUR), (NONE, DAY), (-DAY, NONE), (-DAY, DAY))),
+        [(NONE, DAY, -HOUR, HOUR, -DAY), (NONE,)],
+    ],
+    ids=lambda off: " and ".join("then ".join(f"{at.total_seconds() / 3600:+g} h " for at in one) for one in off),
 )
-def test_letters_of_owners_whose_clocks_differ_keep_their_schedule_and_all_resolve(
-    make_store: Callable[[], Store], engine: Engine, off: tuple[timedelta, timedelta]
+def test_letters_of_owners_whose_clocks_differ_or_jump_keep_their_schedule_and_all_resolve(
+    make_store: Callable[[], Store], engine: Engine, off: list[tuple[timedelta, ...]]
 ) -> None:
-    owners = [Owner(make_store(), clock_that_is(each, seed=seed), BRIEF) for seed, each in enumerate(off)]
-    resolve_late(owners, engine)
-
-
-def test_letters_of_an_owner_whose_clock_jumps_keep_their_schedule_and_all_resolve(
-    make_store: Callable[[], Store], engine: Engine
-) -> None:
-    jumping, right = clock_that_is(NONE, DAY, -HOUR, HOUR, -DAY, seed=0), clock_that_is(NONE, seed=1)
-    resolve_late([Owner(make_store(), each, BRIEF) for each in (jumping, right)], engine)
-
-
-def resolve_late(owners: list[Owner], engine: Engine) -> None:
     """Let letters of each owner fail twice more, give them their reference, and check that they resolve in time."""
+    owners = [Owner(make_store(), clock_that_is(*each, seed=seed), BRIEF) for seed, each in enumerate(off)]
     began = time.monotonic()
 
     def retry_until(has_come: Callable[[], bool]) -> None:

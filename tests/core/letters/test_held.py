@@ -9,7 +9,6 @@ import pytest
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
-from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import ClaimedLetter, LetterPolicy, LetterPosition, RetryReport
 from core.model.rows import References, Row
@@ -197,28 +196,22 @@ def test_a_freed_letter_that_another_claim_takes_is_not_taken(world: World) -> N
     assert (report.resolved, taken) == (1, [1])
 
 
-def test_a_batch_frees_what_it_holds_after_a_letter_that_was_settled_since_it_was_read(
+def test_a_batch_holds_what_comes_after_an_open_letter_and_frees_what_comes_after_one_that_was_settled_since(
     world: World, engine: Engine
 ) -> None:
     state = world.store.read_open_keys(world.store.read_partition(partition()))
-    held = replace(held_after(3), event=event(4, "body", key="a"))
-    world.discard(0, 1, 2, 3)
-    world.store.commit_batch(commit(state, 4, 4, settled({}, letters=[held])))
-    assert statuses(engine)[4] == "waiting"
-
-
-def test_a_batch_holds_what_comes_after_a_letter_that_is_still_open(world: World, engine: Engine) -> None:
-    state = world.store.read_open_keys(world.store.read_partition(partition()))
+    held = replace(letter(event(4, "body", key="a")), status="held", held_behind=SequenceNumber(3))
     world.discard(3)
-    world.store.commit_batch(commit(state, 4, 4, settled({}, letters=[held_after(3)])))
+    world.store.commit_batch(commit(state, 4, 4, settled({}, letters=[held])))
     assert statuses(engine)[4] == "held"
     world.discard(2)
     world.discard(0, 1)
     assert statuses(engine)[4] == "waiting"
-
-
-def held_after(number: int) -> DeadLetter:
-    return replace(letter(event(4, "body", key="a")), status="held", held_behind=SequenceNumber(number))
+    state = world.store.read_open_keys(world.store.read_partition(partition()))
+    world.discard(4)
+    later = replace(held, event=event(5, "body", key="a"), held_behind=SequenceNumber(4))
+    world.store.commit_batch(commit(state, 5, 5, settled({}, letters=[later])))
+    assert statuses(engine)[5] == "waiting"
 
 
 def test_a_batch_that_does_not_know_of_a_stop_is_refused_so_that_it_clears_it(world: World) -> None:

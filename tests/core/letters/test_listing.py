@@ -103,14 +103,6 @@ def test_a_filter_leaves_those_that_fit_and_no_other_and_groups_sum_to_them(offi
     assert order == sorted(order, reverse=True)
 
 
-def test_a_cause_with_an_open_letter_comes_before_a_larger_one_that_is_settled(office: Office) -> None:
-    closed = [replace(letter(event(at)), fingerprint="settled", status="discarded") for at in range(3)]
-    office.letters(*closed, replace(letter(event(3)), fingerprint="open"))
-    listed = [office.desk.letters.group_letters(wanted, 10) for wanted in (ALL, LetterChoice(error_class="unknown"))]
-    assert [[group.fingerprint for group in groups] for groups in listed] == [["open", "settled"]] * 2
-    assert office.desk.letters.group_letters(ALL, 1)[0].fingerprint == "open"
-
-
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_hostile_texts_are_texts(office: Office, text: str) -> None:
     office.letters(letter(event(0, key=text), error=text), letter(event(1, key="other")))
@@ -137,15 +129,10 @@ def test_one_letter_is_read_whole_and_its_body_only_when_asked(office: Office) -
     assert empty is not None
     assert (empty.letter.body_kept, empty.letter.body_bytes) == (True, 0)
     assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(4), 10) == b""
+    for missing in ((PartitionId("0"), SequenceNumber(5)), (PartitionId("1"), SequenceNumber(3))):
+        assert office.desk.letters.read_letter(*missing) is None
+        assert office.desk.letters.read_letter_body(*missing, 10) == b""
     assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 10) == bytes(range(10))
-
-
-def test_a_missing_letter_is_none(office: Office) -> None:
-    office.letters(letter(event(3)))
-    for partition_id, number in [("0", 4), ("1", 3), ("0", 2**63 - 1)]:
-        position = PartitionId(partition_id), SequenceNumber(number)
-        assert office.desk.letters.read_letter(*position) is None
-        assert office.desk.letters.read_letter_body(*position, 10) == b""
 
 
 def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Office) -> None:

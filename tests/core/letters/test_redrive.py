@@ -24,7 +24,7 @@ from core.store.database import StreamClosed
 from core.tasks.statuses import TASK_MOVES, TaskVerb
 from tests.core.letters.test_held import World, of_key
 from tests.core.letters.test_held import statuses as statuses_of
-from tests.fakes.builders import FakeClock, claim, commit, event, keep_letters, letter, partition, settled
+from tests.fakes.builders import FakeClock, commit, event, keep_letters, letter, partition, settled
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.incarnations import opening
 from tests.fakes.kept import Engine
@@ -99,7 +99,17 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
     assert sorted(desk.moved(job)) == [("0", first), ("0", last)]
 
 
-def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: Engine) -> None:
+def test_a_job_is_kept_as_it_was_requested_and_one_of_a_selection_moves_only_its_letters(
+    desk: Redriving, engine: Engine
+) -> None:
+    wanted = LetterChoice(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
+    filtered = desk.ask(6, structs.replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
+    assert desk.now(filtered) == filtered
+    assert (filtered.task.requested_by, filtered.task.reason, filtered.task.status) == (
+        "somebody",
+        "because",
+        "planned",
+    )
     job = desk.ask(3, (*positions("0", 2, 4), *positions("1", 10), *positions("1", 3)), "discard")
     assert desk.slice(job).is_over
     assert desk.moved(job) == [("0", 2), ("0", 4), ("1", 10)]
@@ -182,13 +192,6 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     desk.store.commit_piece(job, walked(2), desk.clock.now() - timedelta(hours=1))
 
 
-def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
-    wanted = LetterChoice(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
-    job = desk.ask(6, structs.replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
-    assert desk.now(job) == job
-    assert (job.task.requested_by, job.task.reason, job.task.status) == ("somebody", "because", "planned")
-
-
 @pytest.mark.parametrize(("rate", "limit"), [(None, 1_000), (1, 1), (2, 1), (500, 250), (100_000, 1_000)])
 def test_a_piece_is_at_most_half_a_second_of_the_rate(rate: int | None, limit: int) -> None:
     assert piece_limit(rate) == limit
@@ -226,19 +229,6 @@ def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_lett
         assert sorted(listed) == sorted((one.partition_id, one.sequence_number) for one in own)
         assert job.moved == len(listed)
     assert {one.status for one in engine.letters()} == {"discarded"}
-
-
-def test_a_retry_leaves_a_letter_to_the_keeper_that_has_claimed_it(desk: Redriving, engine: Engine) -> None:
-    first = desk.ask(6, ZERO)
-    desk.slice(first)
-    claimed = desk.store.claim_letters(claim(at=desk.clock.now(), most=3))
-    assert len(claimed) == 3
-    second = desk.ask(9)
-    desk.slice(second)
-    assert (desk.now(second).moved, desk.now(second).unmoved) == (9, 0)
-    taken = {(one.position.partition_id, one.position.sequence_number) for one in claimed}
-    assert taken.isdisjoint(desk.moved(second))
-    assert {one.status for one in engine.letters() if (one.partition_id, one.sequence_number) in taken} == {"retrying"}
 
 
 @pytest.mark.parametrize("move", ["requeue", "discard"])

@@ -148,13 +148,6 @@ def test_a_chunk_asks_for_its_references_in_one_call_and_sees_what_an_earlier_le
     assert world.letter(2).error_class == "reference"
 
 
-def test_a_letter_is_tried_with_the_deployment_of_now() -> None:
-    world = World(transform=Transform("mended/2", lambda event, references: ()))
-    keep_letters(world.inner, {0: "bug"})
-    world.round()
-    assert (world.letter().status, world.letter().transform_version) == ("resolved", "mended/2")
-
-
 def test_pauses_grow_until_the_attempts_are_spent() -> None:
     world = World()
     keep_letters(world.inner, {0: "bug"})
@@ -166,27 +159,6 @@ def test_pauses_grow_until_the_attempts_are_spent() -> None:
     assert pauses == [0, 60, 120, 240, 480, 960, 1920]
     assert (world.letter().status, world.letter().attempts) == ("exhausted", 8)
     assert [kept.attempt for kept in world.inner.attempts()] == list(range(1, 8))
-
-
-def test_a_chunk_that_is_run_twice_finds_no_letter_the_second_time() -> None:
-    world = World()
-    keep_letters(world.inner, {0: "reading a", 1: "bug"})
-    (chunk,) = claim_due(world.keeper)
-    assert counts(retry_chunk(chunk, world.keeper, "one")) == {"resolved": 1, "waiting": 1}
-    before = world.inner.letters(), world.inner.attempts(), world.inner.retries()
-    assert counts(retry_chunk(chunk, world.keeper, "two")) == {"lost": 2}
-    assert before == (world.inner.letters(), world.inner.attempts(), world.inner.retries())
-
-
-def test_memory_that_runs_out_is_no_letters_fault() -> None:
-    def rows_of(event: Event, references: References) -> Iterable[Row]:
-        raise MemoryError
-
-    world = World(transform=Transform("huge/1", rows_of))
-    keep_letters(world.inner, {0: "reading a"})
-    with pytest.raises(MemoryError):
-        world.round()
-    assert world.statuses() == ["retrying"]
 
 
 @pytest.mark.parametrize("bad", [{9}, {2, 3}, {0, 9}, set(range(10)), set()], ids=str)
@@ -202,17 +174,23 @@ def test_refused_rows_are_halved_until_the_bad_letters_stand_alone(bad: set[int]
         assert (kept.error_class, kept.attempts, "too large" in kept.error) == ("refused", 2, True)
 
 
-def test_letters_that_are_refused_without_rows_too_are_released() -> None:
-    class Refusing(MemoryStore):
-        def commit_retry(self, commit: object) -> int:
-            raise DataRefused("no letter can be written")
+def test_letters_that_cannot_be_settled_are_released_where_they_are_refused_and_else_are_the_callers() -> None:
+    def settle_with(fault: Exception) -> tuple[MemoryStore, Keeper]:
+        class Stubborn(MemoryStore):
+            def commit_retry(self, commit: object) -> int:
+                raise fault
 
-    store = Refusing()
-    keep_letters(store, {0: "reading a", 1: "reading b", 2: "reading c"})
-    world = World()
-    (report,) = world.round(world.another(store))
-    assert counts(report) == {"released": 3}
-    assert [kept.status for kept in store.letters()] == ["waiting"] * 3
+        store = Stubborn()
+        keep_letters(store, dict.fromkeys(range(3), "reading a"))
+        return store, World().another(store)
+
+    refusing, keeper = settle_with(DataRefused("no letter can be written"))
+    assert [counts(report) for report in World().round(keeper)] == [{"released": 3}]
+    conflicting, keeper = settle_with(LetterConflict(partition(), "claim"))
+    with pytest.raises(LetterConflict):
+        World().round(keeper)
+    for store in (refusing, conflicting):
+        assert [kept.status for kept in store.letters()] == ["waiting"] * 3
 
 
 class TestProcessKillers:
@@ -436,19 +414,6 @@ def test_a_lease_that_ends_in_the_middle_gives_the_letters_to_the_other() -> Non
     assert counts(report) == {"lost": 2}
     assert [counts(one) for one in reports] == [{"resolved": 2}]
     assert (world.readings(), len(world.inner.attempts())) == ([0, 1], 2)
-
-
-def test_letters_that_are_all_held_and_cannot_be_settled_are_the_callers() -> None:
-    class Stubborn(MemoryStore):
-        def commit_retry(self, commit: object) -> int:
-            raise LetterConflict(partition(), "claim")
-
-    store = Stubborn()
-    keep_letters(store, {0: "reading a"})
-    world = World()
-    with pytest.raises(LetterConflict):
-        world.round(world.another(store))
-    assert [kept.status for kept in store.letters()] == ["waiting"]
 
 
 def test_a_release_gives_back_what_the_claim_still_holds() -> None:

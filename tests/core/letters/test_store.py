@@ -11,7 +11,7 @@ from msgspec import structs
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.model.commits import DeadLetter, LetterStatus, Settled
 from core.model.events import Event, SequenceNumber
-from core.model.letters import MOVES, LetterMove, LetterOutcome, LetterPosition, Move, RetryCommit
+from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import Row
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import (
@@ -113,13 +113,6 @@ def test_lone_surrogates_do_not_lose_a_letter(store: Store, engine: Engine) -> N
     assert (kept.partition_key, kept.error, kept.body, len(kept.properties)) == ("k?y", "no ? such", b"body", 1)
 
 
-def test_many_letters_of_one_commit_are_all_kept(store: Store, engine: Engine) -> None:
-    kept = keep(store, engine, *(letter(event(number, str(number))) for number in range(1_000)))
-    assert [one.body for one in kept] == [str(number).encode() for number in range(1_000)]
-    (ledger,) = store.read_ledgers()
-    assert (ledger.letters, ledger.dead_lettered, ledger.balanced) == (1_000, 1_000, True)
-
-
 def everything(engine: Engine) -> tuple[object, ...]:
     rows = (*(engine.rows(each) for each in (SensorReading, HomeAlert, Home)),)
     return (*rows, engine.letters(), engine.ledger(), engine.retries(), engine.attempts())
@@ -155,12 +148,18 @@ def claimed(store: Store) -> Store:
     return store
 
 
-def test_letters_that_resolve_fail_or_are_given_up_say_so_and_why(claimed: Store, engine: Engine) -> None:
-    before = engine.letters()[0]
-    assert claimed.commit_retry(retry(claimed, [resolved(2), failed(5, "still \udfff wrong"), exhausted(8)])) == 2
-    settled, waits, given_up = engine.letters()
-    assert settled == replace(
-        before,
+def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_row_of_the_ledger_together(
+    claimed: Store, engine: Engine
+) -> None:
+    keep_letters(claimed, {2: "a"}, "1")
+    claimed.claim_letters(claim())
+    before = engine.letters()
+    outcomes = [resolved(2), failed(5, "still \udfff wrong"), exhausted(8)]
+    placed = settled({2: [reading("a"), alert("a"), home("b", armed=True)]})
+    assert claimed.commit_retry(retry(claimed, outcomes, placed)) == 2
+    done, waits, given_up, elsewhere = engine.letters()
+    assert done == replace(
+        before[0],
         status="resolved",
         attempts=2,
         due_at=None,
@@ -174,8 +173,32 @@ def test_letters_that_resolve_fail_or_are_given_up_say_so_and_why(claimed: Store
     assert waits.failed_at == NOON
     assert (given_up.status, given_up.attempts, given_up.error) == ("exhausted", 1, "no such kind")
     assert (given_up.settled_at, given_up.settled_why) == (LATER, "the event left the hub")
+    assert elsewhere == before[3]  # a letter of a different partition, under the same claim
+    place = (claimed.read_partition(partition()).stream_id, "0")
+    assert engine.rows(SensorReading) == [KeptRow(*place, 2, 0, 2, reading("a"))]
+    assert engine.rows(HomeAlert) == [KeptRow(*place, 2, 1, 2, alert("a"))]
+    assert engine.rows(Home) == [KeptRow(*place, 2, None, 2, home("b", armed=True))]
+    (kept,) = engine.retries()
+    assert (kept.first, kept.last, kept.commit_number, kept.committed_at) == (2, 8, 2, LATER)
+    assert (kept.written, kept.filtered, kept.dead_lettered, kept.rows_written) == (1, 0, 2, 3)
+    assert (kept.partition_id, kept.transform_version, kept.invocation_id) == ("0", "test/2", "retry-1")
+    books = claimed.read_ledgers()[0]
+    assert (books.balanced, books.commits, books.dead_lettered, books.letters) == (True, 1, 3, 3)
+    shared = {"attempt": 1, "touched_by": "claim-1", "kind": "retry", "commit_number": 2, "done_by": "retry-1"}
+    tried = [
+        (2, "resolved", None, None, "its rows were written"),
+        (5, "waiting", "reference", "still ? wrong", None),
+        (8, "exhausted", "unknown", "no such kind", "the event left the hub"),
+    ]
+    assert engine.attempts() == [
+        KeptAttempt(*place, number, **shared, status=status, error_class=kind, error=error, why=why)  # type: ignore[arg-type]
+        for number, status, kind, error, why in tried
+    ]
     assert claimed.claim_letters(claim("claim-2", at=DUE - timedelta(microseconds=1))) == ()
     assert len(claimed.claim_letters(claim("claim-2", at=DUE))) == 1
+    claimed.commit_retry(retry(claimed, [failed(5)], by="claim-2"))
+    made = [(one.attempt, one.commit_number) for one in engine.attempts() if one.sequence_number == 5]
+    assert made == [(1, 2), (2, 3)]
 
 
 def test_an_outcome_ends_a_row_of_lost_claims(claimed: Store, engine: Engine) -> None:
@@ -184,55 +207,6 @@ def test_an_outcome_ends_a_row_of_lost_claims(claimed: Store, engine: Engine) ->
     claimed.begin_lone_try(hold(claimed, [2], "claim-2"), at, at)
     claimed.commit_retry(retry(claimed, [failed(2)], by="claim-2"))
     assert [(kept.lost_claims, kept.began_at) for kept in engine.letters()] == [(0, None), (1, None), (1, None)]
-
-
-def test_rows_stand_at_the_place_of_their_event_under_the_number_of_the_retry(claimed: Store, engine: Engine) -> None:
-    outcome = settled({2: [reading("a"), alert("a")], 5: [home("b", armed=True)]})
-    assert claimed.commit_retry(retry(claimed, [resolved(2), resolved(5)], outcome)) == 2
-    place = (claimed.read_partition(partition()).stream_id, "0")
-    assert engine.rows(SensorReading) == [KeptRow(*place, 2, 0, 2, reading("a"))]
-    assert engine.rows(HomeAlert) == [KeptRow(*place, 2, 1, 2, alert("a"))]
-    assert engine.rows(Home) == [KeptRow(*place, 5, None, 2, home("b", armed=True))]
-
-
-def test_an_older_state_never_takes_the_place_of_a_newer_one(claimed: Store, engine: Engine) -> None:
-    newer = settled({9: [home("a", armed=True)]})
-    claimed.commit_batch(commit(claimed.read_partition(partition()), 9, 9, newer))
-    outcome = settled({5: [home("a", armed=False)], 8: [home("b")]})
-    claimed.commit_retry(retry(claimed, [resolved(5), resolved(8)], outcome))
-    states = [(kept.row, kept.sequence_number) for kept in engine.rows(Home)]
-    assert states == [(home("b"), 8), (home("a", armed=True), 9)]
-
-
-def test_the_ledger_has_a_row_of_its_own_kind_and_stays_balanced(claimed: Store, engine: Engine) -> None:
-    outcome = settled({2: [reading(), alert()]}, filtered=1)
-    claimed.commit_retry(retry(claimed, [resolved(2), resolved(5), failed(8)], outcome))
-    (kept,) = engine.retries()
-    assert (kept.first, kept.last, kept.commit_number, kept.committed_at) == (2, 8, 2, LATER)
-    assert (kept.written, kept.filtered, kept.dead_lettered, kept.rows_written) == (1, 1, 1, 2)
-    assert (kept.transform_version, kept.invocation_id) == ("test/2", "retry-1")
-    (books,) = claimed.read_ledgers()
-    assert (books.balanced, books.commits, books.dead_lettered, books.letters) == (True, 1, 3, 3)
-
-
-def test_every_try_leaves_an_attempt_which_counts_on(claimed: Store, engine: Engine) -> None:
-    claimed.commit_retry(retry(claimed, [resolved(2), failed(5), exhausted(8)]))
-    stream = claimed.read_partition(partition()).stream_id
-    shared = {"stream_id": stream, "partition_id": "0", "attempt": 1, "touched_by": "claim-1", "kind": "retry"}
-    by = {"commit_number": 2, "done_by": "retry-1"}
-    tried = [
-        (2, "resolved", None, None, "its rows were written"),
-        (5, "waiting", "reference", "still wrong", None),
-        (8, "exhausted", "unknown", "no such kind", "the event left the hub"),
-    ]
-    assert engine.attempts() == [
-        KeptAttempt(**shared, **by, sequence_number=number, status=status, error_class=kind, error=error, why=why)  # type: ignore[arg-type]
-        for number, status, kind, error, why in tried
-    ]
-    claimed.claim_letters(claim("claim-2", at=DUE))
-    claimed.commit_retry(retry(claimed, [failed(5)], by="claim-2"))
-    made = [(kept.attempt, kept.commit_number) for kept in engine.attempts() if kept.sequence_number == 5]
-    assert made == [(1, 2), (2, 3)]
 
 
 def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: Store) -> None:
@@ -304,16 +278,6 @@ def test_refused_rows_leave_nothing_written_and_the_letters_held(claimed: Store,
         claimed.commit_retry(retry(claimed, [resolved(2), resolved(5)], rows))
     assert everything(engine) == before
     assert claimed.commit_retry(retry(claimed, [resolved(2), failed(5)], settled({2: [reading()]}))) == 2
-
-
-def test_partitions_are_retried_apart(store: Store, engine: Engine) -> None:
-    for place in ("0", "1"):
-        keep_letters(store, {0: "a"}, place)
-    positions = [one.position for one in store.claim_letters(claim())]
-    assert set(positions) == {LetterPosition(one.partition_id, SequenceNumber(0)) for one in positions}
-    store.commit_retry(retry(store, [resolved(0)], settled({0: [reading(at=EPOCH)]})))
-    assert [(kept.partition_id, kept.status) for kept in engine.letters()] == [("0", "resolved"), ("1", "retrying")]
-    assert [kept.partition_id for kept in [*engine.attempts(), *engine.retries()]] == ["0", "0"]
 
 
 SENT: list[Move] = ["release", "exhaust", "requeue", "discard", "free"]
