@@ -149,14 +149,15 @@ def claimed(store: Store) -> Store:
 
 
 def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_row_of_the_ledger_together(
-    claimed: Store, engine: Engine
+    store: Store, engine: Engine
 ) -> None:
-    keep_letters(claimed, {2: "a"}, "1")
-    claimed.claim_letters(claim())
+    keep_letters(store, dict.fromkeys((2, 5, 8), "a"))
+    keep_letters(store, {2: "a"}, "1")
+    store.claim_letters(claim())
     before = engine.letters()
     outcomes = [resolved(2), failed(5, "still \udfff wrong"), exhausted(8)]
     placed = settled({2: [reading("a"), alert("a"), home("b", armed=True)]})
-    assert claimed.commit_retry(retry(claimed, outcomes, placed)) == 2
+    assert store.commit_retry(retry(store, outcomes, placed)) == 2
     done, waits, given_up, elsewhere = engine.letters()
     assert done == replace(
         before[0],
@@ -174,7 +175,7 @@ def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_
     assert (given_up.status, given_up.attempts, given_up.error) == ("exhausted", 1, "no such kind")
     assert (given_up.settled_at, given_up.settled_why) == (LATER, "the event left the hub")
     assert elsewhere == before[3]  # a letter of a different partition, under the same claim
-    place = (claimed.read_partition(partition()).stream_id, "0")
+    place = (store.read_partition(partition()).stream_id, "0")
     assert engine.rows(SensorReading) == [KeptRow(*place, 2, 0, 2, reading("a"))]
     assert engine.rows(HomeAlert) == [KeptRow(*place, 2, 1, 2, alert("a"))]
     assert engine.rows(Home) == [KeptRow(*place, 2, None, 2, home("b", armed=True))]
@@ -182,7 +183,7 @@ def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_
     assert (kept.first, kept.last, kept.commit_number, kept.committed_at) == (2, 8, 2, LATER)
     assert (kept.written, kept.filtered, kept.dead_lettered, kept.rows_written) == (1, 0, 2, 3)
     assert (kept.partition_id, kept.transform_version, kept.invocation_id) == ("0", "test/2", "retry-1")
-    books = claimed.read_ledgers()[0]
+    books = store.read_ledgers()[0]
     assert (books.balanced, books.commits, books.dead_lettered, books.letters) == (True, 1, 3, 3)
     shared = {"attempt": 1, "touched_by": "claim-1", "kind": "retry", "commit_number": 2, "done_by": "retry-1"}
     tried = [
@@ -194,9 +195,9 @@ def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_
         KeptAttempt(*place, number, **shared, status=status, error_class=kind, error=error, why=why)  # type: ignore[arg-type]
         for number, status, kind, error, why in tried
     ]
-    assert claimed.claim_letters(claim("claim-2", at=DUE - timedelta(microseconds=1))) == ()
-    assert len(claimed.claim_letters(claim("claim-2", at=DUE))) == 1
-    claimed.commit_retry(retry(claimed, [failed(5)], by="claim-2"))
+    assert store.claim_letters(claim("claim-2", at=DUE - timedelta(microseconds=1))) == ()
+    assert len(store.claim_letters(claim("claim-2", at=DUE))) == 1
+    store.commit_retry(retry(store, [failed(5)], by="claim-2"))
     made = [(one.attempt, one.commit_number) for one in engine.attempts() if one.sequence_number == 5]
     assert made == [(1, 2), (2, 3)]
 

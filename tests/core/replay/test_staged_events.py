@@ -5,16 +5,12 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.errors import TaskConflict
 from core.model.events import Event, SequenceNumber, Span
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
-from core.replay.pieces import PartitionProgress, PartitionRange, Piece, ReplayCommit
-from core.tasks.statuses import TaskMove
 from examples.home_security.transform import SensorReading
-from tests.fakes.builders import EPOCH, event, partition, settled
+from tests.fakes.builders import event, partition
 from tests.fakes.kept import Engine
-from tests.fakes.plain_transform import ROW_CLASSES
 from tests.fakes.replaying import World, changed, log_of, order
 from tests.fakes.store import Store
 
@@ -124,21 +120,3 @@ def test_an_event_is_staged_whole_and_once(world: World, engine: Engine) -> None
     state = world.store.read_partition(P)
     assert world.store.read_kept_events(state, span(2, 2), 9) == (whole,)
     assert world.store.read_kept_events(state, span(4, 9), 9) == (plain, event(5, "new"))
-
-
-def test_a_piece_that_comes_to_nothing_forgets_nothing(world: World, engine: Engine) -> None:
-    stage(world, engine, LOG[0])
-    job = world.ask(order(["0"], 0, 0))
-    progress = PartitionProgress(PartitionRange(P.partition_id, span(0, 0)), SequenceNumber(0))
-    state, piece = world.store.read_partition(P), Piece(span(0, 0), (LOG[0],))
-    commit = ReplayCommit(
-        job.task.task_id, state, piece, settled({}, filtered=1), {}, ROW_CLASSES, progress, "plain/2", EPOCH
-    )
-    with pytest.raises(TaskConflict):
-        world.store.commit_replay(commit)  # the job does not run
-    assert engine.staged() == [("0", 0)]
-    world.store.tasks.move(TaskMove(job.task.task_id, "begin", "somebody", "", EPOCH, None))
-    world.store.rehearse_replay(commit)
-    assert engine.staged() == [("0", 0)]
-    world.store.commit_replay(commit)
-    assert engine.staged() == []

@@ -157,27 +157,6 @@ def test_a_letter_without_its_body_is_replayed_from_the_hub_and_gone_when_it_has
     assert [one.row.home_id for one in engine.rows(SensorReading) if one.sequence_number == 6] == ["bug"]  # type: ignore[attr-defined]
 
 
-def test_the_books_stay_balanced_whatever_becomes_of_the_letters(world: World) -> None:
-    for rows_of in (poisoned, transform, poisoned):
-        world.transform = changed(rows_of)
-        world.replay()
-        assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
-
-
-def test_a_dry_run_writes_nothing_but_what_it_would_have_done(world: World, engine: Engine) -> None:
-    before = (rows_as_written(engine), engine.letters(), engine.ledger(), engine.retracted(), engine.replays())
-    commits = [books.checkpoint for books in world.store.read_ledgers()], world.store.read_partition(partition())
-    world.transform = changed(twice_as_much)
-    job = world.replay(order(dry_run=True))
-    assert (rows_as_written(engine), engine.letters(), engine.ledger(), engine.retracted(), engine.replays()) == before
-    assert ([one.checkpoint for one in world.store.read_ledgers()], world.store.read_partition(partition())) == commits
-    assert job.task.status == "done"
-    real = world.replay()
-    for name in ("events", "written", "filtered", "dead_lettered", "rows_written", "letters_added", "letters_resolved"):
-        assert getattr(job.counts, name) == getattr(real.counts, name), name
-    assert job.counts.rows_retracted == real.counts.rows_retracted
-
-
 def test_the_slower_of_two_drivers_of_a_dry_run_finds_the_piece_done_and_tries_no_event_again(world: World) -> None:
     tried: list[int] = []
 
