@@ -111,15 +111,6 @@ def test_a_run_takes_a_bounded_number_of_commits_of_a_partition(
     assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=2), 2)
 
 
-def test_the_rows_of_a_run_are_kept_with_it(store: AggregatingStore, pipelines: Pipelines) -> None:
-    ingest(store, [reading(), reading()])
-    run = planned_open(store)
-    assert (run.rows_limit, run.rows_planned) == (1_000, 2)
-    assert store.read_standing(HOME_ACTIVITY).last_run == run == pipelines.find_run(HOME_ACTIVITY, run.run_id)
-    assert pipelines.find_run(HOME_ACTIVITY, "none") is None
-    assert pipelines.find_run("other", run.run_id) is None
-
-
 def test_a_paused_job_opens_no_run_until_it_is_resumed(store: AggregatingStore, pipelines: Pipelines) -> None:
     ingest(store, [reading()])
     assert not given(pipelines.resume, order("resume"))
@@ -172,6 +163,9 @@ def test_a_discarded_run_is_closed_with_its_order_and_a_closed_one_is_left_alone
 ) -> None:
     ingest(store, [reading()])
     run = planned_open(store)
+    assert (run.rows_limit, run.rows_planned) == (1_000, 1)
+    assert store.read_standing(HOME_ACTIVITY).last_run == run == pipelines.find_run(HOME_ACTIVITY, run.run_id)
+    assert pipelines.find_run(HOME_ACTIVITY, "none") is pipelines.find_run("other", run.run_id) is None
     assert given(pipelines.discard_run, order("discard_run", run), run, None)
     closed = pipelines.find_run(HOME_ACTIVITY, run.run_id)
     assert closed is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.runs import HELD, Portion, RunLimits, RunStep, Staged, StagedSlice, next_step
+from core.aggregation.runs import HELD, Portion, RunLimits, RunStep, StagedSlice, next_step
 from core.aggregation.runs import EngineAnswer as Answer
 from core.aggregation.spark_engine import JobState
 from core.aggregation.store import Aggregations
@@ -123,32 +123,27 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
     assert stored(store) == WINDOWS
 
 
-def added(store: Aggregations, database: AggregationEngine) -> Staged:
-    """Open a run, stage its result and commit all its slices in one portion."""
+@pytest.mark.parametrize(
+    ("change", "undo"),
+    [
+        pytest.param("paused_at = '2026-01-01T00:00:00.000000'", "paused_at = NULL", id="a pause"),
+        pytest.param("cut = '{{\"1/0\":7}}'", "cut = '{{}}'", id="a cut that has moved since the last slice"),
+    ],
+)
+def test_what_holds_the_cut_leaves_the_run_open(
+    store: Aggregations, database: AggregationEngine, change: str, undo: str
+) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     portion = next_portion(store.read_slices(staged), 0, PORTION)
     assert portion is not None
     assert store.commit_portion(run, staged, portion)
-    return staged
-
-
-def test_a_pause_holds_the_cut(store: Aggregations, database: AggregationEngine) -> None:
-    staged = added(store, database)
-    whole = last_run(store)
-    database.change("UPDATE {p}aggregation_cut SET paused_at = '2026-01-01T00:00:00.000000'")
-    assert not store.close_run(whole, staged, NOW)
-    database.change("UPDATE {p}aggregation_cut SET paused_at = NULL")
-    assert store.close_run(whole, staged, NOW)
-
-
-def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
-    store: Aggregations, database: AggregationEngine
-) -> None:
-    staged = added(store, database)
-    database.change("""UPDATE {p}aggregation_cut SET cut = '{{"1/0":7}}'""")
+    database.change(f"UPDATE {{p}}aggregation_cut SET {change}")
+    held = store.read_standing(HOME_ACTIVITY)
     assert not store.close_run(last_run(store), staged, NOW)
-    assert (store.read_standing(HOME_ACTIVITY).cut, last_run(store).status) == ('{"1/0":7}', "submitting")
+    assert store.read_standing(HOME_ACTIVITY) == held
+    database.change(f"UPDATE {{p}}aggregation_cut SET {undo}")
+    assert store.close_run(last_run(store), staged, NOW)
 
 
 def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering_and_each_window_keeps_its_slice(
@@ -214,19 +209,6 @@ def test_slices_of_results_of_two_attempts_make_one_run(
     assert stored(store) == WINDOWS
 
 
-def test_a_tick_commits_slices_until_its_time_is_over_and_the_next_one_continues(
-    store: Aggregations, database: AggregationEngine, single: None
-) -> None:
-    run = opened_run(store)
-    staged = staged_result(store, database, run, WINDOWS)
-    times = iter(NOW + timedelta(minutes=minute) for minute in range(99))
-    said = commit_run(store, run, staged, lambda: next(times), NOW + timedelta(minutes=3))
-    assert said == f"committed {NUMBERS[2] + 1} of {SLICES} slices"
-    assert last_run(store).committed_slices == NUMBERS[2] + 1
-    assert committed(store, last_run(store), staged, NOW)
-    assert stored(store) == WINDOWS
-
-
 def test_a_run_with_a_committed_slice_is_never_given_up(
     store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
@@ -254,12 +236,9 @@ def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
         Portion(12, SLICES - 1, (slices[4],)),
     ]
     assert next_portion(slices, SLICES, PORTION) is next_portion([], 0, PORTION) is None
-
-
-def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_together() -> None:
-    slices = [StagedSlice(number, 40, 0, level) for number in (3, 5) for level in ("a", "b")]
-    assert next_portion(slices, 0, 159) == Portion(0, 3, tuple(slices[:2]))
-    assert next_portion(slices, 4, 159) == Portion(4, SLICES - 1, tuple(slices[2:]))
+    levels = [StagedSlice(number, 40, 0, level) for number in (3, 5) for level in ("a", "b")]  # of a slice together
+    assert next_portion(levels, 0, 159) == Portion(0, 3, tuple(levels[:2]))
+    assert next_portion(levels, 4, 159) == Portion(4, SLICES - 1, tuple(levels[2:]))
 
 
 def test_a_run_adds_to_the_windows_of_every_level(store: Aggregations, database: AggregationEngine) -> None:

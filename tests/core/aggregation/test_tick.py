@@ -1,7 +1,6 @@
 """core/aggregation/tick.py over the embedded store, with an engine that stages by hand and fails on demand."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -143,18 +142,6 @@ def test_attempts_are_bounded_and_a_failed_run_rests_before_the_next_one_takes_o
     assert world.readings() == 1
 
 
-def test_a_second_timer_changes_nothing(world: World) -> None:
-    def tick_alone(_: int) -> AggregationReport:
-        return aggregate(world.own, HOME_ACTIVITY)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(tick_alone, range(8)))
-        assert len(world.engine.requests) == 1
-        world.finish()
-        list(pool.map(tick_alone, range(8)))
-    assert (world.readings(), len(world.engine.requests), world.run.number) == (1, 1, 1)
-
-
 def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(world: World) -> None:
     class BlindStore(AggregatingStore):
         """Sees the standing of a moment ago."""
@@ -223,17 +210,6 @@ def test_an_engine_that_refuses_to_tell_the_state_is_waited_for_until_the_deadli
     assert world.tick() == ("submitted",)
     (failure,) = failures(world)
     assert (failure.attempt, failure.why, failure.reason) == (1, "the engine gave no answer about it", str(REFUSED))
-
-
-def test_an_engine_that_refuses_to_list_its_jobs_gets_the_submit_again_after_the_deadline(world: World) -> None:
-    world.engine.answers, world.engine.accepts = [EngineRefused("503 for now")], False
-    with pytest.raises(EngineRefused):
-        world.tick()
-    world.engine.refusing = REFUSED
-    assert world.tick(121) == (f"waits: {REFUSED}",)
-    assert world.tick() == ("submitted",)
-    world.finish()
-    assert world.tick()[0] == "committed"
 
 
 @pytest.mark.parametrize("deaf", [True, False])
@@ -327,31 +303,27 @@ def test_a_run_of_an_engine_that_was_replaced_is_submitted_to_the_new_one(world:
     assert "SPARK_ENGINE is now livy" in (failures(world)[0].reason or "")
 
 
-def test_a_failure_keeps_the_words_of_the_engine_the_end_of_its_log_and_a_link(world: World) -> None:
-    world.tick()
-    world.engine.words = JobReport("Container killed by YARN", "x" * 10_000 + "the end", "https://spark/1")
-    world.fail()
-    world.tick()
-    (failure,) = failures(world)
-    assert (failure.submit, failure.attempt, failure.why) == (1, 1, "its job failed")
-    assert (failure.reason, failure.link) == ("Container killed by YARN", "https://spark/1")
-    assert failure.log == ("x" * 4_000 + "the end")[-4_000:]
-    world.fail()
-    world.tick()
-    assert world.run.failure is not None
-    assert world.run.failure.endswith("the last one failed: Container killed by YARN")
-
-
-def test_an_engine_that_does_not_explain_a_failure_does_not_stop_the_next_attempt(world: World) -> None:
-    world.tick()
-    world.fail()
-
+def test_a_failure_keeps_the_words_of_the_engine_the_end_of_its_log_and_a_link_where_it_explains_it(
+    world: World,
+) -> None:
     def silent(job_id: str) -> JobReport:
         raise REFUSED
 
-    world.engine.report = silent  # type: ignore[method-assign]
+    words, world.engine.report = world.engine.report, silent  # type: ignore[method-assign]
+    world.tick()
+    world.fail()
     assert world.tick() == ("submitted",)
-    assert failures(world)[0].reason == f"the engine did not explain it: {REFUSED}"
+    (unexplained,) = failures(world)
+    assert unexplained.reason == f"the engine did not explain it: {REFUSED}"
+    world.engine.report = words  # type: ignore[method-assign]
+    world.engine.words = JobReport("Container killed by YARN", "x" * 10_000 + "the end", "https://spark/1")
+    world.fail()
+    world.tick()
+    failure, _ = failures(world)
+    assert (failure.submit, failure.attempt, failure.why) == (2, 2, "its job failed")
+    assert (failure.reason, failure.link) == ("Container killed by YARN", "https://spark/1")
+    assert failure.log == ("x" * 4_000 + "the end")[-4_000:]
+    assert (world.run.failure or "").endswith("the last one failed: Container killed by YARN")
 
 
 def test_a_run_is_bounded_halved_after_a_failure_and_doubled_after_a_success(world: World) -> None:
@@ -371,17 +343,6 @@ def test_a_run_is_bounded_halved_after_a_failure_and_doubled_after_a_success(wor
     assert [limit for limit, _, _ in limits] == [8, 8, 4, 2, 4, 8]
     assert [rows for _, rows, _ in limits] == [8, 8, 4, 2, 4, 8]
     assert limits[-1][2] == '{"1/0":22}'
-
-
-def test_the_first_start_walks_the_history_in_steps(world: World) -> None:
-    for of in ("0", "1", "1", "2", "2", "2"):
-        ingest(world.store, [reading(), reading()], of=of)
-    world.own = replace(world.own, limits=replace(world.own.limits, rows=5))
-    cuts = []
-    while world.tick()[-1] != "has nothing new":
-        cuts.append(world.run.cut_to)
-        world.finish(f"s{len(cuts)}")
-    assert cuts == ['{"1/0":1,"1/1":1,"1/2":1}', '{"1/0":2,"1/1":2,"1/2":2}', '{"1/0":2,"1/1":2,"1/2":3}']
 
 
 OF_SLICE = PORTION // 8  # of each slice
