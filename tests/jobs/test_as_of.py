@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,11 @@ class History:
     def spans(self, begin: dict[str, int], end: dict[str, int]) -> list[CommitSpan]:
         return [CommitSpan(1, of, begin[of], end[of]) for of in PARTITIONS if end[of] > begin[of]]
 
+    def standing(self, cut: dict[str, int]) -> list[Fact]:
+        """Return the rows that count at a cut."""
+        written = [one for one in self.facts if one.written <= cut[one.partition_id]]
+        return [one for one in written if one.gone is None or one.gone > cut[one.partition_id]]
+
     def added(self, spans: list[CommitSpan]) -> Counter[Any]:
         ledger = [
             one
@@ -159,7 +164,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 @pytest.mark.slow
 @holds_for(range(60))
-def test_a_run_adds_and_removes_the_same_rows_at_any_later_moment(seed: int) -> None:
+def test_a_run_adds_and_removes_the_same_rows_and_a_window_has_those_of_its_cut_at_any_later_moment(seed: int) -> None:
     with store() as connection:
         check_runs(History(random.Random(seed), connection))
 
@@ -172,12 +177,8 @@ def check_runs(made: History) -> None:
         cuts.append(dict(made.commits))
         for begin, end in pairwise(cuts):
             of = {span.partition_id: span for span in made.spans(begin, end)}
-            added = [
-                one
-                for one in made.facts
-                if one.partition_id in of and begin[one.partition_id] < one.written <= end[one.partition_id]
-                if one.gone is None or one.gone > end[one.partition_id]
-            ]
+            standing = made.standing(end)
+            added = [one for one in standing if one.partition_id in of and one.written > begin[one.partition_id]]
             taken = [
                 one
                 for one in made.facts
@@ -186,32 +187,11 @@ def check_runs(made: History) -> None:
             ]
             assert made.added(list(of.values())) == counted(added)
             assert made.removed(list(of.values())) == counted(taken)
-
-
-@pytest.mark.slow
-@holds_for(range(40))
-def test_a_window_has_the_rows_that_count_at_the_cut_at_any_later_moment(seed: int) -> None:
-    with store() as connection:
-        check_windows(History(random.Random(seed), connection))
-
-
-def check_windows(made: History) -> None:
-    for _ in range(6):
-        made.go_on()
-    cut = dict(made.commits)
-    for _ in range(2):
-        standing = [
-            one
-            for one in made.facts
-            if one.written <= cut[one.partition_id] and (one.gone is None or one.gone > cut[one.partition_id])
-        ]
-        for home_id in ("home-0", "home-1"):
-            for begin in (NOON - timedelta(minutes=15), NOON, NOON + timedelta(minutes=15)):
-                end = begin + timedelta(minutes=15)
-                wanted = [one for one in standing if one.home_id == home_id and begin <= one.at < end]
-                assert made.of_window(home_id, begin, cut) == counted(wanted)
-        for _ in range(6):
-            made.go_on()
+            for home_id, quarter in product(("home-0", "home-1"), (-1, 0, 1)):
+                since = NOON + quarter * timedelta(minutes=15)
+                until = since + timedelta(minutes=15)
+                wanted = [one for one in standing if one.home_id == home_id and since <= one.at < until]
+                assert made.of_window(home_id, since, end) == counted(wanted)
 
 
 def plan_of(connection: sqlite3.Connection, query: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Audits as tasks: one is open at a time in all processes, each part is stored, and a late driver records nothing."""
+"""Audits as tasks: one is open at a time in all processes, each part is stored, and a deadline ends them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from core.model.ports import Clock
 from core.settle.partition_store import Partitions
 from core.store.database import OneStream, StreamClosed
 from core.tasks.run import SliceReport, note_fault, open_parts, open_task, work_on
-from core.tasks.statuses import TaskMove, TaskVerb
+from core.tasks.statuses import TaskMove
 from core.tasks.task import Task, TaskOrder, TaskRequest, report_of
 from tests.core.conftest import Office
 from tests.fakes import builders
@@ -60,7 +60,6 @@ class Auditor:
     def __init__(self, office: Office) -> None:
         self.office, self.now = office, EPOCH
         self.fault: Exception | None = None
-        self.audited: list[str] = []
         self.meanwhile: Callable[[], object] = lambda: None
         clock = Clock(lambda: self.now, uuid4, lambda: 0.5)
         self.kind = NotingAudits(AuditStore(OneStream(office.store.database, HUB), ()), clock, self.partition)
@@ -73,14 +72,10 @@ class Auditor:
         assert found is not None
         return found
 
-    def move(self, task_id: UUID, verb: TaskVerb, fault: str | None = None) -> bool:
-        return self.office.desk.tasks.move(TaskMove(task_id, verb, "ann", "why", self.now, fault))
-
     def partition(self, id: PartitionId) -> None:
         if self.fault is not None:
             raise self.fault
         self.now += timedelta(minutes=1)
-        self.audited.append(id)
         happens, self.meanwhile = self.meanwhile, lambda: None
         happens()
 
@@ -126,28 +121,6 @@ def test_each_partition_is_audited_and_then_the_stream(desks: tuple[Office, Offi
     assert open_parts(task_id, Auditor(desks[1]).kind) == ()
 
 
-def test_of_two_processes_that_do_one_part_the_late_one_records_nothing_and_goes_on(
-    desks: tuple[Office, Office],
-) -> None:
-    here, there, task_id = Auditor(desks[0]), Auditor(desks[1]), opened(desks[0])
-    here.meanwhile = lambda: there.work(task_id, minutes=0)
-    assert here.work(task_id).is_over
-    assert (here.audited, there.audited) == (["0", "10"], ["0"])
-    assert [one.step for one in here.find(task_id).parts] == [1, 1, 1]
-
-
-def test_a_paused_task_waits_and_a_cancelled_one_records_nothing_more(desks: tuple[Office, Office]) -> None:
-    here, task_id = Auditor(desks[0]), opened(desks[0])
-    here.meanwhile = lambda: here.move(task_id, "pause")
-    assert here.work(task_id) == SliceReport(True, 0, 0)
-    assert (here.find(task_id).status, reports(here.find(task_id))) == ("paused", {})
-    assert here.move(task_id, "resume")
-    here.meanwhile = lambda: here.move(task_id, "cancel")
-    here.work(task_id)
-    assert (here.find(task_id).status, reports(here.find(task_id))) == ("cancelled", {})
-    assert not here.move(task_id, "resume")
-
-
 def test_the_next_incarnation_of_the_stream_ends_the_task_and_none_is_opened_for_the_closed_one(
     desks: tuple[Office, Office],
 ) -> None:
@@ -181,7 +154,7 @@ def test_a_fault_waits_in_the_task_until_it_is_gone_or_the_deadline_is_over(
         assert (auditor.find(task_id).status, auditor.find(task_id).fault) == ("done", None)
         return
     if end == "failed while paused":
-        auditor.move(task_id, "pause", "no hub")
+        assert desks[0].desk.tasks.move(TaskMove(task_id, "pause", "ann", "why", auditor.now, "no hub"))
     auditor.now = EPOCH + DEADLINE
     assert auditor.work(task_id).is_over
     failed = auditor.find(task_id)

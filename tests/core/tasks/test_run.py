@@ -11,6 +11,7 @@ from core.errors import CommitOutcomeUnknown, StreamIncarnationChanged, TaskConf
 from core.model.ports import Clock
 from core.store.script import Named, Outcome, Script
 from core.tasks.run import CONFLICT_LIMIT, ONE_PIECE, Done, TaskKind, open_parts, open_task, work_on
+from core.tasks.statuses import TaskMove
 from core.tasks.store import Ending, Tasks, advance_steps
 from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, TaskRequest
 from tests.fakes import builders
@@ -125,27 +126,48 @@ def test_a_piece_whose_answer_was_lost_is_done_once(kind: Counting, stands: bool
     assert kind.cleaned == []
 
 
-def test_conflicts_in_a_row_are_borne_up_to_a_limit(kind: Counting) -> None:
+@pytest.mark.parametrize("conflicts", [CONFLICT_LIMIT - 1, CONFLICT_LIMIT])
+def test_conflicts_in_a_row_are_borne_up_to_a_limit(kind: Counting, conflicts: int) -> None:
     open_task(request(), kind.tasks)
-    tries = iter(range(CONFLICT_LIMIT - 1))
+    left = iter(range(conflicts))
 
     def rival() -> None:
-        if next(tries, None) is not None:
+        if next(left, None) is not None:
             raise TaskConflict("audit", TASK)
 
     kind.before = rival
-    assert work(kind) == (True, PIECES)
-
-
-def test_conflicts_without_end_are_for_the_caller(kind: Counting) -> None:
-    open_task(request(), kind.tasks)
-
-    def rival() -> None:
-        raise TaskConflict("audit", TASK)
-
-    kind.before = rival
+    if conflicts < CONFLICT_LIMIT:
+        assert work(kind) == (True, PIECES)
+        return
     with pytest.raises(TaskConflict):
         work(kind)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "pieces", "status", "step"),
+    [
+        ("a piece of another driver", PIECES - 1, "done", PIECES),
+        ("pause", 0, "paused", 0),
+        ("cancel", 0, "cancelled", 0),
+    ],
+)
+def test_a_piece_that_another_driver_did_or_whose_task_was_stopped_meanwhile_is_not_done(
+    kind: Counting, meanwhile: Any, pieces: int, status: str, step: int
+) -> None:
+    open_task(request(), kind.tasks)
+
+    def once() -> None:
+        kind.before = lambda: None
+        if meanwhile in ("pause", "cancel"):
+            assert kind.tasks.move(TaskMove(TASK, meanwhile, "ann", "why", kind.now))
+        else:
+            assert work(kind, seconds=0) == (False, 1)
+
+    kind.before = once
+    assert work(kind) == (True, pieces)
+    task = kind.tasks.find(TASK)
+    assert task is not None
+    assert (task.status, task.parts[0].step) == (status, step)
 
 
 def test_a_slice_ends_in_time_but_tries_a_piece(kind: Counting) -> None:
