@@ -12,7 +12,7 @@ import pytest
 from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, ingest_batch
-from core.model.events import BATCH_EVENTS, Event, Partition, SequenceNumber, span
+from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, SequenceNumber, span
 from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.settle.attempts import ALONE, NOBODY, WINDOW, AttemptMark, StoredJournal
@@ -29,12 +29,14 @@ from tests.fakes.store import Store
 
 P = partition()
 OTHER = AttemptMark(P.partition_id, span(0, 9), UUID(int=99), EPOCH, 0, "test/1")
+KILLERS = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
+SEGFAULT = "its process ended by SIGSEGV"
 
 
 class World:
     """A store and a machine, and one process with a journal and a memory over them."""
 
-    def __init__(self, store: MemoryStore | None = None, process: int = 7) -> None:
+    def __init__(self, store: MemoryStore | None = None, process: int = 7, mark: AttemptMark | None = None) -> None:
         self.store = store or MemoryStore()
         self.noted = NotedDatabase(self.store.database)
         self.clock = FakeClock()
@@ -43,9 +45,10 @@ class World:
         self.meanwhile: Callable[[], object] = lambda: None  # what others do while an attempt waits for a child
         journal = StoredJournal(Store(self.noted), stamps(process, self.clock), self.in_child)
         gap_reading = GapReading(MemoryHub({"0": events(0, 599, "reading a")}))
-        self.means = Ingestion(
-            Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), gap_reading, journal=journal
-        )
+        memory = Store(self.noted, Memory(timedelta(seconds=60)))
+        self.means = Ingestion(memory, PLAIN, stamps(), gap_reading, journal=journal)
+        if mark:
+            self.store.begin_attempt(self.state, mark)
 
     @contextmanager
     def in_child(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
@@ -55,7 +58,7 @@ class World:
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             tried.append(event.sequence_number)
             if event.body == b"kill":
-                raise EventKilled(event.sequence_number, "its process ended by SIGSEGV", self.seconds)
+                raise EventKilled(event.sequence_number, SEGFAULT, self.seconds)
             return transform.rows_of(event, references)
 
         try:
@@ -63,15 +66,35 @@ class World:
         finally:
             self.alone.append(tuple(tried))
 
-    def ingest(self, first: int, last: int, *, is_retry: bool = False, rows_of: Any = None) -> None:
-        own = replace(batch(events(first, last, "reading a")), retries=int(is_retry))
+    def take(self, given: EventBatch, **changed: Any) -> None:
+        ingest_batch(given, replace(self.means, **changed))
+
+    def ingest(self, first: int, last: int, *, is_retry: bool = False, rows_of: Any = None, of: Partition = P) -> None:
         transform = PLAIN if rows_of is None else Transform("test/1", rows_of)
-        ingest_batch(own, replace(self.means, transform=transform))
+        self.take(replace(batch(events(first, last, "reading a"), of), retries=int(is_retry)), transform=transform)
 
     def prove(self) -> None:
         """Commit as many events as one batch may hold, 0 to 499."""
         for first in range(0, BATCH_EVENTS, 250):
             self.ingest(first, first + 249)
+
+    def marked(self, first: int, last: int, **how: Any) -> list[AttemptMark | None]:
+        """Ingest events; return the newest mark that stood at each of them."""
+        seen: list[AttemptMark | None] = []
+
+        def rows_of(event: Event, references: References) -> Iterable[Row]:
+            seen.append(self.marks[-1] if self.marks else None)
+            return (reading(),)
+
+        self.ingest(first, last, rows_of=rows_of, **how)
+        return seen
+
+    def fail(self, first: int, last: int, *out: str) -> None:
+        """Try events while these calls get no answer."""
+        self.noted.out = {"open_checkpoint", *out}
+        with pytest.raises(StoreUnavailable):
+            self.ingest(first, last)
+        self.noted.out = set()
 
     def calls(self) -> list[str]:
         """Return the calls since this was last asked."""
@@ -79,25 +102,32 @@ class World:
         self.noted.calls.clear()
         return made
 
-    def die(self, first: int, last: int, deaths: int = 0, place: Partition = P) -> AttemptMark:
+    def die(self, first: int, last: int, place: Partition = P) -> AttemptMark:
         """Let a different process die now with these numbers in hand, and return its mark."""
-        at, id = self.clock.now(), place.partition_id
-        mark = replace(OTHER, partition_id=id, tried=span(first, last), begun_at=at, deaths=deaths)
+        mark = replace(OTHER, partition_id=place.partition_id, tried=span(first, last), begun_at=self.clock.now())
         self.store.begin_attempt(self.store.read_partition(place), mark)
         return mark
 
     @property
-    def marks(self) -> tuple[AttemptMark, ...]:
-        return self.store.read_marks(self.store.read_partition(P))
+    def state(self) -> Any:
+        return self.store.read_partition(P)
 
     @property
-    def mark(self) -> AttemptMark | None:
-        """The newest mark, of the greatest number."""
-        return self.marks[-1] if self.marks else None
+    def marks(self) -> tuple[AttemptMark, ...]:
+        return self.store.read_marks(self.state)
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
         return [(one.first, one.last) for one in self.store.ledger()]
+
+    @property
+    def letters(self) -> list[tuple[Any, ...]]:
+        return [(one.sequence_number, one.error_class, one.status, one.error) for one in self.store.letters()]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
 
 
 def raising(error: BaseException) -> Any:
@@ -107,361 +137,265 @@ def raising(error: BaseException) -> Any:
     return rows_of
 
 
-def begun(world: World) -> Any:
-    """Note the mark that stands while the transform runs."""
-    seen: list[AttemptMark | None] = []
+def test_a_suspicious_batch_leaves_a_mark_before_the_transform_is_asked_and_its_commit_deletes_it(world: World) -> None:
+    (first, *_) = world.marked(0, 4)
+    assert first is not None
+    assert (first.tried, first.transform_version, world.marks) == (span(0, 4), "test/1", ())
+
+    def references(event: Event) -> Iterable[Any]:
+        assert world.marks
+        return ()
+
+    world.take(batch(events(5, 9)), transform=replace(PLAIN, references_of=references))
+    assert world.ranges == [(0, 4), (5, 9)]
+
+
+def test_suspicious_are_the_first_batches_of_a_partition_a_retry_and_each_piece_of_a_gap(world: World) -> None:
+    for first in range(0, BATCH_EVENTS, 100):
+        mark = world.marked(first, first + 99)[0]
+        assert mark is not None and mark.tried.last == first + 99
+    for first, is_retry, marked in ((500, False, False), (505, True, True), (510, False, False)):
+        seen = world.marked(first, first + 4, is_retry=is_retry)
+        assert [one is not None for one in seen] == [marked] * 5, first
+    seen = world.marked(520, 524)  # 515 to 519 are read back
+    assert [one and one.tried for one in seen] == [span(515, 519)] * 5 + [span(520, 524)] * 5
+
+
+def test_a_suspicious_batch_costs_two_calls_and_the_others_cost_none(world: World) -> None:
+    world.ingest(0, 499)
+    first = world.calls()
+    for number in range(100, 110):
+        world.ingest(number * 5, number * 5 + 4)
+    assert world.calls() == ["advance_checkpoint"] * 10
+    without = World()
+    without.means = replace(without.means, journal=Ingestion(without.store, PLAIN, stamps()).journal)
+    without.ingest(0, 499)
+    assert sorted([*without.calls(), "read_marks", "begin_attempt"]) == sorted(first)
+
+
+def test_a_batch_runs_in_a_child_until_the_numbers_under_the_mark_of_a_different_process_are_written() -> None:
+    world = World(mark=OTHER)
+    world.ingest(0, 4)
+    assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4)], (OTHER,))
+    world.ingest(5, 9)
+    assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)], ())
+    written = World(mark=OTHER)
+    written.store.commit_batch(commit(written.state, 0, 9))
+    written.ingest(10, 14)
+    assert (written.alone, written.ranges) == ([], [(0, 9), (10, 14)])
+
+
+def test_a_batch_runs_in_a_child_when_the_owner_died_that_took_the_partition_from_a_proven_process() -> None:
+    first = World(process=1)
+    first.prove()
+    World(first.store, process=2).ingest(500, 509)
+    first.die(510, 512)
+    first.ingest(510, 519)
+    assert (first.alone, first.marks) == ([tuple(range(510, 520))], ())
+
+
+def test_a_batch_runs_in_a_child_for_half_an_hour_after_a_death_in_its_stream_before_its_process_began() -> None:
+    world = World()
+    mark = world.die(7, 9, place=partition("1"))
+    world.ingest(0, 499)
+    world.ingest(500, 509)
+    assert [run[0] for run in world.alone] == [0, 500], "what a child tried is no proof for the events after it"
+    world.clock.advance(WINDOW.total_seconds())
+    world.ingest(510, 519)
+    assert ([run[0] for run in world.alone], world.marks) == ([0, 500], (mark,))
+    beside = World()
+    beside.ingest(0, 4)
+    beside.clock.advance(1)
+    beside.die(0, 9, place=partition("1"))
+    beside.ingest(5, 9)
+    assert beside.alone == [], "a process that lives beside it has set the mark"
+
+
+def test_a_batch_that_comes_again_runs_in_a_child_in_a_process_that_has_written_nothing_of_the_partition() -> None:
+    world = World()
+    world.ingest(0, 4, is_retry=True)
+    world.ingest(5, 9, is_retry=True)
+    world.ingest(15, 19)  # 10 to 14 are read back
+    assert world.alone == [(0, 1, 2, 3, 4)]
+    world = World(world.store, process=8)
+    world.ingest(25, 29)
+    assert world.alone == [(20, 21, 22, 23, 24)]
+
+
+def test_a_batch_runs_in_a_child_for_half_an_hour_after_an_event_that_kills(world: World) -> None:
+    world.prove()
+    world.die(500, 500)
+    world.take(replace(batch([event(500, "kill")]), retries=1))
+    world.ingest(510, 519)
+    assert [run[0] for run in world.alone] == [500, 501, 510]
+    world.clock.advance(WINDOW.total_seconds())
+    world.calls()
+    world.ingest(520, 529)
+    assert ([run[0] for run in world.alone], world.calls()) == ([500, 501, 510], ["advance_checkpoint"])
+
+
+def test_a_killer_is_a_letter_and_the_rest_is_committed_by_the_same_invocation() -> None:
+    world = World(mark=OTHER)
+    world.take(KILLERS)
+    assert world.ranges == [(0, 1), (2, 4), (5, 5)]
+    assert world.letters == [(number, "crash", "exhausted", SEGFAULT) for number in (1, 4)]
+    assert {one.error_type for one in world.store.letters()} == {"core.errors.ProcessDied"}
+    world.clock.advance(WINDOW.total_seconds())  # what follows is no longer tried in a child for these killers
+    world.ingest(6, 12)
+    world.ingest(13, 14)
+    assert [run[-1] for run in world.alone] == [1, 4, 5, 12], "until each number under the mark is committed"
+
+
+def test_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(world: World) -> None:
+    world.seconds = LONGEST + 1
+    world.die(0, 5)
+    for ranges in ([(0, 1)], [(0, 1), (2, 4)]):
+        with pytest.raises(InfrastructureFault, match=r"^events that hang took 241 s; the next try goes on"):
+            world.take(replace(KILLERS, retries=1))
+        assert world.ranges == ranges
+    world.take(replace(KILLERS, retries=2))
+    assert world.ranges == [(0, 1), (2, 4), (5, 5)]
+
+
+@pytest.fixture
+def heir() -> World:
+    """The world after a process that died after its verdict on event 1, before the letter was committed."""
+    world = World(mark=OTHER)
+    world.noted.out = {"open_checkpoint"}
+    with pytest.raises(StoreUnavailable):
+        world.take(KILLERS)
+    assert [(mark.tried, mark.verdict) for mark in world.marks if mark.verdict] == [(span(1, 1), SEGFAULT)]
+    return World(store=world.store, process=8)
+
+
+def test_a_verdict_outlives_its_process_and_is_committed_without_a_child(heir: World) -> None:
+    heir.meanwhile = lambda: pytest.fail("a child for what is known") if not heir.ranges else None
+    heir.take(KILLERS)
+    assert [number for number, *_ in heir.letters] == [1, 4]
+    assert (heir.alone, heir.ranges) == ([(2, 3, 4), (5,)], [(0, 1), (2, 4), (5, 5)])
+    assert [mark.tried for mark in heir.marks] == [OTHER.tried]
+    heir.ingest(6, 9)
+    assert heir.marks == ()
+
+
+def test_a_verdict_is_one_on_its_version_of_the_transform(heir: World) -> None:
+    heir.take(KILLERS, transform=replace(PLAIN, version="mended/2"))
+    assert heir.alone[0] == (0, 1)
+
+
+def test_a_verdict_on_an_event_that_left_the_hub_or_has_a_different_key_stops_the_others_of_its_range_once(
+    heir: World,
+) -> None:
+    asked = AttemptRequest("replay", heir.state, span(0, 5), Isolation())
+    with pytest.raises(RunChanged), heir.means.journal.attempt(asked, PLAIN):
+        pass
+    with heir.means.journal.attempt(asked, PLAIN):
+        pass
+    assert asked.isolation.killed == {1: SEGFAULT}
+
+
+def test_suspects_in_hand_are_left_to_the_attempt_that_has_them() -> None:
+    world, faults = World(mark=OTHER), list[str]()
+
+    def meanwhile() -> None:
+        world.meanwhile = lambda: pytest.fail("a second child")
+        assert world.means.journal.has_in_hand(world.state, EPOCH)
+        with pytest.raises(ChildNotFree, match="another attempt tries events 0 to 4") as fault:
+            world.ingest(0, 4)
+        faults.append(str(fault.value))
+
+    world.meanwhile = meanwhile
+    world.ingest(0, 4)
+    assert (len(faults), world.ranges) == (1, [(0, 4)])
+    assert not world.means.journal.has_in_hand(world.state, EPOCH)
+    before = EPOCH - timedelta(seconds=1)
+    assert world.means.journal.has_in_hand(world.state, before), "of another process too, for a while"
+    world.store.begin_attempt(world.state, replace(OTHER, attempt_id=NOBODY))
+    assert not world.means.journal.has_in_hand(world.state, before)
+
+
+def test_suspects_are_not_tried_when_another_owner_has_written_them_meanwhile() -> None:
+    world = World(mark=OTHER)
+    world.meanwhile = lambda: world.ranges or world.store.commit_batch(commit(world.state, 0, 4))
+    world.ingest(0, 9)
+    assert (world.alone, world.ranges) == ([(), (5, 6, 7, 8, 9)], [(0, 4), (5, 9)])
+
+
+def test_from_the_third_death_on_events_are_tried_one_at_a_time_and_the_next_death_names_its_event() -> None:
+    world = World(mark=replace(OTHER, deaths=ALONE - 1))
+    world.ingest(0, 9)
+    assert world.alone == [(number,) for number in range(10)]
+    assert (len(world.ranges), world.marks) == (10, ())
+    named = World(mark=replace(OTHER, deaths=ALONE))
+    named.store.begin_attempt(named.state, replace(OTHER, tried=span(3, 3), deaths=ALONE))
+    named.ingest(0, 9)
+    assert [one[:2] for one in named.letters] == [(3, "crash")]
+    assert (3,) not in named.alone
+
+
+def test_deaths_stay_counted_when_an_attempt_ends_by_a_fault() -> None:
+    world = World(mark=replace(OTHER, deaths=1))
+    for _ in range(3):
+        world.fail(0, 9)
+        assert [(mark.attempt_id, mark.deaths) for mark in world.marks] == [(NOBODY, 1)]
+
+
+def test_an_attempt_that_ends_by_an_exception_is_no_death_even_while_the_store_cannot_be_reached(world: World) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        world.ingest(0, 4, rows_of=raising(KeyboardInterrupt()))
+    assert world.marks == ()
+    for _ in range(3):
+        world.fail(0, 4, "end_attempt")
+    assert world.marks
+    world.ingest(0, 9)
+    assert (world.ranges, world.alone) == ([(0, 9)], [])
+
+
+def test_a_mark_that_could_not_be_taken_back_is_so_once_the_store_answers_and_by_one_attempt(world: World) -> None:
+    world.fail(0, 4, "end_attempt")
+    beside = [partition("1")]
+
+    def run(script: Script, rehearse: bool = False) -> Outcome:
+        if script.steps[0].statement == "end_attempt" and beside:
+            world.ingest(0, 4, of=beside.pop())
+        return world.store.database.run(script, rehearse)
+
+    world.noted.run = run  # type: ignore[method-assign]
+    world.ingest(0, 4, of=partition("2"))
+    assert (beside, world.marks, world.ranges) == ([], (), [(0, 4), (0, 4)])
+    other = World(world.store, process=2)
+    other.ingest(0, 4)
+    assert other.alone == []
+
+
+def test_an_attempt_leaves_no_mark_of_numbers_that_a_different_owner_has_written(world: World) -> None:
+    world.die(0, 9)
 
     def rows_of(event: Event, references: References) -> Iterable[Row]:
-        seen.append(world.mark)
-        return (reading(),)
+        if not world.ranges:
+            world.store.commit_batch(commit(world.state, 0, 9))
+        return ()
 
-    return seen, rows_of
-
-
-class TestASuspiciousBatch:
-    def test_leaves_a_mark_of_its_numbers_before_the_transform_and_its_commit_deletes_it(self) -> None:
-        world = World()
-        seen, rows_of = begun(world)
-        world.ingest(0, 4, rows_of=rows_of)
-        assert seen[0] is not None
-        assert (seen[0].tried, seen[0].transform_version, world.mark) == (span(0, 4), "test/1", None)
-
-    def test_is_one_of_the_first_of_its_partition_a_retry_and_each_piece_of_a_gap(self) -> None:
-        world = World()
-        for first in range(0, BATCH_EVENTS, 100):
-            seen, rows_of = begun(world)
-            world.ingest(first, first + 99, rows_of=rows_of)
-            assert seen[0] is not None and seen[0].tried.last == first + 99
-        for first, is_retry, marked in [
-            (500, False, False),
-            (505, True, True),
-            (510, False, False),
-            (515, False, False),
-        ]:
-            seen, rows_of = begun(world)
-            world.ingest(first, first + 4, is_retry=is_retry, rows_of=rows_of)
-            assert [one is not None for one in seen] == [marked] * 5, first
-        seen, rows_of = begun(world)
-        world.ingest(525, 529, rows_of=rows_of)  # 520 to 524 are read back
-        assert [one and one.tried for one in seen] == [span(520, 524)] * 5 + [span(525, 529)] * 5
-
-    def test_is_marked_before_its_references_are_asked_for(self) -> None:
-        world = World()
-
-        def references(event: Event) -> Iterable[Any]:
-            assert world.mark is not None
-            return ()
-
-        ingest_batch(batch(events(0, 4)), replace(world.means, transform=replace(PLAIN, references_of=references)))
-        assert world.ranges == [(0, 4)]
-
-    def test_costs_two_calls_and_the_others_cost_none(self) -> None:
-        world = World()
-        world.ingest(0, 499)
-        first = world.calls()
-        for number in range(100, 110):
-            world.ingest(number * 5, number * 5 + 4)
-        assert world.calls() == ["advance_checkpoint"] * 10
-        without = World()
-        without.means = replace(without.means, journal=Ingestion(without.store, PLAIN, stamps()).journal)
-        without.ingest(0, 499)
-        assert [call for call in first if call not in ("read_marks", "begin_attempt")] == without.calls()
-        assert len([call for call in first if "attempt" in call or "marks" in call]) == 2
+    world.ingest(0, 9, rows_of=rows_of)
+    assert (world.ranges, world.marks) == ([(0, 9)], ())
+    other = World(world.store, process=2)
+    other.ingest(10, 19)
+    assert other.alone == []
 
 
-class TestABatchRunsInAChild:
-    def test_when_a_different_process_has_left_its_mark(self) -> None:
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), OTHER)
-        world.ingest(0, 4)
-        assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4)], (OTHER,))
-        world.ingest(5, 9)
-        assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)], ())
-
-    def test_when_the_owner_died_that_took_the_partition_from_a_proven_process(self) -> None:
-        first = World(process=1)
-        second = World(first.store, process=2)
-        first.prove()
-        second.ingest(500, 509)
-        first.die(510, 512)
-        first.ingest(510, 519)
-        assert (first.alone, first.marks) == ([tuple(range(510, 520))], ())
-
-    def test_but_not_for_a_mark_of_numbers_that_were_committed_meanwhile(self) -> None:
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), OTHER)
-        world.store.commit_batch(commit(world.store.read_partition(P), 0, 9))
-        world.ingest(10, 14)
-        assert (world.alone, world.ranges) == ([], [(0, 9), (10, 14)])
-
-    def test_while_a_different_process_has_left_a_mark_in_the_stream_within_half_an_hour(self) -> None:
-        world = World()
-        mark = world.die(7, 9, place=partition("1"))
-        world.ingest(0, 499)
-        world.ingest(500, 509)
-        assert [run[0] for run in world.alone] == [0, 500], "what a child tried is no proof for the events after it"
-        world.clock.advance(WINDOW.total_seconds())
-        world.ingest(510, 519)
-        assert ([run[0] for run in world.alone], world.marks) == ([0, 500], (mark,))
-
-    def test_but_not_for_a_mark_that_a_process_beside_it_has_set_since_it_began(self) -> None:
-        world = World()
-        world.ingest(0, 4)
-        world.clock.advance(1)
-        world.die(0, 9, place=partition("1"))
-        world.ingest(5, 9)
-        assert world.alone == []
-
-    def test_when_it_comes_again_to_a_process_that_has_written_nothing_of_the_partition(self) -> None:
-        world = World()
-        world.ingest(0, 4, is_retry=True)
-        world.ingest(5, 9, is_retry=True)
-        world.ingest(15, 19)  # 10 to 14 are read back
-        assert world.alone == [(0, 1, 2, 3, 4)]
-        world = World(world.store, process=8)
-        world.ingest(25, 29)
-        assert world.alone == [(20, 21, 22, 23, 24)]
-
-    def test_for_half_an_hour_after_an_event_that_kills(self) -> None:
-        world = World()
+@pytest.mark.parametrize("is_proven", [True, False])
+def test_an_attempt_counts_as_a_death_when_memory_ran_out(world: World, is_proven: bool) -> None:
+    first = 500 * is_proven
+    if is_proven:
         world.prove()
-        world.die(500, 500)
-        killer = batch([event(500, "kill")])
-        ingest_batch(replace(killer, retries=1), world.means)
-        world.calls()
-        world.ingest(510, 519)
-        assert [run[0] for run in world.alone] == [500, 501, 510]
-        world.clock.advance(WINDOW.total_seconds())
-        world.calls()
-        world.ingest(520, 529)
-        assert ([run[0] for run in world.alone], world.calls()) == ([500, 501, 510], ["advance_checkpoint"])
-
-    def test_and_its_killer_is_a_letter_and_the_rest_is_committed_by_the_same_invocation(self) -> None:
-        world = World()
-        world.die(0, 5)
-        given = [event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]
-        report = ingest_batch(batch(given), world.means)
-        assert world.ranges == [(0, 1), (2, 4), (5, 5)] and len(report.commits) == 3
-        assert [
-            (kept.sequence_number, kept.error_class, kept.status, kept.error_type, kept.error)
-            for kept in world.store.letters()
-        ] == [
-            (number, "crash", "exhausted", "core.errors.ProcessDied", "its process ended by SIGSEGV")
-            for number in (1, 4)
-        ]
-
-    def test_until_each_number_under_the_mark_of_a_different_process_is_committed(self) -> None:
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), OTHER)
-        ingest_batch(
-            batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]), world.means
-        )
-        world.clock.advance(WINDOW.total_seconds())  # what follows is no longer tried in a child for these killers
-        world.ingest(6, 12)
-        world.ingest(13, 14)
-        assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
-        assert [run[-1] for run in world.alone] == [1, 4, 5, 12]
-
-    def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self) -> None:
-        world = World()
-        world.seconds = LONGEST + 1
-        world.die(0, 5)
-        given = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
-        for ranges in ([(0, 1)], [(0, 1), (2, 4)]):
-            with pytest.raises(InfrastructureFault, match=r"^events that hang took 241 s; the next try goes on"):
-                ingest_batch(replace(given, retries=1), world.means)
-            assert world.ranges == ranges
-        ingest_batch(replace(given, retries=2), world.means)
-        assert world.ranges == [(0, 1), (2, 4), (5, 5)]
-
-
-KILLERS = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
-
-
-class TestAVerdict:
-    def dead(self) -> MemoryStore:
-        """Return the store of a process that died after its verdict on event 1, before the letter was committed."""
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), OTHER)
-        world.noted.out = {"open_checkpoint"}
-        with pytest.raises(StoreUnavailable):
-            ingest_batch(KILLERS, world.means)
-        assert [(mark.tried, mark.verdict) for mark in world.marks if mark.verdict] == [
-            (span(1, 1), "its process ended by SIGSEGV")
-        ]
-        return world.store
-
-    def test_outlives_its_process_and_is_committed_without_a_child(self) -> None:
-        world = World(store=self.dead(), process=8)
-        world.meanwhile = lambda: pytest.fail("a child for what is known") if not world.ranges else None
-        ingest_batch(KILLERS, world.means)
-        assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
-        assert (world.alone, world.ranges) == ([(2, 3, 4), (5,)], [(0, 1), (2, 4), (5, 5)])
-
-    def test_is_one_on_its_version_of_the_transform(self) -> None:
-        world = World(store=self.dead(), process=8)
-        ingest_batch(KILLERS, replace(world.means, transform=replace(PLAIN, version="mended/2")))
-        assert world.alone[0] == (0, 1)
-
-    def test_and_its_mark_are_gone_with_the_last_number(self) -> None:
-        world = World(store=self.dead(), process=8)
-        ingest_batch(KILLERS, world.means)
-        assert [mark.tried for mark in world.marks] == [OTHER.tried]
-        world.ingest(6, 9)
-        assert world.marks == ()
-
-    def test_on_an_event_that_left_the_hub_or_has_a_different_key_stops_the_others_of_its_range_once(self) -> None:
-        world = World(store=self.dead(), process=8)
-        asked = AttemptRequest("replay", world.store.read_partition(P), span(0, 5), Isolation())
-        with pytest.raises(RunChanged), world.means.journal.attempt(asked, PLAIN):
-            pass
-        with world.means.journal.attempt(asked, PLAIN):
-            pass
-        assert asked.isolation.killed == {1: "its process ended by SIGSEGV"}
-
-
-class TestSuspectsInHand:
-    def test_are_left_to_the_attempt_that_has_them(self) -> None:
-        world, faults = World(), list[str]()
-        world.store.begin_attempt(world.store.read_partition(P), OTHER)
-
-        def meanwhile() -> None:
-            world.meanwhile = lambda: pytest.fail("a second child")
-            assert world.means.journal.has_in_hand(world.store.read_partition(P), EPOCH)
-            with pytest.raises(ChildNotFree, match="another attempt tries events 0 to 4") as fault:
-                world.ingest(0, 4)
-            faults.append(str(fault.value))
-
-        world.meanwhile = meanwhile
-        world.ingest(0, 4)
-        assert (len(faults), world.ranges) == (1, [(0, 4)])
-        assert not world.means.journal.has_in_hand(world.store.read_partition(P), EPOCH)
-
-    def test_are_those_of_another_process_too_for_a_while(self) -> None:
-        world = World()
-        world.ingest(0, 4)
-        state = world.store.read_partition(P)
-        world.store.begin_attempt(state, OTHER)
-        assert world.means.journal.has_in_hand(state, EPOCH - timedelta(seconds=1))
-        assert not world.means.journal.has_in_hand(state, EPOCH)
-        world.store.begin_attempt(state, replace(OTHER, attempt_id=NOBODY))
-        assert not world.means.journal.has_in_hand(state, EPOCH - timedelta(seconds=1)), "nobody has it"
-
-    def test_are_not_tried_when_another_owner_has_written_them_meanwhile(self) -> None:
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), OTHER)
-        world.meanwhile = lambda: world.ranges or world.store.commit_batch(commit(world.store.read_partition(P), 0, 4))
-        world.ingest(0, 9)
-        assert world.alone == [(), (5, 6, 7, 8, 9)]
-        assert world.ranges == [(0, 4), (5, 9)]
-
-
-class TestDeathsWithARangeInHand:
-    def test_are_counted_and_from_the_third_one_on_its_events_are_tried_one_at_a_time(self) -> None:
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), replace(OTHER, deaths=ALONE - 1))
-        world.ingest(0, 9)
-        assert world.alone == [(number,) for number in range(10)]
-        assert (len(world.ranges), world.marks) == (10, ())
-
-    def test_name_the_event_that_was_tried_alone(self) -> None:
-        world = World()
-        state = world.store.read_partition(P)
-        for tried in (span(0, 9), span(3, 3)):
-            world.store.begin_attempt(state, replace(OTHER, tried=tried, deaths=ALONE))
-        world.ingest(0, 9)
-        assert [(kept.sequence_number, kept.error_class) for kept in world.store.letters()] == [(3, "crash")]
-        assert (3,) not in world.alone
-
-    def test_stay_counted_when_an_attempt_ends_by_a_fault(self) -> None:
-        world = World()
-        world.store.begin_attempt(world.store.read_partition(P), replace(OTHER, deaths=1))
-        for _ in range(3):
-            world.noted.out = {"open_checkpoint"}
-            with pytest.raises(StoreUnavailable):
-                world.ingest(0, 9)
-            world.noted.out = set()
-            assert [(mark.attempt_id, mark.deaths) for mark in world.marks] == [(NOBODY, 1)]
-
-
-class TestAnAttemptThatEndsByAnException:
-    def test_takes_its_mark_back(self) -> None:
-        world = World()
-        with pytest.raises(KeyboardInterrupt):
-            world.ingest(0, 4, rows_of=raising(KeyboardInterrupt()))
-        assert world.mark is None
-        world.ingest(0, 4)
-        assert world.alone == []
-
-    def test_is_no_death_while_the_store_cannot_be_reached(self) -> None:
-        world = World()
-        world.noted.out = {"open_checkpoint", "end_attempt"}
-        for _ in range(3):
-            with pytest.raises(StoreUnavailable):
-                world.ingest(0, 4)
-        assert world.mark is not None
-        world.noted.out = set()
-        world.ingest(0, 9)
-        assert (world.ranges, world.alone) == ([(0, 9)], [])
-
-    def test_is_no_death_for_others_once_the_store_can_be_reached_again(self) -> None:
-        world = World(process=1)
-        other = World(world.store, process=2)
-        world.noted.out = {"open_checkpoint", "end_attempt"}
-        with pytest.raises(StoreUnavailable):
-            world.ingest(0, 4)
-        world.noted.out = set()
-        ingest_batch(batch(events(0, 4, "reading a"), partition("1")), world.means)
-        other.ingest(0, 4)
-        assert (other.alone, world.marks) == ([], ())
-
-    def test_is_taken_back_by_one_of_the_attempts_that_run_side_by_side_afterwards(self) -> None:
-        world = World()
-        world.noted.out = {"open_checkpoint", "end_attempt"}
-        with pytest.raises(StoreUnavailable):
-            world.ingest(0, 4)
-        world.noted.out = set()
-        beside = [partition("1")]
-
-        def run(script: Script, rehearse: bool = False) -> Outcome:
-            if script.steps[0].statement == "end_attempt" and beside:
-                ingest_batch(batch(events(0, 4, "reading a"), beside.pop()), world.means)
-            return world.store.database.run(script, rehearse)
-
-        world.noted.run = run  # type: ignore[method-assign]
-        world.ingest(0, 4)
-        assert (beside, world.marks, world.ranges) == ([], (), [(0, 4), (0, 4)])
-
-    def test_leaves_no_mark_of_numbers_that_a_different_owner_has_written(self) -> None:
-        world = World(process=1)
-        other = World(world.store, process=2)
-        world.die(0, 9)
-        calls: list[int] = []
-
-        def rows_of(event: Event, references: References) -> Iterable[Row]:
-            if not calls:
-                world.store.commit_batch(commit(world.store.read_partition(P), 0, 9))
-            calls.append(event.sequence_number)
-            return ()
-
-        world.ingest(0, 9, rows_of=rows_of)
-        assert (world.ranges, world.marks) == ([(0, 9)], ())
-        other.ingest(10, 19)
-        assert other.alone == []
-
-    @pytest.mark.parametrize("is_proven", [True, False])
-    def test_counts_as_a_death_when_memory_ran_out(self, is_proven: bool) -> None:
-        world, first = World(), 500 * is_proven
-        if is_proven:
-            world.prove()
-        with pytest.raises(MemoryError):
-            world.ingest(first, first + 4, rows_of=raising(MemoryError()))
-        assert (world.mark is None) == is_proven
-        world.ingest(first, first + 9)
-        assert [run[0] for run in world.alone] == [first]
-        world.clock.advance(WINDOW.total_seconds())
-        world.ingest(first + 10, first + 19)
-        assert len(world.alone) == 1
+    with pytest.raises(MemoryError):
+        world.ingest(first, first + 4, rows_of=raising(MemoryError()))
+    assert (not world.marks) == is_proven
+    world.ingest(first, first + 9)
+    assert [run[0] for run in world.alone] == [first]
+    world.clock.advance(WINDOW.total_seconds())
+    world.ingest(first + 10, first + 19)
+    assert len(world.alone) == 1
 
 
 MARK = AttemptMark(P.partition_id, span(2**62, 2**62 + 9), UUID(int=7), EPOCH, 3, "killing/ü")
@@ -471,9 +405,13 @@ def marks(store: Store, of: Partition = P) -> list[AttemptMark]:
     return [mark for mark in store.read_marks(store.read_partition(P)) if mark.partition_id == of.partition_id]
 
 
-def test_a_mark_stands_as_it_was_set(store: Store) -> None:
+def ends(store: Store, of: Partition = P) -> list[int]:
+    return [mark.tried.last for mark in marks(store, of)]
+
+
+def test_a_mark_stands_as_it_was_set_until_one_with_the_same_last_number_takes_its_place(store: Store) -> None:
     state = store.read_partition(P)
-    killer = replace(MARK, tried=span(7, 7), verdict="its process ended by SIGSEGV, \ud800 and " + "x" * 3_000)
+    killer = replace(MARK, tried=span(7, 7), verdict=f"{SEGFAULT}, \ud800 and " + "x" * 3_000)
     assert marks(store) == []
     store.begin_attempt(state, MARK)
     store.begin_attempt(state, killer)
@@ -481,7 +419,9 @@ def test_a_mark_stands_as_it_was_set(store: Store) -> None:
     assert mark == MARK
     assert found.verdict is not None and len(found.verdict) == 2_000
     assert replace(found, verdict=None) == replace(killer, verdict=None)
-    assert marks(store, partition("1")) == []
+    newer = AttemptMark(P.partition_id, span(3, 7), UUID(int=8), EPOCH + timedelta(hours=1), 4, "killing/2", "it hung")
+    store.begin_attempt(state, newer)
+    assert marks(store) == [newer, MARK]
 
 
 def test_the_marks_of_all_partitions_of_a_stream_are_read_in_order(store: Store) -> None:
@@ -492,37 +432,22 @@ def test_the_marks_of_all_partitions_of_a_stream_are_read_in_order(store: Store)
     assert found == [("0", 8), ("0", 9), ("1", 4)]
 
 
-def test_a_mark_takes_the_place_of_the_one_with_the_same_last_number(store: Store) -> None:
-    state = store.read_partition(P)
-    newer = AttemptMark(P.partition_id, span(3, 4), UUID(int=8), EPOCH + timedelta(hours=1), 4, "killing/2", "it hung")
-    store.begin_attempt(state, replace(MARK, tried=span(0, 4)))
-    store.begin_attempt(state, newer)
-    assert marks(store) == [newer]
-
-
-def test_only_the_process_that_set_a_mark_takes_it_back(store: Store) -> None:
-    state, last = store.read_partition(P), MARK.tried.last
-    store.begin_attempt(state, MARK)
-    other = replace(MARK, partition_id=partition("1").partition_id)
-    store.begin_attempt(store.read_partition(partition("1")), other)
-    store.end_attempt(state, last, UUID(int=8))
-    assert marks(store) == [MARK]
-    for _ in range(2):
-        store.end_attempt(state, last, MARK.attempt_id)
-        assert marks(store) == []
-    assert marks(store, partition("1")) == [other]
-
-
-def test_a_marked_commit_deletes_the_marks_that_end_in_it_and_another_leaves_them(store: Store) -> None:
-    ends = (2, 5, 9, 10)
+def test_only_the_process_that_set_a_mark_takes_it_back_and_a_marked_commit_deletes_those_that_end_in_it(
+    store: Store,
+) -> None:
     state = store.anchor_partition(store.read_partition(P), SequenceNumber(0), EPOCH + timedelta(days=1))
-    for place in (state, store.read_partition(partition("1"))):
-        for last in ends:
-            store.begin_attempt(place, replace(MARK, tried=span(0, last)))
+    beside = partition("1")
+    for place in (state, store.read_partition(beside)):
+        for last in (2, 5, 9, 10):
+            own = replace(MARK, partition_id=place.partition.partition_id, tried=span(0, last))
+            store.begin_attempt(place, own)
+    store.end_attempt(state, SequenceNumber(2), UUID(int=8))
     store.commit_batch(commit(state, 0, 4))
-    assert [mark.tried.last for mark in marks(store)] == [2, 5, 9, 10]
+    assert ends(store) == [2, 5, 9, 10]
+    for _ in range(2):
+        store.end_attempt(state, SequenceNumber(10), MARK.attempt_id)
+        assert ends(store) == [2, 5, 9]
     store.commit_batch(replace(commit(store.read_partition(P), 5, 9), is_marked=True))
-    assert [mark.tried.last for mark in marks(store)] == [2, 10]
+    assert ends(store) == [2]
     store.clear_attempts(state, span(0, 10))
-    assert marks(store) == []
-    assert [mark.tried.last for mark in marks(store, partition("1"))] == [2, 5, 9, 10]
+    assert (ends(store), ends(store, beside)) == ([], [2, 5, 9, 10])

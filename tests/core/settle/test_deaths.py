@@ -22,6 +22,7 @@ from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, events, reading, stamps
+from tests.fakes.faulty_database import OverDatabase
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.store import Store
 from tests.simulation.seeds import seeds
@@ -94,30 +95,22 @@ def _taken() -> threading.Lock:
     return lock
 
 
-class MortalDatabase:
-    """A database that a process reaches until it dies."""
+class MortalDatabase(OverDatabase):
+    """A database that a process reaches until it dies. It stays open for the next process."""
 
     def __init__(self, database: Database, process: Process) -> None:
-        self._database = database
+        super().__init__(database)
         self._process = process
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         self._process.step()
-        return self._database.ask(statement, **values)
+        return super().ask(statement, **values)
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         self._process.step()
-        outcome = self._database.run(script, rehearse)
+        outcome = super().run(script, rehearse)
         self._process.step()
         return outcome
-
-    def close(self) -> None:
-        """Keep the database for the next process."""
-
-
-def mortal(store: Store, process: Process) -> Store:
-    """Return the store of one mortal process."""
-    return Store(MortalDatabase(store.database, process))
 
 
 MOST_DEATHS = 2  # by any number of killers in half an hour: the batch of the first one may leave no mark
@@ -152,7 +145,7 @@ class Life:
     def _process(self) -> bool:
         process = Process(self.chance, self.risk)
         before = self.deaths
-        store = mortal(self.store, process)
+        store = Store(MortalDatabase(self.store.database, process))
         own = stamps(1 + 1_000 * self.innocent + self.deaths)
         journal = StoredJournal(store, own, partial(self._in_child, process))
 

@@ -1,0 +1,448 @@
+"""Promises of every store about a partition: commits once and whole, stops, anchors, absent numbers and gaps."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from msgspec import structs
+
+from core.errors import CheckpointConflict, DataRefused, StopReason
+from core.ingest.stalled_partitions import HubEnd
+from core.ledger.store import Ledger
+from core.model.commits import BatchCommit, Checkpoint, GapStatus, PartitionState, PartitionStop, SequenceGap, Settled
+from core.model.events import SequenceNumber, Span
+from core.model.letters import LetterOutcome, RetryCommit
+from core.model.rows import Row
+from core.model.transforms import unknown_fields_of
+from core.store.database import OneStream
+from examples.home_security.transform import Home, HomeAlert, SensorReading
+from tests.fakes.builders import (
+    EPOCH,
+    NOON,
+    alert,
+    claim,
+    commit,
+    event,
+    home,
+    keep_letters,
+    letter,
+    partition,
+    reading,
+    settled,
+)
+from tests.fakes.faulty_database import NotedDatabase
+from tests.fakes.incarnations import open_next
+from tests.fakes.kept import Engine, KeptRow
+from tests.fakes.store import Store
+
+P = partition()
+
+
+def everything(engine: Engine) -> tuple[object, ...]:
+    return (*(engine.rows(each) for each in (SensorReading, HomeAlert, Home)), engine.letters(), engine.ledger())
+
+
+def checkpoint_of(store: Store) -> Checkpoint:
+    checkpoint = store.read_partition(P).checkpoint
+    assert checkpoint is not None
+    return checkpoint
+
+
+def follow(store: Store, first: int, last: int, outcome: Settled | None = None) -> int:
+    """Commit a range after what is there."""
+    return store.commit_batch(commit(store.read_partition(P), first, last, outcome))
+
+
+def test_each_hub_and_each_consumer_group_is_a_stream_with_one_number(make_store: Callable[[], Store]) -> None:
+    one, other = make_store(), make_store()
+    places = [P, partition(group="other"), partition(hub="namespace/other"), partition(hub="other/telemetry")]
+    assert len({one.read_partition(place).stream_id for place in places}) == 4
+    assert one.read_partition(P).stream_id == other.read_partition(partition("7")).stream_id
+
+
+def test_commits_of_a_partition_are_counted_from_one_wherever_it_begins(store: Store) -> None:
+    first = commit(store.read_partition(P), 500, 509)
+    assert store.commit_batch(first) == 1
+    assert store.read_partition(P) == first.state_after(1)
+    assert [follow(store, at, at) for at in (510, 511)] == [2, 3]
+    for id in ("1", "10"):
+        assert store.commit_batch(commit(store.read_partition(partition(id)), 0, 0)) == 1
+    ledger = store.read_ledgers()[0]
+    assert (ledger.first, ledger.last, ledger.balanced) == (500, 511, True)
+
+
+def test_the_checkpoint_counts_the_events_with_an_unknown_field_once_for_each_commit(
+    make_store: Callable[[], Store],
+) -> None:
+    store, other = make_store(), make_store()
+    for first, names in ((0, {"coupon": 2}), (5, {}), (10, {"coupon": 1, "gift – 🎁": 3})):
+        outcome = replace(settled({}, filtered=5), unknown_fields=names)
+        planned = commit(store.read_partition(P), first, first + 4, outcome)
+        store.commit_batch(planned)
+        other.forget_partition(P)
+        with pytest.raises(CheckpointConflict):
+            other.commit_batch(planned)
+    for reader in (store, other):
+        reader.forget_partition(P)
+        assert unknown_fields_of(checkpoint_of(reader).unknown_fields) == {"coupon": 3, "gift – 🎁": 3}
+
+
+def test_rows_are_kept_with_their_position_and_the_ledger_keeps_what_became_of_the_range(
+    store: Store, engine: Engine
+) -> None:
+    placed: dict[int, list[Row]] = {0: [reading("a"), alert("a")], 1: [home("b", armed=True)]}
+    follow(store, 0, 6, settled(placed, letters=[letter(event(2))], filtered=4))
+    place = (store.read_partition(P).stream_id, "0")
+    assert engine.rows(SensorReading) == [KeptRow(*place, 0, 0, 1, reading("a"))]
+    assert engine.rows(HomeAlert) == [KeptRow(*place, 0, 1, 1, alert("a"))]
+    assert engine.rows(Home) == [KeptRow(*place, 1, None, 1, home("b", armed=True))]
+    (kept,) = engine.ledger()
+    assert (kept.first, kept.last, kept.commit_number, kept.committed_at) == (0, 6, 1, NOON)
+    assert (kept.written, kept.filtered, kept.dead_lettered, kept.rows_written) == (2, 4, 1, 3)
+    assert (kept.transform_version, kept.invocation_id) == ("test/1", "invocation-1")
+
+
+@pytest.mark.parametrize("behind", [0, 1, 3])
+def test_a_commit_from_a_stale_state_writes_nothing_at_all(
+    make_store: Callable[[], Store], engine: Engine, behind: int
+) -> None:
+    owner, zombie = make_store(), make_store()
+    for number in range(behind):
+        follow(owner, number, number)
+    stale = zombie.read_partition(P)
+    follow(owner, behind, behind, settled({behind: [home("a", armed=True)]}))
+    before = everything(engine)
+    rows = settled({behind: [reading(), alert(), home("a")]}, letters=[letter(event(behind + 1))])
+    with pytest.raises(CheckpointConflict) as conflict:
+        zombie.commit_batch(commit(stale, behind, behind + 1, rows))
+    assert conflict.value.expected == (behind - 1 if behind else None)
+    assert everything(engine) == before
+    assert checkpoint_of(zombie) == checkpoint_of(owner)
+    assert follow(zombie, behind + 1, behind + 1) == behind + 2, "a conflict leaves the store usable"
+
+
+def test_a_commit_that_expects_more_than_is_there_conflicts(store: Store, engine: Engine) -> None:
+    done = commit(store.read_partition(P), 0, 4)
+    with pytest.raises(CheckpointConflict):
+        store.commit_batch(commit(done.state_after(1), 5, 9))
+    assert engine.ledger() == []
+
+
+REFUSALS: dict[str, Row] = {
+    "a number of 65 bits": reading(ppm=2**63),
+    "a number below 64 bits": reading(ppm=-(2**63) - 1),
+    "a letter beyond ASCII in a text of ASCII": replace(reading(), state="offén"),
+    "a lone surrogate in a row": home(time_zone="\ud800"),
+    "a time without a zone": reading(at=datetime(2026, 1, 1)),  # noqa: DTZ001
+    "a time after the last year in UTC": reading(at=datetime.max.replace(tzinfo=timezone(-timedelta(hours=5)))),
+    "a time before the first year in UTC": reading(at=datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))),
+    "nothing where something must be": home(time_zone=None),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refused_data_leaves_nothing_written(store: Store, engine: Engine, case: str) -> None:
+    follow(store, 0, 0, settled({0: [home("a")]}))
+    before, state = everything(engine), store.read_partition(P)
+    rows = settled({1: [home("a", armed=True), reading(), alert()], 2: [REFUSALS[case]]}, letters=[letter(event(3))])
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit(state, 1, 3, rows))
+    assert everything(engine) == before
+    assert store.read_partition(P) == state
+    assert store.commit_batch(commit(state, 1, 3)) == 2
+
+
+@pytest.mark.parametrize(
+    ("outcome", "first"),
+    [
+        pytest.param(settled({0: [reading()]}), 1, id="a row at a position that is taken"),
+        pytest.param(settled({}, letters=[letter(event(0))]), 1, id="a second letter of one event"),
+        pytest.param(settled({}, filtered=1), 0, id="a range that begins where another began"),
+    ],
+)
+def test_what_is_there_already_is_refused(store: Store, engine: Engine, outcome: Settled, first: int) -> None:
+    follow(store, 0, 0, outcome)
+    before = everything(engine)
+    with pytest.raises(DataRefused):
+        follow(store, first, 1, outcome if first else None)
+    assert everything(engine) == before
+
+
+@pytest.mark.parametrize(("filtered", "absent"), [(0, 0), (4, 0), (6, 0), (3, 1), (3, 3), (3, -1)])
+def test_counts_that_do_not_sum_to_the_range_are_refused(
+    store: Store, engine: Engine, filtered: int, absent: int
+) -> None:
+    wrong = commit(store.read_partition(P), 0, 4, settled({}, filtered=filtered))
+    with pytest.raises(DataRefused):
+        store.commit_batch(replace(wrong, absent=absent))
+    assert (engine.ledger(), store.read_partition(P).checkpoint) == ([], None)
+
+
+def test_numbers_at_the_edges_of_64_bits_are_kept(store: Store, engine: Engine) -> None:
+    end = 2**63 - 1
+    follow(store, end - 1, end, settled({end - 1: [reading(ppm=end)], end: [reading(ppm=-(2**63))]}))
+    assert checkpoint_of(store).sequence_number == end
+    assert [one.row for one in engine.rows(SensorReading)] == [reading(ppm=end), reading(ppm=-(2**63))]
+    assert [one.sequence_number for one in engine.rows(SensorReading)] == [end - 1, end]
+    assert [ledger.balanced for ledger in store.read_ledgers()] == [True]
+
+
+INSTANTS = [
+    datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(2026, 6, 1, 5, 45, tzinfo=timezone(timedelta(hours=5, minutes=45))),
+    datetime(2026, 6, 1, 1, 2, 3, 4, tzinfo=timezone(timedelta(hours=-12))),
+]
+
+
+@pytest.mark.parametrize("moment", INSTANTS, ids=str)
+def test_instants_are_kept_to_the_microsecond(store: Store, engine: Engine, moment: datetime) -> None:
+    last = event(1, at=moment)
+    outcome = settled({0: [reading(at=moment)]}, letters=[letter(last)])
+    store.commit_batch(replace(commit(store.read_partition(P), 0, 1, outcome), last=last, committed_at=moment))
+    ((kept,), (ledger,)) = engine.letters(), engine.ledger()
+    assert [one.row for one in engine.rows(SensorReading)] == [reading(at=moment)]
+    assert {checkpoint_of(store).enqueued_at, kept.enqueued_at, kept.failed_at, kept.due_at} == {moment}
+    assert ledger.committed_at == moment
+
+
+# As long as the columns are: 32 and 40 units of UTF-16.
+TEXTS = [
+    "", " ", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc\x01\x1f", "👩‍👩‍👧", "ß" * 32, "👩" * 16,
+    "\x00", "a\x00b", "\ufdd0", "a\uffff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_hostile_texts_are_kept_as_they_are(store: Store, engine: Engine, text: str) -> None:
+    key = f"{text}." if text.endswith(" ") else text  # no key ends with a space
+    row = replace(reading(key), sensor_id=text)
+    place = partition(hub=f"namespace/{text}", group=text)
+    store.commit_batch(commit(store.read_partition(place), 0, 1, settled({0: [row], 1: [home(key, text)]})))
+    assert [one.row for one in engine.rows(SensorReading)] == [row]
+    assert [one.row for one in engine.rows(Home)] == [home(key, text)]
+    assert [ledger.partition for ledger in store.read_ledgers(place.stream)] == [place]
+
+
+@pytest.mark.parametrize("text", ["ß" * 33, "👩" * 17, "x" * 33, "x" * 5_000], ids=ascii)
+def test_a_text_longer_than_its_column_is_refused_whole_where_columns_have_a_length(
+    store: Store, engine: Engine, text: str
+) -> None:
+    state = store.read_partition(P)
+    planned = commit(state, 0, 1, settled({0: [reading(text)], 1: [home(text, "zone")]}))
+    if engine.dialect.limits_texts:
+        with pytest.raises(DataRefused):
+            store.commit_batch(planned)
+        assert everything(engine) == ([], [], [], [], [])
+        assert store.read_partition(P) == state
+    else:
+        store.commit_batch(planned)
+        assert [one.row for one in engine.rows(SensorReading)] == [reading(text)]
+        assert [one.row for one in engine.rows(Home)] == [home(text, "zone")]
+
+
+def test_an_opaque_offset_is_kept_as_it_is(store: Store) -> None:
+    for number, offset in enumerate(["-1", "0007", "1.0", "9" * 60, "", "1:2-3/é"]):
+        last = structs.replace(event(number), offset=offset)
+        store.commit_batch(replace(commit(store.read_partition(P), number, number), last=last))
+        assert checkpoint_of(store).offset == offset
+
+
+def test_a_store_that_was_closed_opens_again(store: Store) -> None:
+    follow(store, 0, 0)
+    store.close()
+    store.close()
+    assert follow(store, 1, 1) == 2
+
+
+@pytest.mark.parametrize("reason", ["outage", "store", "trigger"])
+def test_a_stop_keeps_its_first_time_counts_its_attempts_and_stands_beside_others(
+    store: Store, reason: StopReason
+) -> None:
+    state = store.read_partition(P)
+    store.note_stop(state, reason, "it failed 5 times", NOON)
+    store.note_stop(state, reason, "it failed 6 times", NOON + timedelta(minutes=1))
+    store.note_stop(state, "held", "ü" * 5_000, NOON)
+    again = PartitionStop(reason, "it failed 6 times", 2, NOON)
+    state = store.read_partition(P)
+    assert set(state.stops) == {PartitionStop("held", "ü" * 2_000, 1, NOON), again}, "a detail is cut"
+    assert (state.stop_for(reason), state.stop_for("incarnation")) == (again, None)
+    assert store.read_partition(partition("1")).stops == ()
+    assert again in Ledger(OneStream(store.database, P.stream)).read_stops()[P.partition_id]
+    store.clear_stops(state, ["held"])
+    assert store.read_partition(P).stops == (again,)
+    store.clear_stops(state, [reason])
+    store.note_stop(state, "held", "x" + "👩" * 2_000, NOON)  # two UTF-16 units each, as the server counts
+    assert [stop.detail for stop in store.read_partition(P).stops] == ["x" + "👩" * 999]
+
+
+def test_a_commit_ends_the_stops_that_it_names_and_leaves_the_others(store: Store) -> None:
+    state = begun(store)
+    reasons: tuple[StopReason, ...] = ("outage", "held", "incarnation")
+    for reason in reasons:
+        store.note_stop(state, reason, "it was met", NOON)
+    store.commit_batch(replace(commit(store.read_partition(P), 0, 4), ends=("outage", "held")))
+    assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
+
+
+def number(value: int) -> SequenceNumber:
+    return SequenceNumber(value)
+
+
+def gap(first: int, last: int) -> Span:
+    return Span(number(first), number(last))
+
+
+def part(first: int, last: int, status: GapStatus) -> SequenceGap:
+    return SequenceGap(number(first), number(last), status)
+
+
+def with_absent(
+    state: PartitionState, first: int, last: int, absent: int, gaps: Sequence[SequenceGap] = ()
+) -> BatchCommit:
+    """A commit of which so many numbers are absent; the events were filtered."""
+    filtered = settled({}, filtered=last - first + 1 - absent)
+    return replace(commit(state, first, last, filtered), absent=absent, gaps=gaps)
+
+
+def rows(engine: Engine) -> list[tuple[int, int, str, int]]:
+    return [(kept.first, kept.last, kept.status, kept.attempts) for kept in engine.gaps()]
+
+
+def begun(store: Store, of: str = "0", anchor: int = 0) -> PartitionState:
+    """A partition that begins at a number."""
+    return store.anchor_partition(store.read_partition(partition(of)), number(anchor), NOON)
+
+
+def test_a_new_partition_has_no_anchor_and_knows_when_its_stream_was_opened(store: Store) -> None:
+    before = datetime.now(UTC)
+    state = store.read_partition(P)
+    assert state.anchor is None and state.opened_at is not None
+    assert before - timedelta(seconds=5) <= state.opened_at <= datetime.now(UTC) + timedelta(seconds=5)
+    assert store.read_partition(partition("7")).opened_at == state.opened_at
+
+
+def test_an_anchor_stays_whoever_asks(make_store: Callable[[], Store]) -> None:
+    one, other = make_store(), make_store()
+    early = other.read_partition(P)
+    state = begun(one, anchor=2**62)
+    assert (state.anchor, state.next_number, state.checkpoint) == (2**62, 2**62, None)
+    assert other.read_partition(P) == other.anchor_partition(early, number(5), NOON) == state
+    stores = [one, other, make_store(), make_store()]
+    state = one.read_partition(partition("1"))
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda at: stores[at].anchor_partition(state, number(at), NOON).anchor, range(4))
+        assert len(set(found)) == 1
+
+
+def test_a_first_range_that_does_not_begin_at_the_anchor_is_a_hole(store: Store) -> None:
+    for id, first in (("0", 3), ("1", 4)):
+        store.commit_batch(commit(begun(store, id, anchor=3), first, 9))
+    assert [books.balanced for books in store.read_books()] == [True, False]
+
+
+def test_absent_numbers_belong_to_the_range_and_are_counted(store: Store, engine: Engine) -> None:
+    outcome = settled({7: [reading()]}, letters=[letter(event(8))], filtered=1)
+    store.commit_batch(replace(commit(store.read_partition(P), 4, 9, outcome), absent=3))
+    (kept,) = engine.ledger()
+    assert (kept.first, kept.last, kept.written, kept.filtered) == (4, 9, 1, 1)
+    assert (kept.dead_lettered, kept.absent) == (1, 3)
+    end = HubEnd(number(2**40), "256", EPOCH + timedelta(days=3))
+    gone = replace(with_absent(store.read_partition(P), 10, 2**40, 2**40 - 9), last=end)
+    assert store.commit_batch(gone) == 2, "a range may be absent altogether"
+    checkpoint = checkpoint_of(store)
+    assert (checkpoint.sequence_number, checkpoint.offset, checkpoint.enqueued_at) == (2**40, "256", end.enqueued_at)
+    follow(store, 2**40 + 1, 2**40 + 1)
+    (books,) = store.read_ledgers()
+    assert (books.accounted, books.absent, books.balanced) == (2**40 - 2, 2**40 - 6, True)
+
+
+def test_a_gap_that_was_found_is_open_and_each_further_try_counts(store: Store, engine: Engine) -> None:
+    state, noted = begun(store), NotedDatabase(store.database)
+    for at in range(3):
+        Store(noted).note_gap(state, gap(5, 9 + at), EPOCH + timedelta(hours=at))
+    assert noted.calls == ["lock_partition"] * 3, "a note is one call that reads nothing before"
+    assert rows(engine) == [(5, 11, "open", 3)]
+    (kept,) = engine.gaps()
+    assert (kept.found_at, kept.stream_id, kept.partition_id) == (EPOCH, state.stream_id, "0")
+
+
+def test_a_gap_found_from_a_stale_state_or_of_a_closed_stream_is_none(
+    make_store: Callable[[], Store], engine: Engine
+) -> None:
+    one, other = make_store(), make_store()
+    stale = begun(one)
+    follow(other, 0, 4)
+    committed = one.read_partition(P)
+    follow(other, 5, 9)
+    current = other.read_partition(P)
+    open_next(other)
+    for state, first in ((stale, 0), (committed, 5), (current, 10)):
+        with pytest.raises(CheckpointConflict):
+            one.note_gap(state, gap(first, first + 4), EPOCH)
+    assert rows(engine) == []
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_gap_that_another_owner_has_just_settled_stays_settled(store: Store, engine: Engine, is_first: bool) -> None:
+    """The note compares the checkpoint itself, so there is no moment between a look and the note."""
+    state, begin = begun(store), 0
+    if not is_first:
+        store.commit_batch(commit(state, 0, 4))
+        state, begin = store.read_partition(P), 5
+    store.commit_batch(with_absent(state, begin, begin + 4, 5, [part(begin, begin + 4, "absent")]))
+    # a row begins at the first number, none at the second, and the third is later, but its state is stale too
+    for missing in (gap(begin, begin + 4), gap(begin + 2, begin + 4), gap(begin + 5, begin + 9)):
+        with pytest.raises(CheckpointConflict):
+            store.note_gap(state, missing, NOON)
+    assert rows(engine) == [(begin, begin + 4, "absent", 1)]
+
+
+def test_a_retry_of_letters_makes_no_state_stale(store: Store, engine: Engine) -> None:
+    keep_letters(store, {4: "a"})
+    state = store.read_partition(P)
+    store.claim_letters(claim())
+    filtered = (LetterOutcome(number(4), "resolved", why="it was filtered"),)
+    store.commit_retry(RetryCommit(state, "claim-1", filtered, settled({}, filtered=1), "test/2", "i-2", NOON))
+    store.note_gap(state, gap(5, 9), EPOCH)
+    assert store.commit_batch(with_absent(state, 5, 9, 5, [part(5, 9, "absent")])) == 3
+    assert rows(engine) == [(5, 9, "absent", 1)]
+    assert [books.balanced for books in store.read_ledgers()] == [True]
+
+
+def test_the_parts_of_a_gap_take_its_place_within_the_commit(store: Store, engine: Engine) -> None:
+    follow(store, 0, 4)
+    state = store.read_partition(P)
+    store.note_gap(state, gap(5, 20), EPOCH)
+    store.commit_batch(with_absent(state, 5, 9, 2, [part(5, 6, "absent"), part(7, 9, "healed"), part(10, 20, "open")]))
+    assert rows(engine) == [(5, 6, "absent", 1), (7, 9, "healed", 1), (10, 20, "open", 1)]
+    assert [kept.found_at for kept in engine.gaps()] == [EPOCH, NOON, NOON]
+    many = [part(at, at, "absent" if at % 2 else "healed") for at in range(500)]
+    store.commit_batch(with_absent(store.read_partition(partition("1")), 0, 499, 250, many))
+    assert [row[:3] for row in rows(engine)[3:]] == [(one.first, one.last, one.status) for one in many]
+
+
+def test_a_conflict_or_a_gap_that_ends_before_it_begins_leaves_the_gap_as_it_was(store: Store, engine: Engine) -> None:
+    stale = begun(store)
+    store.note_gap(stale, gap(0, 4), EPOCH)
+    with pytest.raises(DataRefused):
+        store.commit_batch(with_absent(stale, 0, 4, 5, [part(3, 2, "absent")]))
+    assert engine.ledger() == []
+    store.commit_batch(commit(stale, 0, 1))
+    with pytest.raises(CheckpointConflict):
+        store.commit_batch(with_absent(stale, 0, 4, 5, [part(0, 4, "absent")]))
+    assert rows(engine) == [(0, 4, "open", 1)]
+
+
+def test_open_gaps_up_to_the_checkpoint_are_closed_and_no_others(store: Store, engine: Engine) -> None:
+    for id in ("0", "1"):
+        state = begun(store, id)
+        for first, last in ((0, 4), (5, 9), (10, 15)):
+            store.note_gap(state, gap(first, last), EPOCH)
+        store.commit_batch(with_absent(state, 0, 11, 3, [part(0, 2, "absent")]))
+    store.close_gaps(P)
+    here = [(0, 2, "absent", 1), (5, 9, "healed", 1), (10, 15, "open", 1)]
+    assert rows(engine) == [*here, (0, 2, "absent", 1), (5, 9, "open", 1), (10, 15, "open", 1)]
