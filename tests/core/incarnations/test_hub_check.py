@@ -1,394 +1,527 @@
-"""A hub that was recreated, restored or failed over stops its partitions, and no number of it passes for an old one."""
+"""hub_check.py: where a partition begins, and that no number of a different hub passes for one of the stream's."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
+from typing import Any
 
 import pytest
 
 from core.errors import BatchRefused, HubUnreachable, StopReason, StreamIncarnationChanged
-from core.incarnations.hub_check import OLDEST, PAUSE, SOONEST, HubVerification
-from core.ingest.ingest import ingest_batch
+from core.incarnations.hub_check import OLDEST, PAUSE, SOONEST, HubVerification, VerifiedHub, choose_anchor
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import Unhealed
 from core.model.commits import PartitionState
-from core.model.events import Event
+from core.model.events import Event, Partition, SequenceNumber
+from core.model.policies import Anchoring
+from core.model.ports import Extent, HubReader, OffsetRefused, Place
 from examples.home_security.transform import SensorReading
-from tests.core.incarnations.world import NEW, OLD, World, log, renewed
-from tests.fakes.builders import EPOCH, STREAM, batch, commit, event, partition
+from tests.core.incarnations.conftest import NEW, OLD, World, log, renewed
+from tests.fakes.builders import EPOCH, NOON, STREAM, batch, commit, event, events, partition, stamps
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed
 
 
+def at(second: int) -> Anchoring:
+    return EPOCH + timedelta(seconds=second)
+
+
+def hub(last: int = 20, first: int = 0) -> MemoryHub:
+    """Event n was enqueued n seconds after EPOCH."""
+    made = MemoryHub({"0": events(0, last, "quiet")})
+    made.expire_before("0", first)
+    return made
+
+
+def state(opened: int = 12) -> PartitionState:
+    return PartitionState(partition(), 1, None, None, EPOCH + timedelta(seconds=opened))
+
+
+@pytest.mark.parametrize(
+    ("anchoring", "given", "in_hand", "anchor"),
+    [
+        ("first", hub(first=3), None, 3),
+        ("first", hub(last=-1), None, 0),
+        ("first", hub(first=21), None, 21),
+        ("first", hub(first=9), event(6), 6),  # retention cut the delivered event meanwhile
+        ("latest", hub(), None, 12),
+        ("latest", hub(last=8), None, 9),
+        ("latest", hub(first=15), None, 15),
+        (at(5), hub(), None, 5),
+        (at(0), hub(first=7), None, 7),
+        (at(99), hub(), None, 21),
+        (at(99), hub(last=-1), None, 0),
+    ],
+)
+def test_a_partition_begins_at_the_first_event_that_counts(
+    anchoring: Anchoring, given: MemoryHub, in_hand: Event | None, anchor: int
+) -> None:
+    assert choose_anchor(state(), anchoring, given, in_hand) == anchor
+
+
+def test_no_number_is_before_zero_so_the_hub_need_not_be_asked() -> None:
+    asked = hub()
+    assert (choose_anchor(state(), "first", asked, event(0)), asked.asked) == (0, [])
+
+
+def test_an_event_that_comes_in_between_two_questions_is_not_left_out() -> None:
+    class GrowingHub(MemoryHub):
+        """A hub that gets an event after each answer."""
+
+        def extent(self, partition: Partition) -> Extent:
+            found = super().extent(partition)
+            self.publish("0", [event(self.last["0"] + 1)])
+            return found
+
+        def first_at(self, partition: Partition, place: Place) -> Event | None:
+            found = super().first_at(partition, place)
+            self.publish("0", [event(self.last["0"] + 1)])
+            return found
+
+    assert choose_anchor(state(opened=99), "latest", GrowingHub({"0": events(0, 8)})) == 9
+
+
+def test_events_before_the_anchor_are_dropped_and_another_setting_later_moves_none() -> None:
+    store = MemoryStore()
+    away = MemoryHub({"0": events(0, 9)}, fails=lambda: True)
+    with pytest.raises(HubUnreachable):
+        ingest_batch(batch(events(0, 4)), Ingestion(store, PLAIN, stamps(), GapReading(away, "latest")))
+    assert store.read_partition(partition()).anchor is None
+    for first, anchoring, dropped in ((0, at(7), 5), (5, "first", 2)):
+        means = Ingestion(store, PLAIN, stamps(first), GapReading(hub(last=40), anchoring))  # type: ignore[arg-type]
+        assert ingest_batch(batch(events(first, first + 4, "quiet")), means).redelivered == dropped
+    assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
+    assert [books.balanced for books in store.read_ledgers()] == [True]
+
+
 @pytest.fixture
-def world() -> World:
-    return World()
+def ten(world: World) -> World:
+    """The world with events 0 to 9 committed."""
+    world.deliver(log(0, 9))
+    return world
 
 
-class TestARecreatedHub:
-    def test_whose_numbers_fit_stops_the_partition(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.recreate(*renewed(0, 9))
-        world.clock.advance(SOONEST * 2)
-        said = world.refuse(renewed(10, 19))
-        assert f"the hub was created at {NEW.isoformat()}" in said
-        assert OLD.isoformat() in said
-        (stop,) = world.base.read_partition(partition()).stops
-        assert (stop.reason, stop.detail) == ("incarnation", said)
+def test_a_recreated_hub_whose_numbers_fit_stops_every_partition_with_one_reading(ten: World) -> None:
+    ten.deliver(log(0, 9), "1")
+    ten.recreate(*renewed(0, 9))
+    ten.hub.publish("1", renewed(0, 9))
+    ten.clock.advance(SOONEST * 2)
+    ten.hub.asked.clear()
+    said, _ = ten.refuse(renewed(10, 19)), ten.refuse(renewed(10, 19), "1")
+    assert ten.asked("created_at") == 1
+    assert f"the hub was created at {NEW.isoformat()}" in said
+    assert OLD.isoformat() in said
+    (stop,) = ten.stops
+    assert (stop.reason, stop.detail) == ("incarnation", said)
+    ten.start_process()
+    ten.refuse(renewed(20, 29))
 
-    def test_is_seen_by_a_process_that_starts_after_it(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.recreate(*renewed(0, 9))
-        world.start_process()
-        world.refuse(renewed(10, 19))
 
-    def test_is_seen_by_every_partition_that_shares_the_reading(self, world: World) -> None:
-        for id in "01":
-            world.deliver(log(0, 9), id)
-        world.recreate(*renewed(0, 9))
-        world.hub.publish("1", renewed(0, 9))
-        world.clock.advance(SOONEST * 2)
+def test_a_recreated_hub_is_seen_in_a_partition_without_a_commit_and_by_the_silence_check(ten: World) -> None:
+    ten.recreate()
+    ten.clock.advance(OLDEST + 1)
+    ten.refuse(renewed(0, 4), "1")
+    assert ten.base.read_partition(partition("1")).anchor is None
+    ten.recreate(*renewed(0, 29))
+    found = list(ten.silence.run("timer"))
+    assert [type(one) for one in found] == [Unhealed, Unhealed]
+    assert {str(one.partition.partition_id) for one in found} == {"0", "1"}
+    assert [stop.reason for stop in ten.base.read_partition(partition("1")).stops] == ["incarnation"]
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_hub_that_is_recreated_while_a_gap_is_read_leaves_no_number_absent(ten: World, is_silent: bool) -> None:
+    ten.hub.publish("0", log(10, 39))
+    list(ten.silence.run("timer"))
+    if is_silent:
+        ten.hub.lose("0", *range(10, 40))
+        ten.clock.advance(120)
+
+    def recreated() -> bool:
+        if ten.hub.asked[-1:] == ["read_range"]:
+            ten.recreate()
+        return False
+
+    ten.hub.fails = recreated
+    if is_silent:
+        found, *_ = ten.silence.run("timer")
+        assert isinstance(found, Unhealed) and isinstance(found.fault, StreamIncarnationChanged)
+    else:
+        ten.refuse(log(30, 39))
+    assert ten.base.read_ledgers()[0].absent == 0
+
+
+@pytest.fixture
+def back(ten: World) -> World:
+    """The world after a batch of a different hub was refused and the stream's hub came back.
+
+    The host tries batches of the other hub again, when the stream's hub has long answered for it.
+    """
+    ten.recreate(*renewed(0, 9))
+    ten.clock.advance(OLDEST + 1)
+    ten.refuse(renewed(10, 19))
+    ten.hub.recreate_hub(OLD)
+    ten.hub.publish("0", log(0, 9))
+    ten.clock.advance(OLDEST + 1)
+    return ten
+
+
+def pass_over(world: World, words: str, retries: int = 0) -> None:
+    """See the batch of the other hub refused."""
+    with pytest.raises(BatchRefused, match=words):
+        ingest_batch(replace(batch(renewed(10, 19)), retries=retries), world.means)
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+def test_never_gets_numbers_that_it_has_not_given(back: World, retries: int) -> None:
+    list(back.silence.run("timer"))
+    assert back.stops == ()
+    for _ in range(2):
+        pass_over(back, "event 10 of the batch is not in the hub", retries)
+    back.start_process()
+    pass_over(back, "event 10", 1)
+    assert back.base.read_ledgers()[0].accounted == 10
+
+
+def test_keeps_its_own_event_of_the_same_number(back: World) -> None:
+    own = log(10, 29)
+    back.hub.publish("0", own)
+    pass_over(back, "event 10 of the batch is not the hub's")
+    back.deliver(own)
+    assert back.bodies() == {(1, "0"): {"old"}}
+    assert back.base.read_ledgers()[0].accounted == 30
+
+
+def test_never_gets_numbers_whose_events_it_has_lost_but_those_that_it_forgets_meanwhile(back: World) -> None:
+    back.hub.publish("0", log(10, 39))
+    back.hub.expire_before("0", 20)
+    pass_over(back, "the hub has lost the events of the batch", 1)
+    back.hub.expire_before("0", 25)
+    ingest_batch(batch(log(20, 29)), back.means)
+    assert back.bodies() == {(1, "0"): {"old"}}
+    assert (back.base.read_ledgers()[0].accounted, back.base.read_ledgers()[0].absent) == (30, 10)
+
+
+@pytest.mark.parametrize("is_new_process", [True, False])
+def test_a_failover_that_kept_the_time_of_creation_is_seen_by_the_event_of_the_checkpoint(
+    ten: World, is_new_process: bool
+) -> None:
+    assert list(ten.silence.run("timer")) == []
+    ten.hub.recreate("0")
+    ten.hub.publish("0", renewed(0, 9))
+    if is_new_process:
+        ten.start_process()
+    else:
+        ten.clock.advance(PAUSE)
+    assert "the hub's event 9 was enqueued at" in ten.refuse(renewed(10, 19))
+    ten.hub.publish("0", renewed(10, 19))
+    (found,) = ten.silence.run("timer")
+    assert isinstance(found, Unhealed)
+    assert "the hub's event 9 was enqueued" in str(found.fault)
+
+
+def test_a_failover_that_lost_the_checkpoint_is_seen_by_the_end_of_the_hub(ten: World) -> None:
+    ten.hub.recreate("0")
+    ten.hub.publish("0", log(0, 7))
+    ten.start_process()
+    with pytest.raises(StreamIncarnationChanged, match="the hub ends at 7, before the checkpoint at 9"):
+        ingest_batch(batch(log(5, 7)), ten.means)
+
+
+def test_an_event_of_the_checkpoint_that_retention_has_cut_tells_nothing(ten: World) -> None:
+    ten.hub.publish("0", log(10, 19))
+    ten.hub.expire_before("0", 15)
+    ten.start_process()
+    assert ten.deliver(log(15, 19)).absent == 5
+
+
+def test_an_older_store_adopts_the_hub_unless_one_of_its_checkpoints_contradicts(world: World) -> None:
+    world.deliver(log(0, 4))
+    assert world.base.read_incarnation(STREAM).hub_created_at == OLD
+    other = World()
+    other.base.commit_batch(commit(other.base.read_partition(partition("1")), 0, 9))
+    other.hub.publish("1", renewed(0, 20))
+    other.refuse(log(0, 4))
+    assert other.base.read_incarnation(STREAM).hub_created_at is None
+
+
+def test_a_reading_serves_all_partitions_that_are_far_enough_for_five_seconds(world: World) -> None:
+    far = 1_000_000
+    for seconds, first, asked in ((0.0, far, 3), (OLDEST, far + 5, 0), (0.1, far + 10, 1)):  # 3: the first contacts
+        world.clock.advance(seconds)
         world.hub.asked.clear()
         for id in "01":
-            world.refuse(renewed(10, 19), id)
-        assert world.asked("created_at") == 1
-
-    def test_is_seen_in_a_partition_that_has_no_commit(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.recreate()
-        world.clock.advance(OLDEST + 1)
-        world.refuse(renewed(0, 4), "1")
-        assert world.base.read_partition(partition("1")).anchor is None
-
-    def test_is_seen_by_the_silence_check_of_every_partition(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.recreate(*renewed(0, 29))
-        world.clock.advance(OLDEST + 1)
-        found = list(world.silence.run("timer"))
-        assert [type(one) for one in found] == [Unhealed, Unhealed]
-        assert {str(one.partition.partition_id) for one in found} == {"0", "1"}
-        assert [stop.reason for stop in world.base.read_partition(partition("1")).stops] == ["incarnation"]
-
-    def test_between_two_pieces_of_a_gap_leaves_no_number_absent(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.publish("0", log(10, 39))
-
-        def recreated(*_: object) -> bool:
-            if world.hub.asked[-1:] == ["read_range"]:
-                world.recreate()
-            return False
-
-        world.hub.fails = recreated
-        world.refuse(log(30, 39))
-        assert world.base.read_ledgers()[0].absent == 0
-
-    def test_while_a_silent_partition_is_closed_leaves_no_number_absent(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.publish("0", log(10, 19))
-        list(world.silence.run("timer"))
-        world.hub.lose("0", *range(10, 20))
-        world.clock.advance(120)
-        asked = world.hub.asked
-
-        def recreated() -> bool:
-            if asked[-1] == "read_range":
-                world.recreate()
-            return False
-
-        world.hub.fails = recreated
-        found = list(world.silence.run("timer"))
-        assert isinstance(found[0], Unhealed)
-        assert isinstance(found[0].fault, StreamIncarnationChanged)
-        assert world.base.read_ledgers()[0].absent == 0
+            world.hub.publish(id, log(first, first + 4))
+            world.deliver(log(first, first + 4), id)
+        assert world.asked("created_at") == asked
 
 
-class TestTheHubThatComesBack:
-    """The host tries batches of the other hub again, when the stream's hub has long answered for it."""
-
-    def give_back(self, world: World, *other: Event) -> None:
-        """Let a batch of another hub be refused, and give the stream's hub back."""
-        world.deliver(log(0, 9))
-        world.recreate(*renewed(0, 9))
-        world.clock.advance(OLDEST + 1)
-        world.refuse(list(other))
-        world.hub.recreate_hub(OLD)
-        world.hub.publish("0", log(0, 9))
-        world.clock.advance(OLDEST + 1)
-
-    @pytest.mark.parametrize("retries", [0, 3])
-    def test_never_gets_numbers_that_it_has_not_given(self, world: World, retries: int) -> None:
-        other = renewed(10, 19)
-        self.give_back(world, *other)
-        list(world.silence.run("timer"))
-        assert world.base.read_partition(partition()).stops == ()
-        for _ in range(2):
-            with pytest.raises(BatchRefused, match="event 10 of the batch is not in the hub"):
-                ingest_batch(replace(batch(other), retries=retries), world.means)
-        assert world.base.read_ledgers()[0].accounted == 10
-
-    def test_keeps_its_own_event_of_the_same_number(self, world: World) -> None:
-        other = renewed(10, 19)
-        self.give_back(world, *other)
-        own = log(10, 29)
-        world.hub.publish("0", own)
-        with pytest.raises(BatchRefused, match="event 10 of the batch is not the hub's"):
-            ingest_batch(batch(other), world.means)
-        world.deliver(own)
-        assert world.bodies() == {(1, "0"): {"old"}}
-        assert world.base.read_ledgers()[0].accounted == 30
-
-    def test_never_gets_numbers_whose_events_it_has_lost(self, world: World) -> None:
-        other = renewed(10, 19)
-        self.give_back(world, *other)
-        world.hub.publish("0", log(10, 29))
-        world.hub.expire_before("0", 20)
-        with pytest.raises(BatchRefused, match="the hub has lost the events of the batch"):
-            ingest_batch(replace(batch(other), retries=1), world.means)
-        world.deliver(log(20, 29))
-        assert world.bodies() == {(1, "0"): {"old"}}
-        assert world.base.read_ledgers()[0].absent == 10
-
-    def test_is_known_to_a_process_that_starts_after_it(self, world: World) -> None:
-        other = renewed(10, 19)
-        self.give_back(world, *other)
-        list(world.silence.run("timer"))
-        world.start_process()
-        with pytest.raises(BatchRefused):
-            ingest_batch(replace(batch(other), retries=1), world.means)
-
-    def test_gives_a_batch_whose_events_it_forgets_meanwhile(self, world: World) -> None:
-        self.give_back(world, *renewed(10, 19))
-        own = log(10, 19)
-        world.hub.publish("0", own)
-        world.hub.expire_before("0", 15)
-        ingest_batch(batch(own), world.means)
-        assert world.base.read_ledgers()[0].accounted == 20
+@pytest.mark.parametrize(("reached", "age"), [(9, SOONEST), (99_999, 1.0), (10_000_000, OLDEST)])
+def test_a_reading_is_no_older_than_a_new_hub_needs_to_reach_the_numbers(
+    world: World, reached: int, age: float
+) -> None:
+    world.hub.publish("0", log(reached, reached))
+    world.deliver(log(reached, reached))
+    world.hub.asked.clear()
+    for number, part, asked in ((reached + 1, 0.99, 0), (reached + 2, 0.02, 1)):
+        world.clock.advance(age * part)
+        world.deliver(log(number, number))
+        assert world.asked("created_at") == asked
 
 
-class TestAFailover:
-    """The time of creation is the same, but a number means a different event."""
-
-    def test_is_seen_by_a_process_that_starts_after_it(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.recreate("0")
-        world.hub.publish("0", renewed(0, 9))
-        world.start_process()
-        said = world.refuse(renewed(10, 19))
-        assert "the hub's event 9 was enqueued at" in said
-
-    def test_is_seen_after_a_pause_of_the_partition(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.recreate("0")
-        world.hub.publish("0", renewed(0, 9))
-        world.clock.advance(PAUSE)
-        world.refuse(renewed(10, 19))
-
-    def test_that_lost_the_checkpoint_is_seen_by_the_end_of_the_hub(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.recreate("0")
-        world.hub.publish("0", log(0, 7))
-        world.start_process()
-        with pytest.raises(StreamIncarnationChanged, match="the hub ends at 7, before the checkpoint at 9"):
-            ingest_batch(batch(log(5, 7)), world.means)
-
-    def test_is_seen_by_the_next_silence_check_however_soon_it_comes(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        assert list(world.silence.run("timer")) == []
-        world.hub.recreate("0")
-        world.hub.publish("0", renewed(0, 19))
-        (found,) = world.silence.run("timer")
-        assert isinstance(found, Unhealed)
-        assert "the hub's event 9 was enqueued" in str(found.fault)
-
-    def test_an_event_of_the_checkpoint_that_retention_has_cut_tells_nothing(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.publish("0", log(10, 19))
-        world.hub.expire_before("0", 15)
-        world.start_process()
-        assert world.deliver(log(15, 19)).absent == 5
+def test_a_first_contact_costs_the_event_of_the_checkpoint(ten: World) -> None:
+    ten.start_process()
+    ten.hub.asked.clear()
+    ten.deliver(log(10, 14))
+    assert ten.hub.asked == ["created_at", "extent", "find_event"]
 
 
-class TestAStoreThatIsOlder:
-    def test_adopts_the_hub_when_every_checkpoint_fits(self, world: World) -> None:
-        world.deliver(log(0, 4))
-        assert world.base.read_incarnation(STREAM).hub_created_at == OLD
+def test_threads_that_wait_for_a_reading_share_it(world: World) -> None:
+    own, is_waited_for = threading.RLock(), threading.Event()
 
-    def test_adopts_no_hub_that_one_of_its_checkpoints_contradicts(self, world: World) -> None:
-        state = world.base.read_partition(partition("1"))
-        world.base.commit_batch(commit(state, 0, 9))
-        world.hub.publish("1", renewed(0, 20))
-        world.refuse(log(0, 4))
-        assert world.base.read_incarnation(STREAM).hub_created_at is None
+    class Alone:
+        """A lock that says when somebody waits for it."""
 
+        def __enter__(self) -> None:
+            if not own.acquire(blocking=False):
+                is_waited_for.set()
+                own.acquire()
 
-class TestThePrice:
-    def test_a_reading_serves_all_partitions_that_are_far_enough_for_five_seconds(self, world: World) -> None:
-        far = 1_000_000
-        for id in "01":
-            world.hub.publish(id, log(far, far + 4))
-            world.deliver(log(far, far + 4), id)
-        world.clock.advance(OLDEST)
-        world.hub.asked.clear()
-        for id in "01":
-            world.deliver(log(far + 5, far + 9), id)
-        assert world.asked("created_at") == 0
-        world.clock.advance(0.1)
-        for id in "01":
-            world.deliver(log(far + 10, far + 14), id)
-        assert world.asked("created_at") == 1
+        def __exit__(self, *fault: object) -> None:
+            own.release()
 
-    @pytest.mark.parametrize(("reached", "age"), [(9, SOONEST), (99_999, 1.0), (10_000_000, OLDEST)])
-    def test_a_reading_is_no_older_than_a_new_hub_needs_to_reach_the_numbers(
-        self, world: World, reached: int, age: float
-    ) -> None:
-        world.hub.publish("0", log(reached, reached))
-        world.deliver(log(reached, reached))
-        world.hub.asked.clear()
-        world.clock.advance(age * 0.99)
-        world.deliver(log(reached + 1, reached + 1))
-        assert world.asked("created_at") == 0
-        world.clock.advance(age * 0.02)
-        world.deliver(log(reached + 2, reached + 2))
-        assert world.asked("created_at") == 1
-
-    def test_a_first_contact_costs_the_event_of_the_checkpoint(self, world: World) -> None:
-        world.deliver(log(0, 4))
-        world.start_process()
-        world.hub.asked.clear()
-        world.deliver(log(5, 9))
-        assert world.hub.asked == ["created_at", "extent", "find_event"]
-
-    def test_threads_that_wait_for_a_reading_share_it(self, world: World) -> None:
-        own, is_waited_for = threading.RLock(), threading.Event()
-
-        class Alone:
-            """A lock that says when somebody waits for it."""
-
-            def __enter__(self) -> None:
-                if not own.acquire(blocking=False):
-                    is_waited_for.set()
-                    own.acquire()
-
-            def __exit__(self, *fault: object) -> None:
-                own.release()
-
-        verified = HubVerification(world.hub, world.clock.monotonic, Alone())
-        states = [world.base.read_partition(partition(id)) for id in "01"]
-        # An answer comes when the other thread waits, too.
-        world.hub.fails = lambda: not is_waited_for.wait(allowed(30))
-        with ThreadPoolExecutor(2) as pool:
-            assert list(pool.map(lambda state: verified.verify(state, world.base), states)) == states
-        assert world.asked("created_at") == 1
+    verified = HubVerification(world.hub, world.clock.monotonic, Alone())
+    states = [world.base.read_partition(partition(id)) for id in "01"]
+    # An answer comes when the other thread waits, too.
+    world.hub.fails = lambda: not is_waited_for.wait(allowed(30))
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda state: verified.verify(state, world.base), states)) == states
+    assert world.asked("created_at") == 1
 
 
-class TestAHubThatDoesNotAnswer:
-    def test_holds_the_partition_at_first_contact(self, world: World) -> None:
-        world.hub.publish("0", log(0, 4))
+def test_holds_the_partition_at_first_contact(world: World) -> None:
+    world.hub.publish("0", log(0, 9))
+    for seconds, first in ((0, 0), (OLDEST + 1, 5)):  # and when the reading is old
+        world.clock.advance(seconds)
+        before = world.ranges()
         world.hub.fails = lambda: True
         with pytest.raises(HubUnreachable):
-            world.deliver(log(0, 4))
-        assert world.base.ledger() == []
+            world.deliver(log(first, first + 4))
+        assert world.ranges() == before
         world.hub.fails = lambda: False
-        world.deliver(log(0, 4))
-
-    def test_holds_it_when_the_reading_is_old(self, world: World) -> None:
-        world.deliver(log(0, 4))
-        world.clock.advance(OLDEST + 1)
-        world.hub.publish("0", log(5, 9))
-        world.hub.fails = lambda: True
-        with pytest.raises(HubUnreachable):
-            world.deliver(log(5, 9))
-        assert [(kept.first, kept.last) for kept in world.base.ledger()] == [(0, 4)]
+        world.deliver(log(first, first + 4))
+    assert world.ranges() == [(0, 4), (5, 9)]
 
 
-class TestAStop:
-    def stopped(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        world.hub.made_at = NEW
-        world.clock.advance(1)
-        world.refuse(log(10, 14))
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_stop_ends_when_the_hub_is_the_streams_again(ten: World, is_silent: bool) -> None:
+    ten.hub.made_at = NEW
+    ten.clock.advance(1)
+    ten.refuse(log(10, 14))
+    ten.hub.made_at = OLD
+    if is_silent:
+        list(ten.silence.run("timer"))
+        assert ten.stops == ()
+        return
+    ten.clock.advance(1)
+    cleared, other = ten.store.clear_stops, ten.means
 
-    def test_ends_when_the_hub_is_the_streams_again(self, world: World) -> None:
-        self.stopped(world)
-        world.hub.made_at = OLD
-        world.clock.advance(1)
-        world.deliver(log(10, 14))
-        assert world.base.read_partition(partition()).stops == ()
+    def clear(state: PartitionState, reasons: Collection[StopReason]) -> None:
+        cleared(state, reasons)
+        ingest_batch(batch(log(10, 14)), replace(other, store=ten.base))
 
-    def test_that_ends_while_another_owner_commits_leaves_the_decision_as_it_was_read(self, world: World) -> None:
-        self.stopped(world)
-        world.hub.made_at = OLD
-        world.clock.advance(1)
-        whole, cleared = log(10, 29), world.store.clear_stops
-        other = world.means
-
-        def clear(state: PartitionState, reasons: Collection[StopReason]) -> None:
-            cleared(state, reasons)
-            ingest_batch(batch(log(10, 14)), replace(other, store=world.base))
-
-        world.store.clear_stops = clear  # type: ignore[method-assign]
-        world.deliver(whole)
-        assert [(kept.first, kept.last) for kept in world.base.ledger()] == [(0, 9), (10, 14), (15, 29)]
-
-    def test_ends_by_the_silence_check_when_no_batch_comes(self, world: World) -> None:
-        self.stopped(world)
-        world.hub.made_at = OLD
-        list(world.silence.run("timer"))
-        assert world.base.read_partition(partition()).stops == ()
-
-    def test_of_a_contradicting_event_stays_while_the_event_contradicts(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        for attempts in (1, 2):
-            said = world.refuse([event(4, "reading new", at=EPOCH + timedelta(days=9))])
-            assert "event 4 was enqueued after the checkpoint at 9" in said
-            assert [one.attempts for one in world.base.read_partition(partition()).stops] == [attempts]
+    ten.store.clear_stops = clear  # type: ignore[method-assign]
+    ten.deliver(log(10, 29))
+    assert (ten.stops, ten.ranges()) == ((), [(0, 9), (10, 14), (15, 29)]), "the decision is as it was read"
 
 
-class TestTheNextIncarnation:
-    def opened(self, world: World, *held: Event) -> None:
-        world.deliver(log(0, 9))
-        world.recreate(*held)
-        world.clock.advance(1)
-        world.refuse(renewed(len(held), len(held) + 4))
-        world.open_next()
+def test_a_stop_of_a_contradicting_event_stays_while_the_event_contradicts(ten: World) -> None:
+    for attempts in (1, 2):
+        said = ten.refuse([event(4, "reading new", at=EPOCH + timedelta(days=9))])
+        assert "event 4 was enqueued after the checkpoint at 9" in said
+        assert [one.attempts for one in ten.stops] == [attempts]
 
-    def test_is_read_from_its_anchor_and_nothing_is_mixed(self, world: World) -> None:
-        self.opened(world, *renewed(0, 14))
-        world.deliver(renewed(15, 19))
-        old, new = sorted({row.stream_id for row in world.base.rows(SensorReading)})
-        assert world.bodies() == {(old, "0"): {"old"}, (new, "0"): {"new"}}
-        assert [row.sequence_number for row in world.base.rows(SensorReading) if row.stream_id == new] == list(
-            range(20)
-        )
-        assert world.base.read_books()[0].balanced
 
-    def test_drops_the_events_of_the_former_hub_that_the_host_still_holds(self, world: World) -> None:
-        self.opened(world, *renewed(0, 4))
-        held_back = log(10, 14)
-        assert ingest_batch(batch(held_back), world.means).redelivered == 5
-        assert world.base.read_books() == ()
-        world.hub.publish("0", renewed(5, 9))
-        ingest_batch(batch([*log(0, 2), *renewed(3, 9)]), world.means)
-        assert world.bodies().popitem()[1] == {"new"}
-        assert [(one.accounted, one.absent, one.balanced) for one in world.base.read_books()] == [(10, 0, True)]
+def opened(world: World, *held: Event) -> None:
+    world.recreate(*held)
+    world.clock.advance(1)
+    world.refuse(renewed(len(held), len(held) + 4))
+    world.open_next()
 
-    def test_keeps_events_that_were_enqueued_before_its_hub_was_created_if_the_hub_holds_them(
-        self, world: World
-    ) -> None:
-        world.hub.made_at = EPOCH + timedelta(seconds=5)
-        assert world.deliver(log(0, 9)).healed == 0
-        assert [(kept.first, kept.last, kept.absent) for kept in world.base.ledger()] == [(0, 9, 0)]
-        assert len(world.base.rows(SensorReading)) == 10
 
-    def test_is_noticed_by_a_process_that_remembers_the_closed_stream(self, world: World) -> None:
-        world.deliver(log(0, 9))
-        other = world.means
-        world.start_process()
-        world.deliver(log(10, 14))
-        world.recreate(*renewed(0, 14))
-        world.open_next()
-        world.clock.advance(1)
-        world.hub.publish("0", renewed(15, 19))
-        ingest_batch(batch(renewed(15, 19)), other)
-        assert world.base.read_partition(partition()).checkpoint is not None
-        assert world.base.read_partition(partition()).stops == ()
+def test_the_next_incarnation_is_read_from_its_anchor_and_nothing_is_mixed(ten: World) -> None:
+    remembering = ten.means  # a process that remembers the closed stream
+    opened(ten, *renewed(0, 14))
+    ten.hub.publish("0", renewed(15, 19))
+    ingest_batch(batch(renewed(15, 19)), remembering)
+    assert ten.stops == ()
+    old, new = sorted({row.stream_id for row in ten.base.rows(SensorReading)})
+    assert ten.bodies() == {(old, "0"): {"old"}, (new, "0"): {"new"}}
+    rows = [row.sequence_number for row in ten.base.rows(SensorReading) if row.stream_id == new]
+    assert rows == list(range(20))
+    assert ten.base.read_books()[0].balanced
+
+
+def test_the_next_incarnation_drops_the_events_of_the_former_hub_that_the_host_still_holds(ten: World) -> None:
+    opened(ten, *renewed(0, 4))
+    assert ingest_batch(batch(log(10, 14)), ten.means).redelivered == 5
+    assert ten.base.read_books() == ()
+    ten.hub.publish("0", renewed(5, 9))
+    ingest_batch(batch([*log(0, 2), *renewed(3, 9)]), ten.means)
+    assert ten.bodies().popitem()[1] == {"new"}
+    assert [(one.accounted, one.absent, one.balanced) for one in ten.base.read_books()] == [(10, 0, True)]
+
+
+def test_events_that_were_enqueued_before_their_hub_was_created_are_kept_if_the_hub_holds_them(world: World) -> None:
+    world.hub.made_at = EPOCH + timedelta(seconds=5)
+    assert world.deliver(log(0, 9)).healed == 0
+    assert [(kept.first, kept.last, kept.absent) for kept in world.base.ledger()] == [(0, 9, 0)]
+    assert len(world.base.rows(SensorReading)) == 10
+
+
+class Reading(World):
+    """A world in which partition 0 is committed up to 9, and 1 up to 2, and a reading of the hub is remembered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deliver(log(0, 9))
+        self.deliver(log(0, 2), "1")
+        verification = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
+        self.read = VerifiedHub(self.hub, verification, self.base)
+        self.read.extent(partition())
+        self.pass_the_age()
+
+    def range(self, first: int = 0, last: int = 9) -> list[int]:
+        given = self.read.read_range(partition(), SequenceNumber(first), SequenceNumber(last), NOON)
+        return [event.sequence_number for event in given]
+
+    def pass_the_age(self) -> None:
+        self.clock.advance(SOONEST * 2)
+
+    def empty(self) -> None:
+        for id in "01":
+            self.hub.recreate(id)
+
+
+@pytest.fixture
+def reading() -> Reading:
+    return Reading()
+
+
+FIVE = SequenceNumber(5)
+METHODS: dict[str, Callable[[Reading], Any]] = {
+    "partitions": lambda to: to.read.partitions(),
+    "created_at": lambda to: to.read.created_at(),
+    "extent": lambda to: to.read.extent(partition()),
+    "first_at": lambda to: to.read.first_at(partition(), FIVE),
+    "first_at of a time": lambda to: to.read.first_at(partition(), EPOCH + timedelta(seconds=5)),
+    "first_at of an offset": lambda to: to.read.first_at(partition(), "320"),
+    "find_event": lambda to: to.read.find_event(partition(), FIVE),
+    "read_range": lambda to: to.range(),
+    "read_range of one": lambda to: to.range(5, 5),
+}
+CHANGES: dict[str, Callable[[Reading], object]] = {
+    "recreated": lambda to: to.recreate(),
+    "recreated and filled": lambda to: to.recreate(*renewed(0, 20)),
+    "emptied": Reading.empty,
+}
+STILL_RIGHT = [("partitions", "emptied"), ("created_at", "emptied")]
+
+
+def test_the_table_has_every_method_that_says_what_the_hub_holds() -> None:
+    public = {name for name in vars(HubReader) if not name.startswith("_")}
+    assert {name.partition(" ")[0] for name in METHODS} == public
+
+
+@pytest.mark.parametrize("ask", METHODS.values(), ids=METHODS)
+def test_each_method_answers_as_the_hub_does_also_that_it_does_not(
+    reading: Reading, ask: Callable[[Reading], Any]
+) -> None:
+    found, verified = ask(reading), reading.read
+    reading.read = reading.hub  # type: ignore[assignment]
+    assert found == ask(reading)
+    reading.read, reading.hub.fails = verified, lambda: True
+    with pytest.raises(HubUnreachable):
+        ask(reading)
+
+
+@pytest.mark.parametrize(("method", "change"), [*product(METHODS, CHANGES)])
+def test_each_method_refuses_a_different_hub(reading: Reading, method: str, change: str) -> None:
+    right = deepcopy(vars(reading.hub))
+    CHANGES[change](reading)
+    with nullcontext() if (method, change) in STILL_RIGHT else pytest.raises(StreamIncarnationChanged):
+        METHODS[method](reading)
+    vars(reading.hub).update(right)
+    reading.pass_the_age()
+    METHODS[method](reading)
+
+
+@pytest.mark.parametrize("method", ["find_event", "read_range", "read_range of one"])
+def test_what_a_hub_that_failed_over_does_not_hold_is_not_gone(reading: Reading, method: str) -> None:
+    for id, last in (("0", 6), ("1", 0)):  # a copy that lost the last events and took others since
+        reading.hub.recreate(id)
+        reading.hub.publish(id, [*log(0, last), *renewed(last + 1, 12)])
+        reading.hub.expire_before(id, last + 1)
+    with pytest.raises(StreamIncarnationChanged, match="as the event of the checkpoint"):
+        METHODS[method](reading)
+
+
+def test_events_that_retention_or_compaction_took_are_gone(reading: Reading) -> None:
+    reading.hub.expire_before("0", 3)
+    reading.hub.lose("0", 5, 9)
+    assert reading.read.find_event(partition(), FIVE) is None
+    assert reading.range() == [3, 4, 6, 7, 8]
+    assert reading.read.extent(partition()).beginning == 3
+    reading.hub.expire_before("0", 10)
+    assert reading.range() == []
+
+
+def test_an_offset_that_a_different_hub_refuses_is_no_fault_of_the_request(reading: Reading) -> None:
+    with pytest.raises(OffsetRefused):
+        reading.read.first_at(partition(), "99999")
+    reading.recreate()
+    with pytest.raises(StreamIncarnationChanged):
+        reading.read.first_at(partition(), "320")
+
+
+@pytest.mark.parametrize("filled", [[], renewed(0, 20)], ids=["empty", "filled"])
+def test_a_hub_that_is_recreated_amid_a_range_ends_it(reading: Reading, filled: list[Event]) -> None:
+    numbers = []
+    given = reading.read.read_range(partition(), SequenceNumber(0), SequenceNumber(9), NOON)
+    with closing(given) as events, pytest.raises(StreamIncarnationChanged):
+        for event in events:
+            numbers.append(event.sequence_number)
+            if event.sequence_number == 4:
+                reading.recreate(*filled)
+                reading.pass_the_age()
+    assert numbers == [0, 1, 2, 3, 4]
+
+
+def test_a_range_asks_for_the_creation_as_often_as_a_new_hub_needs_to_reach_its_numbers(reading: Reading) -> None:
+    reading.hub.asked.clear()
+    reading.range()
+    assert reading.asked("created_at") == 1
+    many = 10 * int(OLDEST * 100_000)
+    reading.deliver(log(10, 10))
+    reading.hub.publish("0", log(many, many + 2))
+    reading.hub.asked.clear()
+    reading.clock.advance(OLDEST / 2)
+    reading.range(many, many + 2)
+    assert reading.asked("created_at") == 1
+
+
+def test_the_hub_of_the_next_incarnation_is_read_as_soon_as_it_is_open(reading: Reading) -> None:
+    reading.recreate(*renewed(0, 4))
+    with pytest.raises(StreamIncarnationChanged):
+        reading.range(0, 4)
+    reading.open_next()
+    assert reading.range(0, 4) == [0, 1, 2, 3, 4]
+    assert reading.base.read_incarnation(STREAM).hub_created_at == NEW

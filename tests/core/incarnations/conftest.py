@@ -1,20 +1,23 @@
 """A world with a hub that is recreated or failed over, a store, and a process between them."""
 
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from core.errors import StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
-from core.incarnations.next_incarnation import Incarnations, Opening
+from core.incarnations.next_incarnation import Incarnations
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.commits import PartitionStop
+from core.model.events import Event
 from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
-from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
+from tests.fakes.builders import EPOCH, FakeClock, batch, event, partition, stamps
+from tests.fakes.incarnations import opening
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
@@ -73,10 +76,15 @@ class World:
 
     def open_next(self, first: int = 0) -> None:
         """Open the next incarnation as an operator does, in a separate process."""
-        anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
-        found, now = self.base.read_incarnation(STREAM), self.clock.now()
-        opening = Opening(found, STREAM, self.hub.made_at, anchors, "ada", "recreated", now)
-        Incarnations(self.base.database, Partitions(self.base.database)).open_incarnation(opening)
+        made = replace(opening(self.base, first), hub_created_at=self.hub.made_at)
+        Incarnations(self.base.database, Partitions(self.base.database)).open_incarnation(made)
+
+    @property
+    def stops(self) -> tuple[PartitionStop, ...]:
+        return self.base.read_partition(partition()).stops
+
+    def ranges(self) -> list[tuple[int, int]]:
+        return [(kept.first, kept.last) for kept in self.base.ledger()]
 
     def asked(self, call: str) -> int:
         """Count the requests of a kind since the last time, and forget them."""
@@ -91,3 +99,8 @@ class World:
             home = row.row.home_id  # type: ignore[attr-defined]
             found.setdefault((row.stream_id, row.partition_id), set()).add(home)
         return found
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
