@@ -1,14 +1,16 @@
-"""core/ledger/watch.py: the facts of one moment for the alerts, and the reads of the hub for them."""
+"""core/ledger/watch.py and totals.py: which books balance, the facts of a moment for the alerts, the burn-down."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
+from core.audit.faults import PartitionLedger
 from core.errors import HubUnreachable
-from core.ledger.store import Ledger, OpenCount
-from core.ledger.totals import LetterBooks, PartitionBooks
+from core.ledger.store import BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap
+from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_of, lag_time, rates
 from core.ledger.watch import (
     ABSENT_WITHIN,
     READ_FROM,
@@ -19,28 +21,106 @@ from core.ledger.watch import (
     Watching,
     find_standing,
     observe,
+    read_burn_down,
 )
 from core.model.commits import PartitionStop
 from core.model.events import Incarnation, PartitionId, SequenceNumber
 from core.model.letters import LetterKey
-from tests.fakes.builders import EPOCH, STREAM, event
+from tests.fakes.builders import EPOCH, STREAM, event, partition
 from tests.fakes.memory_hub import MemoryHub
 
 NOW = EPOCH + timedelta(days=1)
+DAY = timedelta(days=1)
 P0, P1 = PartitionId("0"), PartitionId("1")
+FIRST, LAST = SequenceNumber(10), SequenceNumber(19)
+EVEN = PartitionBooks(4, 4, 2, 0, 0, P0, LAST, EPOCH, 3, FIRST, 3, 2)
+
+
+def test_books_that_are_even_balance_and_count_the_letters_of_replays_beside_those_of_the_ledger() -> None:
+    books = Books((EVEN, EVEN), LetterBooks({"waiting": 1}, 4, settled=3))
+    assert (books.numbers, books.accounted, books.balanced) == (20, 20, True)
+    replayed = [Books((EVEN,), LetterBooks({"waiting": 5}, 2, count)).balanced for count in (3, 4, 2)]
+    assert replayed == [True, False, False]
+    late = replace(EVEN, anchor=SequenceNumber(8))
+    assert (late.numbers, late.balanced, replace(EVEN, anchor=FIRST).balanced) == (12, False, True)
+
+
+OFF = (("checkpoint", 20), ("checkpoint", 18), ("written", 5), ("absent", 1), ("first", 11), ("is_recorded", False))
+
+
+@pytest.mark.parametrize(("name", "value"), OFF)
+def test_anything_that_is_off_shows(name: str, value: int) -> None:
+    assert not replace(EVEN, **{name: value}).balanced  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("hub_end", "lag", "waited"),
+    [(None, None, None), (-1, 0, 0), (19, 0, 0), (25, 6, 90), (5, 0, 0)],
+)
+def test_lag_is_what_the_hub_has_beyond_the_checkpoint_and_waits_at_most_since_its_event(
+    hub_end: int | None, lag: int | None, waited: float | None
+) -> None:
+    assert lag_of(EVEN, hub_end) == lag
+    found = lag_time(EVEN, lag, EPOCH + timedelta(seconds=90))
+    assert found == (None if waited is None else timedelta(seconds=waited))
+    assert lag_time(EVEN, 3, EPOCH - timedelta(seconds=5)) == timedelta()
+
+
+def test_the_lag_of_a_partition_without_a_commit_is_all_that_its_hub_ever_had() -> None:
+    assert (lag_of(None, 4), lag_of(None, -1)) == (5, 0)
+    assert (lag_time(None, 5, EPOCH), lag_time(None, 0, EPOCH)) == (None, timedelta())
+
+
+COUNTS: Any = {"written": 90, "filtered": 4, "dead_lettered": 3, "held": 2, "absent": 1, "letters": 5}
+ENDS: Any = {"checkpoint": SequenceNumber(109), "first": FIRST, "last": SequenceNumber(109)}
+LEDGER = PartitionLedger(partition=partition(), commits=4, holes=0, **ENDS, **COUNTS)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"holes": 1},
+        {"checkpoint": 110},
+        {"checkpoint": 108},
+        {"last": 110, "checkpoint": 110},
+        {"first": 9},
+        {"first": 11},
+        {"written": 91},
+        {"written": 89},
+        {"dead_lettered": 4, "written": 89},
+        {"held": 3, "written": 89},
+        {"letters": 4},
+        {"letters": 6},
+        {"absent": 0},
+    ],
+    ids=str,
+)
+def test_a_ledger_that_does_not_account_for_every_number_is_not_balanced(changed: dict[str, Any]) -> None:
+    assert (LEDGER.accounted, LEDGER.balanced) == (100, True)
+    assert not replace(LEDGER, **changed).balanced
+
+
+def test_the_rate_is_the_numbers_accounted_for_in_the_seconds_between_two_looks_and_never_below_zero() -> None:
+    def looks(*given: tuple[float, int]) -> list[Minute]:
+        return [Minute(EPOCH + timedelta(seconds=seconds), 0, accounted) for seconds, accounted in given]
+
+    assert rates(looks((0, 100), (60, 160), (120.5, 160), (720.5, 6_160))) == [None, 1.0, 0.0, 10.0]
+    assert rates(looks((0, 100), (60, 90), (60, 95))) == [None, 0.0, 5.0]
+
+
 CALM = LetterBooks({}, 3, settled=3)
 LONG = STOPPED_AFTER + timedelta(seconds=1)
+HOUR = timedelta(hours=1)
 
 
 def books(checkpoint: int, ago: timedelta) -> PartitionBooks:
     """Balanced books of events 0 up to a checkpoint, whose event was enqueued so long ago."""
-    return PartitionBooks(
-        checkpoint + 1, 0, 0, 0, 0, P0, SequenceNumber(checkpoint), NOW - ago, 1, SequenceNumber(0), 1, 0
-    )
+    at, first = NOW - ago, SequenceNumber(0)
+    return PartitionBooks(checkpoint + 1, 0, 0, 0, 0, P0, SequenceNumber(checkpoint), at, 1, first, 1, 0)
 
 
 @dataclass
-class Books(Ledger):
+class FakeLedger(Ledger):
     """A ledger with these books."""
 
     books: tuple[PartitionBooks, ...] = ()
@@ -82,28 +162,22 @@ def hub_of(waits: timedelta) -> MemoryHub:
     return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(15)]})
 
 
-def watching(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Watching:
-    return Watching(
-        STREAM,
-        replace(store, letters=letters),
-        hub,
-        lambda key: letter_at,
-        lambda: {PartitionId(id): last for id, last in hub.last.items()},
-        faults={P0: "StoreUnavailable"},
-    )
+def watching(store: FakeLedger, hub: MemoryHub, letter_at: datetime | None = None, **own: Any) -> Watching:
+    ends: Callable[[], Any] = lambda: {PartitionId(id): last for id, last in hub.last.items()}  # noqa: E731
+    return Watching(STREAM, store, hub, lambda key: letter_at, ends, faults={P0: "StoreUnavailable"}, **own)
 
 
-def sight(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Observation:
-    return observe(watching(store, hub, letters, letter_at), NOW)
+def sight(store: FakeLedger, hub: MemoryHub | None = None, **own: Any) -> Observation:
+    return observe(watching(store, hub or MemoryHub({"0": []}), **own), NOW)
 
 
-def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
-    return sight(store, hub, letters, letter_at).facts()
+def seen(store: FakeLedger, hub: MemoryHub | None = None, **own: Any) -> dict[str, Any]:
+    return dict(sight(store, hub, **own).facts())
 
 
 def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> None:
-    hub = hub_of(timedelta(days=1))
-    assert seen(Books((books(14, timedelta(days=1)),)), hub) == {
+    hub = hub_of(DAY)
+    assert seen(FakeLedger((books(14, DAY),)), hub) == {
         "action": "watch",
         "event_hub": "namespace/telemetry",
         "consumer_group": "hubledger",
@@ -126,22 +200,28 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
     assert hub.asked == []
 
 
-def test_lag_is_the_age_of_the_oldest_event_that_waits_and_not_the_age_of_the_checkpoint() -> None:
-    store = Books((books(9, timedelta(hours=10)),), {P0: NOW - timedelta(hours=10)})
-    facts = seen(store, hub_of(timedelta(seconds=2.5)))
-    assert (facts["lag_seconds"], facts["partitions_stopped"]) == (2.5, 0)
+@pytest.mark.parametrize(
+    ("ago", "waits", "lag", "is_asked"),
+    [
+        pytest.param(10 * HOUR, timedelta(seconds=2.5), 2.5, True, id="not the age of the checkpoint"),
+        pytest.param(READ_FROM, timedelta(seconds=2), 2.0, True, id="it can be long, so the hub is read"),
+        pytest.param(READ_FROM - timedelta(seconds=1), timedelta(seconds=1), 59.0, False, id="it cannot be long"),
+        pytest.param(HOUR, timedelta(seconds=-5), 0.0, True, id="a clock that is ahead of ours"),
+    ],
+)
+def test_lag_is_the_age_of_the_oldest_event_that_waits(
+    ago: timedelta, waits: timedelta, lag: float, is_asked: bool
+) -> None:
+    hub = hub_of(waits)
+    facts = seen(FakeLedger((books(9, ago),), {P0: NOW - ago}), hub)
+    assert (facts["lag_seconds"], facts["partitions_stopped"], hub.asked != []) == (lag, 0, is_asked)
 
 
-def test_a_lag_that_can_be_long_is_read_from_the_hub() -> None:
-    hub = hub_of(timedelta(seconds=2))
-    assert seen(Books((books(9, READ_FROM),)), hub)["lag_seconds"] == 2.0
-    assert hub.asked != []
-
-
-def test_a_lag_that_cannot_be_long_is_the_age_of_the_checkpoint_without_a_read_of_the_hub() -> None:
-    hub = hub_of(timedelta(seconds=1))
-    facts = seen(Books((books(9, READ_FROM - timedelta(seconds=1)),)), hub)
-    assert (facts["lag_seconds"], hub.asked) == (59.0, [])
+def test_the_longest_wait_of_all_partitions_counts() -> None:
+    hub = hub_of(timedelta(minutes=3))
+    hub.recreate("1")
+    hub.publish("1", [event(0, at=NOW - timedelta(minutes=4))])
+    assert seen(FakeLedger((books(9, HOUR),)), hub)["lag_seconds"] == 240.0
 
 
 @pytest.mark.parametrize(
@@ -156,112 +236,73 @@ def test_a_lag_that_cannot_be_long_is_the_age_of_the_checkpoint_without_a_read_o
 def test_a_partition_has_stopped_when_events_wait_and_nothing_is_committed_for_long(
     waits: timedelta, moved: timedelta, stopped: int
 ) -> None:
-    store = Books((books(9, timedelta(hours=1)),), {P0: NOW - moved})
+    store = FakeLedger((books(9, HOUR),), {P0: NOW - moved})
     assert seen(store, hub_of(waits))["partitions_stopped"] == stopped
     assert find_standing(watching(store, hub_of(waits)), NOW) == ({P0: NOW - min(waits, moved)} if stopped else {})
 
 
 def test_a_partition_whose_events_left_the_hub_while_they_waited_has_stopped() -> None:
-    hub = hub_of(timedelta(days=2))
+    hub = hub_of(2 * DAY)
     hub.expire_before("0", 15)
-    facts = seen(Books((books(9, timedelta(days=2)),), {P0: NOW - timedelta(days=2)}), hub)
+    facts = seen(FakeLedger((books(9, 2 * DAY),), {P0: NOW - 2 * DAY}), hub)
     assert (facts["lag_seconds"], facts["partitions_stopped"], facts["standing"]) == (0.0, 1, "0 (StoreUnavailable)")
 
 
-def test_a_partition_that_never_committed_waits_from_its_anchor_on() -> None:
-    hub = hub_of(LONG)
-    assert seen(Books(), hub)["partitions_stopped"] == 1
-    assert seen(Books(anchors={P0: SequenceNumber(14)}), hub)["partitions_stopped"] == 1
-    assert seen(Books(anchors={P0: SequenceNumber(15)}), hub)["partitions_stopped"] == 0
-
-
-@pytest.mark.parametrize(("opened", "stopped"), [(STOPPED_AFTER, 1), (STOPPED_AFTER - timedelta(seconds=1), 0)])
-def test_a_partition_that_never_committed_has_the_same_time_since_its_stream_was_opened(
-    opened: timedelta, stopped: int
+@pytest.mark.parametrize(
+    ("anchor", "opened", "stopped"),
+    [
+        (None, STOPPED_AFTER, 1),
+        (None, STOPPED_AFTER - timedelta(seconds=1), 0),
+        (None, None, 0),
+        (14, 9 * DAY, 1),
+        (15, 9 * DAY, 0),
+    ],
+)
+def test_a_partition_that_never_committed_waits_from_its_anchor_on_and_since_its_stream_was_opened(
+    anchor: int | None, opened: timedelta | None, stopped: int
 ) -> None:
-    store = Books(opened_at=NOW - opened)
+    store = FakeLedger(opened_at=None if opened is None else NOW - opened)
+    if anchor is not None:
+        store.anchors = {P0: SequenceNumber(anchor)}
     assert seen(store, hub_of(LONG))["partitions_stopped"] == stopped
-    assert find_standing(watching(store, hub_of(LONG)), NOW) == ({P0: NOW - opened} if stopped else {})
-    assert find_standing(watching(Books(opened_at=None), hub_of(LONG)), NOW) == {}
+    standing = find_standing(watching(store, hub_of(LONG)), NOW)
+    assert standing == ({P0: NOW - min(opened, LONG)} if stopped and opened else {})
 
 
 def test_the_minute_counts_the_events_after_the_checkpoints_and_none_before_an_anchor() -> None:
     hub = MemoryHub({id: [event(number, at=NOW) for number in range(15)] for id in ("0", "1", "2")} | {"3": []})
     anchors = {P1: SequenceNumber(12), PartitionId("2"): SequenceNumber(15)}
-    minute = sight(Books((books(9, timedelta()),), anchors=anchors), hub).minute
+    minute = sight(FakeLedger((books(9, timedelta()),), anchors=anchors), hub).minute
     assert (minute.at, minute.lag, minute.accounted) == (NOW, 5 + 3, 10)
-    assert sight(Books((books(20, timedelta()),)), hub_of(timedelta())).minute.lag == 0
-
-
-def test_the_longest_wait_of_all_partitions_counts() -> None:
-    hub = hub_of(timedelta(minutes=3))
-    hub.recreate("1")
-    hub.publish("1", [event(0, at=NOW - timedelta(minutes=4))])
-    facts = seen(Books((books(9, timedelta(hours=1)),)), hub)
-    assert facts["lag_seconds"] == 240.0
+    assert sight(FakeLedger((books(20, timedelta()),)), hub_of(timedelta())).minute.lag == 0
 
 
 def test_an_imbalance_of_a_partition_or_of_letters_shows() -> None:
     calm, hub = books(14, timedelta()), hub_of(timedelta())
-    assert seen(Books((replace(calm, written=calm.written - 1),)), hub)["ledger_balanced"] is False
-    assert seen(Books((calm,)), hub, LetterBooks({"waiting": 2}, 3))["ledger_balanced"] is False
+    assert seen(FakeLedger((replace(calm, written=calm.written - 1),)), hub)["ledger_balanced"] is False
+    assert seen(FakeLedger((calm,), letters=LetterBooks({"waiting": 2}, 3)), hub)["ledger_balanced"] is False
 
 
-def test_open_letters_and_the_age_of_the_oldest_ones_event_are_told() -> None:
-    key = LetterKey(NOW - timedelta(hours=1), P0, SequenceNumber(3))
-    letters = LetterBooks({"waiting": 2, "exhausted": 1}, 7, settled=4, oldest=key)
-    facts = seen(Books(), MemoryHub({"0": []}), letters, NOW - timedelta(hours=2))
-    assert (facts["letters_open"], facts["oldest_letter_seconds"]) == (3, 7200.0)
-
-
-def test_an_event_of_a_clock_that_is_ahead_of_ours_is_not_younger_than_now() -> None:
-    facts = seen(Books((books(9, timedelta(hours=1)),)), hub_of(timedelta(seconds=-5)))
-    assert facts["lag_seconds"] == 0.0
-
-
-def test_what_was_found_absent_is_told_for_as_long_as_the_alert_on_silence_waits() -> None:
-    absent = {NOW - ABSENT_WITHIN: 5, NOW - ABSENT_WITHIN - timedelta(seconds=1): 7}
-    assert seen(Books(absent=absent), MemoryHub({"0": []}))["absent_new"] == 5
+def test_letters_stops_tasks_and_absent_numbers_are_counted_as_long_as_the_alert_on_silence_waits() -> None:
+    stops = [PartitionStop(reason, "why", 1, NOW) for reason in ("incarnation", "outage")]
+    oldest = LetterKey(NOW - HOUR, P0, SequenceNumber(3))
+    store = FakeLedger(
+        (books(14, timedelta()),),
+        stops={P0: tuple(stops), P1: tuple(stops[:1])},
+        held_up=2,
+        absent={NOW - ABSENT_WITHIN: 5, NOW - ABSENT_WITHIN - timedelta(seconds=1): 7},
+        letters=LetterBooks({"waiting": 2, "exhausted": 1}, 7, settled=4, oldest=oldest),
+    )
+    facts = seen(store, hub_of(timedelta()), letter_at=NOW - 2 * HOUR)
+    assert (facts["stops_recorded"], facts["partitions_stopped"], facts["tasks_held_up"]) == (3, 0, 2)
+    assert (facts["letters_open"], facts["oldest_letter_seconds"], facts["absent_new"]) == (3, 7200.0, 5)
 
 
 def test_a_hub_that_does_not_answer_fails_the_tick() -> None:
     hub = hub_of(LONG)
     hub.fails = lambda: True
     with pytest.raises(HubUnreachable):
-        seen(Books((books(9, timedelta(hours=1)),)), hub)
-
-
-def burning(*counts: OpenCount, retention: timedelta | None = timedelta(hours=24)) -> dict:
-    """Return the facts of a burn-down."""
-    sources = (STREAM, Books((books(14, timedelta()),)), hub_of(timedelta()), lambda key: None)
-    found = BurnDown(NOW, retention, counts)
-    own = Watching(*sources, lambda: {P0: 14}, burn_down=lambda now: found)
-    facts = observe(own, NOW).facts()
-    return {name: facts[name] for name in ("letters_expiring_hours", "loss_hours", "events_lost")}
-
-
-def test_the_hours_are_those_of_the_first_event_and_a_letter_with_a_body_is_no_loss() -> None:
-    kept = OpenCount(P0, "kept", 1, NOW - timedelta(hours=22))
-    bare = OpenCount(P0, "unkept", 2, NOW - timedelta(hours=14))
-    gap = OpenCount(P0, "gap", 1, None)
-    assert burning(kept) == {"letters_expiring_hours": 2.0, "loss_hours": 24.0, "events_lost": 0}
-    assert burning(kept, bare, gap) == {"letters_expiring_hours": 2.0, "loss_hours": 10.0, "events_lost": 3}
-
-
-def test_nothing_open_has_the_whole_retention_left_and_without_a_retention_nothing_is_said() -> None:
-    assert burning() == {"letters_expiring_hours": 24.0, "loss_hours": 24.0, "events_lost": 0}
-    assert burning(retention=None) == {"letters_expiring_hours": -1.0, "loss_hours": -1.0, "events_lost": 0}
-
-
-def test_every_recorded_stop_is_counted_at_once() -> None:
-    stops = [PartitionStop(reason, "why", 1, NOW) for reason in ("incarnation", "outage")]
-    store = Books((books(14, timedelta()),), stops={P0: tuple(stops), P1: tuple(stops[:1])})
-    facts = seen(store, hub_of(timedelta()))
-    assert (facts["stops_recorded"], facts["partitions_stopped"]) == (3, 0)
-
-
-def test_every_task_that_a_fault_holds_up_is_counted() -> None:
-    assert seen(Books((books(14, timedelta()),), held_up=2), hub_of(timedelta()))["tasks_held_up"] == 2
+        seen(FakeLedger((books(9, HOUR),)), hub)
 
 
 def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it() -> None:
@@ -269,11 +310,93 @@ def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it(
 
     def look(since: datetime) -> Pipeline:
         asked.append(since)
-        return Pipeline(NOW - timedelta(hours=2), 3, 2)
+        return Pipeline(NOW - 2 * HOUR, 3, 2)
 
-    hub = hub_of(timedelta(days=1))
-    sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda key: None)
-    facts = observe(Watching(*sources, lambda: {P0: 14}, look), NOW).facts()
+    facts = seen(FakeLedger((books(14, DAY),)), hub_of(DAY), pipeline=look)
     assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
-    assert facts["aggregation_faults"] == 2
-    assert asked == [NOW - ABSENT_WITHIN]
+    assert (facts["aggregation_faults"], asked) == (2, [NOW - ABSENT_WITHIN])
+
+
+KEPT = OpenCount(P0, "kept", 1, NOW - timedelta(hours=22))
+BARE, GONE = OpenCount(P0, "unkept", 2, NOW - timedelta(hours=14)), OpenCount(P0, "gap", 1, None)
+
+
+@pytest.mark.parametrize(
+    ("counts", "retention", "hours"),
+    [
+        ((KEPT,), DAY, (2.0, 24.0, 0)),  # a letter with a body is no loss
+        ((KEPT, BARE, GONE), DAY, (2.0, 10.0, 3)),
+        ((), DAY, (24.0, 24.0, 0)),
+        ((), None, (-1.0, -1.0, 0)),
+    ],
+)
+def test_the_hours_are_those_of_the_first_event(
+    counts: tuple[OpenCount, ...], retention: timedelta | None, hours: tuple[float, float, int]
+) -> None:
+    found = BurnDown(NOW, retention, counts)
+    facts = seen(FakeLedger((books(14, timedelta()),)), hub_of(timedelta()), burn_down=lambda now: found)
+    assert (facts["letters_expiring_hours"], facts["loss_hours"], facts["events_lost"]) == hours
+
+
+def hours(count: float) -> datetime:
+    """The time so many hours after the first event."""
+    return EPOCH + timedelta(hours=count)
+
+
+@dataclass
+class Open(BurnDowns):
+    """The open letters and gaps of partition 0, with letters of these numbers by kind, one event an hour."""
+
+    letters: dict[ForgottenKind, list[int]]
+    gaps: tuple[OpenGap, ...] = ()
+
+    def read_partition_ids(self) -> tuple[PartitionId, ...]:
+        return (P0,)
+
+    def count_open_letters(self, partition_id: PartitionId, beginning: SequenceNumber) -> tuple[OpenCount, ...]:
+        found = []
+        for kind, numbers in self.letters.items():
+            held = [hours(one) for one in numbers if one >= beginning]
+            found.append(OpenCount(partition_id, kind, len(numbers) - len(held), min(held, default=None)))
+        return tuple(found) if partition_id == P0 else ()
+
+    def read_open_gaps(self) -> tuple[OpenGap, ...]:
+        return self.gaps
+
+
+def gap(first: int, after: float, partition_id: PartitionId = P0) -> OpenGap:
+    return OpenGap(partition_id, SequenceNumber(first), hours(after))
+
+
+@pytest.mark.parametrize(
+    ("letters", "gaps", "beginning", "now", "retention", "facts"),
+    [
+        pytest.param({"kept": [10, 12, 30]}, (), 0, 32, DAY, (2.0, 24.0, 0), id="as old as the retention"),
+        pytest.param({"unkept": [3, 9, 10]}, (), 10, 11, 90 * DAY, (2159, 2159, 2), id="before the hub's beginning"),
+        pytest.param({"unkept": [3]}, (), 0, 60, DAY, (0.0, 0.0, 0), id="held longer: lost now, not in the past"),
+        pytest.param({"unkept": [3, 20]}, (), 10, 99, None, (-1.0, -1.0, 1), id="no retention, no forecast"),
+        pytest.param(
+            {"kept": [5], "unkept": [8, 9]}, (gap(20, 19),), 0, 24, DAY, (5.0, 8.0, 0), id="with a body: none"
+        ),
+        pytest.param({"kept": [5]}, (), 10, 24, DAY, (24.0, 24.0, 0), id="gone, but with a body"),
+        pytest.param({}, (gap(20, 2), gap(25, 2)), 0, 40, DAY, (24.0, 4.0, 0), id="a gap is as old as its first event"),
+        pytest.param({}, (gap(5, 2), gap(25, 2)), 10, 30, DAY, (24.0, 19.0, 1), id="a gap is gone, the next counts"),
+        pytest.param({}, (gap(5, 2),), 10, 30, DAY, (24.0, 24.0, 1), id="a gap is gone"),
+        pytest.param({}, (gap(0, 1, P1),), 0, 2, DAY, (24.0, 23.0, 0), id="a gap without a checkpoint"),
+        pytest.param({"unkept": [3]}, (gap(20, 19),), None, 20, DAY, (7.0, 7.0, 0), id="no answer: nothing is gone"),
+        pytest.param({}, (gap(20, 19),), None, 20, DAY, (24.0, 23.0, 0), id="no answer: a gap is as old as before it"),
+    ],
+)
+def test_the_burn_down_tells_when_letters_and_gaps_lose_their_events_and_what_is_lost(
+    letters: dict[ForgottenKind, list[int]],
+    gaps: tuple[OpenGap, ...],
+    beginning: int | None,
+    now: float,
+    retention: timedelta | None,
+    facts: tuple[float, float, int],
+) -> None:
+    hub = MemoryHub({"0": [event(number, at=hours(number)) for number in range(40)], "1": []})
+    hub.expire_before("0", beginning or 0)
+    hub.fails = lambda: beginning is None
+    found = read_burn_down(STREAM, Open(letters, gaps), hub, retention, hours(now))
+    assert (found.letters_expiring_hours, found.loss_hours, found.events_lost) == facts

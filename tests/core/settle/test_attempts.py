@@ -257,8 +257,7 @@ def test_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(wo
     assert world.ranges == [(0, 1), (2, 4), (5, 5)]
 
 
-@pytest.fixture
-def heir() -> World:
+def after_a_verdict() -> World:
     """The world after a process that died after its verdict on event 1, before the letter was committed."""
     world = World(mark=OTHER)
     world.noted.out = {"open_checkpoint"}
@@ -268,7 +267,8 @@ def heir() -> World:
     return World(store=world.store, process=8)
 
 
-def test_a_verdict_outlives_its_process_and_is_committed_without_a_child(heir: World) -> None:
+def test_a_verdict_outlives_its_process_and_is_committed_without_a_child() -> None:
+    heir = after_a_verdict()
     heir.meanwhile = lambda: pytest.fail("a child for what is known") if not heir.ranges else None
     heir.take(KILLERS)
     assert [number for number, *_ in heir.letters] == [1, 4]
@@ -278,14 +278,14 @@ def test_a_verdict_outlives_its_process_and_is_committed_without_a_child(heir: W
     assert heir.marks == ()
 
 
-def test_a_verdict_is_one_on_its_version_of_the_transform(heir: World) -> None:
+def test_a_verdict_is_one_on_its_version_of_the_transform() -> None:
+    heir = after_a_verdict()
     heir.take(KILLERS, transform=replace(PLAIN, version="mended/2"))
     assert heir.alone[0] == (0, 1)
 
 
-def test_a_verdict_on_an_event_that_left_the_hub_or_has_a_different_key_stops_the_others_of_its_range_once(
-    heir: World,
-) -> None:
+def test_a_verdict_on_an_event_that_left_the_hub_or_has_a_different_key_stops_the_others_of_its_range_once() -> None:
+    heir = after_a_verdict()
     asked = AttemptRequest("replay", heir.state, span(0, 5), Isolation())
     with pytest.raises(RunChanged), heir.means.journal.attempt(asked, PLAIN):
         pass
