@@ -57,9 +57,7 @@ def test_a_number_outside_of_the_ledger_or_in_a_hole_of_it_is_explained(office: 
 def test_a_written_number_shows_its_rows_by_table_and_its_range(office: Office) -> None:
     office.commit(0, 0, settled({0: [reading()]}), of=partition("1"))
     office.commit(0, 2, settled({1: [reading("home-9"), home("home-9")]}, filtered=2))
-    assert (
-        outcomes(office, 0, 2) == ["written_or_filtered"] * 2
-    )  # whatever other partitions have
+    assert outcomes(office, 0, 2) == ["written_or_filtered"] * 2  # whatever other partitions have
     found = asked(office, 1)
     rows = {row.table: row for row in found.found.rows}
     assert (found.outcome, set(rows)) == ("written", {"sensor_reading", "home"})
