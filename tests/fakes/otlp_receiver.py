@@ -2,10 +2,10 @@
 
 import gzip
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -45,19 +45,18 @@ class Received:
 def receiving() -> Iterator[Received]:
     received = Received()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            received.take(self.path, gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def take(request: dict[str, Any], start: Callable[[str, list[tuple[str, str]]], Any]) -> list[bytes]:
+        body = request["wsgi.input"].read(int(request["CONTENT_LENGTH"]))
+        received.take(request["PATH_INFO"], gzip.decompress(body) if "HTTP_CONTENT_ENCODING" in request else body)
+        start("200 OK", [("Content-Length", "0")])
+        return []
 
+    class Silent(WSGIRequestHandler):
         def log_message(self, *_: object) -> None:
-            pass
+            """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+    with make_server("127.0.0.1", 0, take, handler_class=Silent) as server:  # type: ignore[arg-type]
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         received.address = f"http://127.0.0.1:{server.server_port}"
         try:

@@ -17,25 +17,26 @@ from tests.patience import allowed
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
 
-@pytest.mark.parametrize(
-    ("environ", "asked"),
-    [
-        ({}, False),
-        ({"OTEL_SERVICE_NAME": "a", "OTEL_TRACES_SAMPLER": "always_on"}, False),
-        (ENDPOINT, True),
-        ({**ENDPOINT, "OTEL_SDK_DISABLED": "TRUE"}, False),
-        ({**ENDPOINT, "OTEL_SDK_DISABLED": "1"}, True),  # the specification: any value but `true` is false
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a"}, True),
-        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a"}, True),
-        ({"OTEL_METRICS_EXPORTER": "console"}, True),
-        ({"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": ""}, False),
-        ({"PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY": "true"}, True),
-        ({"PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY": "false"}, False),
-    ],
-    ids=str,
-)
-def test_only_the_standard_variables_switch_telemetry_on(environ: dict[str, str], asked: bool) -> None:
-    assert is_asked_for(environ) is asked
+ASKED = [
+    ENDPOINT,
+    {**ENDPOINT, "OTEL_SDK_DISABLED": "1"},  # the specification: any value but `true` is false
+    {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a"},
+    {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a"},
+    {"OTEL_METRICS_EXPORTER": "console"},
+    {"PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY": "true"},
+]
+NOT_ASKED: list[dict[str, str]] = [
+    {},
+    {"OTEL_SERVICE_NAME": "a", "OTEL_TRACES_SAMPLER": "always_on"},
+    {**ENDPOINT, "OTEL_SDK_DISABLED": "TRUE"},
+    {"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": ""},
+    {"PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY": "false"},
+]
+
+
+def test_only_the_standard_variables_switch_telemetry_on() -> None:
+    assert [environ for environ in ASKED if not is_asked_for(environ)] == []
+    assert [environ for environ in NOT_ASKED if is_asked_for(environ)] == []
 
 
 def test_the_defaults_are_those_of_the_specification_and_replace_nothing() -> None:

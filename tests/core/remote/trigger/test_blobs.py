@@ -2,10 +2,10 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote
+from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import UUID
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
@@ -38,48 +38,35 @@ class HostBlobs:
 def account() -> Iterator[HostBlobs]:
     """Serve an empty account on the loopback until the end."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            found = served.blobs.get(self._name())
-            self._answer(404) if found is None else self._answer(200, found)
+    def answer(request: dict[str, Any], start: Callable[[str, list[tuple[str, str]]], Any]) -> list[bytes]:
+        time.sleep(served.pause)
+        name = request["PATH_INFO"].removeprefix("/acc/azure-webjobs-eventhub/")
+        found, wanted = served.blobs.get(name), request.get("HTTP_IF_MATCH")
+        status = 200 if found else 404
+        if request["REQUEST_METHOD"] == "PUT":
+            status = 200 if "comp=metadata" in request["QUERY_STRING"] else 201
+            if request.get("HTTP_IF_NONE_MATCH") == "*" and found:
+                status = 409
+            elif wanted is not None and (found is None or wanted != f'"{found[1]}"'):
+                status = 412
+            else:
+                given = {key[15:].lower(): text for key, text in request.items() if key.startswith("HTTP_X_MS_META_")}
+                served.put(name, **given)
+        metadata, version = served.blobs.get(name, ({}, 0)) if status < 300 else ({}, 0)
+        shown = [("ETag", f'"{version}"'), ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT"), ("Content-Length", "0")]
+        start(f"{served.refuse or status} -", [*shown, *((f"x-ms-meta-{key}", text) for key, text in metadata.items())])
+        return []
 
-        def do_PUT(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            name, wanted = self._name(), self.headers.get("If-Match")
-            found = served.blobs.get(name)
-            if self.headers.get("If-None-Match") == "*" and found is not None:
-                return self._answer(409)
-            if wanted is not None and (found is None or wanted != f'"{found[1]}"'):
-                return self._answer(412)
-            given = self.headers.items()
-            served.put(name, **{key[10:].lower(): text for key, text in given if key.lower().startswith("x-ms-meta-")})
-            return self._answer(200 if "comp=metadata" in self.path else 201, served.blobs[name])
-
-        def _name(self) -> str:
-            return unquote(self.path.partition("?")[0]).removeprefix("/acc/azure-webjobs-eventhub/")
-
-        def _answer(self, status: int, blob: tuple[dict[str, str], int] = ({}, 0)) -> None:
-            time.sleep(served.pause)
-            self.send_response(served.refuse or status)
-            for name, text in blob[0].items():
-                self.send_header(f"x-ms-meta-{name}", text)
-            self.send_header("ETag", f'"{blob[1]}"')
-            self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
+    class Silent(WSGIRequestHandler):
+        def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served = HostBlobs(server.server_port)
-    serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    serving.start()
-    try:
+    with make_server("127.0.0.1", 0, answer, handler_class=Silent) as server:  # type: ignore[arg-type]
+        served = HostBlobs(server.server_port)
+        serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        serving.start()
         yield served
-    finally:
         server.shutdown()
-        server.server_close()
         serving.join()
 
 

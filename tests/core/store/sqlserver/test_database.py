@@ -178,42 +178,26 @@ WRITES: dict[str, tuple[Callable[[Store], object], object]] = {
     "a retry": (lambda store: store.commit_retry(retry_of(())), 2),
     "a replay": (lambda store: store.commit_replay(REPLAY), REPLAY.counts),
 }
+NO_STEP = fault("42000", 51199, "clear_nothing touched a different number of rows than expected")
+FIRST_TAKEN = fault("23000", 2627, TAKEN.format("pk_event_hub_checkpoint"))
+TOO_SLOW = Error("HYT00", "[HYT00] Query timeout expired (0) (SQLExecute)")
+OF_ANY: list[tuple[str, Error, type[Exception], bool]] = [
+    ("a value too long", fault("22001", 2628), DataRefused, True),
+    ("a row that stands already", fault("23000", 2627, TAKEN.format("pk_sensor_reading")), DataRefused, True),
+    ("a deadlock", fault("40001", 1205), StoreUnavailable, True),
+    ("a database that is moved", fault("42000", 40613), StoreUnreachable, False),
+    ("an unknown one", fault("42000", 9999), StoreUnreachable, False),
+    ("a number of no step", NO_STEP, StoreUnavailable, True),
+    ("a trigger that throws", fault("42000", 51100, "The record does not exist."), DataRefused, True),
+    ("a missing table", fault("42S02", 208), SchemaMismatch, False),
+    ("a login that was withdrawn", fault("28000", 18456), StoreMisconfigured, False),
+    ("the line cut", lost(), CommitOutcomeUnknown, False),
+    ("a statement too slow", TOO_SLOW, CommitOutcomeUnknown, False),
+]
 FAULTS: list[tuple[str, str, Error, type[Exception], bool]] = [
-    *(
-        (what, *each)
-        for what in WRITES
-        for each in (
-            ("a value too long", fault("22001", 2628), DataRefused, True),
-            ("a row that stands already", fault("23000", 2627, TAKEN.format("pk_sensor_reading")), DataRefused, True),
-            ("a deadlock", fault("40001", 1205), StoreUnavailable, True),
-            ("a database that is moved", fault("42000", 40613), StoreUnreachable, False),
-            ("an unknown one", fault("42000", 9999), StoreUnreachable, False),
-            (
-                "a number of no step",
-                fault("42000", 51199, "clear_nothing touched a different number of rows than expected"),
-                StoreUnavailable,
-                True,
-            ),
-            ("a trigger that throws", fault("42000", 51100, "The record does not exist."), DataRefused, True),
-            ("a missing table", fault("42S02", 208), SchemaMismatch, False),
-            ("a login that was withdrawn", fault("28000", 18456), StoreMisconfigured, False),
-            ("the line cut", lost(), CommitOutcomeUnknown, False),
-            (
-                "a statement too slow",
-                Error("HYT00", "[HYT00] Query timeout expired (0) (SQLExecute)"),
-                CommitOutcomeUnknown,
-                False,
-            ),
-        )
-    ),
+    *((what, *each) for what in WRITES for each in OF_ANY),
     ("a batch", "the checkpoint moved", unmet(COMMIT_TEXT, "_checkpoint"), CheckpointConflict, True),
-    (
-        "a batch",
-        "another was first",
-        fault("23000", 2627, TAKEN.format("pk_event_hub_checkpoint")),
-        CheckpointConflict,
-        True,
-    ),
+    ("a batch", "another was first", FIRST_TAKEN, CheckpointConflict, True),
     ("a retry", "no such partition", unmet(RETRY_TEXT, "count_commit"), LetterConflict, True),
     ("a retry", "letters that were taken", unmet(RETRY_TEXT, "settle_letters"), LetterConflict, True),
     ("a replay", "events after the checkpoint", unmet(REPLAY_TEXT, "count_replay"), TaskConflict, True),
