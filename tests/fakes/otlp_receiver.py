@@ -55,7 +55,7 @@ def receiving() -> Iterator[Received]:
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with make_server("127.0.0.1", 0, take, handler_class=Silent) as server:  # type: ignore[arg-type]
+    with make_server("127.0.0.1", 0, take, handler_class=Silent) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         received.address = f"http://127.0.0.1:{server.server_port}"

@@ -54,7 +54,7 @@ def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
         "sqlserver": "SELECT @a\n  FROM hubledger.t WHERE b = @b;",
     }
     for engine in ("sqlite", "sqlserver"):
-        assert parsed(TWO, engine) == [  # type: ignore[arg-type]
+        assert parsed(TWO, engine) == [
             Query("first_one", "What it does, in two lines.", declared, texts[engine]),
             Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
         ]

@@ -109,7 +109,7 @@ def test_a_transform_has_the_aggregates_of_the_rooms_of_all_its_rows_and_none_wi
     modules: WrittenModules,
 ) -> None:
     alone = load_transform(modules.write(ROOM.format(table="placed_alone")))
-    assert rooms_of(alone.row_classes) == load_aggregates(alone.row_classes) == ()
+    assert (rooms_of(alone.row_classes), load_aggregates(alone.row_classes)) == ((), ())
     text = "from examples.home_security.transform import SensorReading\n" + ROOM.format(table="placed_beside")
     beside = load_transform(modules.write(text))
     assert [one.name for one in load_aggregates(beside.row_classes)] == ["home_activity"]

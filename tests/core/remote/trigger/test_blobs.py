@@ -61,7 +61,7 @@ def account() -> Iterator[HostBlobs]:
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with make_server("127.0.0.1", 0, answer, handler_class=Silent) as server:  # type: ignore[arg-type]
+    with make_server("127.0.0.1", 0, answer, handler_class=Silent) as server:
         served = HostBlobs(server.server_port)
         serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         serving.start()

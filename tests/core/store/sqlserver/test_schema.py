@@ -40,7 +40,9 @@ def texts(driver: FakeDriver) -> list[str]:
     return [text for text, _ in driver.server.executed]
 
 
-def migrate(driver: FakeDriver, *rooms: Room, tell: Callable[[str], object] = id, **run: Any) -> list[Migration]:
+def migrate(
+    driver: FakeDriver, *rooms: Room, tell: Callable[[str], None] = lambda _: None, **run: Any
+) -> list[Migration]:
     return migrate_server(CONNECTION, access=Access(lambda: driver), run=MigrationRun(tell, **run), rooms=rooms)
 
 
