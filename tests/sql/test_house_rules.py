@@ -1,10 +1,8 @@
 """Our own rules for T-SQL, which no parser knows."""
 
-import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from core.model.rows import row_table
 from core.store.migrations import load_migrations
@@ -27,22 +25,6 @@ from tests.sql.statements import (
     without_comments,
 )
 from tests.sql.values import ROW_CLASSES
-
-ROOT = Path(__file__).parents[2]
-ONLY_PLACES_OF_SQL = {
-    "core/store/queries.py",
-    "core/store/row_statements.py",
-    "core/store/window_statements.py",
-    "core/store/sqlite/statements.py",
-    "core/store/sqlserver/statements.py",
-    "core/store/sqlserver/batch.py",
-    "core/transforms/loading.py",  # it finds the tables of our migrations
-}
-SQL_TEXT = re.compile(
-    r"\b(SELECT\b.+\bFROM|INSERT\s+INTO|UPDATE\b.+\bSET|DELETE\s+FROM|(CREATE|ALTER|DROP)\s+(TABLE|INDEX|SCHEMA|ROLE)"
-    r"|OPENJSON|DECLARE\s+@\w+|(BEGIN|COMMIT|ROLLBACK)\s+TRAN\w*)\b",
-    re.S,
-)
 
 # Each with a pattern that finds what breaks it, and a text that does.
 FORBIDDEN = {
@@ -378,25 +360,3 @@ IDS = r"^ +((?:partition_id|\w*home_id|sensor_id|carrier|event_hub|consumer_grou
 @holds_for(found_in(IDS, {one.name: one.text for one in all_migrations("sqlserver")}))
 def test_ids_compare_by_code_point_wherever_they_are_stored(found: tuple[str, str]) -> None:
     assert "COLLATE Latin1_General_100_BIN2" in found[1]
-
-
-def python_texts(path: Path) -> Iterator[str]:
-    """Every text of a module but its docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    remarks = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in remarks:
-            yield node.value
-
-
-def test_only_the_modules_of_row_classes_hold_sql() -> None:
-    places = [*ROOT.glob("core/**/*.py"), *ROOT.glob("handlers/**/*.py"), ROOT / "function_app.py"]
-    holding = {str(path.relative_to(ROOT)) for path in places if any(map(SQL_TEXT.search, python_texts(path)))}
-    assert holding == ONLY_PLACES_OF_SQL

@@ -13,7 +13,7 @@ import pytest
 from core.audit.task import AuditAsked, audit_request
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable
 from core.letters.listing import LetterChoice
-from core.letters.redrive import Redrive, piece_script
+from core.letters.redrive import piece_script
 from core.model.commits import ROWS_AT_ONCE, SequenceGap
 from core.model.events import Partition, PartitionId, SequenceNumber, Span
 from core.model.rows import PlacedRow
@@ -88,24 +88,14 @@ def claimed(store: Store, by: str = "claim-1", most: int = 1_000) -> list[int]:
     return sorted(one.position.sequence_number for one in store.claim_letters(claim(by, most=most)))
 
 
-def test_a_keeper_passes_over_letters_that_are_locked_and_waits_for_none(hasty: Store) -> None:
+def test_a_keeper_waits_for_no_locked_letter_and_gets_its_whole_number_beyond_them(hasty: Store) -> None:
     keep_letters(hasty, dict.fromkeys(range(10), "a"))
     with locked(0, 1, 5):
-        assert claimed(hasty) == [2, 3, 4, 6, 7, 8, 9]
-    assert claimed(hasty, "claim-2") == [0, 1, 5]
-
-
-def test_a_keeper_gets_its_whole_number_beyond_letters_that_are_locked(hasty: Store) -> None:
-    keep_letters(hasty, dict.fromkeys(range(10), "a"))
-    with locked(0, 1, 2):
-        assert len(claimed(hasty, most=5)) == 5
-
-
-def test_a_claim_that_is_sent_again_while_others_are_locked_gets_its_own(hasty: Store) -> None:
-    keep_letters(hasty, dict.fromkeys(range(6), "a"))
-    first = claimed(hasty, most=3)
-    with locked(*sorted({*range(6)} - {*first})):
-        assert claimed(hasty, most=3) == first
+        first = claimed(hasty, most=5)
+        assert len(first) == 5 and not {*first} & {0, 1, 5}
+        assert claimed(hasty, most=5) == first, "a claim that is sent again gets its own"
+        assert sorted([*first, *claimed(hasty, "claim-2")]) == [2, 3, 4, 6, 7, 8, 9]
+    assert claimed(hasty, "claim-3") == [0, 1, 5]
 
 
 def test_a_retry_does_not_wait_for_the_letters_of_a_different_partition_that_are_retried(hasty: Store) -> None:
@@ -254,45 +244,25 @@ def running(script: Script) -> AbstractContextManager[Session]:
     return under_way(text, values=given)
 
 
-@pytest.fixture
-def desk(hasty: Store) -> Redriving:
-    """Six exhausted letters of partition 0."""
+def test_a_batch_a_walk_and_a_keeper_do_not_wait_for_a_piece_of_a_redrive(hasty: Store) -> None:
+    """Six exhausted letters of partition 0 are retried in pieces of three."""
     keep_letters(hasty, dict.fromkeys(range(6), "a"), status="exhausted", due_at=None)
-    made = Redriving(hasty)
-    made.clock.advance(3_600)
-    return made
-
-
-def begun(desk: Redriving) -> Redrive:
-    """Return a running retry of the six letters, in pieces of three."""
+    desk = Redriving(hasty)
+    desk.clock.advance(3_600)
     job = desk.ask(6, LetterChoice(status="exhausted"), rate=6)
     desk.move(job, "begin")
-    return desk.now(job)
-
-
-def first_piece(desk: Redriving, job: Redrive) -> Script:
-    walked = desk.store.walk(job)
+    job = desk.now(job)
+    walked = hasty.walk(job)
     assert walked is not None
-    return piece_script(job, walked, desk.clock.now())
-
-
-def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving) -> None:
-    job = begun(desk)
-    with running(first_piece(desk, job)):
-        failed = settled({}, letters=[letter(event(6))])
-        desk.store.commit_batch(commit(desk.store.read_partition(partition()), 6, 6, failed))
-        walked = desk.store.walk(job)
-        assert walked is not None
-        assert walked.numbers == (0, 1, 2)
+    keep_letters(hasty, {10: "a"})
+    with running(piece_script(job, walked, desk.clock.now())):
+        assert [one.position.sequence_number for one in hasty.claim_letters(claim())] == [10]
+        failed = settled({}, letters=[letter(event(11))])
+        hasty.commit_batch(commit(hasty.read_partition(partition()), 11, 11, failed))
+        again = hasty.walk(job)
+        assert again is not None and again.numbers == (0, 1, 2)
     assert desk.slice(job).is_over
     assert (desk.now(job).task.status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
-
-
-def test_a_keeper_passes_over_the_letters_of_a_piece_that_is_under_way(desk: Redriving) -> None:
-    job = begun(desk)
-    keep_letters(desk.store, {10: "a"})
-    with running(first_piece(desk, job)):
-        assert [one.position.sequence_number for one in desk.store.claim_letters(claim())] == [10]
 
 
 def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Store, server_session: Session) -> None:

@@ -163,35 +163,32 @@ def test_a_second_migration_says_that_it_waits_and_why_it_ends(
 def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
     server: TdsServer, state: Server, driver_name: str
 ) -> None:
-    slow, opened = "ix_retracted_row_number", Opened()
+    slow, driver, opened = "ix_retracted_row_number", load_driver(), list[Any]()
+
+    class Opened:
+        """The driver itself, with the connections that it opened."""
+
+        Error = driver.Error
+
+        def connect(self, connection_string: str, /, **options: Any) -> Any:
+            opened.append(driver.connect(connection_string, **options))
+            return opened[-1]
+
     missing = list(load_migrations("sqlserver"))
     state.version, server.holds = 0, slow
     assert slow in missing[0].text
     where = server.connection_string(driver_name)
     with ThreadPoolExecutor(1) as pool:
-        migrating = pool.submit(migrate_server, where, access=Access(lambda: opened))
+        migrating = pool.submit(migrate_server, where, access=Access(Opened))
         assert server.holding.wait(allowed(10))
         of_the_app = connect(where, Deadlines(statement=timedelta(seconds=1)))
         with pytest.raises(of_the_app.fault, match="HYT00"):
             of_the_app.run(f"SELECT 1 AS {slow};")
-        assert (server.attentions, migrating.done(), opened.connections[0].timeout) == (1, False, 0)
+        assert (server.attentions, migrating.done(), opened[0].timeout) == (1, False, 0)
         server.release()
         assert migrating.result(allowed(10)) == missing
     of_the_app.close()
     assert server.attentions == 1
-
-
-class Opened:
-    """The driver itself, with the connections that it opened."""
-
-    def __init__(self) -> None:
-        self._driver = load_driver()
-        self.Error = self._driver.Error
-        self.connections: list[Any] = []
-
-    def connect(self, connection_string: str, /, **options: Any) -> Any:
-        self.connections.append(self._driver.connect(connection_string, **options))
-        return self.connections[-1]
 
 
 def test_the_texts_of_a_commit_arrive_unharmed(store: Store, state: Server) -> None:

@@ -78,8 +78,13 @@ class Wire:
     @staticmethod
     def before(connection_string: str) -> "tuple[Wire, str]":
         """Return a proxy of the server that a connection string names, and the string that leads through the proxy."""
-        wire = Wire(*server_of(connection_string))
-        return wire, led_through(connection_string, wire.port)
+        found = _SERVER.search(connection_string)
+        if found is None:
+            raise ValueError("the connection string names no server as SERVER=HOST or SERVER=HOST,PORT")
+        wire = Wire(found[1], int(found[2] or DEFAULT_PORT))
+        rest = connection_string[: found.start()] + connection_string[found.end() :].lstrip(";")
+        name = "" if _UNVERIFIED.search(rest) else f";HostNameInCertificate={found[1]}"
+        return wire, f"{rest.rstrip('; ')};SERVER=127.0.0.1,{wire.port}{name}"
 
     def cut(self, where: Cut) -> None:
         """Cut the line around the next request; the request after it, on a new line, goes through.
@@ -126,27 +131,6 @@ class Wire:
         with self._lock:
             self.requests += ended
             self.sent += sent
-
-
-def server_of(connection_string: str) -> tuple[str, int]:
-    """Return the host and the port of the server that a connection string names; ValueError when it names none."""
-    found = _found(connection_string)
-    return found[1], int(found[2] or DEFAULT_PORT)
-
-
-def led_through(connection_string: str, port: int) -> str:
-    """Return the connection string with a port of this machine in place of its server."""
-    found = _found(connection_string)
-    rest = connection_string[: found.start()] + connection_string[found.end() :].lstrip(";")
-    name = "" if _UNVERIFIED.search(rest) else f";HostNameInCertificate={found[1]}"
-    return f"{rest.rstrip('; ')};SERVER=127.0.0.1,{port}{name}"
-
-
-def _found(connection_string: str) -> re.Match[str]:
-    found = _SERVER.search(connection_string)
-    if found is None:
-        raise ValueError("the connection string names no server as SERVER=HOST or SERVER=HOST,PORT")
-    return found
 
 
 class _Line:
