@@ -199,8 +199,12 @@ class FakeCursor:
         assert len(names) == len(given) == text.count("?"), (names, given)
         assert None not in given, "the driver asks the server for the type of None"
         for value, size in zip(given, self.sizes, strict=True):
-            assert size is not None, "the driver declares a value by its size, and the server makes a plan for each"
-            assert not isinstance(value, str) or size[1] == 0 or len(value) <= size[1], "the driver refuses the text"
+            assert size or isinstance(value, bytes), (
+                "the driver declares a value by its size, and the server makes a plan for each"
+            )
+            assert not isinstance(value, str) or size is None or size[1] == 0 or len(value) <= size[1], (
+                "the driver refuses the text"
+            )
         server = self._connection.server
         server.executed.append((text, given))
         planned = server.faults.pop(0) if server.faults and COMMIT in text else None

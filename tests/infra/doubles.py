@@ -1,10 +1,10 @@
-"""Doubles for the tests of the hooks: a service on loopback, credentials with tokens, and a database driver."""
+"""Doubles for the tests of the hooks: a service on loopback, and credentials with tokens."""
 
 import base64
 import http.server
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from azure.core.credentials import AccessToken
 
 from infra.hooks.rest import Rest, Service
-from tests.fakes.odbc_driver import Error
 
 PERSON = {
     "upn": "ada@contoso.com",
@@ -67,50 +66,6 @@ class Services(Rest):
     def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
         self.calls.append((method, service.address + path, body))
         return self._answer(method, path, body)
-
-
-class Connection:
-    """A connection that notes each statement, or refuses it."""
-
-    def __init__(self, refuses: Error | None = None) -> None:
-        self.executed: list[tuple[str, list[object]]] = []
-        self.closed = False
-        self._refuses = refuses
-        self.description = None
-
-    def cursor(self) -> "Connection":
-        return self
-
-    def setinputsizes(self, sizes: list[object]) -> None:
-        """Accept the sizes that a session declares for its parameters."""
-
-    def execute(self, text: str, given: list[object]) -> None:
-        if self._refuses is not None:
-            raise self._refuses
-        self.executed.append((text, given))
-
-    def nextset(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Driver:
-    """A driver that refuses the next sign-ins, or gives its one connection."""
-
-    Error: type[Exception] = Error
-
-    def __init__(self, connection: Connection, refusals: Sequence[Exception] = ()) -> None:
-        self.tokens: list[bytes] = []
-        self._connection = connection
-        self._refusals = list(refusals)
-
-    def connect(self, connection_string: str, /, **options: Any) -> Connection:
-        self.tokens += options["attrs_before"].values()
-        if self._refusals:
-            raise self._refusals.pop(0)
-        return self._connection
 
 
 @contextmanager

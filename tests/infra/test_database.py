@@ -23,7 +23,6 @@ from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, Server, fault
 from tests.fakes.orders_room import ORDERS, write_room
 from tests.fakes.written_modules import written_modules
-from tests.infra.doubles import Connection, Driver
 
 CLIENT, JOBS = uuid.UUID(int=1), uuid.UUID(int=2)
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
@@ -43,22 +42,28 @@ WRONG = signing_in(18456, "Login failed for user '<token-identified principal>'.
 CLOSED = signing_in(47073, "Connection was denied because Deny Public Network Access is set to Yes.", "08001")
 
 
+def refusing(*refusals: Error) -> FakeDriver:
+    """Return a driver that refuses the next sign-ins."""
+    driver = FakeDriver()
+    driver.refusals += refusals
+    return driver
+
+
 def database(driver: object, clock: FakeClock) -> ServerDatabase:
     return ServerDatabase(CONNECTION, Access(lambda: driver, lambda: "token"), clock)  # type: ignore[arg-type, return-value]
 
 
 def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_as_sids() -> None:
-    connection = Connection()
-    driver = Driver(connection)
+    driver = FakeDriver()
     database(driver, FakeClock()).admit(USERS)
-    (grants, _), (user, given), (same, of_jobs) = connection.executed
+    (grants, _), (user, given), (same, of_jobs) = driver.server.executed
     assert grants == (SQL / "sqlserver" / "permissions.sql").read_text("utf-8")
     assert all(f"CREATE ROLE {one.role};" in grants for one in USERS)
     assert "CREATE USER" in user and same == user
     assert given == ["id-app", CLIENT.bytes_le, "hubledger_app"]
     assert of_jobs == ["w", JOBS.bytes_le, "hubledger_job"]
-    assert connection.closed
-    assert driver.tokens == [token_attribute("token")]
+    assert driver.open == []
+    assert [*driver.options[0]["attrs_before"].values()] == [token_attribute("token")]
 
 
 def test_the_sid_of_an_identity_finds_its_user_before_one_is_made() -> None:
@@ -79,34 +84,37 @@ def rooms(folder: Path, *files: str) -> tuple[Room, ...]:
 
 
 def test_the_rights_of_rooms_follow_ours_and_come_before_the_users(tmp_path: Path) -> None:
-    connection = Connection()
+    driver = FakeDriver()
     own = rooms(tmp_path, "GRANT 1;\nGO\nGRANT 2;", "", "GRANT 3;")
-    replace(database(Driver(connection), FakeClock()), rooms=own).admit(USERS[:1])
-    ours, *others = [text for text, _ in connection.executed]
+    replace(database(driver, FakeClock()), rooms=own).admit(USERS[:1])
+    ours, *others = [text for text, _ in driver.server.executed]
     assert "CREATE ROLE hubledger_app" in ours
     assert others[:3] == ["GRANT 1;", "GRANT 2;", "GRANT 3;"]
     assert len(others) == 4 and "CREATE USER" in others[3]
 
 
 @pytest.mark.parametrize(
-    ("given", "refuses", "says"),
+    ("part", "refuses", "says"),
     [
-        ({}, fault("42000", 33159, "Principal could not be created"), "were not made: .*Principal could not be crea"),
         (
-            {"version": 0},
+            "CREATE USER",
+            fault("42000", 33159, "Principal could not be created"),
+            "were not made: .*Principal could not",
+        ),
+        (
+            "GRANT 1",
             fault("42S02", 15151, "Cannot find the object 'x'"),
             r"the grants of apps\.r0/permissions\.sql were not made: .*Cannot find",
         ),
     ],
 )
 def test_a_refused_user_and_a_refused_right_of_a_room_are_told_in_the_servers_words(
-    given: dict[str, int], refuses: Error, says: str, tmp_path: Path
+    part: str, refuses: Error, says: str, tmp_path: Path
 ) -> None:
-    connection = Connection(refuses)
-    driver = FakeDriver(Server(refused=("GRANT 1", refuses))) if given else Driver(connection)
+    driver = FakeDriver(Server(refused=(part, refuses)))
     with pytest.raises(HookRefused, match=says):
         replace(database(driver, FakeClock()), rooms=rooms(tmp_path, "GRANT 1;")).admit(USERS)
-    assert connection.closed is not bool(given)
+    assert driver.open == []
 
 
 def test_the_schema_is_migrated_after_the_firewall_admits_the_deployer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +139,7 @@ def test_the_schema_is_migrated_after_the_firewall_admits_the_deployer(capsys: p
 def test_a_refusal_that_may_pass_ends_after_its_minutes(refusal: Error, minutes: int, remedy: str) -> None:
     clock = FakeClock()
     with pytest.raises(HookRefused, match=rf"did not pass in 0:0{minutes}:00: .*{remedy}") as said:
-        database(Driver(Connection(), [refusal] * 99), clock).refuse_other_schema()
+        database(refusing(*[refusal] * 99), clock).refuse_other_schema()
     assert sum(clock.slept) == minutes * 60
     assert len(str(said.value).splitlines()) == 1
 
@@ -147,16 +155,16 @@ def test_a_refusal_that_may_pass_ends_after_its_minutes(refusal: Error, minutes:
 def test_any_other_refusal_ends_at_once(refusal: Error, says: str) -> None:
     clock = FakeClock()
     with pytest.raises(HookRefused, match=says) as said:
-        database(Driver(Connection(), [refusal]), clock).admit(USERS)
+        database(refusing(refusal), clock).admit(USERS)
     assert clock.slept == []
     assert len(str(said.value).splitlines()) == 1
 
 
 def test_an_account_that_is_not_known_yet_enters_when_it_is() -> None:
-    connection, clock = Connection(), FakeClock()
-    database(Driver(connection, [UNKNOWN, UNKNOWN, FIREWALL, PAUSED]), clock).admit(USERS)
+    driver, clock = refusing(UNKNOWN, UNKNOWN, FIREWALL, PAUSED), FakeClock()
+    database(driver, clock).admit(USERS)
     assert clock.slept == [PAUSE] * 4
-    assert len(connection.executed) == 3
+    assert len(driver.server.executed) == 3
 
 
 def test_an_older_schema_is_refused_before_the_code_is_deployed_and_a_migration_in_the_servers_words() -> None:

@@ -24,7 +24,7 @@ from infra.hooks.deployer.provider import PROVIDER
 from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
 from tests.checkout import copy_checkout, files_of_checkout
-from tests.infra.bicep import Declaration, Expression, File, all_of, nodes_in, read_folder, resources, shown
+from tests.infra.bicep import Declaration, File, all_of, nodes_in, read_folder, shown
 from tests.infra.doubles import plant
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
@@ -108,15 +108,6 @@ def test_a_secret_that_is_written_out_is_read_from_key_vault_by_identity() -> No
     assert [one for one, keys in written if keys != {"name", "keyVaultUrl", "identity"}] == []
 
 
-def test_no_right_holds_for_a_whole_group() -> None:
-    roles = [each for each in resources(FILES) if each[1].of.startswith("Microsoft.Authorization/roleAssignments@")]
-    assert roles and [where(*each) for each in roles if "scope" not in each[1].value] == []
-    assert {"Owner", "Contributor"} & set(FILES["app/roles.bicep"].var("roleIds")) == set()
-    for file, one in all_of(FILES, "module"):
-        given = [value for path, value in nodes_in(one.value) if path.endswith(("roleDefinitionIdOrName", "roleName"))]
-        assert {"Owner", "Contributor"} & set(map(str, given)) == set(), where(file, one)
-
-
 def test_a_module_waits_for_the_rights_that_it_needs() -> None:
     found = {
         (file.name, one.name): shown(one.value.get("dependsOn"))
@@ -140,30 +131,6 @@ def test_parameters_and_outputs_are_described_and_what_comes_from_outside_has_li
     both = [each for kind in ("parameter", "output") for each in all_of(FILES, kind)]
     assert [where(*each) for each in both if len(str(each[1].decorators.get("description", [""])[0])) < 10] == []
     assert [where(*each) for each in all_of(FILES, "parameter") if limits_missing(*each)] == []
-
-
-def test_the_compiler_sees_the_type_of_each_value() -> None:
-    """`union` would switch the types of a resource off; settings and tags have names of the operator."""
-    both = [each for kind in ("parameter", "output") for each in all_of(FILES, kind)]
-    assert [where(*each) for each in both if each[1].of in ("array", "object")] == []
-    for file, one in resources(FILES):
-        assert not re.search(r"for \w+ in \['", one.head), f"{where(file, one)}: the name decides on the type"
-        if not one.of.startswith("Microsoft.Web/sites/config@"):
-            open_values = [
-                path
-                for path, value in nodes_in(one.value)
-                if isinstance(value, Expression) and value.text.startswith("union(") and path != ".tags"
-            ]
-            assert open_values == [], where(file, one)
-
-
-def test_main_only_wires_files_that_are_all_used_and_reads_all_their_outputs() -> None:
-    main = FILES["main.bicep"]
-    assert [one.of.partition("@")[0] for one in main.of_kind("resource")] == ["Microsoft.Resources/resourceGroups"]
-    assert {one.of for one in main.of_kind("module")} == set(FILES) - {"main.bicep"}
-    read = set(re.findall(r"\.outputs\.(\w+)", main.text))
-    outputs = [each for each in all_of(FILES, "output") if each[0] is not main]
-    assert [where(*each) for each in outputs if each[1].name not in read] == []
 
 
 def test_versions_are_released_ones() -> None:
