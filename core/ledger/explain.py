@@ -321,8 +321,6 @@ def _possible(of: LedgerRange, states_declared: bool) -> Iterator[Outcome]:
         yield "written"
     if of.filtered:
         yield "filtered"
-    if of.held:
-        yield "held"
     if of.absent == of.last - of.first + 1 and of.kind == "batch":  # any other absent number is in a gap that says so
         yield "absent"
 
@@ -331,7 +329,6 @@ _KINDS = {"batch": "", "retry": ", a retry,", "replay": ", a replay,"}
 _SENTENCES: Mapping[Outcome, str] = {
     "written": "Commit {commit}{kind} wrote it as a state, which a newer event has replaced since.",
     "filtered": "Commit {commit}{kind} filtered it: the transform returned no row for it.",
-    "held": "Commit {commit} holds it until an earlier letter of its key is settled.",
     "absent": "Commit {commit} found that the hub no longer has it.",
 }
 

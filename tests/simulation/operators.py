@@ -106,6 +106,8 @@ class Operators:
         """Work on a partition of a job, as its orchestration or a second one does."""
         store = instance.replays.store
         for job_id, name, _ in store.tasks.read_open(store.partitions.open_stream(instance.replays.stream)):
+            if name not in ("replay", "redrive"):
+                continue
             kind = instance.replays if name == "replay" else redriving(instance.keeper)
             try:
                 for id in open_parts(job_id, kind):

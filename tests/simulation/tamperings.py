@@ -1,4 +1,4 @@
-"""The table of tamperings: changes by hand to a finished store, and the faults to be named."""
+"""Changes by hand to a finished store: those that an audit names, with its faults, and those that docs/api.md lists."""
 
 from dataclasses import dataclass
 
@@ -16,263 +16,216 @@ class Tampering:
     statements: tuple[str, ...] = ()
 
 
-READING = (
-    "SELECT r.partition_id, r.sequence_number AS number, r.commit_number AS c, r.ordinal FROM sensor_reading AS r"
-    " INNER JOIN batch_ledger AS l ON l.partition_id = r.partition_id AND l.commit_number = r.commit_number"
-    " WHERE l.kind = '{}' ORDER BY r.partition_id, r.sequence_number LIMIT 1"
-)
-OF_READING = "WHERE partition_id = :partition_id AND sequence_number = :number AND ordinal = :ordinal"
-COMMIT = (
-    "SELECT partition_id, commit_number AS c, first_sequence_number AS first, last_sequence_number AS last"
-    " FROM batch_ledger WHERE {} ORDER BY partition_id, commit_number LIMIT 1"
-)
-COLUMNS = (
-    "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,"
-    " dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at, rows_appended,"
-    " total_commits, total_written, total_filtered, total_dead_lettered, total_held,"
-    " total_absent"
-)
-BATCH_4 = COMMIT.format("kind = 'batch' AND commit_number = 4")
-RETRY = COMMIT.format("kind = 'retry'")
-REPLAY = COMMIT.format("kind = 'replay'")
-BATCH = COMMIT.format("kind = 'batch'")
-OF_COMMIT = "WHERE partition_id = :partition_id AND commit_number = :c"
-NEWEST = "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'"
-NEWEST_BATCH = f"{NEWEST} AND kind = 'batch'"
-CHECKPOINT = "SELECT partition_id, commit_number AS c FROM event_hub_checkpoint WHERE partition_id = '1'"
-LETTER = "SELECT partition_id, sequence_number AS number FROM event_hub_dead_letter WHERE {} LIMIT 1"
-OF_LETTER = "WHERE partition_id = :partition_id AND sequence_number = :number"
-EXHAUSTED = LETTER.format("status = 'exhausted'")
-ATTEMPT = (
-    "SELECT partition_id, sequence_number AS number, attempt, commit_number AS c FROM dead_letter_attempt"
-    " WHERE {} LIMIT 1"
-)
-OF_ATTEMPT = f"{OF_LETTER} AND attempt = :attempt"
-RESOLVING = ATTEMPT.format("status = 'resolved' AND kind = 'retry'")
-GAP = (
-    "SELECT partition_id, first_sequence_number AS number FROM sequence_gap WHERE {} ORDER BY partition_id,"
-    " first_sequence_number LIMIT 1"
-)
-OF_GAP = "WHERE partition_id = :partition_id AND first_sequence_number = :number"
-RETRACTED = (
-    "SELECT partition_id, commit_number AS c, row_commit_number AS written_by, table_name, sequence_number AS number,"
-    " ordinal FROM retracted_row WHERE {} LIMIT 1"
-)
-OF_RETRACTED = (
-    "WHERE partition_id = :partition_id AND commit_number = :c AND table_name = :table_name"
-    " AND sequence_number = :number AND ordinal = :ordinal"
-)
-PARTITION = "SELECT '1' AS partition_id"
-TABLES = ("event_hub_checkpoint", "partition_anchor", "batch_ledger", "event_hub_dead_letter", "sequence_gap")
-RECORDS = ("dead_letter_attempt", "retracted_row", "sensor_reading", "home_alert", "home")
-WIDER = "last_sequence_number = last_sequence_number + 1, filtered = filtered + 1"
+@dataclass(frozen=True)
+class Table:
+    """A table, how one row of it is picked by a condition, and where that row is."""
+
+    name: str
+    pick: str
+    where: str
+
+    def by_hand(self, which: str, changes: str, kinds: str, words: str = "") -> Tampering:
+        """Change the first row for which a condition holds, or delete it when there are no changes."""
+        pick = which if which.startswith("SELECT") else self.pick.format(which)
+        return Tampering(kinds, words, pick, (update(self.name, changes, self.where) if changes else self.deleted,))
+
+    @property
+    def deleted(self) -> str:
+        return f"DELETE FROM {self.name} {self.where}"
 
 
-def delete(table: str, where: str) -> str:
-    return f"DELETE FROM {table} {where}"
-
-
-def update(table: str, changes: str, where: str) -> str:
+def update(table: str, changes: str, where: str = "") -> str:
     return f"UPDATE {table} SET {changes} {where}"
 
 
 def everything_of(*tables: str) -> tuple[str, ...]:
-    return tuple(delete(table, "WHERE partition_id = :partition_id") for table in tables)
+    return tuple(f"DELETE FROM {table} WHERE partition_id = :partition_id" for table in tables)
 
 
-def copied_row(number: str, ordinal: int, where: str = OF_READING) -> str:
+OF_NUMBER = "WHERE partition_id = :partition_id AND sequence_number = :number"
+READING = Table(
+    "sensor_reading",
+    "SELECT r.partition_id, r.sequence_number AS number, r.commit_number AS c, r.ordinal FROM sensor_reading AS r"
+    " INNER JOIN batch_ledger AS l ON l.partition_id = r.partition_id AND l.commit_number = r.commit_number"
+    " WHERE l.kind = '{}' ORDER BY r.partition_id, r.sequence_number LIMIT 1",
+    f"{OF_NUMBER} AND ordinal = :ordinal",
+)
+COMMIT = Table(
+    "batch_ledger",
+    "SELECT partition_id, commit_number AS c, first_sequence_number AS first, last_sequence_number AS last"
+    " FROM batch_ledger WHERE {} ORDER BY partition_id, commit_number LIMIT 1",
+    "WHERE partition_id = :partition_id AND commit_number = :c",
+)
+CHECKPOINT = Table(
+    "event_hub_checkpoint",
+    "SELECT partition_id, commit_number AS c FROM event_hub_checkpoint WHERE partition_id = '{}'",
+    "WHERE partition_id = :partition_id",
+)
+LETTER = Table(
+    "event_hub_dead_letter",
+    "SELECT partition_id, sequence_number AS number FROM event_hub_dead_letter WHERE {} LIMIT 1",
+    OF_NUMBER,
+)
+ATTEMPT = Table(
+    "dead_letter_attempt",
+    "SELECT partition_id, sequence_number AS number, attempt, commit_number AS c FROM dead_letter_attempt"
+    " WHERE {} LIMIT 1",
+    f"{OF_NUMBER} AND attempt = :attempt",
+)
+GAP = Table(
+    "sequence_gap",
+    "SELECT partition_id, first_sequence_number AS number FROM sequence_gap WHERE {} ORDER BY partition_id,"
+    " first_sequence_number LIMIT 1",
+    "WHERE partition_id = :partition_id AND first_sequence_number = :number",
+)
+RETRACTED = Table(
+    "retracted_row",
+    "SELECT partition_id, commit_number AS c, row_commit_number AS written_by, table_name, sequence_number AS number,"
+    " ordinal FROM retracted_row WHERE {} LIMIT 1",
+    f"{OF_NUMBER} AND commit_number = :c AND table_name = :table_name AND ordinal = :ordinal",
+)
+PARTITION = "SELECT '1' AS partition_id"
+BATCH, BATCH_4, RETRY, REPLAY = "kind = 'batch'", "kind = 'batch' AND commit_number = 4", "kind = 'retry'", "'replay'"
+NEWEST = "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'"
+NEWEST_BATCH = f"{NEWEST} AND kind = 'batch'"
+EXHAUSTED, RESOLVED = "status = 'exhausted'", "status = 'resolved'"
+RESOLVING = f"{RESOLVED} AND {RETRY}"
+TABLES = ("event_hub_checkpoint", "partition_anchor", "batch_ledger", "event_hub_dead_letter", "sequence_gap")
+RECORDS = ("dead_letter_attempt", "retracted_row", "sensor_reading", "home_alert", "home")
+WIDER = "last_sequence_number = last_sequence_number + 1, filtered = filtered + 1"
+OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
+OF_BATCH, OF_TOTALS = "commit {c} (batch)", "the checkpoint counts"
+OLDER = (
+    "SELECT l.partition_id, l.commit_number AS c, l.last_sequence_number AS last, l.total_commits AS commits, "
+    + ", ".join(f"l.total_{one} AS {one}" for one in OUTCOMES)
+    + " FROM batch_ledger AS l WHERE l.partition_id = '1' AND l.kind = 'batch' AND l.commit_number > 2"
+    " ORDER BY l.commit_number LIMIT 1"
+)
+MOVED = (
+    "SELECT d.partition_id, d.sequence_number AS old, r.sequence_number AS next FROM event_hub_dead_letter AS d"
+    " INNER JOIN batch_ledger AS l ON l.partition_id = d.partition_id AND l.kind = 'batch'"
+    " AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number"
+    " INNER JOIN sensor_reading AS r ON r.partition_id = d.partition_id AND r.ordinal = 0"
+    " AND r.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number"
+    " WHERE d.status = 'exhausted' AND NOT EXISTS (SELECT 1 FROM event_hub_dead_letter AS o"
+    " WHERE o.partition_id = r.partition_id AND o.sequence_number = r.sequence_number) LIMIT 1"
+)
+COUNTING = (
+    "SELECT p.part AS partition_id FROM task_part AS p INNER JOIN task AS t ON t.task_id = p.task_id"
+    " WHERE t.kind = 'replay' AND t.is_dry_run = 0 AND p.report ->> 'written' > 0 AND p.part = '1' LIMIT 1"
+)
+COLUMNS = (
+    "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,"
+    " dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at, rows_appended,"
+    " total_commits, total_written, total_filtered, total_dead_lettered, total_held, total_absent"
+)
+TWICE = (
+    f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind, first_sequence_number + 1,"
+    " last_sequence_number, 0, last_sequence_number - first_sequence_number, 0, 0, 0, 0, transform_version,"
+    " invocation_id, committed_at, 0, total_commits, total_written, total_filtered, total_dead_lettered, total_held,"
+    f" total_absent FROM batch_ledger {COMMIT.where}"
+)
+
+
+def copied_row(number: str, ordinal: int, where: str = READING.where) -> str:
     return (
         f"INSERT INTO sensor_reading SELECT stream_id, partition_id, {number}, {ordinal}, commit_number, home_id,"
         f" sensor_id, kind, state, ppm, observed_at FROM sensor_reading {where}"
     )
 
 
-def copied_commit(values: str) -> str:
-    return (
-        f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind, {values},"
-        f" transform_version, invocation_id, committed_at, 0, total_commits, total_written, total_filtered,"
-        f" total_dead_lettered, total_held, total_absent FROM batch_ledger {OF_COMMIT}"
-    )
+def counted(more: str, less: str, kinds: str = "") -> Tampering:
+    """One event of a batch, counted with a different outcome."""
+    changes, kinds = f"{more} = {more} + 1, {less} = {less} - 1", f"{kinds} totals totals"
+    return COMMIT.by_hand(f"{BATCH} AND {less} > 0", changes, kinds, "commit {c} ")
 
 
-def row(kinds: str, *statements: str, of: str = "batch") -> Tampering:
-    """The first row of a commit of a kind."""
-    return Tampering(kinds, f"commit {{c}} ({of})", READING.format(of), statements)
+def raised(table: Table, which: str, column: str, kinds: str, words: str = "", by: int = 1) -> Tampering:
+    return table.by_hand(which, f"{column} = {column} + {by}", kinds, words)
 
 
-def changed_row(changes: str, kinds: str) -> Tampering:
-    return row(kinds, update("sensor_reading", changes, OF_READING))
+def of_newest(column: str) -> str:
+    return f"(SELECT l.{column} FROM batch_ledger AS l WHERE l.partition_id = :partition_id AND l.commit_number = :c)"
 
 
-def retracted(kinds: str, words: str, which: str, changes: str | None = None) -> Tampering:
-    """A copy of a row that a replay took away: deleted, or changed."""
-    done = update("retracted_row", changes, OF_RETRACTED) if changes else delete("retracted_row", OF_RETRACTED)
-    return Tampering(kinds, words, RETRACTED.format(which), (done,))
-
-
-def counted(more: str, less: str, kinds: str = "", of: str = "batch") -> Tampering:
-    """One event of a commit, counted with a different outcome."""
-    kinds = f"{kinds} totals totals" if of == "batch" else kinds  # its own totals, and those of the checkpoint
-    changes = f"{more} = {more} + 1, {less} = {less} - 1"
-    pick = COMMIT.format(f"kind = '{of}' AND {less} > 0")
-    return Tampering(
-        kinds, "" if of == "replay" else "commit {c} ", pick, (update("batch_ledger", changes, OF_COMMIT),)
-    )
-
-
-def commit(kinds: str, words: str, pick: str, changes: str | None = None) -> Tampering:
-    """A row of the ledger: deleted, or changed."""
-    done = update("batch_ledger", changes, OF_COMMIT) if changes else delete("batch_ledger", OF_COMMIT)
-    return Tampering(kinds, words, pick, (done,))
-
-
-def checkpoint(kinds: str, words: str, changes: str, table: str = "event_hub_checkpoint") -> Tampering:
-    return Tampering(kinds, words, CHECKPOINT, (update(table, changes, "WHERE partition_id = '1'"),))
-
-
-def letter(kinds: str, words: str, pick: str, changes: str | None = None) -> Tampering:
-    """A letter: deleted, or changed."""
-    table = "event_hub_dead_letter"
-    done = update(table, changes, OF_LETTER) if changes else delete(table, OF_LETTER)
-    return Tampering(kinds, words, pick, (done,))
-
-
-def attempt(kinds: str, words: str, pick: str, changes: str | None = None) -> Tampering:
-    """An attempt of a letter: deleted, or changed."""
-    table = "dead_letter_attempt"
-    done = update(table, changes, OF_ATTEMPT) if changes else delete(table, OF_ATTEMPT)
-    return Tampering(kinds, words, pick, (done,))
-
-
-def gap(which: str, changes: str | None = None, kinds: str = "absent") -> Tampering:
-    """A gap: deleted, or changed."""
-    done = update("sequence_gap", changes, OF_GAP) if changes else delete("sequence_gap", OF_GAP)
-    return Tampering(kinds, "", GAP.format(which), (done,))
-
-
-ROWS = {
-    "a row deleted": row("rows_missing", delete("sensor_reading", OF_READING)),
-    "a row of a replay deleted": row("rows_missing", delete("sensor_reading", OF_READING), of="replay"),
-    "a row added": row("rows_added", copied_row("sequence_number", 99)),
+TAMPERINGS = {
+    "a row deleted": READING.by_hand("batch", "", "rows_missing", OF_BATCH),
+    "a row of a replay deleted": READING.by_hand("replay", "", "rows_missing", "commit {c} (replay)"),
+    "a row added": Tampering(
+        "rows_added", OF_BATCH, READING.pick.format("batch"), (copied_row("sequence_number", 99),)
+    ),
     "a row of no commit added": Tampering(
-        "rows rows_added", "in sensor_reading", READING.format("batch"), (copied_row("100000", 0),)
+        "rows rows_added", "in sensor_reading", READING.pick.format("batch"), (copied_row("100000", 0),)
     ),
-    "a row moved to a different commit": changed_row(
-        "commit_number = commit_number + 1", "rows_missing rows rows_added"
+    "a row moved to a different commit": raised(
+        READING, "batch", "commit_number", "rows_missing rows rows_added", OF_BATCH
     ),
-    "a row moved to a different partition": changed_row("partition_id = '9'", "rows_missing partition"),
-    "a retracted row deleted": retracted(
-        "rows_missing replays", "commit {written_by} (", "table_name = 'sensor_reading'"
+    "a row moved to a different partition": READING.by_hand(
+        "batch", "partition_id = '9'", "rows_missing partition", OF_BATCH
     ),
-    "a retracted state deleted": retracted("replays", "retracted rows exist", "table_name = 'home'"),
+    "a retracted row deleted": RETRACTED.by_hand(
+        "table_name = 'sensor_reading'", "", "rows_missing replays", "commit {written_by} ("
+    ),
+    "a retracted state deleted": RETRACTED.by_hand("table_name = 'home'", "", "replays", "retracted rows exist"),
     "a row written for a number whose letter is open": Tampering(
         "letters rows_added",
         "letter {number} is exhausted",
-        EXHAUSTED,
+        LETTER.pick.format(EXHAUSTED),
         (copied_row(":number", 0, "WHERE partition_id = :partition_id LIMIT 1"),),
     ),
-}
-
-LEDGER = {
     "a written event counted as filtered": counted("filtered", "written"),
-    "a filtered event counted as written": counted("written", "filtered"),
     "a letter too many in the ledger": counted("dead_lettered", "written", "letters"),
     "a letter too few in the ledger": counted("written", "dead_lettered", "letters"),
     "an absent number counted as filtered": counted("filtered", "absent", "absent"),
-    "a written event counted as absent": counted("absent", "written", "absent"),
     "a written event counted as held": counted("held", "written", "letters"),
-    "the counts of a replay changed": counted("filtered", "written", "replays", "replay"),
-    "a batch called a retry": commit("hole totals totals attempts", "", BATCH_4, "kind = 'retry'"),
-    "the job of a replay's commit changed": commit("replays", "", REPLAY, "invocation_id = 'none'"),
-    "the rows that a commit appended counted up": commit(
-        "rows_missing", "commit {c} (batch)", BATCH, "rows_appended = rows_appended + 1"
+    "the counts of a replay changed": COMMIT.by_hand(
+        f"kind = {REPLAY} AND written > 0", "filtered = filtered + 1, written = written - 1", "replays"
     ),
-    "the first range deleted": commit("commits hole letters_outside rows totals", "commit {c}", BATCH),
-    "a range in the middle deleted": commit("hole commits totals", "", BATCH_4),
-    "the last range deleted": commit("short commits letters_outside totals", "", NEWEST_BATCH),
-    "a retry deleted from the ledger": commit("commits", "no row for commit {c}", RETRY),
-    "the newest commit deleted, which is a replay": commit(
-        "commits replays rows rows", "no row for commit {c}", NEWEST
+    "a batch called a retry": COMMIT.by_hand(BATCH_4, "kind = 'retry'", "hole letters_outside totals totals attempts"),
+    "the job of a replay's commit changed": COMMIT.by_hand(f"kind = {REPLAY}", "invocation_id = 'none'", "replays"),
+    "the rows that a commit appended counted up": raised(COMMIT, BATCH, "rows_appended", "rows_missing", OF_BATCH),
+    "the first range deleted": COMMIT.by_hand(BATCH, "", "commits hole letters_outside rows rows totals", "commit {c}"),
+    "a range in the middle deleted": COMMIT.by_hand(BATCH_4, "", "hole commits letters_outside totals"),
+    "the last range deleted": COMMIT.by_hand(NEWEST_BATCH, "", "short commits letters_outside totals"),
+    "a retry deleted from the ledger": COMMIT.by_hand(RETRY, "", "commits", "no row for commit {c}"),
+    "the newest commit deleted, which is a replay": COMMIT.by_hand(
+        NEWEST, "", "commits replays rows rows", "no row for commit {c}"
     ),
-    "a range twice": Tampering(
-        "overlap commits commits",
-        "",
-        COMMIT.format("kind = 'batch' AND written > 2"),
-        (
-            copied_commit(
-                "first_sequence_number + 1, last_sequence_number, 0, last_sequence_number - first_sequence_number, 0,"
-                " 0, 0, 0"
-            ),
-        ),
-    ),
-    "a replay twice": Tampering(
-        "commits commits",
-        "commit 100000",
-        REPLAY,
-        (copied_commit("first_sequence_number, last_sequence_number, 0, 0, 0, 0, 0, 0"),),
-    ),
-    "a range widened": commit("overlap totals totals", "", BATCH_4, WIDER),
-    "the last range widened": commit("beyond totals totals", "", NEWEST_BATCH, WIDER),
-    "a commit number skipped": commit(
-        "commits commits commits attempts rows_missing", "commit {c}", RETRY, "commit_number = 100000"
-    ),
-}
-
-OF_TOTALS = "the checkpoint counts"
-OLDER = (
-    "SELECT l.partition_id, l.commit_number AS c, l.last_sequence_number AS last, l.total_commits AS commits,"
-    " l.total_written AS written, l.total_filtered AS filtered, l.total_dead_lettered AS dead_lettered,"
-    " l.total_held AS held, l.total_absent AS absent FROM batch_ledger AS l"
-    " WHERE l.partition_id = '1' AND l.kind = 'batch' AND l.commit_number > 2 ORDER BY l.commit_number LIMIT 1"
-)
-OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
-TOTALS = {
-    "a total of a checkpoint raised": checkpoint("totals", OF_TOTALS, "written = written + 1"),
-    "a range too many in the totals of a checkpoint": checkpoint("totals", OF_TOTALS, "commits = commits + 1"),
-    "two totals of a checkpoint exchanged": checkpoint(
-        "totals", OF_TOTALS, "written = written - 1, filtered = filtered + 1"
-    ),
-    "the beginning of the totals of a checkpoint moved": checkpoint(
-        "totals", OF_TOTALS, "first_sequence_number = first_sequence_number + 1"
-    ),
-    "a letter too many in the totals of a checkpoint": checkpoint("totals", OF_TOTALS, "letters = letters + 1"),
-    "the totals of a commit raised": commit(
-        "totals totals", "the totals of commit {c} ", BATCH_4, "total_written = total_written + 1"
-    ),
-    "the totals of a retry raised": commit(
-        "totals totals", "the totals of commit {c} ", RETRY, "total_held = total_held + 1"
+    "a range twice": Tampering("overlap commits commits", "", COMMIT.pick.format(f"{BATCH} AND written > 2"), (TWICE,)),
+    "a range widened": COMMIT.by_hand(BATCH_4, WIDER, "overlap totals totals"),
+    "the last range widened": COMMIT.by_hand(NEWEST_BATCH, WIDER, "beyond totals totals"),
+    "a commit number skipped": COMMIT.by_hand(
+        RETRY, "commit_number = 100000", "commits commits commits attempts rows_missing", "commit {c}"
     ),
     **{
-        f"the {total} events in the totals of a commit raised": commit(
-            "totals totals", "the totals of commit {c} ", BATCH_4, f"total_{total} = total_{total} + 1"
-        )
-        for total in ("filtered", "dead_lettered", "absent")
+        f"the {column} in the totals of a checkpoint raised": raised(CHECKPOINT, "1", column, "totals", OF_TOTALS)
+        for column in ("written", "commits", "first_sequence_number", "letters")
     },
-    "the totals of the newest commit raised": commit(
-        "totals", "the totals of commit {c} ", NEWEST, "total_commits = total_commits + 1"
+    **{
+        f"the {column} of a commit raised": raised(
+            COMMIT, BATCH_4, column, "totals totals", "the totals of commit {c} "
+        )
+        for column in ("total_written", "total_filtered", "total_dead_lettered", "total_absent", "total_held")
+    },
+    "the totals of the newest commit raised": raised(
+        COMMIT, NEWEST, "total_commits", "totals", "the totals of commit {c} "
     ),
     "the totals of a checkpoint and of all its commits raised": Tampering(
         "totals totals",
         OF_TOTALS,
-        CHECKPOINT,
+        PARTITION,
         (
-            update("batch_ledger", "total_written = total_written + 1", "WHERE partition_id = :partition_id"),
-            update("event_hub_checkpoint", "written = written + 1", "WHERE partition_id = :partition_id"),
+            update("batch_ledger", "total_written = total_written + 1", CHECKPOINT.where),
+            update("event_hub_checkpoint", "written = written + 1", CHECKPOINT.where),
         ),
     ),
-    "a checkpoint replaced by an older copy of itself": Tampering(
+    "a checkpoint replaced by an older copy of itself": CHECKPOINT.by_hand(
+        OLDER,
+        "sequence_number = :last, commit_number = :c, commits = :commits,"
+        " letters = letters - dead_lettered - held + :dead_lettered + :held, "
+        + ", ".join(f"{name} = :{name}" for name in OUTCOMES),
         "beyond commits",
         "after the checkpoint at {last}",
-        OLDER,
-        (
-            update(
-                "event_hub_checkpoint",
-                "sequence_number = :last, commit_number = :c, commits = :commits,"
-                " letters = letters - dead_lettered - held + :dead_lettered + :held, "
-                + ", ".join(f"{name} = :{name}" for name in OUTCOMES),
-                "WHERE partition_id = :partition_id",
-            ),
-        ),
     ),
     "the last range deleted together with its totals": Tampering(
         "short commits letters_outside",
@@ -281,98 +234,85 @@ TOTALS = {
         (
             update(
                 "event_hub_checkpoint",
-                "commits = commits - 1, letters = letters - (SELECT l.dead_lettered + l.held FROM batch_ledger AS l"
-                " WHERE l.partition_id = :partition_id AND l.commit_number = :c), "
-                + ", ".join(
-                    f"{name} = {name} - (SELECT l.{name} FROM batch_ledger AS l"
-                    " WHERE l.partition_id = :partition_id AND l.commit_number = :c)"
-                    for name in OUTCOMES
-                ),
-                "WHERE partition_id = :partition_id",
+                f"commits = commits - 1, letters = letters - {of_newest('dead_lettered + l.held')}, "
+                + ", ".join(f"{name} = {name} - {of_newest(name)}" for name in OUTCOMES),
+                CHECKPOINT.where,
             ),
-            delete("batch_ledger", OF_COMMIT),
+            COMMIT.deleted,
         ),
     ),
-}
-
-PARTITIONS = {
-    "a checkpoint deleted": Tampering("checkpoint", "no checkpoint", CHECKPOINT, everything_of("event_hub_checkpoint")),
-    "a checkpoint moved on": checkpoint("short", "", "sequence_number = sequence_number + 3"),
-    "a checkpoint moved back": checkpoint("beyond", "", "sequence_number = sequence_number - 3"),
-    "the commits of a checkpoint counted up": checkpoint("commits", "", "commit_number = commit_number + 1"),
-    "the commits of a checkpoint counted down": checkpoint(
-        "commits", "commit {c}", "commit_number = commit_number - 1"
+    "a checkpoint deleted": CHECKPOINT.by_hand("1", "", "checkpoint", "no checkpoint"),
+    "a checkpoint moved on": raised(CHECKPOINT, "1", "sequence_number", "short", by=3),
+    "a checkpoint moved back": raised(CHECKPOINT, "1", "sequence_number", "beyond", by=-3),
+    "the commits of a checkpoint counted up": raised(CHECKPOINT, "1", "commit_number", "commits"),
+    "the commits of a checkpoint counted down": raised(CHECKPOINT, "1", "commit_number", "commits", "commit {c}", -1),
+    "a checkpoint purged up to a commit that the ledger has": CHECKPOINT.by_hand(
+        "1",
+        "purged_commit = 1, purged_to = (SELECT last_sequence_number FROM batch_ledger"
+        " WHERE partition_id = '1' AND commit_number = 1)",
+        "purged",
+        "but it has commit 1",
     ),
-    "a checkpoint purged up to a commit that the ledger has": checkpoint(
-        "purged", "but it has commit 1", "purged_commit = 1, purged_to = 2"
+    **{
+        f"the {column} of a checkpoint raised": raised(CHECKPOINT, "1", column, kind)
+        for column, kind in {
+            "purged_to": "overlap",
+            "purged_letters": "letters_outside",
+            "purged_replay_letters": "replay_letters",
+        }.items()
+    },
+    "an anchor deleted": Tampering("anchor", "no anchor", PARTITION, everything_of("partition_anchor")),
+    "an anchor moved on": Tampering(
+        "beyond", "", PARTITION, (update("partition_anchor", "sequence_number = 2", CHECKPOINT.where),)
     ),
-    "the number up to which a checkpoint is purged raised": checkpoint("overlap", "", "purged_to = purged_to + 1"),
-    "the purged letters of a checkpoint counted up": checkpoint(
-        "letters_outside", "", "purged_letters = purged_letters + 1"
-    ),
-    "the purged letters of replays counted up": checkpoint(
-        "replay_letters", "", "purged_replay_letters = purged_replay_letters + 1"
-    ),
-    "an anchor deleted": Tampering("anchor", "no anchor", CHECKPOINT, everything_of("partition_anchor")),
-    "an anchor moved on": checkpoint("beyond", "", "sequence_number = 2", "partition_anchor"),
     "the ledger of a partition deleted": Tampering(
         "short commits letters_outside absent absent replays replays rows rows rows totals",
         "",
-        CHECKPOINT,
+        PARTITION,
         everything_of("batch_ledger"),
     ),
     "the books of a partition deleted": Tampering("partition", "", PARTITION, everything_of(*TABLES)),
     "the incarnation of a stream raised": Tampering(
-        "stream", "incarnation", "SELECT '' AS partition_id", (update("event_stream", "incarnation = 2", ""),)
+        "stream", "incarnation", "SELECT '' AS partition_id", (update("event_stream", "incarnation = 2"),)
     ),
-}
-
-LETTERS = {
-    "a letter deleted": letter("letters", "", LETTER.format("replay_commit_number IS NULL")),
-    "a letter of a replay deleted": letter("replay_letters", "", LETTER.format("replay_commit_number IS NOT NULL")),
+    "a letter deleted": LETTER.by_hand("replay_commit_number IS NULL", "", "letters"),
+    "a letter of a replay deleted": LETTER.by_hand("replay_commit_number IS NOT NULL", "", "replay_letters"),
     "a letter moved to a different number": Tampering(
         "letters",
         "letter {next} is",
-        "SELECT d.partition_id, d.sequence_number AS old, r.sequence_number AS next FROM event_hub_dead_letter AS d"
-        " INNER JOIN batch_ledger AS l ON l.partition_id = d.partition_id AND l.kind = 'batch'"
-        " AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number"
-        " INNER JOIN sensor_reading AS r ON r.partition_id = d.partition_id AND r.ordinal = 0"
-        " AND r.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number"
-        " WHERE d.status = 'exhausted' AND NOT EXISTS (SELECT 1 FROM event_hub_dead_letter AS o"
-        " WHERE o.partition_id = r.partition_id AND o.sequence_number = r.sequence_number) LIMIT 1",
-        (update("event_hub_dead_letter", "sequence_number = :next", OF_LETTER.replace(":number", ":old")),),
+        MOVED,
+        (update("event_hub_dead_letter", "sequence_number = :next", LETTER.where.replace(":number", ":old")),),
     ),
-    "a letter resolved without an attempt": letter(
-        "attempts", "letter {number} is resolved", EXHAUSTED, "status = 'resolved'"
+    **{
+        f"a letter {status} without an attempt": LETTER.by_hand(
+            EXHAUSTED, f"status = '{status}'", "attempts", f"letter {{number}} is {status}"
+        )
+        for status in ("resolved", "discarded")
+    },
+    "a resolved letter opened again": LETTER.by_hand(
+        RESOLVED, "status = 'waiting'", "attempts letters", "letter {number} is waiting"
     ),
-    "a resolved letter opened again": letter(
-        "attempts letters", "letter {number} is waiting", LETTER.format("status = 'resolved'"), "status = 'waiting'"
+    "a letter held that no commit held": LETTER.by_hand(EXHAUSTED, "status = 'held'", "held"),
+    "the attempt that resolved a letter deleted": ATTEMPT.by_hand(
+        RESOLVING, "", "attempts attempts", "letter {number}"
     ),
-    "a letter discarded without an attempt": letter(
-        "attempts", "letter {number} is discarded", EXHAUSTED, "status = 'discarded'"
-    ),
-    "a letter held that no commit held": letter("held", "", EXHAUSTED, "status = 'held'"),
-    "the attempt that resolved a letter deleted": attempt("attempts attempts", "letter {number}", RESOLVING),
-    "the first attempt of a letter deleted": attempt(
+    "the first attempt of a letter deleted": ATTEMPT.by_hand(
+        ATTEMPT.pick.format("attempt = 2").replace("attempt,", "1 AS attempt,", 1),
+        "",
         "attempts",
         "letter {number}",
-        "SELECT partition_id, sequence_number AS number, 1 AS attempt FROM dead_letter_attempt"
-        " WHERE attempt = 2 LIMIT 1",
     ),
-    "an attempt of a retry moved to a different commit": attempt(
-        "attempts", "commit {c} (retry)", ATTEMPT.format("kind = 'retry'"), "commit_number = 100000"
+    "an attempt of a retry moved to a different commit": ATTEMPT.by_hand(
+        RETRY, "commit_number = 100000", "attempts", "commit {c} (retry)"
     ),
-    "the outcome of an attempt changed": attempt(
-        "attempts attempts", "letter {number}", RESOLVING, "status = 'waiting'"
+    "the outcome of an attempt changed": ATTEMPT.by_hand(
+        RESOLVING, "status = 'waiting'", "attempts attempts", "letter {number}"
     ),
-}
-
-GAPS = {
-    "a gap with absent numbers deleted": gap("status = 'absent'"),
-    "an absent gap called healed": gap("status = 'absent'", "status = 'healed'"),
-    "a healed gap called absent": gap("status = 'healed'", "status = 'absent'"),
-    "an absent gap widened": gap(
-        "status = 'absent' AND first_sequence_number > 60", "last_sequence_number = last_sequence_number + 2"
+    "a gap with absent numbers deleted": GAP.by_hand("status = 'absent'", "", "absent"),
+    "an absent gap called healed": GAP.by_hand("status = 'absent'", "status = 'healed'", "absent"),
+    "a healed gap called absent": GAP.by_hand("status = 'healed'", "status = 'absent'", "absent"),
+    "an absent gap widened": raised(
+        GAP, "status = 'absent' AND first_sequence_number > 60", "last_sequence_number", "absent", by=2
     ),
     "an absent gap added": Tampering(
         "absent",
@@ -380,12 +320,10 @@ GAPS = {
         "SELECT '1' AS partition_id, 3 AS number",
         ("INSERT INTO sequence_gap SELECT stream_id, '1', 3, 4, found_at, 'absent', 1 FROM sequence_gap LIMIT 1",),
     ),
-    "the gaps of a partition deleted": Tampering("absent", "", CHECKPOINT, everything_of("sequence_gap")),
     "the counts of a replay's job changed": Tampering(
         "replays replays",
         "",
-        "SELECT p.part AS partition_id FROM task_part AS p INNER JOIN task AS t ON t.task_id = p.task_id"
-        " WHERE t.kind = 'replay' AND t.is_dry_run = 0 AND p.report ->> 'written' > 0 AND p.part = '1' LIMIT 1",
+        COUNTING,
         (
             update(
                 "task_part",
@@ -397,4 +335,149 @@ GAPS = {
 }
 
 
-TAMPERINGS = ROWS | LEDGER | TOTALS | PARTITIONS | LETTERS | GAPS
+def unnamed(pick: str, *statements: str) -> Tampering:
+    """A change that no audit names."""
+    return Tampering("", "", pick, statements)
+
+
+def every(table: str, changes: str, where: str = "") -> Tampering:
+    return unnamed(PARTITION, update(table, changes, where))
+
+
+def one(table: Table, which: str, changes: str = "") -> Tampering:
+    return table.by_hand(which, changes, "")
+
+
+LATER = "'2027-01-01T00:00:00.000000Z'"
+STATE = "SELECT partition_id, home_id FROM home ORDER BY home_id LIMIT 1"
+NO_RETRY = (
+    "SELECT d.partition_id, d.sequence_number AS number, 1 AS attempt FROM event_hub_dead_letter AS d"
+    " WHERE d.status = 'exhausted' AND (SELECT GROUP_CONCAT(a.kind) FROM dead_letter_attempt AS a"
+    " WHERE a.partition_id = d.partition_id AND a.sequence_number = d.sequence_number) = 'replay' LIMIT 1"
+)
+SAME_REPLAY = (
+    "commit_number = (SELECT MAX(l.commit_number) FROM batch_ledger AS l WHERE l.partition_id = :partition_id"
+    " AND l.invocation_id = (SELECT r.invocation_id FROM batch_ledger AS r"
+    " WHERE r.partition_id = :partition_id AND r.commit_number = :c))"
+)
+NO_LETTERS = "NOT IN (SELECT task_id FROM task_part WHERE report ->> 'letters_added' > 0)"
+UNNAMED = {  # by their sentences in docs/api.md
+    "a state (a row of a `state_of` table) is changed, deleted, or added under a commit that exists": (
+        every("home", "time_zone = 'Mars/Olympus', armed = 1 - armed"),
+        unnamed(STATE, "DELETE FROM home WHERE home_id = :home_id"),
+        unnamed(
+            STATE,
+            "INSERT INTO home SELECT 'new', time_zone, armed, stream_id, partition_id, sequence_number, commit_number"
+            " FROM home WHERE home_id = :home_id",
+        ),
+    ),
+    "a value or the ordinal of an appended row is changed": (
+        every("sensor_reading", "state = '', ppm = NULL, kind = 'x', sensor_id = 'x', home_id = 'x'"),
+        every("sensor_reading", f"ordinal = ordinal + 77, observed_at = {LATER}"),
+    ),
+    "the copy of a row in `retracted_row` is changed": (
+        every("retracted_row", "row = json_set(row, '$.ppm', 31337)"),
+        every("retracted_row", "row_commit_number = 1, row = '{}'", "WHERE table_name = 'home'"),
+    ),
+    "the time or the version of a commit is changed; of a batch or a retry, the rows written or the invocation": (
+        every("batch_ledger", f"committed_at = {LATER}, transform_version = 'other/1'"),
+        every("batch_ledger", "rows_written = rows_written + 1, invocation_id = 'x'", "WHERE kind <> 'replay'"),
+    ),
+    "the range of a retry is changed, or its events are counted as filtered and not as written": (
+        every(
+            "batch_ledger",
+            "first_sequence_number = first_sequence_number - 1, filtered = filtered + written, written = 0",
+            "WHERE kind = 'retry'",
+        ),
+    ),
+    "the error, the class, the cause, the transform version, the offset, the attempts, the claim, `held_behind`, the"
+    " settling reason or a time of a letter is changed": (
+        every("event_hub_dead_letter", "error = 'none', error_class = 'crash', error_type = 'none', error_at = 'none'"),
+        every("event_hub_dead_letter", "fingerprint = 'none', cause = 'none', transform_version = 'none'"),
+        every("event_hub_dead_letter", "offset_token = 'none', attempts = attempts + 1, held_behind = 1"),
+        every("event_hub_dead_letter", f"claimed_by = 'me', claimed_until = {LATER}, lost_claims = 2"),
+        every("event_hub_dead_letter", f"due_at = {LATER}, began_at = {LATER}, failed_at = {LATER}"),
+        every("event_hub_dead_letter", f"settled_at = {LATER}, settled_why = 'none'"),
+    ),
+    "the status of an open letter without an attempt is changed to a different open one": (
+        unnamed(
+            NO_RETRY,
+            f"DELETE FROM dead_letter_attempt {OF_NUMBER}",
+            update("event_hub_dead_letter", "status = 'waiting'", OF_NUMBER),
+        ),
+    ),
+    "the body, the properties, the key or the enqueued time of a letter is changed": (
+        every(
+            "event_hub_dead_letter",
+            f"body = CAST('x' AS BLOB), body_kept = 0, properties = '{{}}', partition_key = 'x', enqueued_at = {LATER}",
+        ),
+    ),
+    "the replay that made a letter is changed to a different commit": (
+        one(LETTER, "replay_commit_number IS NOT NULL", "replay_commit_number = replay_commit_number + 1"),
+    ),
+    "the error, the class, the cause, the version, the author, the claim, the reason or the time of an attempt is"
+    " changed": (
+        every("dead_letter_attempt", "error = 'none', error_class = 'unknown', error_type = 'none', cause = 'none'"),
+        every("dead_letter_attempt", "transform_version = 'none', done_by = 'me', touched_by = 'me', why = 'x'"),
+        every("dead_letter_attempt", f"done_at = {LATER}"),
+    ),
+    "the kind or the commit of an attempt that is no retry is changed, or the status of one that is not the last": (
+        every("dead_letter_attempt", "kind = 'free', commit_number = 7", "WHERE kind <> 'retry'"),
+        one(ATTEMPT, "attempt = 1 AND status = 'waiting'", "status = 'exhausted'"),
+    ),
+    "the last attempt of an exhausted letter is deleted, other than a retry": (one(ATTEMPT, NO_RETRY),),
+    "the offset, the commit id, the unknown fields, the enqueued time, the write time or the time of the last purge of"
+    " a checkpoint is changed": (
+        every("event_hub_checkpoint", f"offset_token = 'none', updated_at = {LATER}, enqueued_at = {LATER}"),
+        every("event_hub_checkpoint", "commit_id = '00000000-0000-0000-0000-000000000000', unknown_fields = '[]'"),
+        every("event_hub_checkpoint", f"purged_at = {LATER}"),
+    ),
+    "every row of a partition is deleted, or the event hub or the consumer group of a stream is changed": (
+        unnamed(PARTITION, *everything_of(*TABLES, *RECORDS)),
+        every("event_stream", "event_hub = 'other'"),
+        every("event_stream", "consumer_group = 'other'"),
+    ),
+    "a time of a stream, an anchor or a gap is changed, or who opened a stream and why; the hub's time of creation is"
+    " cleared": (
+        every("event_stream", f"anchored_at = {LATER}, opened_by = 'me', opened_why = 'x', hub_created_at = NULL"),
+        every("event_stream", f"closed_at = {LATER}"),
+        every("partition_anchor", f"anchored_at = {LATER}"),
+        every("sequence_gap", f"found_at = {LATER}, attempts = attempts + 1"),
+    ),
+    "a gap that is not absent is added, changed or deleted": (
+        one(GAP, "status = 'healed'"),
+        one(GAP, "status = 'healed'", "last_sequence_number = last_sequence_number + 1, status = 'open'"),
+        unnamed(
+            PARTITION,
+            "INSERT INTO sequence_gap SELECT stream_id, partition_id, 1, 2, found_at, 'healed', 1 FROM sequence_gap"
+            " LIMIT 1",
+        ),
+    ),
+    "a row of `retracted_row` names a different commit of the same replay": (one(RETRACTED, "TRUE", SAME_REPLAY),),
+    "a task or a part is changed, other than the events, rows and letters that a replay counts": (
+        every("task", f"reason = 'none', requested_by = 'me', requested_at = {LATER}, status = 'failed'"),
+        every("task", "task_key = task_id, asked = '{}', total = 7, pieces = 7, per_second = 7, fault = 'none'"),
+        every("task", f"next_piece_at = {LATER}, started_at = {LATER}, ended_at = {LATER}, updated_at = {LATER}"),
+        every("task", "history = 'none', transform_version = 'none', request_digest = 'none'"),
+        every("task", "kind = 'audit', is_dry_run = 1, stream_id = 7", f"WHERE task_id {NO_LETTERS}"),
+        every("task_part", "step = step + 1, ordinal = 7, position = position + 1, asked = '{}', closed_at = NULL"),
+        every("task_part", "first_sequence_number = 7, last_sequence_number = 7"),
+        every("task_part", "report = json_set(report, '$.filtered', 99, '$.events', 99, '$.gone', 99)"),
+    ),
+    "a task or a part is deleted, other than one of a replay that made letters": (
+        unnamed(
+            PARTITION,
+            f"DELETE FROM task_part WHERE task_id {NO_LETTERS}",
+            "DELETE FROM task WHERE task_id NOT IN (SELECT task_id FROM task_part)",
+        ),
+    ),
+}
+
+# A table with which tests/core/store/test_schema.py tampers.
+ELSEWHERE = {"schema_migration"}
+PURGED = "a row whose commit was purged is changed, deleted or added"  # of test_audits.py too
+# Of a purged partition, as the row above: test_audits.py changes it.
+PURGED_REPLAY = (
+    "the counts of a replay that was requested before the oldest ledger row of a purged partition are changed"
+)
+PLACE = "a place that an erasure left in `retracted_row` is moved to a different table, number or ordinal"

@@ -4,10 +4,11 @@ A point is a read or a transaction that is not reached, each of its statements, 
 each of them the database fails or the process dies. Then the act is called again: the state is that without a fault.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -22,113 +23,66 @@ from core.erasure.erasure import erasure_request
 from core.erasure.store import Erasures
 from core.erasure.task import ErasureKind
 from core.errors import InfrastructureFault
-from core.ingest.gaps import GapReading
-from core.ingest.ingest import Ingestion, ingest_batch
-from core.letters.retry import Keeper
 from core.model.events import PartitionId, SequenceNumber, Span
-from core.model.letters import Backoff, LetterPolicy, LetterPosition
+from core.model.letters import LetterPosition
 from core.model.policies import DEFAULT_DAYS
-from core.model.ports import Clock
 from core.purge.purge import purge_request
 from core.purge.store import Purges
 from core.purge.task import PurgeKind
-from core.replay.task import ReplayKind
 from core.store.database import OneStream
 from core.store.script import Script
-from core.tasks.run import TaskKind, open_parts, open_task, work_on
+from core.tasks.run import TaskKind, open_task, work_on
 from core.tasks.store import Tasks
-from core.tasks.task import TaskOrder
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
-from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
+from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.erasing import KEY
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.moving import discard, drive
-from tests.fakes.replaying import order, request_replay
-from tests.simulation.deployments import TRANSFORMS
-from tests.simulation.faults import (
-    COMMITTED,
-    DEATH_AFTER,
-    DEATH_BEFORE,
-    DEATH_INSIDE,
-    NOT_COMMITTED,
-    NOT_REACHED,
-    STATEMENT_FAILS,
-    Fault,
-    ProcessDatabase,
-)
+from tests.fakes.moving import discard
+from tests.simulation.faults import DEATH_INSIDE, OF_SCRIPTS, STATEMENT_FAILS, Draw, Fault, ProcessDatabase
+from tests.simulation.histories import FIRST, Bench
 from tests.simulation.watch import WatchedStore
 
 LEASE = timedelta(minutes=10)  # longer than any claim
 VOLATILE = ("_at", "_until", "_id", "_by")  # ends of columns that no two runs share
 STEADY = ("stream_id", "partition_id", "home_id", "sensor_id")
+OF_A_READ = ("store: not reached", "death: before a statement")
 OWN_TO_A_TRY = {"submits of aggregation_run", "aggregation_failure", "history of task", "task_key of task"}
 BODIES = ["home a 1", "reading a", "double b", "look a", "quiet", "poison", "bug", "look b", "home b 0", "look b"]
 LOG = [event(number, body) for number, body in enumerate(BODIES)]
-FEW_TRIES = LetterPolicy(Backoff(attempts=2), chunk=3)
-FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
 BLANKED = tuple(f"UPDATE of {table}" for table in ("batch_ledger", "dead_letter_attempt", "retracted_row"))
 
 
-def points_of(script: Script | None) -> tuple[Fault, ...]:
+def points_of(script: Script | None) -> list[Fault]:
     """Return all ways in which one call can fail."""
-    if script is None:
-        return NOT_REACHED, DEATH_BEFORE
-    inside = [replace(fault, place=at) for at in range(len(script.steps)) for fault in (STATEMENT_FAILS, DEATH_INSIDE)]
-    return NOT_REACHED, DEATH_BEFORE, *inside, NOT_COMMITTED, COMMITTED, DEATH_AFTER
+    faults = [one for one in OF_SCRIPTS if one.kind in OF_A_READ] if script is None else OF_SCRIPTS
+    places = range(len(script.steps)) if script is not None else ()
+    inside = (STATEMENT_FAILS, DEATH_INSIDE)
+    return [replace(one, place=at) for one in faults for at in (places if one in inside else (0,))]
 
 
-@dataclass(slots=True)
 class NthPoint:
     """Draws one fault, at the nth point."""
 
-    left: int
-    struck: Fault | None = None
+    def __init__(self, left: int) -> None:
+        self._left, self.struck = left, cast(Fault | None, None)
 
     def __call__(self, script: Script | None) -> Fault | None:
         points = points_of(script)
-        if self.struck is None and self.left < len(points):
-            self.struck = points[self.left]
+        if self.struck is None and self._left < len(points):
+            self.struck = points[self._left]
             return self.struck
-        self.left -= len(points)
+        self._left -= len(points)
         return None
-
-
-@dataclass(slots=True)
-class Bench:
-    """A database, a hub and a clock, on which a subject is prepared and acts; `jobs` are those of a Spark engine."""
-
-    store: WatchedStore = field(default_factory=WatchedStore)
-    hub: MemoryHub = field(default_factory=lambda: MemoryHub({"0": LOG, "1": ()}))
-    clock: FakeClock = field(default_factory=FakeClock)
-    jobs: dict[str, str] = field(default_factory=dict)
-    own: Clock = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.own = stamps(11, self.clock)
-
-    @property
-    def order(self) -> TaskOrder:
-        stream_id = self.store.open_stream(STREAM)
-        return TaskOrder(self.own.new_id(), stream_id, "somebody", "why", self.clock.now())
-
-    def ingest(self, last: int = len(LOG)) -> None:
-        means = Ingestion(self.store, FIRST, self.own, GapReading(self.hub), FEW_TRIES)
-        ingest_batch(batch(LOG[:last], partition()), means)
-
-    def replay(self, is_dry_run: bool) -> None:
-        kind = ReplayKind(STREAM, self.store, self.hub, SECOND, self.own, FEW_TRIES, piece=4)
-        job_id = request_replay(order(dry_run=is_dry_run), kind, 10**6).task.task_id
-        for id in open_parts(job_id, kind):
-            work_on(job_id, id, kind, self.clock.now() + timedelta(seconds=10))
 
 
 class Process:
     """A process on a database that may fail once."""
 
-    def __init__(self, bench: Bench, draw: Callable[[Script | None], Fault | None] = lambda _: None) -> None:
+    def __init__(self, bench: Bench, jobs: dict[str, str], draw: Draw = lambda _: None) -> None:
         self.bench, self.database = bench, ProcessDatabase(bench.store.database, draw)
+        self.jobs = jobs  # of the engine, which outlives each process
         self.stream = OneStream(self.database, STREAM)
 
     def work(self, kind: TaskKind) -> None:
@@ -152,32 +106,17 @@ class Subject:
     allows: tuple[str, ...] = ("nothing",)  # how the violations begin that it alone may commit
 
 
-def sweep(subject: Subject) -> Iterator[tuple[int, Fault, str | None]]:
-    """Yield each point with its fault, and how the final state differs from that without a fault."""
-    prepared = Bench()
-    subject.prepare(prepared)
-    image = prepared.store.image()
-    expected, _ = final_state(subject, Bench(WatchedStore(image), prepared.hub), NthPoint(10**9))
-    number = 0
-    while True:
-        state, fault = final_state(subject, Bench(WatchedStore(image), prepared.hub), NthPoint(number))
-        if fault is None:
-            return
-        differs = {name: set(rows) ^ set(expected[name]) for name, rows in state.items() if rows != expected[name]}
-        yield number, fault, str(differs) if differs else None
-        number += 1
-
-
 def final_state(subject: Subject, bench: Bench, point: NthPoint) -> tuple[dict[str, list[Any]], Fault | None]:
     """Return the tables after a run with one fault and its retries, without the times and ids that no runs share."""
-    process = Process(bench, point)
+    jobs: dict[str, str] = {}
+    process = Process(bench, jobs, point)
     for _ in range(subject.turns):
         try:
             subject.act(process)
         except InfrastructureFault:
             pass
         except Killed:
-            process = Process(bench)
+            process = Process(bench, jobs)
         bench.clock.advance(LEASE.total_seconds())
     found = bench.store.sql("SELECT * FROM sim_violation")
     violations = [one for one in found if not one[0].startswith(subject.allows)]
@@ -202,11 +141,9 @@ def statements() -> list[tuple[str, str]]:
 def old(bench: Bench) -> None:
     """Prepare batches, letters that were discarded, and a purge of all of them."""
     for last in (3, 6, 8, 10):
-        bench.ingest(last)
-    keeper = Keeper(STREAM, bench.store, FIRST, bench.hub.find_event, bench.own, FEW_TRIES)
+        bench.ingest(LOG[:last])
     positions = [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in range(len(LOG))]
-    drive(keeper)
-    discard(positions, keeper)
+    discard(positions, bench.keeper())
     bench.clock.advance(3 * timedelta(days=1).total_seconds())
     days = dict.fromkeys(DEFAULT_DAYS, 1)
     open_task(purge_request(bench.order, days, (PartitionId("0"),), is_dry_run=False), Tasks(bench.store.database))
@@ -224,7 +161,7 @@ def purge(process: Process) -> None:
 
 def to_forget(bench: Bench) -> None:
     """Prepare batches, a replay that took rows away, a dry run, and the erasure of a home."""
-    bench.ingest()
+    bench.ingest(LOG)
     for is_dry_run in (False, True):
         bench.replay(is_dry_run)
     spans = {PartitionId("0"): Span(SequenceNumber(0), SequenceNumber(len(LOG) - 1))}
@@ -238,31 +175,31 @@ def erase(process: Process) -> None:
 
 def audited(bench: Bench) -> None:
     """Prepare a ledger, and an audit of it."""
-    bench.ingest()
+    bench.ingest(LOG)
     open_task(audit_request(bench.order, AuditAsked(), (PartitionId("0"),)), Tasks(bench.store.database))
 
 
-@dataclass(slots=True)
 class StagingEngine:
     """An engine that finishes each job at once: it stages one window under the run's id."""
 
-    bench: Bench
-    name: str = "fake"
+    name = "fake"
+
+    def __init__(self, bench: Bench, jobs: dict[str, str]) -> None:
+        self._bench, self._jobs = bench, jobs
 
     def submit(self, request: JobRequest) -> str:
         arguments = dict(zip(request.arguments[::2], request.arguments[1::2], strict=True))
-        run_id, staging_id = arguments["--run-id"], f"staging-{len(self.bench.jobs)}"
-        tables = SqliteAggregation(cast(Any, self.bench.store))
+        run_id, staging_id = arguments["--run-id"], f"staging-{len(self._jobs)}"
+        tables = SqliteAggregation(cast(Any, self._bench.store))
         stage(tables, staging_id, run_id, [HomeActivity("a", EPOCH, "motion", 3, 1, None, None, None, EPOCH, EPOCH)])
-        finish(tables, staging_id, run_id, self.bench.clock.now())
-        self.bench.jobs[request.name] = f"job of {request.name}"
-        return self.bench.jobs[request.name]
+        finish(tables, staging_id, run_id, self._bench.clock.now())
+        return self._jobs.setdefault(request.name, f"job of {request.name}")
 
     def find(self, name: str) -> str | None:
-        return self.bench.jobs.get(name)
+        return self._jobs.get(name)
 
     def state(self, job_id: str) -> JobState:
-        return JobState.SUCCEEDED if job_id in self.bench.jobs.values() else JobState.LOST
+        return JobState.SUCCEEDED if job_id in self._jobs.values() else JobState.LOST
 
     def cancel(self, job_id: str) -> None:
         """Ignore the request: every job has ended."""
@@ -272,7 +209,7 @@ class StagingEngine:
 
 
 def tick(process: Process) -> None:
-    engine, now = StagingEngine(process.bench), process.bench.clock.now
+    engine, now = StagingEngine(process.bench, process.jobs), process.bench.clock.now
     aggregate(Aggregation(Aggregations(process.database), engine, None, now), HOME_ACTIVITY)
 
 
@@ -282,14 +219,21 @@ SUBJECTS = {
     "the parts of an audit": Subject(
         audited, lambda one: one.work(AuditKind(AuditStore(one.stream, FIRST.row_classes), one.bench.own)), 20
     ),
-    "a run of aggregation, from its plan to its commit": Subject(Bench.ingest, tick, 40, 4),
+    "a run of aggregation, from its plan to its commit": Subject(lambda bench: bench.ingest(LOG), tick, 40, 4),
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in SUBJECTS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_a_fault_at_any_point_leaves_the_state_of_a_run_without_a_fault(name: str) -> None:
-    subject, points = SUBJECTS[name], 0
-    for number, fault, differs in sweep(subject):
-        assert differs is None, f"point {number}, {fault.kind} (step {fault.place}): {differs}"
-        points += 1
-    assert points >= subject.points, f"the sweep of {name} has {points} points only"
+    subject, prepared = SUBJECTS[name], Bench(MemoryHub({"0": LOG, "1": ()}))
+    subject.prepare(prepared)
+    image = prepared.store.image()
+    expected, _ = final_state(subject, Bench(prepared.hub, image), NthPoint(10**9))
+    for number in count():
+        state, fault = final_state(subject, Bench(prepared.hub, image), NthPoint(number))
+        if fault is None:
+            break
+        differs = {table: set(rows) ^ set(expected[table]) for table, rows in state.items() if rows != expected[table]}
+        assert not differs, f"point {number}, {fault.kind} (step {fault.place}): {differs}"
+    assert number >= subject.points, f"the sweep of {name} has {number} points only"

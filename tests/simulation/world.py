@@ -40,7 +40,7 @@ from tests.simulation.tables import Books, Truth
 from tests.simulation.trouble import Trouble
 from tests.simulation.watch import KeyOrderWatch
 
-INSTANCES, STEPS = 2, 60
+INSTANCES = 2
 PENDING = 8  # chunks that Durable still has to run: an activity may run again, much later
 HOUR, DAY = 3_600.0, 86_400.0
 MOST_DEATHS = 10  # of processes that try one event in batches, before it stands alone
@@ -54,6 +54,8 @@ KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kil
 
 class World:
     """A database, and all processes and people that work on it."""
+
+    steps = 60
 
     def __init__(self, seed: int, engine: SqliteEyes, store: Store) -> None:
         self.chance = chance = random.Random(seed)
@@ -90,16 +92,20 @@ class World:
         """Run with trouble, then without, and ask the oracle."""
         for id in self.hub.log:
             self.hub.enqueue(id, self.chance.randint(0, 25))
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             self.clock.advance(self.chance.choice([0.0, 1.0, 45.0, 400.0]))
             self._act()
             self._assert_unviolated()
         self._give_back()
         self._heal()
         self._assert_unviolated()
+        self._end()
+        return self
+
+    def _end(self) -> None:
+        """Ask the oracle about the database at rest."""
         books = check(self.sql, self.truths(), self.operators.discarded, self.site.policy.order == "hold_key")
         self._count(books)
-        return self
 
     @property
     def counts(self) -> Counter[str]:
