@@ -2,55 +2,26 @@
 
 from collections import Counter
 
-from tests.simulation.faults import (
-    COMMITTED,
-    DEATH_AFTER,
-    DEATH_BEFORE,
-    DEATH_INSIDE,
-    NOT_COMMITTED,
-    NOT_REACHED,
-    STATEMENT_FAILS,
-)
+from tests.simulation.faults import OF_SCRIPTS
 from tests.simulation.trouble import FROZEN, HUB_FAULTS, OUTAGE, SLOW
 
 ENOUGH = 300  # seeds over which every kind occurs
-OF_STORE = (NOT_REACHED, STATEMENT_FAILS, NOT_COMMITTED, COMMITTED, DEATH_BEFORE, DEATH_INSIDE, DEATH_AFTER)
+OF_OTHERS = {
+    "death": "event kills its process, killed from outside",
+    "hub": "recreated, recreated and empty, swapped, swapped for an empty one, swapped amid a call, given back,"
+    " retention, retention took unread events",
+    "host": "batch lost before the app saw it, failed batch lost, failed batch retried,"
+    " failed batch passed after its retries, shut down between retries, stands at an event, checkpoint lifted,"
+    " events redelivered, owner changed, two owners at once",
+    "keeper": "chunks purged, chunk run again",
+    "clock": "jump",
+    "operator": "requeue, discard, replay, replay by key, dry run, pause, resume, cancel, next incarnation",
+    "event": "poison, bug, refused row, missing reference, kills its process",
+}
 FAULTS = (
-    OUTAGE,
-    SLOW,
-    FROZEN,
-    *(fault.kind for fault in OF_STORE),
-    "death: event kills its process",
-    "death: killed from outside",
-    *HUB_FAULTS,
-    "hub: recreated",
-    "hub: recreated and empty",
-    "hub: swapped",
-    "hub: swapped for an empty one",
-    "hub: swapped amid a call",
-    "hub: given back",
-    "hub: retention",
-    "hub: retention took unread events",
-    "host: batch lost before the app saw it",
-    "host: failed batch lost",
-    "host: failed batch retried",
-    "host: failed batch passed after its retries",
-    "host: shut down between retries",
-    "host: stands at an event",
-    "host: checkpoint lifted",
-    "host: events redelivered",
-    "host: owner changed",
-    "host: two owners at once",
-    "keeper: chunks purged",
-    "keeper: chunk run again",
-    "clock: jump",
-    "deployment",
-    *(
-        f"operator: {act}"
-        for act in ("requeue", "discard", "replay", "replay by key", "dry run", "pause", "resume", "cancel")
-    ),
-    "operator: next incarnation",
-    *(f"event: {one}" for one in ("poison", "bug", "refused row", "missing reference", "kills its process")),
+    *(OUTAGE, SLOW, FROZEN, *HUB_FAULTS, "deployment"),
+    *(fault.kind for fault in OF_SCRIPTS),
+    *(f"{who}: {act}" for who, acts in OF_OTHERS.items() for act in acts.split(", ")),
 )
 ANSWERS = (
     "batches",

@@ -10,18 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.simulation.expected import Effect, effects
-from tests.simulation.tables import (
-    Attempt,
-    Books,
-    EventLike,
-    Letter,
-    Place,
-    Range,
-    Sql,
-    Truth,
-    gone_numbers,
-    keys_of_replays,
-)
+from tests.simulation.tables import PROGRESS, Attempt, Books, Place, Range, Sql, Truth, gone_numbers, keys_of_replays
 
 SETTLED = ("resolved", "exhausted", "discarded")
 GONE = "the event left the hub"
@@ -42,15 +31,6 @@ class Case:
     truth: Truth
     absent: set[int]
     touches: dict[int, list[Touch]]
-
-
-# Of each partition of a replay: the numbers of its task, the counts in its report, and the ranges that are gone.
-PROGRESS = """
-    SELECT p.task_id, t.stream_id, p.part, p.first_sequence_number, p.position, p.report ->> 'written',
-           p.report ->> 'filtered', p.report ->> 'dead_lettered', p.report ->> 'gone_ranges', p.last_sequence_number,
-           p.report ->> 'events', p.report ->> 'gone'
-      FROM task_part AS p JOIN task AS t USING (task_id) WHERE t.kind = 'replay'
-"""
 
 
 def check_balance(truth: Truth, books: Books) -> set[int]:
@@ -95,7 +75,7 @@ def check_totals(truth: Truth, books: Books) -> None:
 
 def check_letters(truth: Truth, books: Books) -> None:
     """Check that every letter is settled and whole, and that its attempts lead to its status."""
-    made: dict[int, list[Attempt]] = defaultdict(list)
+    made: dict[int, list[Any]] = defaultdict(list)
     for number, attempt in books.attempts[truth.place]:
         made[number].append(attempt)
     for letter in books.letters[truth.place]:
@@ -109,7 +89,7 @@ def check_letters(truth: Truth, books: Books) -> None:
     assert not made, (truth.place, "attempts of no letter", made)
 
 
-def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
+def _check_attempts(letter: Any, made: list[Any], where: object) -> None:
     assert [one.attempt for one in made] == list(range(1, len(made) + 1)), where
     assert len({one.touched_by for one in made}) == len(made), (where, made)
     count, held_again = 1, ("free", "discard") if letter.held_behind is not None else ("free",)
@@ -127,7 +107,7 @@ def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
     assert letter.attempts == count or (was_held and letter.attempts < count), (where, made)
 
 
-def _check_status(letter: Letter, made: list[Attempt], ledger: list[Range], where: object) -> None:
+def _check_status(letter: Any, made: list[Any], ledger: list[Range], where: object) -> None:
     """A letter stands where its last attempt left it, unless it is claimed, or a later replay holds it again.
 
     Such a replay leaves no attempt. The letter is freed or discarded later; only in a closed stream it stays held.
@@ -140,7 +120,7 @@ def _check_status(letter: Letter, made: list[Attempt], ledger: list[Range], wher
 
 def check_retries(truth: Truth, books: Books) -> None:
     """Check that the counts of each retry are those of its attempts."""
-    of_commit: dict[int | None, list[tuple[int, Attempt]]] = defaultdict(list)
+    of_commit: dict[int | None, list[tuple[int, Any]]] = defaultdict(list)
     for number, one in books.attempts[truth.place]:
         if one.kind == "retry":
             of_commit[one.commit].append((number, one))
@@ -157,12 +137,12 @@ def check_retries(truth: Truth, books: Books) -> None:
 
 def touches_of(truth: Truth, books: Books, absent: set[int]) -> dict[int, list[Touch]]:
     """Return all commits that tried each event, in order."""
-    made: dict[int, list[Attempt]] = defaultdict(list)
+    made: dict[int, list[Any]] = defaultdict(list)
     for number, one in books.attempts[truth.place]:
         if not (one.why or "").startswith(GONE):
             made[number].append(one)
     born = {one.number: one.replayed_in or 0 for one in books.letters[truth.place]}
-    gone: dict[str, set[int]] = defaultdict(set, books.gone_in_replays[truth.place])
+    gone = books.gone_in_replays[truth.place]
     found: dict[int, list[Touch]] = defaultdict(list)
     for kept in books.ledger[truth.place]:
         for number in kept.numbers:
@@ -183,7 +163,7 @@ def _has_key(truth: Truth, number: int, kept: Range, books: Books) -> bool:
     return keys is None or truth.events[number].partition_key in keys
 
 
-def _succeeded_unseen(kept: Range, born: int | None, made: list[Attempt]) -> bool:
+def _succeeded_unseen(kept: Range, born: int | None, made: list[Any]) -> bool:
     """Return True when a replay that left no attempt wrote or filtered an event.
 
     It leaves none when the event had no letter, or a resolved one. A replay whose event fails again leaves none either
@@ -283,7 +263,7 @@ class Homes:
                     one = Registration(case.truth.place, number, int(words[1]), is_steady, not by_others)
                     self._set[words[0]].append(one)
 
-    def effects(self, event: EventLike, touch: Touch, truth: Truth) -> set[Effect]:
+    def effects(self, event: Any, touch: Touch, truth: Truth) -> set[Effect]:
         """Return the outcomes that a commit can have given an event."""
         body, at = event.body.decode(), event.enqueued_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         number, seen = event.sequence_number, self._seen(body, event.sequence_number, touch.by, truth)

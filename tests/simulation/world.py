@@ -62,6 +62,7 @@ class World:
         self.clock = FakeClock()
         self.sql = engine.sql
         self.trouble = Trouble(chance, self.clock)
+        self.counts = self.trouble.counts  # of each kind of trouble and of each answer
         ids = tuple(map(str, range(chance.randint(1, 3))))
         self.hub = SimulatedHub(ids, chance, self.clock, self.trouble.of_hub)
         policy = LetterPolicy(
@@ -106,11 +107,6 @@ class World:
         """Ask the oracle about the database at rest."""
         books = check(self.sql, self.truths(), self.operators.discarded, self.site.policy.order == "hold_key")
         self._count(books)
-
-    @property
-    def counts(self) -> Counter[str]:
-        """The counts of each kind of trouble and of each answer."""
-        return self.trouble.counts
 
     def committed(self, id: str) -> int:
         """Return the last number of a partition of this hub that is committed, or before its anchor; else -1."""
@@ -190,12 +186,12 @@ class World:
         )()
 
     def _counted(self, kind: str, act: Callable[[], object]) -> None:
-        self.trouble.counts[kind] += 1
+        self.counts[kind] += 1
         act()
 
     def _count(self, books: Books) -> None:
         """Count the events of this world by kind and by outcome."""
-        counts = self.trouble.counts
+        counts = self.counts
         logs = [log for logs in self.hub.lives.values() for log in logs.values()]
         bodies = [one.body.split()[0].decode() for log in logs for one in log.events]
         for word, kind in KINDS_OF_EVENTS.items():
@@ -217,9 +213,9 @@ class World:
         try:
             act(instance)
         except InfrastructureFault as fault:
-            self.trouble.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
-            self.trouble.counts["batches stopped by too many held letters"] += isinstance(fault, HeldLettersFull)
-            self.trouble.counts["batches stopped at a different hub"] += isinstance(fault, StreamIncarnationChanged)
+            self.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
+            self.counts["batches stopped by too many held letters"] += isinstance(fault, HeldLettersFull)
+            self.counts["batches stopped at a different hub"] += isinstance(fault, StreamIncarnationChanged)
             return "failed"
         except Killed:
             self._bury(instance)
@@ -236,8 +232,8 @@ class World:
     def _ingest(self, number: int, id: str, events: tuple[Event, ...], retries: int) -> Ending:
         def ingest(instance: Instance) -> None:
             done = ingest_batch(replace(batch(events, partition(id)), retries=retries), instance.means)
-            self.trouble.counts["healed events"] += done.healed
-            self.trouble.counts["redelivered events dropped"] += done.redelivered
+            self.counts["healed events"] += done.healed
+            self.counts["redelivered events dropped"] += done.redelivered
 
         return self._as(ingest, number)
 
@@ -245,7 +241,7 @@ class World:
         for looked in instance.silence.run("timer"):
             is_held = isinstance(looked, Unhealed) and isinstance(looked.fault, PartitionStopped)
             assert self.trouble.level or is_held or not isinstance(looked, Unhealed), looked
-            self.trouble.counts["gaps at the end healed"] += isinstance(looked, Healed)
+            self.counts["gaps at the end healed"] += isinstance(looked, Healed)
 
     def _claim(self, instance: Instance) -> None:
         self._pending = [*self._pending, *claim_due(instance.keeper)][-PENDING:]
@@ -257,7 +253,7 @@ class World:
         place = self.chance.randrange(len(self._pending))
         chunk = self._pending[place]
         if self.trouble.comes(0.3):
-            self.trouble.counts["keeper: chunk run again"] += 1
+            self.counts["keeper: chunk run again"] += 1
         else:
             del self._pending[place]
         try:
@@ -274,7 +270,7 @@ class World:
         finally:
             self._retrying -= 1
         for name in ("resolved", "waiting", "exhausted", "released", "lost"):
-            self.trouble.counts[f"letters {name}"] += getattr(report, name)
+            self.counts[f"letters {name}"] += getattr(report, name)
 
     def _kill(self) -> None:
         self._bury(self.chance.choice(self.instances))
@@ -293,7 +289,7 @@ class World:
         self._deaths[key] += 1
         self._deaths_of_batches[key] += not is_letter and self._deaths[key] <= times
         assert self._deaths_of_batches[key] <= MOST_DEATHS, (event, self._deaths_of_batches[key])
-        self.trouble.counts["death: event kills its process"] += self._deaths[key] <= times
+        self.counts["death: event kills its process"] += self._deaths[key] <= times
         return self._deaths[key] <= times
 
     def _expire(self) -> None:
@@ -308,7 +304,7 @@ class World:
 
     def _recreate(self) -> None:
         self.hub.replace(self.chance.choice([0, 30, 30, 30]))
-        self.trouble.counts["hub: recreated and empty"] += max(self.hub.last.values()) < 0
+        self.counts["hub: recreated and empty"] += max(self.hub.last.values()) < 0
         self.host.lose_places()
 
     def _swap(self) -> None:
@@ -316,9 +312,9 @@ class World:
         if self._knows_hub():
             self._fetched = None if self._retrying else self._retries_by_the_hub()
             self.hub.swap()
-            self.trouble.counts["hub: swapped"] += 1
-            self.trouble.counts["hub: swapped for an empty one"] += max(self.hub.last.values()) < 0
-            self.trouble.counts["hub: swapped amid a call"] += self.trouble.is_amid_a_call
+            self.counts["hub: swapped"] += 1
+            self.counts["hub: swapped for an empty one"] += max(self.hub.last.values()) < 0
+            self.counts["hub: swapped amid a call"] += self.trouble.is_amid_a_call
             self.host.lose_places()
 
     def _give_back(self) -> None:
@@ -328,7 +324,7 @@ class World:
         """
         if not self.hub.aside:
             return
-        self.trouble.counts["hub: given back"] += 1
+        self.counts["hub: given back"] += 1
         self.hub.give_back()
         check_gone(self.sql, self.truths())
         assert self._fetched in (None, self._retries_by_the_hub()), "a retry counts that a different hub answered"
@@ -337,8 +333,7 @@ class World:
             self._bury(one)
 
     def _retries_by_the_hub(self) -> int:
-        ((count,),) = self.sql(FETCHED)
-        return int(count)
+        return int(self.sql(FETCHED)[0][0])
 
     def _ask(self, instance: Instance) -> None:
         """Look for an event and at the end, as pages, erasures and people do: only the stream's hub may answer."""
@@ -348,10 +343,10 @@ class World:
         try:
             found, last = instance.hub.find_event(partition(id), number), instance.hub.extent(partition(id)).last
         except StreamIncarnationChanged:
-            self.trouble.counts["reads refused at a different hub"] += 1
+            self.counts["reads refused at a different hub"] += 1
             raise
         instance.process.refuse_dead()  # the hub may have been given back amid the reads
-        self.trouble.counts["events found" if found else "events gone"] += 1
+        self.counts["events found" if found else "events gone"] += 1
         if self.hub.own_made_at == made_at:  # else it was recreated meanwhile
             assert found in log.events if found else number >= count or number in log.gone, (id, number, found)
             assert count - 1 <= last < len(log.events), (id, last)
