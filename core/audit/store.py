@@ -152,7 +152,7 @@ _TOLD: Mapping[str, tuple[FaultKind, int, int, str]] = {
         "absent", 0, 1, "the gap from {0} to {1} is absent, but no range counts its numbers as absent",
     ),
     "find_held_faults": ("held", 0, 0, "letter {0} is held, but no commit of its number held any event"),
-    "find_retry_faults": ("attempts", 1, 2, _TRIED + " resolved a letter"),
+    "find_retry_faults": ("attempts", 1, 2, _TRIED),
     "find_replay_faults": ("replays", 1, 2, _REPLAYED + " {4} and {6} written, and {8} retracted rows exist"),
 }  # fmt: skip
 
