@@ -26,32 +26,20 @@ from local.event_hubs.sections import items, sections
 from tests.local.event_hubs.messages import section
 
 WRITTEN: dict[str, Any] = {  # the encodings that the specification gives
-    "40": None,
-    "41": True,
-    "42": False,
     "5007": UByte(7),
     "600102": UShort(258),
-    "7000000001": UInt(1),
-    "5310": ULong(0x10),
     "800000000000000100": ULong(256),
     "71ffffffff": Int(-1),
     "81fffffffffffffffe": -2,
     "830000000000000001": Timestamp(1),
-    "a102c3a4": "ä",
-    "a30161": Symbol("a"),
-    "a00100": b"\x00",
-    "c00100": [],
     "c10502a3016b41": {Symbol("k"): True},
     "005324c00100": Described(ULong(0x24), []),
     "f00000000f00000002b100000001300000000131": Array(["0", "1"]),
 }
 READ: dict[str, Any] = {  # the forms that only peers write
-    "43": 0,
-    "44": 0,
     "45": [],
     "52ff": 255,
     "54ff": -1,
-    "55fe": -2,
     "5601": True,
     "c00301a000": [b""],
     "d0000000050000000141": [True],
@@ -99,13 +87,10 @@ def test_random_bytes_are_read_or_refused_and_nothing_else(garbage: bytes) -> No
             continue
 
 
-def test_a_value_has_the_encoding_that_the_specification_gives() -> None:
+def test_a_value_has_the_encoding_of_the_specification_and_the_forms_that_only_peers_write_are_read() -> None:
     assert [encode(value).hex() for value in WRITTEN.values()] == list(WRITTEN)
     with pytest.raises(TypeError, match="no AMQP encoding is defined for complex"):
         encode(1j)
-
-
-def test_the_forms_that_only_peers_write_are_read() -> None:
     found = {encoded: decode(bytes.fromhex(encoded)) for encoded in READ}
     assert found == {encoded: (value, len(encoded) // 2) for encoded, value in READ.items()}
 
@@ -133,17 +118,12 @@ def test_broken_values_are_refused() -> None:
             pytest.fail(f"{encoded[:40]} was read as {decode(bytes.fromhex(encoded))}")
 
 
-@given(st.lists(st.integers(-5, 5) | st.text(max_size=400) | st.binary(max_size=400)))
-def test_the_items_of_a_list_are_its_values_still_encoded(values: list[Any]) -> None:
-    assert items(encode(values), 0) == [encode(value) for value in values]
-    assert items(encode({"a": 1}), 0) == [encode("a"), encode(1)]
-    assert items(b"\x45", 0) == []
-
-
-def test_a_value_that_is_no_whole_list_has_no_items() -> None:
+def test_the_items_of_a_list_are_its_values_still_encoded_and_no_whole_list_is_refused() -> None:
     for encoded in ["41", "c0", "c000", "c00101", "c002ff41", "c0ff0141", "c0040241a1ff", "c0030241a1"]:
         with pytest.raises(DecodeError):
             pytest.fail(f"{encoded} has the items {items(bytes.fromhex(encoded), 0)}")
+    assert items(encode(["a", 1, {}]), 0) == [encode("a"), encode(1), encode({})]
+    assert items(encode({"a": 1}), 0) == [encode("a"), encode(1)]
 
 
 def test_the_sections_of_a_message_cover_it_whatever_the_form_of_their_descriptors() -> None:
