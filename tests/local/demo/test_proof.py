@@ -104,7 +104,13 @@ def test_each_disagreement_is_a_difference(files: Files, tmp_path: Path) -> None
 
 
 def test_the_exit_code_tells_whether_the_proof_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = {"published": 1_000, "written": 990, "dead_lettered": 10, "filtered": 0, "seconds": 2.5}
+    figures: dict[str, object] = {
+        "published": 1_000,
+        "written": 990,
+        "dead_lettered": 10,
+        "filtered": 0,
+        "seconds": 2.5,
+    }
     assert report(Proof(figures, [])) == 0
     assert capsys.readouterr() == (
         "Proved: each of 1,000 events is accounted for exactly once (990 written, 10 dead-lettered), in 2.5 s; the rows"

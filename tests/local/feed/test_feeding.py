@@ -43,9 +43,10 @@ class Hub:
 class Kept:
     """A record in memory."""
 
+    completed = False
+
     def __init__(self) -> None:
         self.minutes: list[Minute] = []
-        self.completed = False
 
     def add(self, minute: Minute, copies: Copies) -> None:
         self.minutes.append(minute)

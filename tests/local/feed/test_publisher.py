@@ -1,7 +1,8 @@
-"""local/feed/publisher.py"""
+"""The feed's publisher: faults of a hub and the doubts that they leave; and what becomes of its dangerous events."""
 
 import logging
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from azure.eventhub import EventDataBatch
@@ -13,8 +14,25 @@ from azure.eventhub.exceptions import (
     EventHubError,
 )
 
-from local.feed.publisher import TRIES, HubSilent, Publisher, Resends
+from core.model.events import Event
+from core.remote.hub.events import to_event
+from local.feed.dangers import (
+    KINDS,
+    REFUSED_EVENTS,
+    dangers_of,
+    fields,
+    map_property,
+    sequence,
+    short_decimal,
+    text,
+    with_dangers,
+)
+from local.feed.homes import Expected, HomeScript, HomeShares, home_minutes
+from local.feed.planned_events import CRASH, POISON, REFUSAL, WRITTEN, Minute, PlannedEvent
+from local.feed.publisher import NOT_FINITE, TRIES, HubSilent, Publisher, Resends
 from local.feed.record import Copies
+from local.functions_host.sdk_messages import Delivery, delivery_of
+from tests.fakes import trigger_events
 from tests.local.feed.builders import minute, send
 
 
@@ -104,3 +122,54 @@ def test_a_refused_send_that_is_given_up_is_not_in_the_hub_and_an_unanswered_one
     refused, unanswered = Hub(busy()), Hub(ConnectionLostError("gone"))
     assert Publisher(refused, stop, resends).publish(send(minute())) == Copies(0, 0)
     assert Publisher(unanswered, stop, resends).publish(send(minute())) == Copies(0, 1)
+
+
+SCRIPT = HomeScript(homes=200, events=6_000, seed=3, shares=HomeShares(late=0.0))
+ENDS = {
+    text: Delivery.BINDING_FAILS,
+    sequence: Delivery.BINDING_FAILS,
+    fields: Delivery.BINDING_FAILS,
+    map_property: Delivery.READER_STOPS,
+    short_decimal: Delivery.DROPPED,
+}
+
+
+def test_a_story_keeps_its_length_and_registrations_and_gets_its_dangers_spread_by_its_seed() -> None:
+    def told(killing: int | None) -> list[PlannedEvent[Expected]]:
+        story = home_minutes(SCRIPT)
+        minutes = story if killing is None else with_dangers(story, SCRIPT, dangers_of(killing, 0))
+        return [one for minute in minutes for one in minute.events]
+
+    plain = told(None)
+    for killing in (0, 1, 3):
+        story = told(killing)
+        outcomes = [one.expected.outcome for one in story]
+        assert len(outcomes) == 6_000
+        assert (outcomes.count(CRASH), outcomes.count(REFUSAL)) == (killing, REFUSED_EVENTS)
+        assert "reference" not in outcomes
+        assert [one for one in story if b'"registration"' in one.body] == [
+            one for one in plain if b'"registration"' in one.body
+        ]
+        places = [at for at, outcome in enumerate(outcomes) if outcome in (CRASH, REFUSAL)]
+        assert min(later - earlier for earlier, later in pairwise(places)) > 300
+        assert told(killing) == story
+
+
+def test_each_kind_fails_in_its_way_of_the_trigger_and_the_app_s_own_reader_reads_its_planned_body(
+    resends: Resends,
+) -> None:
+    assert set(KINDS) == set(ENDS)
+    reading = next(one for minute in home_minutes(SCRIPT) for one in minute.events if one.expected.ppm is not None)
+    for kind in KINDS:
+        planned, hub = kind(reading, "h-1 7"), Hub()
+        minutes = [Minute("h-1", [planned])] * 2  # a gateway's send
+        Publisher(hub, go_on, resends, NOT_FINITE).publish(send(*minutes))
+        (batch,) = hub.taken
+        assert len(batch) == 2
+        message = trigger_events.handed_out(bytes(batch._message[5][0]))
+        assert delivery_of(message) == ENDS[kind]
+        found: Event = to_event(trigger_events.received(message))
+        assert (found.partition_key, bytes(found.body)) == ("h-1", planned.body), kind.__name__
+        assert planned.expected.outcome == (POISON if kind in (text, sequence) else WRITTEN)
+        names = set(NOT_FINITE) if planned.expected.outcome == POISON else {"undeliverable"}
+        assert set(found.properties) == (set() if kind is fields else names)

@@ -80,27 +80,21 @@ class Bench:
         await eventually(lambda: self.written and self.written[-1] == event(number).position)
 
 
-class AlteredHub(MemoryHub):
-    """Its first stream has the events of each read in the wrong order, or its readers stop on the body STOP."""
-
-    def __init__(self, *, is_disordered: bool) -> None:
-        super().__init__()
-        self._is_disordered = is_disordered
+class StoppingHub(MemoryHub):
+    """Its readers stop on the events whose body is STOP."""
 
     async def open(self, partition_id: str, start: StartAt) -> MemoryStream:
         stream = await super().open(partition_id, start)
         read = stream.read
 
-        async def altered(limit: int) -> Sequence[HubEvent]:
+        async def reading(limit: int) -> Sequence[HubEvent]:
             events = await read(limit)
-            if self._is_disordered:
-                return events[::-1] if len(self.opened) == 1 else events
             for place, each in enumerate(events):
                 if each.body == STOP:
                     raise ReaderStopped(each.sequence_number, is_first=not place)
             return events
 
-        stream.read = altered  # type: ignore[method-assign]
+        stream.read = reading  # type: ignore[method-assign]
         return stream
 
 
@@ -150,62 +144,24 @@ async def test_a_running_batch_is_finished_before_the_pump_stops_and_no_checkpoi
     assert bench.written == []
 
 
-async def test_the_first_events_of_a_partition_without_checkpoint_wait_for_no_others(bench: Bench) -> None:
-    bench.options = replace(bench.options, min_event_batch_size=2)
-    await bench.send(1)
-    async with bench.pumping():
-        await bench.delivered([0])
-        await bench.send(1)
-        await asyncio.sleep(0.01)
-        assert bench.function.batches == [[0]]  # the second one waits for another, or for a minute
-        await bench.send(1)
-        await bench.delivered([0], [1, 2])
-        await bench.checkpoint_is(2)
-    bench.restart()
-    await bench.send(1)
-    async with bench.pumping():
-        await asyncio.sleep(0.01)
-        assert bench.function.batches == []
-        await bench.send(1)
-        await bench.delivered([3, 4])
-
-
-async def test_a_batch_that_came_out_of_order_is_read_again_from_the_checkpoint(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_redelivered", [False, True])
+async def test_a_stopped_reader_writes_nothing_over_a_lifted_checkpoint_and_begins_where_it_is_asked(
+    bench: Bench, is_redelivered: bool
 ) -> None:
-    bench.hub = AlteredHub(is_disordered=True)
-    await bench.send(1)
-    async with bench.pumping():
-        await bench.delivered([0])
-        await bench.send(4)
-        await bench.delivered([0], [1, 2], [3, 4])
-    (logged,) = [vars(one) for one in caplog.records if getattr(one, "action", "") == "disorder"]
-    assert (logged["first"], logged["last"]) == (2, 1)
-
-
-async def test_a_checkpoint_that_was_lifted_is_not_overwritten_with_an_older_one(bench: Bench) -> None:
     bench.options = replace(bench.options, batch_checkpoint_frequency=9)
-    bench.hub = AlteredHub(is_disordered=False)
-    await bench.hub.send("0", b"", b"", STOP)
-    async with bench.pumping():
-        await bench.delivered([0, 1])
-        bench.stored = event(2).position
-        await eventually(lambda: bench.clock.is_somebody_due_within(REOPEN_AFTER))
-        assert await bench.clock.next_sleep() == REOPEN_AFTER
-        await bench.clock.advance(REOPEN_AFTER)
-        await eventually(lambda: len(bench.hub.opened) == 2)
-    assert bench.written == []
-
-
-async def test_a_stopped_reader_begins_where_it_is_asked_to_deliver_again(bench: Bench) -> None:
-    bench.hub = AlteredHub(is_disordered=False)
+    bench.hub = StoppingHub()
     await bench.hub.send("0", b"", b"", STOP)
     async with bench.pumping() as pump:
         await bench.delivered([0, 1])
         await eventually(lambda: bench.clock.is_somebody_due_within(REOPEN_AFTER))
         bench.stored = event(2).position
-        pump.redeliver(1)
-        await bench.delivered([0, 1], [0, 1])
+        if is_redelivered:
+            pump.redeliver(1)
+            await bench.delivered([0, 1], [0, 1])
+        else:
+            await bench.clock.advance(REOPEN_AFTER)
+            await eventually(lambda: len(bench.hub.opened) == 2)
+    assert is_redelivered or bench.written == []
 
 
 # batches and waits

@@ -1,7 +1,6 @@
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -9,10 +8,8 @@ from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.event_source import END, START, HubAddress, StartAt
-from local.functions_host.sdk_messages import Delivery
 from local.functions_host.sdk_stream import (
     FIRST_PAUSE,
-    LOST_TOGETHER,
     WATCH_INTERVAL,
     PartitionLink,
     SdkStream,
@@ -23,24 +20,22 @@ from tests.local.functions_host.doubles import NOON, ManualClock, eventually
 pytestmark = pytest.mark.asyncio
 
 
-def received(number: int, end: Delivery = Delivery.DELIVERED) -> EventData:
-    annotations = {
+def received(number: int) -> EventData:
+    event = EventData(b"")
+    event.raw_amqp_message.annotations = {
         b"x-opt-sequence-number": number,
         b"x-opt-offset": str(number * 64).encode(),
         b"x-opt-enqueued-time": 1795262400000,
     }
-    event = EventData(b"")
-    event.raw_amqp_message.annotations = annotations
-    event.raw_amqp_message.delivery_annotations = {b"delivery": end} if end else None
+    event.raw_amqp_message.delivery_annotations = None
     return event
 
 
 class HubClient:
     """The part of the SDK's client that a stream uses: each receive delivers the events after its position."""
 
-    def __init__(self, *, last: int = -1, ends: Mapping[int, Delivery] = MappingProxyType({})) -> None:
+    def __init__(self, last: int = -1) -> None:
         self.last = last
-        self._ends = ends
         self.delivered = 0
         self.positions: list[Any] = []
         self._on_error: Any = None
@@ -51,13 +46,10 @@ class HubClient:
         first = int(options["starting_position"]) // 64 + 1 if options["starting_position"] != "-1" else 0
         size = options["max_batch_size"]
         while first <= self.last:
-            await on_event_batch(None, list(map(self._received, range(first, min(first + size, self.last + 1)))))
+            await on_event_batch(None, list(map(received, range(first, min(first + size, self.last + 1)))))
             self.delivered += 1
             first += size
         await asyncio.Event().wait()
-
-    def _received(self, number: int) -> EventData:
-        return received(number, self._ends.get(number, Delivery.DELIVERED))
 
     async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
         return {"is_empty": self.last < 0, "last_enqueued_sequence_number": self.last}
@@ -67,8 +59,8 @@ class HubClient:
 
 
 @asynccontextmanager
-async def streaming(client: HubClient, clock: ManualClock, batch_size: int = 2) -> AsyncIterator[SdkStream]:
-    link = PartitionLink(client, HubAddress("localhost", "telemetry", "cg"), "0", 300, batch_size)
+async def streaming(client: HubClient, clock: ManualClock) -> AsyncIterator[SdkStream]:
+    link = PartitionLink(client, HubAddress("localhost", "telemetry", "cg"), "0", 300, 2)
     stream = SdkStream(link, START, clock)
     await eventually(lambda: client.positions)
     try:
@@ -123,38 +115,6 @@ async def test_a_partition_that_stalls_while_the_hub_has_more_is_opened_again(cl
     assert client.positions == ["-1", "64"]
 
 
-async def test_an_idle_partition_is_left_alone(clock: ManualClock) -> None:
-    client = HubClient()
-    async with streaming(client, clock):
-        for _ in range(3):
-            await watch(clock)
-    assert client.positions == ["-1"]
-
-
 async def test_a_start_is_an_offset_as_text_or_an_instant_or_a_number() -> None:
     starts = (StartAt("64", None, 1), StartAt(enqueued_at=NOON), START, END, StartAt("", None, 7), StartAt())
     assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest", 7, "-1"]
-
-
-async def test_an_event_is_dropped_with_those_that_came_with_it_but_not_with_all(
-    clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = HubClient(last=700, ends={300: Delivery.DROPPED})
-    async with streaming(client, clock, batch_size=600) as stream:
-        arrived = await numbers(stream, 1000) + await numbers(stream, 1000)
-    lost = range(LOST_TOGETHER, 2 * LOST_TOGETHER)
-    assert arrived == [number for number in range(701) if number not in lost]
-    (logged,) = [vars(record) for record in caplog.records]
-    assert (logged["action"], logged["first"], logged["last"]) == ("events_dropped", lost[0], lost[-1])
-
-
-async def test_a_partition_goes_on_after_a_receive_of_which_nothing_arrived(clock: ManualClock) -> None:
-    client = HubClient(last=5, ends={2: Delivery.DROPPED, 5: Delivery.DROPPED})
-    async with streaming(client, clock) as stream:
-        assert await numbers(stream, 2) == [0, 1]
-        await eventually(lambda: client.delivered == 3)
-        await client.fail("gone")
-        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
-        await clock.advance(FIRST_PAUSE)
-        await eventually(lambda: len(client.positions) == 2)
-    assert client.positions == ["-1", str(5 * 64)]

@@ -94,17 +94,6 @@ async def test_a_missed_run_of_the_current_schedule_is_made_up_at_start(bench: B
         assert len(bench.runs) == 1
 
 
-async def test_without_monitor_nothing_is_stored_or_made_up(bench: Bench) -> None:
-    async with bench.timer(useMonitor=False):
-        pass
-    await bench.clock.advance(3 * HOUR)
-    async with bench.timer(useMonitor=False) as timer:
-        assert bench.runs == []
-        await timer.fire()
-    assert bench.runs[0]["ScheduleStatus"] is None
-    assert bench.state.read_timer("tick") is None
-
-
 async def test_a_timer_may_run_at_start_and_a_failing_one_runs_again_when_it_is_next_due(bench: Bench) -> None:
     bench.outcome = InvocationResult(error="ValueError: no")
     async with bench.timer("00:10:00", runOnStartup=True):

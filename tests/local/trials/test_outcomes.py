@@ -49,23 +49,16 @@ def test_each_difference_is_a_line_and_names_the_field() -> None:
     assert refused(ALERT, READING).splitlines()[1] == f"  row 1 is {READING!r}, expected {ALERT!r}"
     assert "became no rows: the transform raised PoisonEvent: the body is empty" in refused(READING, body=b"")
     assert len(refused(READING, body=b"x" * 10_000)) < 600
-
-
-def test_a_value_that_is_equal_but_of_a_different_type_differs() -> None:
     registration = {"kind": "registration", "home_id": "home-1", "time_zone": "UTC", "armed": True}
     said = refused(Home("home-1", "UTC", 1), body=registration)  # type: ignore[arg-type]
-    assert said.splitlines()[1:] == ["  row 1, Home: armed is True, expected 1"]
+    assert said.splitlines()[1:] == ["  row 1, Home: armed is True, expected 1"], "of a different type"
 
 
-def test_a_reference_that_the_module_does_not_ask_for_is_not_seen() -> None:
+def test_a_reference_that_the_module_does_not_ask_for_or_the_store_lacks_is_missing(plant: Plant) -> None:
     assert_missing(home_security, MOTION, "^home home-1 is not registered$")
-    other = Home("home-2", "Europe/Berlin", True)
-    assert_missing(home_security, MOTION, references=[other])
+    assert_missing(home_security, MOTION, references=[Home("home-2", "Europe/Berlin", True)])
     with pytest.raises(AssertionError, match="raised no MissingReference: its outcome is \\(SensorReading"):
         assert_missing(home_security, MOTION, references=[HOME])
-
-
-def test_a_row_that_references_does_not_name_is_not_seen_although_the_store_has_it(plant: Plant) -> None:
     name = plant("return reading(references.get(Home, text).time_zone)")
     homes = [Home("home-1", "UTC", True), Home("home-2", "UTC", True)]
     assert_rows(name, b"home-1", SensorReading("home-1", "UTC", "kind", None, None, AT), references=homes)
