@@ -1,13 +1,20 @@
-"""handlers/web/openapi.py: what a room brings is described beside what the app has."""
+"""The description of the API, the shapes of its answers, and the guides that it serves."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from html import unescape
+from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
+import pytest
 
 from core.api.operation import Call, operation
+from core.api.pages import guide, slug
 from core.api.route import OPEN, Route
-from core.model.shapes import Answered, Nothing, Shape
+from core.model.events import PartitionId, SequenceNumber
+from core.model.shapes import Answered, Nothing, Shape, shape_of, written
 from handlers.api import OPERATIONS, OWN
 from handlers.operations.description import FilePath as OurPath
 from handlers.operations.description import openapi
@@ -39,18 +46,6 @@ def test_a_path_of_a_room_may_have_the_name_of_a_path_of_the_app() -> None:
     assert added == {"Answered"}
 
 
-def test_the_description_of_a_response_ends_with_its_sentence() -> None:
-    described = describe({route: OPERATIONS[route] for route in OWN})
-    said = {
-        response["description"]
-        for path in described["paths"].values()
-        for method in path.values()
-        for status, response in method["responses"].items()
-        if status.startswith("20")
-    }
-    assert [text for text in said if "." in text and not text.endswith((".", ".)"))] == []
-
-
 def patterns(within: Any) -> Iterator[str]:
     """Yield each pattern of a JSON schema."""
     if isinstance(within, dict):
@@ -63,23 +58,86 @@ def patterns(within: Any) -> Iterator[str]:
             yield from patterns(each)
 
 
-def of_requests() -> set[str]:
+def test_a_pattern_ends_at_the_end_of_the_text_and_is_described_as_ecma_has_it() -> None:
     shapes = [shape for one in OPERATIONS.values() for shape in (one.path, one.query, one.body)]
-    return {found for shape in shapes for found in patterns(msgspec.json.schema(shape))}
-
-
-def test_a_pattern_ends_at_the_end_of_the_text_and_not_before_a_newline() -> None:
-    assert len(of_requests()) > 5
-    assert [pattern for pattern in of_requests() if pattern.endswith("$") or not pattern.endswith("\\Z")] == []
-
-
-def test_the_description_has_patterns_of_ecma_which_has_no_capital_z() -> None:
+    ours = {found for shape in shapes for found in patterns(msgspec.json.schema(shape))}
+    assert len(ours) > 5
+    assert [one for one in ours if one.endswith("$") or not one.endswith("\\Z")] == []  # $ is also before a newline
     described = set(patterns(describe(OPERATIONS)))
-    assert {pattern.replace("\\Z", "$") for pattern in of_requests()} <= described
-    assert [pattern for pattern in described if "\\Z" in pattern] == []
+    assert {one.replace("\\Z", "$") for one in ours} <= described
+    assert [one for one in described if "\\Z" in one] == []
 
 
 def test_a_second_request_for_the_description_makes_no_new_one() -> None:
     unused: Any = None  # no operation of a room runs
     call = Call(Nothing(), Nothing(), Nothing(), "anybody", EPOCH, OPERATIONS, unused)
     assert openapi.run(call) is openapi.run(call)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[[str], str]:
+    """Make a guide of a page of docs/."""
+
+    def make(text: str) -> str:
+        (path := tmp_path / "operator.md").write_text(text, encoding="utf-8")
+        return guide(path, ("operator", "runbook"))
+
+    return make
+
+
+def test_headings_have_the_anchors_of_github_and_tables_are_tables(made: Callable[[str], str]) -> None:
+    page = made("# The page\n\n## A partition's `stop`, and more\n\n| a | b |\n|---|---|\n| 1 | `x` |\n")
+    assert "<title>The page · Hubledger</title>" in page
+    assert '<h2 id="a-partitions-stop-and-more">' in page
+    assert "<td><code>x</code></td>" in page
+    assert slug("What `az` does: 3 things – now") == "what-az-does-3-things--now"
+    assert '<li><a href="#a-partitions-stop-and-more">A partition\'s stop, and more</a></li>' in unescape(page)
+
+
+def test_links_lead_to_guides_and_out_and_others_are_their_text(made: Callable[[str], str]) -> None:
+    inside = made("[a](runbook.md#lag) [b](runbook.md) [d](#the-page) [e](deploy.md#x) [f](../core/a.py)")
+    assert '<a href="runbook.html#lag">a</a> <a href="runbook.html">b</a> <a href="#the-page">d</a> e f' in inside
+    outside = made("[c](https://example.com/x.html) ![picture of it](images/a.png)")
+    assert '<a href="https://example.com/x.html" rel="noopener">c</a> picture of it' in outside
+    assert "<img" not in outside.split("<article")[1]
+
+
+def test_markup_and_scripts_are_text(made: Callable[[str], str]) -> None:
+    page = made("# <script>a</script>\n\n<img src=x onerror=b> [x](javascript:c) [y](data:text/html,d) {e}\n")
+    article = page.split("<article")[1]
+    assert [tag for tag in ("<script", "<img", "href") if tag in article] == []
+    assert "<title>&lt;script&gt;a&lt;/script&gt; · Hubledger</title>" in page
+    assert "{e}" in article
+
+
+@dataclass(frozen=True)
+class Letter:
+    partition_id: PartitionId
+    number: SequenceNumber
+    waits_for: SequenceNumber | None
+    status: Literal["open", "done"]
+    failed_at: datetime | None
+    secret: str
+    error: str
+
+
+_Letter: Any = shape_of(Letter, hidden=("secret",), error=str | None)
+
+
+class LetterAnswer(_Letter):
+    """A letter."""
+
+
+LETTER = Letter(PartitionId("1"), SequenceNumber(2**60), None, "open", EPOCH, "s", "e")
+
+
+def test_an_answer_has_the_fields_of_its_value_in_its_order_with_numbers_and_words_as_strings() -> None:
+    fields = {one.name: one.type for one in msgspec.structs.fields(LetterAnswer)}
+    assert list(fields) == ["partition_id", "number", "waits_for", "status", "failed_at", "error"]
+    assert list(fields.values()) == [str, str, str | None, str, datetime | None, str | None]
+    answer = written(LetterAnswer, LETTER, error=None)
+    assert msgspec.to_builtins(answer) == {
+        "partition_id": "1", "number": str(2**60), "waits_for": None, "status": "open",
+        "failed_at": "2026-01-01T00:00:00Z", "error": None,
+    }  # fmt: skip
+    assert written(LetterAnswer, LETTER).error == "e"
