@@ -1,16 +1,25 @@
-"""function_app.py: exactly the functions that there are, with the bindings that the promise needs."""
+"""function_app.py: the functions that there are, their bindings, and the routes with their levels."""
 
 import json
+import re
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
+import msgspec
 import pytest
 
-from handlers.api import ROUTES
-from tests.handlers.test_api import BY_LEVEL
+from core.api.operation import Operation
+from core.api.route import LEVELS, linked
+from examples.home_security import views
+from examples.home_security.routes import LINK
+from handlers import operations as package
+from handlers.api import OPERATIONS, OWN, ROUTES
+from tests.handlers.running import functions
 from tests.patience import allowed
 
 ROOT = Path(__file__).parents[2]
@@ -78,16 +87,13 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
     assert sorted(index()) == sorted([*BESIDE_THE_API, *routes])
 
 
-def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
+def test_ingest_takes_whole_batches_as_bytes_and_is_retried_eight_times_before_its_numbers_are_a_gap() -> None:
     assert binding("ingest", "eventHubTrigger") == {
         "name": "events", "type": "eventHubTrigger", "direction": "IN", "connection": "EVENTHUB",
         "eventHubName": "%EVENTHUB_NAME%", "consumerGroup": "%EVENTHUB_CONSUMER_GROUP%",
         "cardinality": "MANY", "dataType": "BINARY",
     }  # fmt: skip
     assert len(index()["ingest"]["bindings"]) == 1
-
-
-def test_ingest_is_retried_eight_times_and_then_its_numbers_are_a_gap() -> None:
     assert index()["ingest"]["settings"] == {
         "strategy": "exponential_backoff", "max_retry_count": "8", "setting_name": "retry_policy",
         "minimum_interval": "00:00:01", "maximum_interval": "00:00:30",
@@ -108,3 +114,52 @@ def test_a_timer_watches_that_tasks_are_driven() -> None:
     assert binding("drive_task", "orchestrationTrigger")["name"] == "context"
     for activity in ("open_task", "task_slice"):
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
+
+
+ALL = (*LEVELS, linked(LINK))
+
+# Each route by its level. A new route has to be added here: choose the level that shows the least and still works.
+BY_LEVEL = {level: names.split() for level, names in {
+    "open": "health_live health_ready home_page openapi ops ops_file",
+    "counting": "health_ledger status status_history",
+    "reading": "audit_ledger explain_number find_commits group_letters list_aggregations list_letters list_tasks "
+    "preview_redrive show_aggregation show_letter show_task",
+    "revealing": "find_homes reveal_groups reveal_letter reveal_letters reveal_number reveal_places reveal_stops "
+    "show_activity show_replay_diff",
+    "changing": "backfill_aggregation cancel_aggregation cancel_task discard_aggregation open_next_incarnation "
+    "pause_aggregation pause_task put_task repair_aggregation resume_aggregation resume_task "
+    "start_aggregation withdraw_aggregation",
+    "linking": "make_home_link",
+    "linked": "show_own_activity",
+}.items()}  # fmt: skip
+
+
+def test_every_operation_has_one_row_and_every_row_an_operation() -> None:
+    declared = [
+        f"{module.name}.{name}"
+        for module in iter_modules(package.__path__)
+        for name, value in vars(import_module(f"{package.__name__}.{module.name}")).items()
+        if isinstance(value, Operation)
+    ]
+    of_the_room = [f"{views.__name__}.{name}" for name, value in vars(views).items() if isinstance(value, Operation)]
+    assert sorted(declared) == sorted({route.operation for route in OWN})
+    assert sorted(of_the_room) == sorted(route.operation for route in ROUTES if route not in OWN)
+
+
+def test_a_row_has_the_function_and_the_path_of_its_operation() -> None:
+    for route, operation in OPERATIONS.items():
+        assert operation.name == route.operation.rpartition(".")[2]
+        assert route.name == (route.function or operation.name)
+        assert route.name in functions()
+        in_path = {field.encode_name for field in msgspec.structs.fields(operation.path)}
+        assert in_path == set(re.findall(r"\{(\w+)\}", route.template)), route
+
+
+def test_every_route_has_the_level_that_is_listed_here_with_its_key_role_and_method() -> None:
+    assert {level.name: sorted(one.name for one in ROUTES if one.level == level) for level in ALL} == BY_LEVEL
+    assert [level.name for level in ALL if not level.needs_key] == ["open", "linked"]
+    roles = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
+    assert {level.name: level.role for level in ALL if level.role} == roles
+    posted = {"changing", "linking"}
+    assert {one.level.name for one in ROUTES if one.method == "POST"} == posted
+    assert {one.level.name for one in ROUTES if one.method == "GET"} == set(BY_LEVEL) - posted

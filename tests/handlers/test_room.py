@@ -11,7 +11,6 @@ from core.errors import InvalidTransform
 from handlers.api import OWN
 from handlers.room_routes import RoomRoutes, routes_of, with_room
 
-IMPORTS = "from hubledger.web import OPEN, OperatorPage, Route\n"
 Made = Callable[..., str]
 
 
@@ -21,11 +20,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     monkeypatch.syspath_prepend(tmp_path)
 
     def make(routes: str, init: str = "", pages: tuple[str, ...] = ("orders.js",)) -> str:
+        imports = "from hubledger.web import OPEN, OperatorPage, Route\n"
+        files = {"__init__.py": init, "routes.py": imports + routes, **{f"pages/{name}": "" for name in pages}}
         (tmp_path / "shop_room" / "pages").mkdir(parents=True)
-        (tmp_path / "shop_room" / "__init__.py").write_text(init)
-        (tmp_path / "shop_room" / "routes.py").write_text(routes)
-        for name in pages:
-            (tmp_path / "shop_room" / "pages" / name).write_text("")
+        for name, text in files.items():
+            (tmp_path / "shop_room" / name).write_text(text)
         return "shop_room"
 
     yield make
@@ -39,20 +38,16 @@ def refusal_of(package: str) -> tuple[str, ...]:
     return caught.value.faults
 
 
-@pytest.mark.parametrize("transform", ["examples.home_security", "examples.home_security.transform"])
-def test_the_room_of_the_transform_brings_its_routes_pages_and_files(transform: str) -> None:
-    room = routes_of(transform)
-    assert [one.template for one in room.routes][:2] == ["homes", "homes/{home_id}/activity"]
-    assert room.pages == (OperatorPage("homes", "Homes", "homes.js"),)
-    assert {"home.html", "home.js", "homes.js"} <= set(room.files())
-
-
-@pytest.mark.parametrize(
-    "transform",
-    ["examples.flight_info", "local.feed.dangers", "no.such.room", "examples.nothing", "", "a..b", "no room"],
-)
-def test_a_transform_without_routes_brings_none(transform: str) -> None:
-    assert routes_of(transform) == RoomRoutes()
+def test_the_room_of_the_transform_brings_its_routes_pages_and_files(made: Made) -> None:
+    for transform in ("examples.home_security", "examples.home_security.transform"):
+        room = routes_of(transform)
+        assert [one.template for one in room.routes][:2] == ["homes", "homes/{home_id}/activity"]
+        assert room.pages == (OperatorPage("homes", "Homes", "homes.js"),)
+        assert {"home.html", "home.js", "homes.js"} <= set(room.files())
+    package = made("ROUTES = (one for one in [Route('GET', 'orders', OPEN, 'shop_room.views.list_orders')])")
+    assert [one.name for one in routes_of(package).routes] == ["list_orders"]
+    for transform in ("examples.flight_info", "local.feed.dangers", "no.such.room", "", "a..b", "no room"):
+        assert routes_of(transform) == RoomRoutes()
     assert RoomRoutes().files() == {}
 
 
@@ -64,7 +59,7 @@ def test_a_transform_without_routes_brings_none(transform: str) -> None:
         ("", "", "has no attribute 'ROUTES'"),
         ("ROUTES = 3", "", "'int' object is not iterable"),
         ("ROUTES = ('x',)", "", "each entry must be of the type Route"),
-        (f"{IMPORTS}ROUTES = ()\nOPERATOR_PAGES = (OPEN,)", "", "each entry must be of the type OperatorPage"),
+        ("ROUTES = ()\nOPERATOR_PAGES = (OPEN,)", "", "each entry must be of the type OperatorPage"),
         ("raise ValueError('a slip')", "", "a slip"),
         ("ROUTES = ()", "ROOM = ", "SyntaxError"),
         ("ROUTES = ()", "raise ValueError('a slip')", "a slip"),
@@ -78,11 +73,6 @@ def test_routes_that_cannot_be_read_are_a_fault_that_names_the_module(
     assert said in fault
 
 
-def test_routes_may_come_one_by_one(made: Made) -> None:
-    package = made(f"{IMPORTS}ROUTES = (one for one in [Route('GET', 'orders', OPEN, 'shop_room.views.list_orders')])")
-    assert [one.name for one in routes_of(package).routes] == ["list_orders"]
-
-
 @pytest.mark.parametrize(
     ("page", "files", "said"),
     [
@@ -94,7 +84,7 @@ def test_routes_may_come_one_by_one(made: Made) -> None:
 def test_pages_need_their_files_and_names_of_their_own(
     page: str, files: tuple[str, ...], said: str, made: Made
 ) -> None:
-    package = made(f"{IMPORTS}ROUTES = ()\nOPERATOR_PAGES = (OperatorPage({page}),)", pages=files)
+    package = made(f"ROUTES = ()\nOPERATOR_PAGES = (OperatorPage({page}),)", pages=files)
     assert refusal_of(package) == (f"shop_room: {said}",)
 
 
@@ -123,11 +113,6 @@ def test_a_route_of_a_room_takes_no_request_and_no_name_of_another(route: tuple[
     with pytest.raises(InvalidTransform) as caught:
         with_room(OWN, RoomRoutes((LISTED, Route(method, template, OPEN, f"{SHOP}.{name}"))))
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("method", "template"), [("POST", "status"), ("GET", "customers/first/orders"), ("GET", "a/{b}/{c}/{d}")]
-)
-def test_a_route_of_a_different_method_or_form_is_taken(method: str, template: str) -> None:
-    room = RoomRoutes((LISTED, Route(method, template, READING, f"{SHOP}.x")))
-    assert with_room(OWN, room) == (*OWN, *room.routes)
+    for method, template in (("POST", "status"), ("GET", "customers/first/orders"), ("GET", "a/{b}/{c}/{d}")):
+        room = RoomRoutes((LISTED, Route(method, template, READING, f"{SHOP}.x")))
+        assert with_room(OWN, room) == (*OWN, *room.routes)
