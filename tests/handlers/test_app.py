@@ -25,36 +25,25 @@ def test_all_who_use_a_value_first_at_once_get_the_same_one() -> None:
         made.append(object())
         return made[-1]
 
-    value = OnFirstUse(make)
-
     def use(_: int) -> object:
         start.wait(allowed(10))
         return value()
 
+    value = OnFirstUse(make)
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(use, range(4))) == set(made)
+        assert set(pool.map(use, range(4))) == {*made}
     assert len(made) == 1
 
 
 def test_all_that_is_stored_has_the_time_of_the_database(running: Running) -> None:
-    own = app()
-    for clock in (
-        own.core.ingestion.clock,
-        own.stalled.means.clock,
-        own.core.retrying.clock,
-        kind_named(own, "replay").clock,
-        kind_named(own, "redrive").clock,
-    ):
-        assert clock.now is not CLOCK.now
     running.sqlite.path.unlink()
+    own = app()
+    assert (app() is own, running.sqlite.path.exists()) == (True, False), "it is put together without the database"
+    tasks = [kind_named(own, kind).clock for kind in ("replay", "redrive")]
+    for clock in (own.core.ingestion.clock, own.stalled.means.clock, own.core.retrying.clock, *tasks):
+        assert clock.now is not CLOCK.now
     with pytest.raises(SchemaMismatch, match="does not exist"):
         own.clock.now()
-
-
-def test_the_app_is_put_together_without_reaching_the_database_or_the_hub(running: Running) -> None:
-    running.sqlite.path.unlink()
-    assert app() is app()
-    assert not running.sqlite.path.exists()
 
 
 def test_cycles_are_looked_for_less_often_and_threads_wait_less_once_the_app_is_used(running: Running) -> None:
@@ -69,13 +58,12 @@ def test_cycles_are_looked_for_less_often_and_threads_wait_less_once_the_app_is_
         sys.setswitchinterval(turn)
 
 
-def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running) -> None:
+def test_a_room_with_a_broken_aggregate_or_without_its_table_is_a_fault_before_the_first_event(
+    running: Running, tmp_path: Path
+) -> None:
     running.sqlite.sql("DROP TABLE home_alert")
     with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
         app().core.ingestion.store.open_stream(app().settings.stream)
-
-
-def test_a_room_with_a_broken_aggregate_is_a_fault_before_the_first_event(running: Running, tmp_path: Path) -> None:
     with written_modules(tmp_path / "rooms") as modules:
         running.restart(TRANSFORM=broken_room(modules))
         for _ in range(2):

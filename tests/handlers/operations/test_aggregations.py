@@ -15,7 +15,6 @@ from core.errors import EngineRefused, StoreUnavailable
 from handlers import commands
 from handlers.app import aggregation
 from handlers.timers import take_steps
-from tests.core.aggregation.test_store import LOST
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.handlers.conftest import Aggregating
 from tests.handlers.running import functions
@@ -123,30 +122,28 @@ def test_runs_come_in_pages_by_cursor(aggregating: Aggregating) -> None:
     assert (damaged.status, damaged.fields) == (400, ["cursor"])
 
 
-def test_the_quality_of_a_committed_run_is_shown_everywhere(aggregating: Aggregating) -> None:
-    run_id = aggregating.begin()
-    assert aggregating.shown(run_id).body["run"]["quality"] is None
-    aggregating.stage(json.dumps(LOST))
-    assert aggregating.step()[0] == "committed"
-    (line,) = [one for one in aggregating.lines if "quality_fault" in one]
-    assert (line["levelname"], line["quality_fault"], line["quality_rows_late"]) == ("WARNING", LOST["fault"], 2)
-    assert aggregating.listed().body["runs"][0]["quality"] == aggregating.shown(run_id).body["run"]["quality"] == LOST
-
-
 WHY = {"reason": "by hand"}
 CONFLICT = "urn:hubledger:problem:conflict"
 NOBODY = "0123456789abcdef"
 
 
-def test_a_paused_job_begins_submits_and_commits_nothing_until_it_is_resumed(aggregating: Aggregating) -> None:
+def test_a_paused_job_does_nothing_until_it_is_resumed_and_an_order_is_carried_out_once_under_its_id(
+    aggregating: Aggregating,
+) -> None:
     aggregating.begin()
     aggregating.stage()
-    paused = aggregating.order("pause", WHY)
+    once = {**WHY, "order_id": str(uuid4())}
+    paused = aggregating.order("pause", once)
     assert (paused.status, paused.body["paused"]["reason"]) == (200, "by hand")
+    assert aggregating.order("pause", once) == paused
     assert aggregating.step() == ["is paused"]
     listed = aggregating.listed().body
     assert (listed["paused"]["who"], listed["runs"][0]["status"]) == ("unverified (key holder)", "submitted")
     assert aggregating.order("resume", WHY).body == {"job": HOME_ACTIVITY, "paused": None}
+    assert aggregating.order("pause", once).body["paused"] is None
+    for name, body in (("pause", {**once, "reason": "a different one"}), ("withdraw", once)):
+        (detail,) = refused_by(aggregating, (name, body))
+        assert "is that of a different order" in detail
     assert aggregating.step() == ["committed", "has nothing new"]
     assert aggregating.listed().body["paused"] is None
     assert [one["move"] for one in aggregating.listed().body["history"]] == ["resume", "pause"]
@@ -175,35 +172,6 @@ def test_an_order_that_does_not_fit_is_a_conflict_and_changes_nothing(aggregatin
     assert aggregating.order("discard", WHY, NOBODY).fields == ["what"]
 
 
-def test_an_order_is_carried_out_once_under_its_id_which_no_other_order_may_have(aggregating: Aggregating) -> None:
-    once = {**WHY, "order_id": str(uuid4())}
-    first = aggregating.order("pause", once)
-    assert aggregating.order("pause", once) == first
-    aggregating.order("resume", WHY)
-    assert aggregating.order("pause", once).body["paused"] is None
-    for name, body in (("pause", {**once, "reason": "a different one"}), ("withdraw", once)):
-        refused = aggregating.order(name, body)
-        assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
-        assert "is that of a different order" in refused.body["detail"]
-    assert [one["move"] for one in aggregating.listed().body["history"]] == ["resume", "pause"]
-
-
-def test_the_next_run_takes_over_the_commits_of_a_discarded_one_and_a_discarded_result_is_never_committed(
-    aggregating: Aggregating,
-) -> None:
-    done = aggregating.order("discard", {**WHY, "what": "run"}, aggregating.begin()).body
-    why = "the run was discarded by unverified (key holder): by hand"
-    assert (done["run"]["status"], done["run"]["failure"], done["failures"][0]["why"]) == ("failed", why, why)
-    assert aggregating.step() == ["submitted"]
-    runs = aggregating.listed().body["runs"]
-    assert [(run["cut_from"], run["rows_limit"]) for run in runs] == [({}, 5_000_000), ({}, 10_000_000)]
-    aggregating.stage()
-    done = aggregating.order("discard", {**WHY, "what": "result"}, aggregating.run_id).body
-    assert (done["run"]["status"], done["staged_at"]) == ("submitted", None)
-    assert done["failures"][0]["why"] == "its result was discarded by unverified (key holder): by hand"
-    assert aggregating.step() == ["waits"]
-
-
 def test_an_engine_that_refuses_to_cancel_is_reported_and_stops_no_discard(
     aggregating: Aggregating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,31 +192,14 @@ def test_an_engine_that_refuses_to_cancel_is_reported_and_stops_no_discard(
 DAYS = {"since_day": "2026-02-01", "until_day": "2026-02-03"}
 
 
-def test_a_backfill_and_a_repair_are_ordered_shown_and_begun_by_the_next_step(aggregating: Aggregating) -> None:
-    placed = aggregating.order("backfill", {**WHY, **DAYS})
-    assert (placed.status, placed.headers["Location"]) == (202, "/api/aggregations")
-    waiting = aggregating.listed().body["waiting"]
-    assert waiting == placed.body["waiting"]
-    assert (waiting["kind"], waiting["since_day"]) == ("backfill", "2026-02-01")
-    assert waiting["who"] == "unverified (key holder)"
-    assert aggregating.listed().body["history"][0]["days"] == "2026-02-01 to 2026-02-03"
-    aggregating.commit()
-    assert aggregating.step() == ["submitted"]
-    aggregating.stage()
-    assert aggregating.step() == ["committed", "has nothing new"]
-    assert aggregating.listed().body["waiting"] is None
-    assert aggregating.order("repair", WHY).status == 202
-    assert aggregating.step() == ["submitted"]
-    told = [(run["kind"], run["since_day"], run["rows_from"]) for run in aggregating.listed().body["runs"]]
-    assert told == [("repair", None, "sql"), ("backfill", "2026-02-01", "sql")]
-
-
 def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_are_named(
     aggregating: Aggregating,
 ) -> None:
     none = "no order about home_activity waits: discard its run, if it has one"
     assert refused_by(aggregating, ("withdraw", WHY)) == [none]
-    aggregating.order("backfill", WHY)
+    placed = aggregating.order("backfill", WHY)
+    assert (placed.status, placed.headers["Location"]) == (202, "/api/aggregations")
+    assert aggregating.listed().body["waiting"] == placed.body["waiting"]
     turned = {**WHY, "since_day": DAYS["until_day"], "until_day": DAYS["since_day"]}
     assert refused_by(aggregating, ("repair", WHY), ("backfill", WHY), ("backfill", turned)) == [
         "home_activity has no commit yet: order a backfill",

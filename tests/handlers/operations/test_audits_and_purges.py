@@ -75,15 +75,6 @@ def test_an_audit_of_the_rows_is_accepted_at_once_and_its_orchestration_works_on
     assert (line["task_id"], line["is_over"], line["pieces"]) == (job["task_id"], True, 3)
 
 
-def test_an_audit_names_the_rows_and_ranges_that_were_changed_after_an_audit(audited: Running) -> None:
-    done(audited, "audit")
-    audited.sqlite.sql("DELETE FROM batch_ledger WHERE partition_id = '10'")
-    audited.sqlite.sql("DELETE FROM sensor_reading")
-    found = done(audited, "audit", rows=True)
-    assert not found["balanced"]
-    assert {one["kind"] for one in found["faults"]} >= {"commits", "short", "rows_missing"}
-
-
 def test_a_partition_that_does_not_exist_is_not_found_and_nothing_is_audited_in_an_empty_store(
     running: Running,
 ) -> None:

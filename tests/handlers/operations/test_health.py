@@ -212,17 +212,6 @@ def test_a_watch_stores_the_lag_of_its_minute_and_the_route_shows_it(watched: Ru
     assert shown.body["minutes"][0]["rate"] is None
 
 
-def test_a_letter_that_was_lost_is_an_imbalance_of_the_watch_although_the_status_counts_it_as_settled(
-    watched: Running,
-) -> None:
-    functions()["watch"](None)
-    watched.sqlite.sql("DELETE FROM event_hub_dead_letter")
-    functions()["watch"](None)
-    assert [line["ledger_balanced"] for line in watched.lines[-2:]] == [True, False]
-    shown = watched.get("status").body["letters"]
-    assert (shown["open"], shown["settled"], shown["dead_lettered"]) == (0, 1, 1)
-
-
 def test_the_facts_are_logged_although_the_minute_cannot_be_stored(watched: Running) -> None:
     watched.sqlite.sql("DROP TABLE stream_minute")
     with pytest.raises(StoreUnavailable):

@@ -75,20 +75,6 @@ def test_letters_are_moved_when_the_answer_comes_and_nothing_is_driven(redrives:
     assert redrives.get("list_letters", status="discarded").body["letters"][2]["settled_why"] == ORDER["reason"]
 
 
-def test_ten_thousand_letters_and_more_are_moved_by_one_request(redrives: Running) -> None:
-    names = [name for (name,) in redrives.sqlite.sql("SELECT name FROM pragma_table_info('event_hub_dead_letter')")]
-    copied = ", ".join("d.sequence_number + n.value" if name == "sequence_number" else f"d.{name}" for name in names)
-    redrives.sqlite.sql(
-        f"INSERT INTO event_hub_dead_letter SELECT {copied} FROM event_hub_dead_letter AS d,"
-        " (WITH RECURSIVE n (value) AS (SELECT 1000 UNION ALL SELECT value + 1 FROM n WHERE value < 12996)"
-        "  SELECT value FROM n) AS n WHERE d.sequence_number = 1"
-    )
-    done = start(redrives, expected_count=12_000).body
-    while done["status"] != "done":  # a slow machine: its driver goes on
-        done = work(redrives, done)
-    assert (done["moved"], done["unmoved"]) == (12_000, 0)
-
-
 def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_out(
     redrives: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
