@@ -99,7 +99,7 @@ def test_the_rights_of_rooms_follow_ours_and_come_before_the_users(tmp_path: Pat
         (
             "CREATE USER",
             fault("42000", 33159, "Principal could not be created"),
-            "were not made: .*Principal could not",
+            "the database user id-app was not made: .*Principal",
         ),
         (
             "GRANT 1",
