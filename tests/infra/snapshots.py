@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,48 +40,41 @@ OF_REGISTRY = {
     "avm/res/network/private-endpoint": "Microsoft.Network/privateEndpoints",
     "avm/res/network/virtual-network": "Microsoft.Network/virtualNetworks",
 }
-Fact = tuple[str, str, str]  # state, type and name; the last name of a role assignment is its role
 OPEN = "?"  # begins a name that is still an expression
+Row = dict[str, Any]  # a set: by state, the names of each type; the last name of a role assignment is its role
 
 
-def expected(files: Files, given: Mapping[str, Any]) -> list[Fact]:
+def expected(files: Files, path: Path) -> Row:
     """Return the resources of a set by the plan, or its refusal."""
     try:
-        return sorted(_fact(one) for one in plan(files, given).values())
+        facts = sorted(_fact(one) for one in plan(files, given_by(path)).values())
     except Failed as refusal:
-        return [(REFUSED, "", str(refusal))]
+        facts = [(REFUSED, "", str(refusal))]
+    row: Row = {"set": path.stem}
+    for state, kind, name in facts:
+        row.setdefault(state, {}).setdefault(kind, []).append(name)
+    return row
 
 
-def read_facts(folder: Path) -> dict[str, list[Fact]]:
+def read_rows(folder: Path) -> dict[str, Row]:
     """Return the expectation of each set."""
     rows = map(json.loads, (folder / "expected.jsonl").read_text(encoding="utf-8").splitlines())
-    return {
-        row.pop("set"): [
-            (state, kind, name) for state, kinds in row.items() for kind, names in kinds.items() for name in names
-        ]
-        for row in rows
-    }
+    return {row["set"]: row for row in rows}
 
 
-def line_of(name: str, facts: Iterable[Fact]) -> str:
-    """Return the expectation of a set as a line."""
-    row: dict[str, Any] = {"set": name}
-    for state, kind, one in facts:
-        row.setdefault(state, {}).setdefault(kind, []).append(one)
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+def _pairs(row: Row, state: str) -> list[tuple[str, str]]:
+    return [(kind, name) for kind, names in row.get(state, {}).items() for name in names]
 
 
-def differences(wanted: list[Fact], snapshot: Mapping[str, Any]) -> list[str]:
+def differences(wanted: Row, snapshot: Mapping[str, Any]) -> list[str]:
     """Return the resources of a snapshot that are too few or too many.
 
     A resource in one of a registry's modules is that module's own affair. A name that is still an expression fits any
     name of its type.
     """
-    found = Counter(_found(snapshot))
-    missing = Counter(fact[1:] for fact in wanted if fact[0] == MADE)
-    missing, extra = missing - found, found - missing
-    alone = {fact[1:] for fact in wanted if fact[0] == ALONE}
-    inside = {fact[2] for fact in wanted if fact[1] in OF_REGISTRY.values()}
+    found, made = Counter(_found(snapshot)), Counter(_pairs(wanted, MADE))
+    missing, extra, alone = made - found, found - made, _pairs(wanted, ALONE)
+    inside = {name for kind, name in (*made, *alone) if kind in OF_REGISTRY.values()}
     for kind, name in [*extra.elements()]:
         fitting = (one for one in +missing if one[0] == kind and one[1].endswith(name.removeprefix(OPEN)))
         fits = next(fitting, None) if name.startswith(OPEN) else None
@@ -95,7 +88,7 @@ def differences(wanted: list[Fact], snapshot: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def faults_of(path: Path, wanted: list[Fact], bicep: str) -> list[str]:
+def faults_of(path: Path, wanted: Row, bicep: str) -> list[str]:
     """Evaluate a set with the compiler; return how it differs from its expectation."""
     written = path.with_suffix(".snapshot.json")
     command = [bicep, "snapshot", str(path), "--mode", "overwrite", *PLACE]
@@ -105,8 +98,8 @@ def faults_of(path: Path, wanted: list[Fact], bicep: str) -> list[str]:
     finally:
         written.unlink(missing_ok=True)
     said = f"{done.stdout}{done.stderr}{text}"
-    if wanted[0][0] == REFUSED:
-        return [] if _bare(wanted[0][2]) in _bare(said) else [f"not refused by: {wanted[0][2]}", *said.splitlines()[:5]]
+    for _, refusal in _pairs(wanted, REFUSED):
+        return [] if _bare(refusal) in _bare(said) else [f"not refused by: {refusal}", *said.splitlines()[:5]]
     if done.returncode or not text:
         return [f"the compiler made no snapshot: {said[:2000]}"]
     snapshot = json.loads(text)
@@ -120,13 +113,14 @@ def main(arguments: list[str] | None = None, folder: Path = CHOSEN) -> int:
     paths, bicep = sorted(folder.glob("*.bicepparam")), shutil.which("bicep")
     if parser.parse_args(arguments).write:
         files = read_folder(FOLDER)
-        lines = [f"{line_of(path.stem, expected(files, given_by(path)))}\n" for path in paths]
+        rows = [expected(files, path) for path in paths]
+        lines = [f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in rows]
         (folder / "expected.jsonl").write_text("".join(lines), encoding="utf-8")
         return 0
     if bicep is None:
         print(f"bicep is not on the PATH, so no compiler has evaluated the {len(paths)} sets of parameters")
         return 0
-    wanted = read_facts(folder)
+    wanted = read_rows(folder)
     faults = {path.stem: found for path in paths if (found := faults_of(path, wanted[path.stem], bicep))}
     for name, found in faults.items():
         print("\n  ".join([f"{name}:", *found]), file=sys.stderr)
@@ -134,7 +128,7 @@ def main(arguments: list[str] | None = None, folder: Path = CHOSEN) -> int:
     return len(faults)
 
 
-def _fact(one: Resource) -> Fact:
+def _fact(one: Resource) -> tuple[str, str, str]:
     kind = OF_REGISTRY[one.type.partition(":")[0]] if one.type.startswith("avm/") else one.type
     name = one.name
     if one.type.startswith("avm/ptn/"):

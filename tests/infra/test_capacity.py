@@ -2,10 +2,7 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
-from datetime import timedelta
 from math import ceil
 from typing import Any
 
@@ -13,18 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.model.aggregates import aggregate_table
-from examples.home_security.aggregates.home_activity import HomeActivity
 from local.functions_host.json_sections import parse_time_span
 from tests.infra.bicep import at
 from tests.infra.plan import SETS, Evaluator, plan
 from tests.infra.test_policies import ALERTS, FILES
-from tests.patience import allowed
 from tests.repo.product import ROOT
 from tools.capacity import aggregation, limits
 from tools.capacity import costs as parts
 from tools.capacity.__main__ import PARTITIONS, main, report
-from tools.capacity.aggregation import KEPT, WINDOW, WINDOW_BYTES, Aggregating, Pace
+from tools.capacity.aggregation import WINDOW_BYTES, Aggregating, Pace
 from tools.capacity.costs import DEV_PROFILE, STANDARD_PROFILE, at_rest, bill, costs_report, extras
 from tools.capacity.limits import DATABASES, MB
 from tools.capacity.prices import EUROPE
@@ -135,14 +129,6 @@ def test_wrong_figures_are_refused_in_a_clear_line(
     assert says in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("words", [["tools.capacity", "25_000"], ["tools.capacity.aggregation", "50_000_000"]])
-def test_a_python_without_any_package_computes_it(words: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=allowed(60), check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout
-
-
 def default(name: str) -> Any:
     """Return the default of a parameter of main.bicep in the profile `standard`."""
     return Evaluator(FILES["main.bicep"], {}).name(name)
@@ -225,18 +211,6 @@ def test_an_idle_database_pays_for_the_minimum_of_the_template_and_a_busy_one_is
     assert rows == pytest.approx(394.2 * 0.115)
 
 
-def test_added_units_cost_capture_too_and_a_shorter_schedule_of_spark_never_costs_less() -> None:
-    (idle, one), (_, two) = months(600), months(1_000)
-    assert size(Load(600)).hub_units == 1
-    assert two["Capture"] == 2 * one["Capture"] == 2 * idle["Capture"]
-    five, twenty, sixty = [one.dollars for one in extras(SIZING) if one.part.startswith("Synapse")]
-    assert five > twenty > sixty
-    assert five == pytest.approx(12 * 730 * 0.143), "the shortest keeps the pool warm"
-    minutes = int(re.findall(r"\*\*every (\d+) minutes\*\*", DEPLOY)[0])
-    longest = default("alertAggregationLagSeconds")
-    assert 2 * minutes * 60 < longest < 2 * 2 * minutes * 60, "the schedule of the page keeps the alert silent"
-
-
 QUOTED = (*(Aggregating(number) for number in (1e6, 1e8, 1e9)), Aggregating(1e6, Pace(interval=3_600)))
 
 
@@ -272,17 +246,3 @@ def test_the_page_on_aggregation_quotes_the_calculator_and_its_figures(capsys: p
     )
     page = " ".join(AGGREGATION.split())
     assert [one for one in named if one not in page] == []
-
-
-def test_a_job_is_its_start_and_its_work_on_the_windows_of_each_level() -> None:
-    of = aggregate_table(HomeActivity)
-    assert timedelta(seconds=WINDOW) == of.window
-    assert [windows for _, windows, _ in KEPT] == [level.window // of.window for level in of.levels]
-    assert (Aggregating(1_440_000).windows, Aggregating(1_440_000).new_windows) == (3 * 1_000, 96_000)
-    assert Aggregating(1_440_000, Pace(interval=3_600)).windows == (4 + 1 + 1) * 1_000
-    pace = Pace(session_seconds=10, read_per_second=100, added_per_second=50, staged_per_second=1, interval=86_400)
-    one = Aggregating(1_440, pace)
-    assert (one.rows, one.windows) == (1_440, 96 + 24 + 1)
-    assert one.job_seconds == pytest.approx(10 + 14.4 + 28.8 + 121)
-    assert one.core_hours == pytest.approx(2 * one.job_seconds / 3_600)
-    assert one.log_rate == pytest.approx(121 * 1_000 / 86_400)

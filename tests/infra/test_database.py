@@ -14,7 +14,7 @@ import pytest
 from core.store.queries import SQL
 from core.store.sqlserver.connections import Access, token_attribute
 from core.transforms.loading import Room
-from infra.hooks.database import USER, DatabaseUser, ServerDatabase
+from infra.hooks.database import DatabaseUser, ServerDatabase
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import PAUSE
 from infra.hooks.room import PERMISSIONS, rights_of, rooms_in, sample_of, transform_in
@@ -64,13 +64,6 @@ def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_
     assert of_jobs == ["w", JOBS.bytes_le, "hubledger_job"]
     assert driver.open == []
     assert [*driver.options[0]["attrs_before"].values()] == [token_attribute("token")]
-
-
-def test_the_sid_of_an_identity_finds_its_user_before_one_is_made() -> None:
-    """A second user with one SID is error 15063; tests/sql/test_on_server_rights.py runs the text."""
-    text = USER.read_text(encoding="utf-8")
-    steps = ["p.sid <> @sid", "DROP USER", "SELECT @name = p.name", "WHERE p.sid = @sid;", "CREATE USER", "ALTER ROLE"]
-    assert sorted(steps, key=text.index) == steps
 
 
 def rooms(folder: Path, *files: str) -> tuple[Room, ...]:

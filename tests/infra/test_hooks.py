@@ -15,7 +15,7 @@ from core.aggregation.spark_engine import JobRequest
 from core.remote.spark.http_engines import LivyJobs
 from core.remote.spark.job_package import package_version
 from infra.hooks import __main__ as hooks
-from infra.hooks import database, lake, rights
+from infra.hooks import lake, rights
 from infra.hooks.database import DatabaseUser
 from infra.hooks.door import open_to, rules_of
 from infra.hooks.errors import HookRefused
@@ -26,7 +26,6 @@ from infra.hooks.watch import expect_watch
 from tests.fakes.builders import FakeClock
 from tests.infra.doubles import Services, answering
 from tests.infra.test_policies import FILES
-from tests.sql.gates import gates
 
 CLIENT = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
 JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
@@ -133,12 +132,6 @@ def test_after_a_deployment_the_alert_on_silence_is_on_and_stays_on() -> None:
     ((method, path, body),) = there.calls
     assert (method, body) == ("PATCH", {"properties": {"enabled": True}})
     assert path.endswith("/scheduledQueryRules/w?api-version=2023-12-01")
-
-
-@pytest.mark.parametrize("gate", sorted(gates()))
-def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
-    text = database.USER.read_text("utf-8")
-    assert list(gates()[gate]({"whole": text, "damaged": text.replace("BEGIN", "BEGINN")})) == ["damaged"]
 
 
 def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(

@@ -5,7 +5,6 @@ Modules and their calls agree, and the repository is a template of azd whose cop
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
 from tests.checkout import copy_checkout, files_of_checkout
 from tests.infra.bicep import Declaration, File, all_of, nodes_in, read_folder, shown
-from tests.infra.doubles import plant
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 from tools.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
@@ -219,16 +217,6 @@ def test_parameters_of_main_come_from_the_environment_of_azd_with_the_default_of
     assert (given["signInClientId"]["value"], declared["signInClientId"].value) == ("${SIGN_IN_CLIENT_ID=}", "")
 
 
-def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default() -> None:
-    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
-    choices = dict(re.findall(r"\$\{(WORKER_\w+)=(\w*)\}", PARAMETERS.read_text(encoding="utf-8")))
-    choices |= {name: str(parameter(name).value) for name in ("workerReplicas", "workerMaximumReplicas")}
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    found = {name: next((row for row in rows if f"`{name}`" in row), "") for name in choices}
-    assert len(choices) == 4
-    assert [name for name, default in choices.items() if not found[name] or default not in found[name]] == []
-
-
 def test_azd_copies_every_file_as_it_is() -> None:
     """azd appends `.azure` to a .gitignore without this line, and a file that a copy lacks is a conflict in each
     release that changes it."""
@@ -252,24 +240,6 @@ def test_a_copy_without_git_packs_itself_and_knows_its_files(tmp_path: Path) -> 
 
 
 WARNING = "main.bicep(3,7) : Warning BCP081: Resource type x does not have types available."
-
-
-@pytest.mark.parametrize("step", ["none", "build", "lint"])
-@pytest.mark.parametrize("code", [0, 1])
-def test_any_diagnostic_of_the_compiler_fails_make_check_bicep_and_is_shown(
-    tmp_path: Path, step: str, code: int
-) -> None:
-    """The compiler itself returns 0 for warnings."""
-    says = f"echo '{WARNING}' >&2; exit {code}"
-    plant(tmp_path / "bicep", f'#!/bin/sh\n[ "$1" = build ] && echo "{{}}"\n[ "$1" != {step} ] || {{ {says}; }}\n')
-    command = ["make", "--no-print-directory", "check-bicep"]
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(command, cwd=ROOT, env=path, capture_output=True, text=True, check=False)
-    assert (
-        (done.returncode == 0, done.stdout) == (True, "check-bicep: no diagnostic\n")
-        if step == "none"
-        else (done.returncode and WARNING in done.stderr)
-    )
 
 
 ROLES = json.loads((FOLDER / "app-roles.json").read_text(encoding="utf-8"))

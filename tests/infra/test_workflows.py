@@ -15,11 +15,7 @@ import pytest
 import yaml
 from jsonschema import Draft201909Validator
 
-from core.api.route import COUNTING, OPEN
-from handlers.api import ROUTES
 from infra.hooks.deployer.existing import OWN_HUB
-from infra.hooks.smoke.app import CHECKS
-from infra.hooks.smoke.key import FUNCTIONS
 from tests.checkout import files_of_checkout
 from tests.infra.doubles import plant
 from tests.infra.pipeline import NOT_KEPT, azure_with, choices, workflow_with
@@ -98,13 +94,6 @@ def test_schema_goes_before_code_by_the_sign_in_of_azd_which_does_not_expire() -
     deploys = does.index("azd deploy --no-prompt")
     assert does.index("azd provision --no-prompt") < deploys
     assert [one for one in does[:deploys] if one.startswith(("azure/login", "az "))] == []
-
-
-def test_the_smoke_tests_need_no_role_and_a_key_of_monitors() -> None:
-    needs = {one.template: one.level for one in ROUTES if one.method == "GET"}
-    assert {needs[check.route] for check in CHECKS} == {OPEN, COUNTING}
-    assert {route for route, level in needs.items() if level is COUNTING} <= {check.route for check in CHECKS}
-    assert list(FUNCTIONS) == sorted([*(one.name for one in ROUTES if one.level is COUNTING), "explain_number"])
 
 
 def test_each_choice_is_in_azure_yaml_and_in_the_environment_of_each_workflow_that_provisions() -> None:
