@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.runs import HELD, Portion, RunLimits, RunStep, StagedSlice, next_step
-from core.aggregation.runs import EngineAnswer as Answer
-from core.aggregation.spark_engine import JobState
+from core.aggregation.runs import HELD, Portion, StagedSlice
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import PORTION, commit_run, next_portion
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
@@ -209,7 +207,7 @@ def test_slices_of_results_of_two_attempts_make_one_run(
     assert stored(store) == WINDOWS
 
 
-def test_a_run_with_a_committed_slice_is_never_given_up(
+def test_a_run_with_a_committed_slice_never_fails(
     store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
@@ -218,11 +216,6 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
         committed(dying, run, staged_result(store, database, run, WINDOWS), NOW)
     begun = last_run(store)
     assert not store.fail_run(begun, "why", NOW)
-    limits, lost = RunLimits(attempts=1, submits=1), Answer("job-1", JobState.FAILED)
-    submitted = replace(begun, status="submitted", engine_job_id="job-1", submitted_at=NOW)
-    assert next_step(submitted, lost, None, NOW, limits) is RunStep.TRY_AGAIN
-    assert next_step(begun, Answer(None, None), None, NOW + timedelta(hours=9), limits) is RunStep.SUBMIT_AGAIN
-    assert next_step(replace(submitted, committed_slices=0), lost, None, NOW, limits) is RunStep.GIVE_UP
 
 
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:

@@ -1,16 +1,23 @@
-"""core/audit/audit.py over every store: what an audit and a recount name of what was changed by hand."""
+"""core/audit/audit.py over every store: what was changed by hand is named, in pieces, while the ledger grows."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from itertools import chain, repeat
+from typing import Any
 
 import pytest
 
-from core.audit.audit import audit, recount_rows, window
+from core.audit.audit import Audit, AuditedPartition, Reading, audit, recount_rows, window
 from core.audit.faults import LedgerFault, PartitionLedger
 from core.model.events import SequenceNumber, Span
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script
 from tests.core.conftest import Office
 from tests.core.letters.test_store import failed, retry
-from tests.fakes.builders import NOON, claim, partition
+from tests.fakes.builders import NOON, STREAM, claim, event, letter, partition, reading, settled
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.replaying import World, log_of, order
+from tests.sql.values import ROW_CLASSES
 
 N = SequenceNumber
 LOG = log_of(
@@ -21,7 +28,7 @@ GAP = (
     "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status,"
     " attempts) SELECT stream_id, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1 FROM event_stream"
 )
-Named = tuple[str, int, int, str]
+Told = tuple[str, int, int, str]
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def audited(office: Office) -> Office:
     return office
 
 
-def check(faults: tuple[LedgerFault, ...], expected: list[Named]) -> None:
+def check(faults: tuple[LedgerFault, ...], expected: list[Told]) -> None:
     """Each fault has the numbers and the words that are expected, in any order."""
     found = [(fault.kind, fault.first, fault.last, fault.detail) for fault in faults]
     assert sorted(one[:3] for one in found) == sorted(one[:3] for one in expected), found
@@ -52,7 +59,7 @@ def test_a_ledger_in_order_has_no_fault_and_its_rows_are_counted(audited: Office
 TOTALS = ("totals", 0, 9, "counts 10 numbers in 2 ranges up to commit 4, but the ranges have a different sum")
 OF_COMMIT = "the totals of commit {} are not those of the commit before it and its own counts"
 LETTERS = [("letters", 0, 6, "commit 1 dead-lettered 2 events, but has 1 letters")]
-CHANGES: dict[str, tuple[str, list[Named]]] = {
+CHANGES: dict[str, tuple[str, list[Told]]] = {
     "a range that begins late": (
         "UPDATE batch_ledger SET first_sequence_number = 8, filtered = filtered - 1 WHERE commit_number = 2",
         [("hole", 7, 7, "commit 2 begins at 8, but the range"), ("totals", 8, 9, OF_COMMIT.format(2)), TOTALS],
@@ -181,7 +188,7 @@ def test_incarnations_that_are_not_numbered_from_one_are_a_fault_of_the_stream(a
 
 
 OF_READINGS = "UPDATE sensor_reading SET {} WHERE sequence_number = 7"
-ROWS: dict[str, tuple[str, list[Named]]] = {
+ROWS: dict[str, tuple[str, list[Told]]] = {
     "a missing row": (
         "DELETE FROM sensor_reading WHERE sequence_number = 7",
         [("rows_missing", 7, 9, "commit 2 (batch) appended 2 rows, but the tables hold 1")],
@@ -240,3 +247,113 @@ def test_what_is_recounted_at_once_has_a_limit(
     ledger = PartitionLedger(10, 0, 0, 0, 0, 1, N(10), N(19), partition=partition(), checkpoint=N(19), letters=0)
     found = window(ledger, None if first is None else N(first), None if last is None else N(last), most)
     assert (None if found is None else found.ends) == expected
+
+
+class Interrupted:
+    """A database; something happens once, before the first use of a statement."""
+
+    def __init__(self, database: Database, statement: str, happens: Callable[[], object]) -> None:
+        self._database, self._statement, self._happens = database, statement, happens
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        if statement == self._statement:
+            self._statement = ""
+            self._happens()
+        return self._database.ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        return self._database.run(script, rehearse)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def fill(office: Office, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        office.commit(number, number, settled({number: [reading()]}))
+
+
+def interrupted(office: Office, statement: str, happens: Callable[[], object]) -> OperatorStores:
+    return operator_stores(Interrupted(office.store.database, statement, happens), STREAM, ROW_CLASSES)
+
+
+@pytest.mark.parametrize("statement", ["read_ledger_ends", "read_totals", "sum_ranges", "find_total_faults"])
+def test_ranges_that_a_different_process_adds_meanwhile_are_no_fault(
+    make_office: Callable[[], Office], statement: str
+) -> None:
+    here, there = make_office(), make_office()
+    fill(here, 0, 3)
+
+    def meanwhile() -> None:
+        fill(there, 4, 9)
+        assert there.desk.ledger.read_books()[0].balanced
+        assert in_pieces(there).balanced
+
+    desk = interrupted(here, statement, meanwhile)
+    assert audit(desk.audits, None, Reading(piece=2)).faults == ()
+    assert in_pieces(here).balanced
+
+
+def after(pieces: int) -> Callable[[], bool]:
+    """Return a clock whose time is over after so many pieces."""
+    answers = chain(repeat(False, pieces), repeat(True))
+    return lambda: next(answers)
+
+
+def only(done: Audit) -> AuditedPartition:
+    (one,) = done.partitions
+    return one
+
+
+def in_pieces(office: Office) -> Audit:
+    return audit(office.desk.audits, None, Reading(piece=2))
+
+
+def kinds(office: Office) -> list[str]:
+    return [fault.kind for fault in in_pieces(office).faults]
+
+
+def test_pieces_sum_the_same_as_one_piece(office: Office) -> None:
+    fill(office, 0, 4)
+    done = in_pieces(office)
+    assert (only(done).until, only(done).complete, done.balanced) == (5, True, True)
+    assert (only(done).ledger.first, only(done).ledger.last, only(done).ledger.accounted) == (0, 4, 5)
+    assert only(done).ledger == only(audit(office.desk.audits, None)).ledger
+
+
+def test_an_audit_whose_time_is_over_says_how_far_it_came(office: Office) -> None:
+    fill(office, 0, 6)
+    for pieces, until in ((0, 0), (1, 2), (3, 6)):
+        done = audit(office.desk.audits, None, Reading(after(pieces), piece=2))
+        assert (only(done).until, only(done).complete, done.balanced) == (until, False, True)
+
+
+def test_letters_are_compared_in_their_piece_and_ranges_with_a_fault_named_while_the_others_are_read(
+    office: Office,
+) -> None:
+    fill(office, 0, 3)
+    office.commit(4, 5, settled({}, letters=[letter(event(4))], filtered=1))
+    assert in_pieces(office).balanced
+    office.commit(8, 8)
+    fill(office, 9, 11)
+    done = in_pieces(office)
+    assert ([fault.kind for fault in done.faults], only(done).until, only(done).complete) == (["hole"], 9, True)
+    office.engine.by_hand("UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
+    assert kinds(office) == ["totals", "hole", "totals"]
+    office.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number > 2")
+    office.engine.by_hand("UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
+    assert "totals" in kinds(office)
+
+
+"""Ranges that are changed by hand."""
+
+
+def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(office: Office) -> None:
+    fill(office, 0, 5)
+    office.letters(letter(event(6)))
+    office.engine.by_hand("UPDATE event_hub_dead_letter SET sequence_number = 2")
+    office.engine.by_hand("UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
+    assert kinds(office) == ["totals", "totals", "letters"]
+    fault = audit(office.desk.audits, None, Reading(after(1))).faults[-1]
+    assert fault.kind == "letters_outside"
+    assert "the time was over" in fault.detail

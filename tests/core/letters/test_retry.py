@@ -247,19 +247,6 @@ class TestProcessKillers:
         self.keep(world)
         assert (world.letter(1).status, world.letter(1).lost_claims, self.deaths) == ("resolved", 0, 4)
 
-    def test_are_marked_before_they_run_and_each_when_its_turn_comes(self) -> None:
-        world = self.world()
-        with pytest.raises(Killed):
-            world.round()
-        world.clock.advance(LEASE.total_seconds())
-        world.faulty.calls.clear()
-        with pytest.raises(Killed):
-            world.round()
-        calls = [call for call in world.faulty.calls if call in ("begin_lone_try", "commit_retry")]
-        assert calls == ["begin_lone_try", "commit_retry", "begin_lone_try"]
-        assert [kept.lost_claims for kept in world.inner.letters()] == [0, 1, 1]
-        assert [kept.began_at is not None for kept in world.inner.letters()] == [False, True, False]
-
 
 def test_letters_that_lost_a_claim_run_in_a_child_and_one_that_kills_it_is_exhausted_at_once() -> None:
     """Here a child is a transform that names the event which killed it."""
@@ -397,23 +384,6 @@ def test_a_letter_that_is_discarded_in_the_middle_is_left_out_and_the_others_com
     assert counts(report) == {"resolved": 2, "lost": 1}
     assert world.statuses() == ["resolved", "discarded", "resolved"]
     assert (world.readings(), len(world.inner.retries())) == ([0, 2], 1)
-
-
-def test_a_lease_that_ends_in_the_middle_gives_the_letters_to_the_other() -> None:
-    world = World(None, None, Fault.RIVAL)
-    other = world.another(seed=1)
-    reports: list[RetryReport] = []
-
-    def after_the_lease() -> None:
-        world.clock.advance(LEASE.total_seconds())
-        reports.extend(world.round(other))
-
-    world.between = after_the_lease
-    keep_letters(world.inner, {0: "double a", 1: "double b"})
-    (report,) = world.round()
-    assert counts(report) == {"lost": 2}
-    assert [counts(one) for one in reports] == [{"resolved": 2}]
-    assert (world.readings(), len(world.inner.attempts())) == ([0, 1], 2)
 
 
 def test_a_release_gives_back_what_the_claim_still_holds() -> None:

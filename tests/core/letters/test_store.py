@@ -258,12 +258,6 @@ def test_a_retry_that_is_committed_twice_writes_nothing_the_second_time(
     assert everything(engine) == before
 
 
-def test_a_retry_of_a_partition_without_commits_writes_nothing(store: Store, engine: Engine) -> None:
-    with pytest.raises(LetterConflict):
-        store.commit_retry(retry(store, [resolved(0)]))
-    assert (engine.retries(), engine.attempts()) == ([], [])
-
-
 @pytest.mark.parametrize(
     "row",
     [

@@ -25,7 +25,7 @@ from core.tasks.run import SliceReport, move_task, open_task, work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.store import Ending
 from core.tasks.task import Advance, TaskOrder
-from tests.core.audit.test_store import interrupted
+from tests.core.audit.test_audit import interrupted
 from tests.core.conftest import Office
 from tests.fakes.builders import NOON, event, partition
 from tests.fakes.replaying import World, changed, log_of, order

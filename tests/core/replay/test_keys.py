@@ -13,8 +13,7 @@ from core.audit.audit import audit, recount_rows
 from core.errors import StreamIncarnationChanged, TaskConflict, TaskOverlap
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
-from core.model.events import Event, PartitionId, SequenceNumber, span
-from core.model.letters import LetterPosition
+from core.model.events import Event, PartitionId, span
 from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.replay.pieces import ReplayCommit, ReplayCounts, ReplayJob
@@ -23,7 +22,6 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.core.letters.test_held import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event, partition
 from tests.fakes.kept import Engine
-from tests.fakes.moving import discard
 from tests.fakes.operator_stores import operator_stores
 from tests.fakes.plain_transform import PLAIN, ROW_CLASSES, transform
 from tests.fakes.replaying import World, changed, order
@@ -138,14 +136,6 @@ def test_a_letter_that_is_opened_again_takes_the_place_of_the_first(of: Callable
     world.transform = breaking()
     retry(world)
     assert written(engine) == [0, 1, 2, 3]
-
-
-def test_events_do_not_wait_for_one_that_stays_discarded(of: Callable[..., World], engine: Engine) -> None:
-    world = of("reading a", "poison", "reading a")
-    discard([LetterPosition(PartitionId("0"), SequenceNumber(1))], keeper_of(world), "somebody", "it is poison")
-    retry(world)
-    assert outcomes(replay(world, 0, 2).counts) == (2, 1, 0)
-    assert statuses(engine) == {1: "discarded", 2: "resolved"}
 
 
 def test_a_batch_that_remembers_no_open_letter_sees_one_that_a_replay_opened(

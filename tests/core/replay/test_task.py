@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import DataRefused, TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
+from core.errors import TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
 from core.model.commits import ROWS_AT_ONCE, PartitionState
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import ReferenceKey
@@ -25,12 +25,11 @@ from core.replay.pieces import (
     ReplayCommit,
     ReplayJob,
     StandingState,
-    WrittenState,
 )
 from core.store.database import write
 from core.tasks.statuses import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.tasks.task import TaskRequest
-from examples.home_security.transform import Home, SensorReading
+from examples.home_security.transform import Home
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES
@@ -211,18 +210,6 @@ def test_the_fault_that_holds_up_a_job_is_stored_until_it_is_gone(running: Store
     assert found(running).task.fault is None
 
 
-def test_a_piece_moves_the_progress_with_its_effect(running: Store, engine: Engine) -> None:
-    counts = running.commit_replay(piece_of(running, 0, 3))
-    assert (counts.written, counts.rows_retracted) == (4, 3)
-    (progress,) = found(running).partitions
-    assert (progress.next_number, progress.report.events, progress.report.written) == (4, 4, 4)
-    assert (progress.report.rows_written, progress.report.rows_retracted) == (4, 3)
-    assert [one.commit_number for one in engine.replays()] == [2]
-    state = running.read_partition(P).checkpoint
-    assert state is not None
-    assert (state.sequence_number, state.commit_number) == (9, 2)
-
-
 def everything(store: Store, engine: Engine) -> tuple[object, ...]:
     rows = [engine.rows(each) for each in ROW_CLASSES]
     return (*rows, engine.letters(), engine.replays(), engine.retracted(), found(store), store.read_partition(P))
@@ -277,16 +264,6 @@ def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engin
     assert everything(running, engine) == before
 
 
-def test_a_piece_that_is_refused_writes_nothing(running: Store, engine: Engine) -> None:
-    piece, before = piece_of(running, 0, 3), everything(running, engine)
-    refused = replace(piece, settled=settled({0: [reading()], 1: [reading(ppm=2**63)]}))
-    with pytest.raises(DataRefused):
-        running.commit_replay(refused)
-    with pytest.raises(DataRefused):
-        running.rehearse_replay(refused)
-    assert everything(running, engine) == before
-
-
 def test_a_rehearsal_tells_what_it_would_have_done_and_leaves_nothing(running: Store, engine: Engine) -> None:
     piece = piece_of(running, 0, 9)
     failed = settled({3: [home("h-0", armed=True)]}, letters=[letter(event(4)), letter(event(9))])
@@ -296,22 +273,6 @@ def test_a_rehearsal_tells_what_it_would_have_done_and_leaves_nothing(running: S
     assert (done.letters_added, done.letters_resolved) == (2, 1)
     taken = {(one.sequence_number, one.ordinal): one.row for one in done.retracted}
     assert taken == {(n, 0): reading(f"0-{n}") if n != 3 else home("h-0") for n in range(10) if n != 5}
-
-
-def test_gone_numbers_are_listed_and_keep_their_rows(running: Store, engine: Engine) -> None:
-    piece = piece_of(running, 0, 9)
-    left = replace(
-        piece,
-        piece=Piece(span(0, 9), events(4, 6), (span(0, 3), span(7, 9))),
-        settled=settled({n: [reading("x")] for n in (4, 5, 6)}),
-    )
-    running.commit_replay(left)
-    (progress,) = found(running).partitions
-    assert (progress.report.events, progress.report.gone) == (3, 7)
-    assert progress.report.gone_ranges == (span(0, 3), span(7, 9))
-    kept = [one.row for one in engine.rows(SensorReading) if one.partition_id == "0"]
-    assert kept == [reading(f"0-{n}") if n not in (4, 5, 6) else reading("x") for n in range(10) if n != 3]
-    assert len(engine.rows(Home)) == 2
 
 
 def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(ingested: Store) -> None:
@@ -334,24 +295,6 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     ingested.close_replay(job, job.partitions[1], ROW_CLASSES, EPOCH + timedelta(days=3))
     job = found(ingested)
     assert (job.task.status, job.task.ended_at) == ("done", EPOCH + timedelta(days=3))
-
-
-def test_states_that_are_carried_along_are_found_again_by_their_job_and_partition(running: Store) -> None:
-    keys = [ReferenceKey(Home, (name,)) for name in ("a", "b'; --", "c")]
-    assert running.read_carried(JOB, P.partition_id, keys) == {}
-    first = WrittenState(SequenceNumber(1), home("a"))
-    piece = replace(
-        piece_of(running, 0, 3), carried={keys[0]: first, keys[1]: WrittenState(SequenceNumber(2), home("b'; --"))}
-    )
-    running.commit_replay(piece)
-    later = WrittenState(SequenceNumber(5), home("a", armed=True))
-    running.commit_replay(replace(piece_of(running, 4, 5), carried={keys[0]: later}))
-    assert running.read_carried(JOB, P.partition_id, keys) == {
-        keys[0]: later,
-        keys[1]: WrittenState(SequenceNumber(2), home("b'; --")),
-    }
-    assert running.read_carried(OTHER, P.partition_id, keys) == {}
-    assert running.read_carried(JOB, PartitionId("1"), keys) == {}
 
 
 def test_a_standing_state_says_which_event_of_the_partition_wrote_it(ingested: Store) -> None:
