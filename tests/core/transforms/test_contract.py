@@ -16,14 +16,61 @@ from tests.fakes.written_modules import ROOM, WrittenModules
 HEAD = """from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal, NewType, Optional, Union
-from core.model.rows import appended_to, state_of
+from typing import Annotated, Any, Literal, NewType, Optional, Union
+from core.model.rows import Text, appended_to, state_of
 VERSION = 'form/1'
 def transform(event, references): return ()
 """
 ROW = "@dataclass(frozen=True, slots=True)\n"
-HOLDS = "a key holds str, int, bool, datetime or date"
 LINE = HEAD.count("\n") + 4  # of the first field
+APPENDED, STATE, OF_A = "appended_to('thing')", "state_of('thing', key={})", "state_of('thing', key=('a',))"
+NEWEST = "state_of('thing', key=('a',), newest_by='{}')"
+COLUMN = "a column holds str, int, bool, float, Decimal, datetime or date, or None beside it"
+KEY = "is in the key: a key holds str, int, bool, datetime or date"
+NEWER = "and is newest_by: the newest row is found by datetime, date or int, and each row has it"
+LENGTH = "no length of a text: write Text(1) to Text(4000)"
+OTHER_TYPES = (
+    "list[str]; Any; int | str; None; NewType('Name', str); type; bytes; dict[str, int]; tuple[int, None]; "
+    "Union[int, float, None]; Literal['a']"
+)
+FITTING = [
+    (APPENDED, "a: str; b: int; c: bool; d: float; e: Decimal; f: datetime; g: date"),
+    (APPENDED, "a: str | None; b: Optional[int]; c: None | date"),
+    (APPENDED, "a: Annotated[str, Text(1)]; b: Annotated[str | None, Text(4000)]; c: Annotated[str, Text(9)] | None"),
+    (APPENDED, "a: Annotated[str, 'a word', Text(8, ascii=True)]; b: str"),
+    (STATE.format("('ordinal',)"), "ordinal: int"),
+    (STATE.format("('a', 'b')"), "a: str; b: int"),
+    (STATE.format("('a', 'b', 'c')"), "a: bool; b: date; c: datetime"),
+    *((NEWEST.format("b"), f"a: str; b: {hint}") for hint in ("datetime", "date", "int")),
+]
+# How a class is declared, its fields, the place of the fault from its first field, and the fault (... for any part).
+WRONG: list[tuple[str, str, int, str]] = [
+    *((APPENDED, f"fits: int; wrong: {hint}", 1, f".wrong is ...{COLUMN}") for hint in OTHER_TYPES.split("; ")),
+    (APPENDED, "wrong: 'Nobody'", -1, ": its annotations cannot be read: NameError: name 'Nobody' is not defined"),
+    *(
+        (APPENDED, f"{name}: int", 0, f".{name}: the store adds a column of this name to the table thing")
+        for name in ("stream_id", "partition_id", "commit_number", "sequence_number", "Ordinal")
+    ),
+    (STATE.format("('a', 'no')"), "a: str", -1, ": the key of thing names no, which is not a field of the class"),
+    (STATE.format("('a', 'a')"), "a: str", -1, ": the key of thing names a twice"),
+    (STATE.format("('a')"), "a: str", -1, ": the key of thing is a text: write key=('a',)"),
+    (STATE.format("()"), "a: str", -3, ": the key of thing names no field"),
+    (OF_A, "a: str | None", 0, ".a may be None and is in the key: no two rows without a value have the same key"),
+    *((OF_A, f"a: {kind}", 0, f".a is {kind} and {KEY}") for kind in ("float", "Decimal")),
+    *(
+        (NEWEST.format("b"), f"a: str; b: {hint}", 1, f".b is ...{NEWER}")
+        for hint in ("str", "float", "Decimal", "bool", "datetime | None", "int | None")
+    ),
+    (NEWEST.format("c"), "a: str", -1, ": newest_by of thing is 'c', which is not a field of the class"),
+    (NEWEST.format("a"), "a: int", 0, ".a is in the key and is newest_by: rows of one key do not differ in it"),
+    *(
+        (APPENDED, f"fits: str; wrong: Annotated[str, Text({length})]", 1, f".wrong: ...{LENGTH}")
+        for length in ("0", "-1", "4001", "True and 1.5", "'8'", "None")
+    ),
+    (APPENDED, "a: Annotated[str | None, Text]", 0, f".a: Text is {LENGTH}"),
+    (APPENDED, "a: Annotated[int, Text(8)] | None", 0, ".a: Text is the length of a str, and the field holds int"),
+    (APPENDED, "a: Annotated[str, Text(8), Text(9)]", 0, ".a: it has two lengths: annotate it with one Text"),
+]
 
 
 def faults_of(modules: WrittenModules, text: str) -> list[str]:
@@ -38,102 +85,49 @@ def faults_of(modules: WrittenModules, text: str) -> list[str]:
     return []
 
 
-def faults_of_row(modules: WrittenModules, body: str, how: str = "@appended_to('thing')\n") -> list[str]:
-    lines = "".join(f"    {line}\n" for line in body.split("; "))
-    return faults_of(modules, f"{HEAD}{how}{ROW}class Thing:\n{lines}")
+def faults_of_row(modules: WrittenModules, how: str, fields: str) -> list[str]:
+    lines = "".join(f"    {line}\n" for line in fields.split("; "))
+    return faults_of(modules, f"{HEAD}@{how}\n{ROW}class Thing:\n{lines}")
 
 
-def test_a_field_is_of_a_type_that_both_engines_hold(modules: WrittenModules) -> None:
-    fitting = "str, int, bool, float, Decimal, datetime, date, str | None, Optional[int], None | date"
-    assert faults_of_row(modules, "; ".join(f"f{at}: {hint}" for at, hint in enumerate(fitting.split(", ")))) == []
-    several = "list[str]; Any; int | str; None; NewType('Name', str); type; bytes; dict[str, int]; tuple[int, None]"
-    for hint in (*several.split("; "), "Union[int, float, None]", "Literal['a']"):
-        (fault,) = faults_of_row(modules, f"fits: int; wrong: {hint}")
-        assert fault.startswith(f"{LINE + 1}: Thing.wrong is "), hint
-        assert fault.endswith("a column holds str, int, bool, float, Decimal, datetime or date, or None beside it")
-    (fault,) = faults_of_row(modules, "wrong: 'Nobody'")
-    assert fault == f"{LINE - 1}: Thing: its annotations cannot be read: NameError: name 'Nobody' is not defined"
+def test_fields_keys_and_lengths_that_both_engines_hold_have_no_fault(modules: WrittenModules) -> None:
+    assert [one for one in FITTING if faults_of_row(modules, *one)] == []
 
 
-def test_a_name_that_the_store_or_sql_needs_is_a_fault(modules: WrittenModules) -> None:
-    for name in ("stream_id", "partition_id", "commit_number", "sequence_number", "Ordinal"):
-        (fault,) = faults_of_row(modules, f"{name}: int")
-        assert fault == f"{LINE}: Thing.{name}: the store adds a column of this name to the table thing"
-    assert faults_of_row(modules, "ordinal: int", "@state_of('thing', key=('ordinal',))\n") == []
-    assert faults_of_row(modules, "order: int; Order: int") == [
+@pytest.mark.parametrize(("how", "fields", "place", "fault"), WRONG)
+def test_a_field_a_key_or_a_length_that_an_engine_does_not_hold_is_a_fault_with_its_line(
+    modules: WrittenModules, how: str, fields: str, place: int, fault: str
+) -> None:
+    (found,) = faults_of_row(modules, how, fields)
+    begins, _, ends = fault.partition("...")
+    assert found.startswith(f"{LINE + place}: Thing{begins}")
+    assert found.endswith(ends or begins)
+
+
+def test_fields_that_differ_only_in_case_are_both_at_fault_and_a_field_of_a_base_has_the_line_of_the_base(
+    modules: WrittenModules,
+) -> None:
+    assert faults_of_row(modules, APPENDED, "order: int; Order: int") == [
         f"{LINE + at}: Thing.{name}: a second field differs only in case, and SQL has one column for both"
         for at, name in enumerate(("order", "Order"))
     ]
-
-
-def test_a_key_is_of_fields_that_are_never_none_and_of_types_whose_equal_values_are_equal_texts(
-    modules: WrittenModules,
-) -> None:
-    def faults(key: str, body: str = "a: str; b: int") -> list[str]:
-        return faults_of_row(modules, body, f"@state_of('thing', key={key})\n")
-
-    assert faults("('a', 'b')") == faults("('a', 'b', 'c')", "a: bool; b: date; c: datetime") == []
-    for key, body, fault in (
-        (
-            "('a', 'nothing')",
-            "a: str",
-            f"{LINE - 1}: Thing: the key of thing names nothing, which is not a field of the class",
-        ),
-        ("('a', 'a')", "a: str", f"{LINE - 1}: Thing: the key of thing names a twice"),
-        ("('a')", "a: str", f"{LINE - 1}: Thing: the key of thing is a text: write key=('a',)"),
-        ("()", "a: str", f"{LINE - 3}: Thing: the key of thing names no field"),
-        (
-            "('a',)",
-            "a: str | None",
-            f"{LINE}: Thing.a may be None and is in the key: no two rows without a value have the same key",
-        ),
-        *(
-            ("('a',)", f"a: {kind}", f"{LINE}: Thing.a is {kind} and is in the key: {HOLDS}")
-            for kind in ("float", "Decimal")
-        ),
-    ):
-        assert faults(key, body) == [fault]
-
-
-def test_the_newest_row_of_a_key_is_found_by_a_required_instant_date_or_whole_number_outside_the_key(
-    modules: WrittenModules,
-) -> None:
-    def faults(name: str, hint: str = "datetime", key: str = "('a',)") -> list[str]:
-        how = f"@state_of('thing', key={key}, newest_by={name!r})\n"
-        return faults_of_row(modules, f"a: str; b: {hint}", how)
-
-    assert [fault for hint in ("datetime", "date", "int") for fault in faults("b", hint)] == []
-    for hint in ("str", "float", "Decimal", "bool", "datetime | None", "int | None"):
-        (fault,) = faults("b", hint)
-        assert fault.startswith(f"{LINE + 1}: Thing.b is ")
-        assert fault.endswith(
-            " and is newest_by: the newest row is found by datetime, date or int, and each row has it"
-        )
-    assert faults("c") == [f"{LINE - 1}: Thing: newest_by of thing is 'c', which is not a field of the class"]
-    assert faults("b", "int", "('a', 'b')") == [
-        f"{LINE + 1}: Thing.b is in the key and is newest_by: rows of one key do not differ in it"
-    ]
-
-
-def test_a_field_of_a_base_has_the_line_of_the_base(modules: WrittenModules) -> None:
     text = f"{HEAD}{ROW}class Base:\n    wrong: bytes\n@appended_to('thing')\n{ROW}class Thing(Base):\n    right: int\n"
     (fault,) = faults_of(modules, text)
     assert fault.startswith(f"{LINE - 1}: Thing.wrong is bytes")
 
 
 def test_a_class_that_can_change_or_is_declared_below_its_fields_is_a_fault(modules: WrittenModules) -> None:
+    remedy = "declare it with @dataclass(frozen=True, slots=True)"
     assert faults_of(modules, f"{HEAD}@appended_to('thing')\n@dataclass\nclass Thing:\n    a: int\n") == [
-        f"{LINE - 1}: Thing can change after transform() returned it:"
-        " declare it with @dataclass(frozen=True, slots=True)"
+        f"{LINE - 1}: Thing can change after transform() returned it: {remedy}"
     ]
+    remedy = "write @appended_to or @state_of above @dataclass(frozen=True, slots=True)"
     for text in (
         f"{ROW}@appended_to('thing')\nclass Thing:\n    a: int\n",
         "@appended_to('thing')\nclass Thing: pass\n",
     ):
         (fault,) = faults_of(modules, f"{HEAD}{text}")
-        assert fault.endswith(
-            "Thing has no fields: write @appended_to or @state_of above @dataclass(frozen=True, slots=True)"
-        )
+        assert fault.endswith(f"Thing has no fields: {remedy}")
 
 
 def test_two_classes_of_one_table_are_a_fault_and_two_names_of_one_class_are_none(modules: WrittenModules) -> None:
@@ -177,28 +171,6 @@ def test_a_row_class_of_a_different_module_has_its_own_file(modules: WrittenModu
     modules.write("from own_app.tables import Thing\nVERSION = '1'\ndef transform(a, b): return ()\n", "own_app.things")
     with pytest.raises(InvalidTransform, match=rf"^TRANSFORM=own_app\.things: own_app/tables\.py:{LINE}: Thing\.a is"):
         load_transform("own_app.things")
-
-
-def test_a_length_belongs_to_a_text_and_a_column_of_a_server_can_have_it(modules: WrittenModules) -> None:
-    head = "from typing import Annotated\nfrom core.model.rows import Text\n"
-
-    def faults(body: str) -> list[str]:
-        return faults_of_row(modules, body, f"{head}@appended_to('thing')\n")
-
-    fitting = "a: Annotated[str, Text(1)]; b: Annotated[str | None, Text(4000)]; c: Annotated[str, Text(9)] | None"
-    assert faults(fitting) == []
-    assert faults("a: Annotated[str, 'a word', Text(8, ascii=True)]; b: str") == []
-    for length in ("0", "-1", "4001", "True and 1.5", "'8'", "None"):
-        (fault,) = faults(f"fits: str; wrong: Annotated[str, Text({length})]")
-        assert fault.startswith(f"{LINE + 3}: Thing.wrong: "), length
-        assert fault.endswith("no length of a text: write Text(1) to Text(4000)")
-    for hint, ending in (
-        ("Annotated[str | None, Text]", "Text is no length of a text: write Text(1) to Text(4000)"),
-        ("Annotated[int, Text(8)] | None", "Text is the length of a str, and the field holds int"),
-        ("Annotated[str, Text(8), Text(9)]", "it has two lengths: annotate it with one Text"),
-    ):
-        (fault,) = faults(f"wrong: {hint}")
-        assert fault.endswith(f"Thing.wrong: {ending}")
 
 
 SQLITE_WORDS = """
