@@ -33,7 +33,7 @@ class Compiled(SqliteDatabase):
         return super().run(script, rehearse)
 
 
-class SqliteEngine(SqliteEyes):
+class SqliteEngine(SqliteEyes, PersistentEngine):
     """A migrated database in a file, read through a separate connection."""
 
     def __init__(self, path: Path, rooms: Rooms = EXAMPLES) -> None:

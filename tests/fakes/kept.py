@@ -1,18 +1,25 @@
 """The rows of a store as tests read them: the same values from every engine."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_type_hints
 
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.property_values import encode_properties
-from core.model.rows import Row, row_table
-from core.store.columns import instant_text
+from core.model.rows import Row, declared, row_table
+from core.store.columns import fields_of, instant_text, quoted, types_of
 
 if TYPE_CHECKING:
     from tests.fakes.store import Store
+
+PLACE = ("stream_id", "partition_id", "sequence_number")
+STAGED = (*PLACE, "offset_token", "enqueued_at", "partition_key", "properties", "body")
+COLUMNS = {"offset": "offset_token", "first": "first_sequence_number", "last": "last_sequence_number"}
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +128,6 @@ class KeptGap:
     attempts: int
 
 
-STAGED = (
-    "stream_id", "partition_id", "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties",
-    "body",
-)  # fmt: skip
-
-
 def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
     """The values of the STAGED columns of staged_event, as the embedded store has them."""
     place = (state.stream_id, state.partition.partition_id, event.sequence_number)
@@ -148,30 +149,121 @@ EMBEDDED = Dialect(pads_texts=False, limits_texts=False)
 SERVER = Dialect(pads_texts=True, limits_texts=True)
 
 
-class Engine(Protocol):
-    """A database under test: it opens stores, and shows the rows that they wrote, in order of position.
+class Engine:
+    """A database under test: it opens stores, and reads the rows that they wrote, in order of position.
 
     Each call of `open` returns the store of a different owner. `stage` leaves an event that is staged already as it
     is. `by_hand` runs a statement whose words both engines have.
     """
 
-    @property
-    def dialect(self) -> Dialect: ...
-    def open(self) -> "Store": ...
-    def rows(self, row_class: type) -> list[KeptRow]: ...
-    def letters(self) -> list[KeptLetter]: ...
-    def ledger(self) -> list[KeptRange]: ...
-    def retries(self) -> list[KeptRange]: ...
-    def replays(self) -> list[KeptRange]: ...
-    def attempts(self) -> list[KeptAttempt]: ...
-    def retracted(self) -> list[KeptRetracted]: ...
-    def gaps(self) -> list[KeptGap]: ...
-    def stage(self, state: PartitionState, events: Iterable[Event]) -> None: ...
-    def staged(self) -> list[tuple[str, int]]: ...
-    def by_hand(self, statement: str) -> list[tuple[object, ...]]: ...
+    dialect: ClassVar[Dialect]
+
+    def open(self) -> "Store":
+        raise NotImplementedError
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        raise NotImplementedError
+
+    def by_hand(self, statement: str) -> list[tuple[object, ...]]:
+        raise NotImplementedError
+
+    def read_in_order(self, text: str, order: str) -> list[Any]:
+        """Run a SELECT with `{p}` before its table, ordered by partition and then by these columns."""
+        raise NotImplementedError
+
+    def rows(self, row_class: type) -> list[KeptRow]:
+        table = row_table(row_class)
+        ordinal = () if table.key else ("ordinal",)
+        columns = (*PLACE, *ordinal, "commit_number", *table.columns)
+        found = self._select(table.name, columns, ("sequence_number", *(table.key or ordinal)))
+        lineage = 5 - bool(table.key)
+        kept: list[list[Any]] = [
+            [*one[:3], None if table.key else one[3], one[lineage - 1], _row(row_class, one[lineage:])] for one in found
+        ]
+        return [KeptRow(*one) for one in kept]
+
+    def letters(self) -> list[KeptLetter]:
+        return self._kept(KeptLetter, "event_hub_dead_letter", ("sequence_number",))
+
+    def ledger(self) -> list[KeptRange]:
+        return self._ranges("batch")
+
+    def retries(self) -> list[KeptRange]:
+        return self._ranges("retry")
+
+    def replays(self) -> list[KeptRange]:
+        return self._ranges("replay")
+
+    def attempts(self) -> list[KeptAttempt]:
+        return self._kept(KeptAttempt, "dead_letter_attempt", ("sequence_number", "attempt"))
+
+    def retracted(self) -> list[KeptRetracted]:
+        order = ("commit_number", "table_name", "sequence_number", "ordinal")
+        return self._kept(KeptRetracted, "retracted_row", order)
+
+    def gaps(self) -> list[KeptGap]:
+        return self._kept(KeptGap, "sequence_gap", ("first_sequence_number",))
+
+    def staged(self) -> list[tuple[str, int]]:
+        return [one[1:] for one in self._select("staged_event", PLACE, ("sequence_number",))]
+
+    def _ranges(self, kind: str) -> list[KeptRange]:
+        kinds = self._select("batch_ledger", ("kind",), ("commit_number",))
+        ranges = self._kept(KeptRange, "batch_ledger", ("commit_number",))
+        return [one for one, (found,) in zip(ranges, kinds, strict=True) if found == kind]
+
+    def _kept(self, of: type[Kept], table: str, order: tuple[str, ...]) -> list[Kept]:
+        """Read a table whose columns have the names of the fields, or those of COLUMNS."""
+        hints = get_type_hints(of)
+        names = [one.name for one in fields(of)]  # type: ignore[arg-type]
+        found = self._select(table, tuple(COLUMNS.get(name, name) for name in names), order)
+        made = []
+        for one in found:
+            values = dict(zip(names, one, strict=True))
+            read = {name: _value(hints[name], value) for name, value in values.items() if name != "row"}
+            made.append(of(**read, **({"row": _retracted(values)} if "row" in values else {})))
+        return made
+
+    def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        chosen, ordered = (", ".join(f"t.{quoted(name)}" for name in names) for names in (columns, order))
+        return [tuple(one) for one in self.read_in_order(f"SELECT {chosen} FROM {{p}}{table} AS t", ordered)]
 
 
-class PersistentEngine(Engine, Protocol):
+class PersistentEngine(Engine):
     """An engine whose database other processes can open too: tests/fakes/separate.py reads the environment."""
 
-    def environment(self) -> dict[str, str]: ...
+    def environment(self) -> dict[str, str]:
+        raise NotImplementedError
+
+
+def instant(value: Any) -> datetime:
+    """Return an instant of a column: SQLite gives a text, SQL Server a time without a zone, and its JSON a text."""
+    given = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return cast(datetime, given if given.tzinfo else given.replace(tzinfo=UTC))
+
+
+READERS: Mapping[Any, Callable[[Any], object]] = {
+    datetime: instant,
+    date: lambda value: date.fromisoformat(value) if isinstance(value, str) else value,
+    Decimal: lambda value: Decimal(str(value)),
+    bool: bool,
+    float: float,
+    bytes: bytes,
+    Mapping[str, object]: json.loads,
+}
+
+
+def _row(row_class: type, values: tuple[Any, ...]) -> Row:
+    typed = zip(fields_of(row_class), values, strict=True)
+    return cast(Row, row_class(*(_value(hint, value) for (_, hint), value in typed)))
+
+
+def _value(hint: Any, value: Any) -> Any:
+    kind = hint if hint in READERS else next((one for one in types_of(hint) if one in READERS), None)
+    return value if value is None or kind is None else READERS[kind](value)
+
+
+def _retracted(values: Mapping[str, Any]) -> Row:
+    row_class = {row_table(each).name: each for each in declared()}[values["table_name"]]
+    columns = json.loads(values["row"])
+    return _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))

@@ -2,33 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Protocol
 
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
 from core.settle.settle import settle
-from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES, STANDING
 
 Logs = Mapping[str, Sequence[Event]]
-
-
-class Held(Protocol):
-    def rows(self, row_class: type) -> list[KeptRow]: ...
-
-    def letters(self) -> list[KeptLetter]: ...
-
-    def ledger(self) -> list[KeptRange]: ...
-
-    def gaps(self) -> list[KeptGap]: ...
-
-
 Absent = Mapping[str, Set[int]]
 
 
 def assert_equals_one_pass(
-    held: Held, logs: Logs, absent: Absent | None = None, transform: Transform = STANDING
+    held: Engine, logs: Logs, absent: Absent | None = None, transform: Transform = STANDING
 ) -> None:
     """Each event of each log has one outcome, in order, and rows, states and letters are those of one pass.
 
@@ -65,7 +52,7 @@ def _rank(row: Row, partition_id: str, number: int) -> tuple[object, ...]:
     return (getattr(row, newest_by), partition_id, number) if newest_by else (number,)
 
 
-def assert_tiles(held: Held, logs: Logs, absent: Absent, row_classes: Iterable[type] = ROW_CLASSES) -> None:
+def assert_tiles(held: Engine, logs: Logs, absent: Absent, row_classes: Iterable[type] = ROW_CLASSES) -> None:
     """The ranges of each partition follow each other in the order of their commits, and leave no number out.
 
     They count as absent exactly the numbers that the hub lost, and the gaps name the same numbers.
@@ -85,7 +72,7 @@ def assert_tiles(held: Held, logs: Logs, absent: Absent, row_classes: Iterable[t
             assert all(kept.commit_number == commit_of[kept.sequence_number] for kept in kept_rows)
 
 
-def _gaps(held: Held, partition_id: str, status: str) -> list[int]:
+def _gaps(held: Engine, partition_id: str, status: str) -> list[int]:
     rows = [gap for gap in held.gaps() if gap.partition_id == partition_id and gap.status == status]
     return [number for gap in rows for number in range(gap.first, gap.last + 1)]
 

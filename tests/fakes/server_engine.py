@@ -15,8 +15,7 @@ from core.model.events import Event
 from core.store.sqlserver.connections import LongText, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import in_schema, migrate_server
-from tests.fakes.eyes import Eyes
-from tests.fakes.kept import SERVER, STAGED, Dialect, staged_values
+from tests.fakes.kept import SERVER, STAGED, PersistentEngine, staged_values
 from tests.fakes.rooms import EXAMPLES, Rooms, all_migrations
 from tests.fakes.store import Store
 
@@ -24,9 +23,10 @@ CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
 
 @dataclass(frozen=True, slots=True)
-class SqlServerEngine(Eyes):
+class SqlServerEngine(PersistentEngine):
     """The process's own schema, emptied; read through a separate connection."""
 
+    dialect = SERVER
     connection_string: str
     schema: str
     session: Session
@@ -37,10 +37,6 @@ class SqlServerEngine(Eyes):
         session = _shared_session(connection_string)
         empty_schema(session, schema, rooms)
         return SqlServerEngine(connection_string, schema, session)
-
-    @property
-    def dialect(self) -> Dialect:
-        return SERVER
 
     def open(self) -> Store:
         return Store(SqlServerDatabase(self.connection_string, schema=self.schema))

@@ -6,11 +6,10 @@ from typing import Any
 
 from core.model.commits import PartitionState
 from core.model.events import Event
-from tests.fakes.eyes import Eyes
-from tests.fakes.kept import EMBEDDED, STAGED, staged_values
+from tests.fakes.kept import EMBEDDED, STAGED, Engine, staged_values
 
 
-class SqliteEyes(Eyes):
+class SqliteEyes(Engine):
     """Reads and changes a database on a connection that its subclass opens."""
 
     dialect = EMBEDDED

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -28,7 +27,7 @@ def database(persistent: PersistentEngine) -> AggregationEngine:
 
 @pytest.fixture
 def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
-    opened = cast(AggregatingStore, database.open())
+    opened = database.open()
     yield opened
     opened.close()
 
