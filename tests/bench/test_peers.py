@@ -26,28 +26,23 @@ EVENTS = 2_000
 FEW = "few"  # a hub of two partitions: each has deliveries after a lost one, so nobody waits for the next look
 
 
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
-    """The record of a feed, and the bodies that it published."""
-    path, bodies = tmp_path_factory.mktemp("record") / "telemetry.record", []
-    record = Record(path, HOMES, 1, 100)
+def change(store: Path, statement: str) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        assert connection.execute(statement).rowcount == 1
+
+
+def test_a_peer_that_saw_every_event_once_has_lost_and_doubled_nothing_and_rows_missing_or_too_many_are_told_apart(
+    tmp_path: Path,
+) -> None:
+    path, store = tmp_path / "telemetry.record", tmp_path / "store.db"
+    record, bodies = Record(path, HOMES, 1, 100), list[bytes]()
     for minute in HOMES.story(100, EVENTS, 1, 1_767_225_600_000_000, None):
         record.add(minute, ONCE)
         bodies += [event.body for event in minute.events]
     record.complete()
     record.close()
-    return path, bodies
-
-
-@pytest.fixture
-def consumer(tmp_path: Path) -> Consumer:
-    """A peer with a store, which has letters as (c) does."""
-    return Consumer("c", HUB, tmp_path, create_tables(f"sqlite:{tmp_path / 'store.db'}"))
-
-
-def fill(consumer: Consumer, bodies: list[bytes]) -> None:
-    """Write what a consumer without a fault writes."""
-    with closing(sqlite3.connect(consumer.folder / "store.db", isolation_level=None)) as connection:
+    consumer = Consumer("c", HUB, tmp_path, create_tables(f"sqlite:{store}"))  # it has letters
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         table = Table(connection)
         table.add_all(rows_of_bodies(("0", number, body) for number, body in enumerate(bodies)))
         for number, body in enumerate(bodies):
@@ -55,32 +50,15 @@ def fill(consumer: Consumer, bodies: list[bytes]) -> None:
                 values_of(body)
             except PoisonEvent as error:
                 table.add_letter("0", number, body, error)
-
-
-def change(consumer: Consumer, statement: str) -> None:
-    with closing(sqlite3.connect(consumer.folder / "store.db")) as connection, connection:
-        assert connection.execute(statement).rowcount == 1
-
-
-def test_a_peer_that_saw_every_event_once_has_lost_and_doubled_nothing(
-    story: tuple[Path, list[bytes]], consumer: Consumer
-) -> None:
-    record, bodies = story
-    fill(consumer, bodies)
-    assert recounted(consumer, record) == Recounted(0, 0, 0, 0)
-    of = published(record)
+    assert recounted(consumer, path) == Recounted(0, 0, 0, 0)
+    of = published(path)
     assert of.events == EVENTS == len(bodies)
     assert 0 < of.poison < 50 and EVENTS / 2 < of.rows < EVENTS
-
-
-def test_a_missing_row_and_a_row_too_many_are_told_apart(story: tuple[Path, list[bytes]], consumer: Consumer) -> None:
-    record, bodies = story
-    fill(consumer, bodies)
-    change(consumer, "DELETE FROM sensor_reading WHERE id = 7")
+    change(store, "DELETE FROM sensor_reading WHERE id = 7")
     copied = "partition_id, sequence_number, home_id, sensor_id, kind, state, ppm, observed_at"
-    change(consumer, f"INSERT INTO sensor_reading ({copied}) SELECT {copied} FROM sensor_reading WHERE id = 9")
-    change(consumer, "DELETE FROM letter WHERE id = 1")
-    assert recounted(consumer, record) == Recounted(1, 1, 1, 0)
+    change(store, f"INSERT INTO sensor_reading ({copied}) SELECT {copied} FROM sensor_reading WHERE id = 9")
+    change(store, "DELETE FROM letter WHERE id = 1")
+    assert recounted(consumer, path) == Recounted(1, 1, 1, 0)
 
 
 def test_a_rate_is_of_the_whole_run_from_the_moment_at_which_the_consumer_is_ready() -> None:

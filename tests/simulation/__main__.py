@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from local.feed.options import none_or_more, positive
-from tests.simulation.kinds import ENOUGH, missing, table
-from tests.simulation.runner import Result, run_all
+from tests.simulation.runner import ENOUGH, Result, missing, run_all, table
 
 MOST_FAULTS = 5  # failed worlds after which the run ends
 PROGRESS_SECONDS = 5.0

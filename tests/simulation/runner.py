@@ -1,4 +1,4 @@
-"""Runs worlds by their seeds: one, or many in a process for each core."""
+"""Runs worlds by their seeds: one, or many in a process for each core; and the trouble that enough worlds must meet."""
 
 import codecs
 import faulthandler
@@ -11,11 +11,50 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from core.transforms.loading import load_aggregates
+from tests.simulation.faults import OF_SCRIPTS
+from tests.simulation.trouble import FROZEN, HUB_FAULTS, OUTAGE, SLOW
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
 
 PATIENCE = 300.0  # seconds for one world; most worlds take a tenth of a second
 CHUNK = 8
+ENOUGH = 300  # seeds over which every kind of trouble occurs, or a check has gone blind
+OF_OTHERS = {
+    "death": "event kills its process, killed from outside",
+    "hub": "recreated, recreated and empty, swapped, swapped for an empty one, swapped amid a call, given back,"
+    " retention, retention took unread events",
+    "host": "batch lost before the app saw it, failed batch lost, failed batch retried,"
+    " failed batch passed after its retries, shut down between retries, stands at an event, checkpoint lifted,"
+    " events redelivered, owner changed, two owners at once",
+    "keeper": "chunks purged, chunk run again",
+    "clock": "jump",
+    "operator": "requeue, discard, replay, replay by key, dry run, pause, resume, cancel, next incarnation",
+    "event": "poison, bug, refused row, missing reference, kills its process",
+}
+FAULTS = (
+    *(OUTAGE, SLOW, FROZEN, *HUB_FAULTS, "deployment"),
+    *(fault.kind for fault in OF_SCRIPTS),
+    *(f"{who}: {act}" for who, acts in OF_OTHERS.items() for act in acts.split(", ")),
+)
+ANSWERS = (
+    "batches",
+    "redelivered events dropped",
+    "healed events",
+    "absent numbers",
+    "events isolated as crash",
+    "gaps at the end healed",
+    "batches held by the fuse",
+    "batches stopped at a different hub",
+    "tasks held at a different hub",
+    "reads refused at a different hub",
+    "events found",
+    "events gone",
+    *(f"letters {one}" for one in ("resolved", "waiting", "exhausted", "released", "lost")),
+    "events held",
+    "held letters freed",
+    "batches stopped by too many held letters",
+    "pieces replayed",
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +67,6 @@ class Result:
 
     @property
     def repeated_by(self) -> str:
-        """The command that runs this world again."""
         return f"make simulate SEEDS=1 FIRST={self.seed}"
 
 
@@ -72,3 +110,16 @@ def run_all(seeds: range) -> Iterator[Result]:
             yield Result(following, Counter(), f"a process died or hung in this world or one of the next {CHUNK}")
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def missing(counts: Counter[str]) -> list[str]:
+    """Return the kinds that never occurred."""
+    return [kind for kind in (*FAULTS, *ANSWERS) if not counts[kind]]
+
+
+def table(counts: Counter[str]) -> str:
+    """Return the counts of all kinds, one a line; a kind that is in no list is a fault of this module."""
+    unknown = set(counts) - {*FAULTS, *ANSWERS}
+    assert not unknown, f"kinds that no list has: {unknown}"
+    lines = [f"  {counts[kind]:>10,}  {kind}" for kind in FAULTS]
+    return "\n".join(["injected:", *lines, "answered:", *(f"  {counts[kind]:>10,}  {kind}" for kind in ANSWERS)])

@@ -1,18 +1,34 @@
-"""In every world each event ends with one outcome, whatever fails; a failure names its seed and how to repeat it."""
+"""In every world each event ends with one outcome, whatever fails. A world is its seed and the code, nothing else."""
 
-import ast
+import os
+import subprocess
+import sys
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.engines import SqliteEngine
 from tests.simulation import expected, oracle, tables
-from tests.simulation.kinds import ENOUGH, missing, table
-from tests.simulation.runner import run_world
+from tests.simulation.runner import ENOUGH, missing, run_world, table
 from tests.simulation.seeds import seeds
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
+
+ROOT = Path(__file__).parents[2]
+TRACES = "from tests.simulation.test_worlds import trace; print([trace(seed) for seed in range(10)])"
+FILES = """
+import sys
+from core.store.sqlite import database
+from tests.simulation.runner import prepare, run_world
+prepare()
+opened = []
+sys.addaudithook(lambda event, values: opened.append((event, values)) if event in ("open", "import") else None)
+for seed in range(3):
+    run_world(seed)
+print(opened)
+"""
 
 
 @pytest.mark.parametrize("seed", range(6), ids="seed{}".format)
@@ -50,18 +66,39 @@ class EmptiedWorld(World):
 @pytest.mark.parametrize("seed", seeds(range(10), 3), ids="seed{}".format)
 def test_a_world_whose_last_hub_is_empty_has_books_of_that_hub(seed: int) -> None:
     engine = WatchedStore()
-    world = EmptiedWorld(seed, engine, engine.open())
-    world.run()
+    world = EmptiedWorld(seed, engine, engine.open()).run()
     assert [one.last for one in world.truths()].count(-1) == len(world.hub.log)
 
 
-def test_the_oracle_shares_no_code_with_the_product() -> None:
-    def imported(module: object) -> set[str]:
-        tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))  # type: ignore[attr-defined]
-        nodes = list(ast.walk(tree))
-        names = {one.module or "" for one in nodes if isinstance(one, ast.ImportFrom)}
-        return names | {alias.name for one in nodes if isinstance(one, ast.Import) for alias in one.names}
+def in_a_process(script: str, hash_seed: int = 0) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
+
+def trace(seed: int) -> str:
+    """Run a world; return the digest of its statements, with their values, and of all that was drawn and answered."""
+    engine = WatchedStore()
+    digest, world = sha256(), World(seed, engine, engine.open())
+    engine.note_statements(lambda statement: digest.update(statement.encode("utf-8", "surrogatepass")))
+    world.run()
+    digest.update(repr((world.chance.getstate(), world.clock.seconds, world.hub.asked, world.counts)).encode())
+    return digest.hexdigest()
+
+
+@pytest.mark.slow
+def test_a_world_repeats_its_trace_at_any_time_in_processes_of_different_hash_seeds_and_opens_no_file() -> None:
+    one, other = (in_a_process(TRACES, hash_seed=one) for one in (1, 2))
+    assert one == other != "\n"
+    assert in_a_process(FILES).split("\n")[0] == "[]"
+
+
+def test_a_world_repeats_its_trace_in_one_process() -> None:
+    assert trace(1) == trace(1) != trace(2)
+
+
+def test_the_oracle_shares_no_code_with_the_product() -> None:
+    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (oracle, tables, expected)]
+    lines = [line.split()[1] for text in texts for line in text.splitlines() if line.startswith(("import ", "from "))]
     own = {"tests.simulation.expected", "tests.simulation.tables"}
-    found = {name for module in (oracle, tables, expected) for name in imported(module)} - own
-    assert {name for name in found if name.split(".")[0] in ("core", "tests", "handlers", "local")} == set()
+    assert {one for one in lines if one.split(".")[0] in ("core", "tests", "handlers", "local")} == own

@@ -1,0 +1,216 @@
+"""bench/report: no part stops another, a file holds whole results, and pages and pictures say what the results say.
+
+The parts fail in every way: this module runs in place of `bench` then.
+"""
+
+import getpass
+import json
+import math
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import main
+from bench.figures import Figure, Result, Table
+from bench.report.__main__ import RESULTS
+from bench.report.__main__ import main as make_pages
+from bench.report.machine import machine
+from bench.report.part import measure_part
+from bench.report.pictures import pictures_of
+from bench.report.results import PartResult, ResultsRefused, read_results, results_of, text_of, write_result
+from bench.report.suite import Suite, held
+from bench.report.words import front, targets
+from local.programs import Interrupted
+
+SPEED = Figure("speed", 7.5, "x", ">= 5", True, "measured")
+LATE = Figure("delay", 9.0, "s", "<= 2", False)
+COUNTS = Table("Counts", ("peer", "lost"), (("ours", 0), ("theirs", 12), ("unknown", None)))
+PEERS = Table(
+    "Peers",
+    ("peer", "fed at, events per second", "events/s"),
+    (("ours", 7, 9000), ("(a) <blob> & more", 6, 812.4), ("(e) Spark", None, 500), ("(f)", None, None)),
+)
+LOSSES = Table(
+    "Losses",
+    ("peer", "kills: rows lost", "lost deliveries: events", "rows lost", "rows doubled", "rows doubled again"),
+    (("ours", 0, 900, 0, 0, 0), ("(a) <blob> & more", 3, 900, 500, 1_000, 200)),
+)
+WAY = Table("CPU of the whole way", ("stage", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
+
+
+def good() -> Iterator[Result]:
+    yield SPEED
+    yield COUNTS
+
+
+def raising() -> Iterator[Result]:
+    yield SPEED
+    raise RuntimeError("3 of 5 letters are in /somewhere/on/this/machine/store.db\nand more")
+
+
+def killed() -> Iterator[Result]:
+    yield SPEED
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leaving() -> Iterator[Result]:
+    yield SPEED
+    sys.exit(3)
+
+
+def endless() -> Iterator[Result]:
+    """Begin, wait for Ctrl-C, and note that there was time to clean up."""
+    folder = Path(os.environ["BENCH_FOLDER"])
+    try:
+        (folder / "begun").touch()
+        signal.pause()
+    finally:
+        (folder / "cleaned").touch()
+    yield SPEED
+
+
+def suite(folder: Path, size: str = "", pause: object = time.sleep) -> Suite:
+    environment = {**os.environ, "BENCH_FOLDER": str(folder)}
+    return Suite(folder / "results.json", (), environment, pause, size, "tests.bench.test_report")  # type: ignore[arg-type]
+
+
+def stored(folder: Path, size: str = "") -> dict[str, PartResult]:
+    return {result.part: result for result in read_results(folder / "results.json").get(size, [])}
+
+
+@pytest.mark.slow
+def test_each_part_leaves_an_entry_and_one_that_raises_dies_or_exits_a_fault_in_it_that_stops_no_other(
+    tmp_path: Path,
+) -> None:
+    parts = ("raising", "killed", "leaving", "good")
+    measured = {one.part: one for one in suite(tmp_path).measure({part: {} for part in parts})}
+    list(suite(tmp_path, "full").measure({"good": {}}))
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    found = stored(tmp_path)["good"]
+    assert (found.size, found.figures, found.tables, found.fault) == ("", (SPEED,), (COUNTS,), None)
+    assert stored(tmp_path, "full")["good"].figures == found.figures
+    assert {"processor", "cores", "kernel", "python", "sqlite", "azure-eventhub"} <= found.machine.keys()
+    assert found.commit
+    faults = {name: result.fault for name, result in stored(tmp_path).items()}
+    assert faults == {name: result.fault for name, result in measured.items()}
+    assert str(faults.pop("raising")).startswith("RuntimeError: 3 of 5 letters are in store.db (tests/")
+    assert faults == {
+        "killed": "its process ended with SIGKILL and left no results",
+        "leaving": "its process ended with code 3 and left no results",
+        "good": None,
+    }
+    assert measured["raising"].figures == (SPEED,)
+
+
+def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_path: Path) -> None:
+    def pause(seconds: float) -> None:
+        time.sleep(seconds)
+        if (tmp_path / "begun").exists():
+            raise Interrupted(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        list(suite(tmp_path, pause=pause).measure({"good": {}, "endless": {}, "leaving": {}}))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "cleaned", "results.json"]
+    assert stored(tmp_path).keys() == {"good"}
+
+
+def test_a_file_that_is_taken_or_cannot_be_used_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "new" / "results.json"
+    with held(taken), pytest.raises(ResultsRefused, match="a different run writes"), held(taken):
+        pass
+    with held(taken):
+        pass
+    (tmp_path / "file").touch()
+    for file, reason in (("file/results", "cannot hold results"), ("file", "is no whole file of results")):
+        assert main(["--results", str(tmp_path / file), "local"]) == 1
+        shown = capsys.readouterr()
+        assert (shown.out, reason in shown.err, len(shown.err.splitlines())) == ("", True, 1)
+
+
+def test_a_result_is_read_as_it_was_written_and_a_file_that_is_cut_off_is_refused_with_its_name(tmp_path: Path) -> None:
+    path, result = tmp_path / "results.json", measure_part("good", good)
+    large, other = replace(result, size="full"), replace(result, part="better")
+    for one in (large, replace(result, seconds=7.0), replace(large, size="server"), other, result):
+        write_result(path, one)
+    assert read_results(path) == {"": [other, result], "full": [large], "server": [replace(large, size="server")]}
+    text = text_of([result]).rstrip()
+    for length in range(0, len(text), 17):
+        path.write_text(text[:length], encoding="utf-8")
+        with pytest.raises(ResultsRefused, match=r"results\.json is no whole file of results"):
+            read_results(path)
+    for value in (math.inf, math.nan):
+        text = text_of([replace(result, figures=(replace(SPEED, value=value),))])
+        assert json.loads(text)[0]["figures"][0]["value"] is None
+        assert math.isnan(results_of(text)[0].figures[0].value)
+
+
+def test_the_machine_names_no_host_and_no_user() -> None:
+    said = json.dumps(machine())
+    assert platform.node() not in said
+    assert "/" not in said
+    assert getpass.getuser() not in said.split('"')
+
+
+def result(
+    part: str, *figures: Figure, tables: tuple[Table, ...] = (), settings: dict[str, str] | None = None
+) -> PartResult:
+    of = {"processor": "A chip", "cores": 2}
+    at = "2026-01-02T10:00:00+00:00"
+    return PartResult(part, at, 61.2, "abc1234", False, of, (0.2, 7.4), settings or {}, figures, tables, 0.2)
+
+
+def test_the_front_page_shows_first_what_each_peer_lost_and_the_targets_each_figure_at_the_largest_size() -> None:
+    results = {"": [result("peers", SPEED, tables=(PEERS, LOSSES)), result("way", LATE)]}
+    table, _, said = front(results, pictures_of(results), "docs/images").rpartition("\n\n")
+    assert table.startswith("**Losses**")
+    assert "| (a) &lt;blob> & more | 3 | 900 | 500 | 1,000 | 200 |" in table
+    assert said == (
+        "Hubledger takes 9,000 (ours) events/s, the fastest of the peers 812 ((a) &lt;blob> & more)."
+        " 1 of 2 targets are met, measured on 2 cores (A chip), 2026-01-02."
+    )
+    free = replace(SPEED, name="a free figure", target="", met=None)
+    here = [result("ingest", SPEED, LATE, free), result("size", SPEED)]
+    large = [result("size", replace(SPEED, name="size, speed", value=9.0), settings={"BENCH_EVENTS": "7"})]
+    words = targets({"": here, "full": large}, {}, "")
+    assert words.splitlines()[-3:] == [
+        "| `ingest` | speed | 7.5 x | >= 5, met |",
+        "|  | delay | 9 s | &lt;= 2, **missed** |",
+        "| `size`, `BENCH_EVENTS=7` | speed | 9 x | >= 5, met |",
+    ]
+    assert "a free figure" not in words
+    assert words.startswith("Measured on 2 cores (A chip), 2026-01-02.")
+
+
+def test_a_page_keeps_what_is_written_by_hand_and_a_second_run_or_a_broken_file_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("docs/images", "bench"):
+        (tmp_path / folder).mkdir(parents=True)
+    readme, path = tmp_path / "README.md", tmp_path / RESULTS
+    readme.write_text("By hand.\n<!-- results: the targets -->\nold\n<!-- end of results -->\nTail.\n")
+    (tmp_path / "docs" / "plain.md").write_text("No results.\n")
+    write_result(path, result("way", SPEED, tables=(WAY,)))
+    assert make_pages(tmp_path) == 0
+    first = readme.read_text(encoding="utf-8")
+    assert first.startswith("By hand.\n<!-- results: the targets -->\n\nMeasured on ")
+    assert first.endswith("<!-- end of results -->\nTail.\n")
+    assert "old" not in first
+    assert (tmp_path / "docs" / "images" / "way.svg").exists()
+    assert (make_pages(tmp_path), readme.read_text(encoding="utf-8")) == (0, first)
+    path.write_text(path.read_text(encoding="utf-8")[:99], encoding="utf-8")
+    assert (make_pages(tmp_path), readme.read_text(encoding="utf-8")) == (1, first)
+    assert "results.json is no whole file of results" in capsys.readouterr().err
+
+
+if __name__ == "__main__":
+    _, _, file, part = sys.argv
+    Path(file).write_text(text_of([measure_part(part, globals()[part])]), encoding="utf-8")
