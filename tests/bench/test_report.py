@@ -11,7 +11,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,7 +163,7 @@ def test_the_machine_names_no_host_and_no_user() -> None:
 def result(
     part: str, *figures: Figure, tables: tuple[Table, ...] = (), settings: dict[str, str] | None = None
 ) -> PartResult:
-    of = {"processor": "A chip", "cores": 2}
+    of: Mapping[str, str | int] = {"processor": "A chip", "cores": 2}
     at = "2026-01-02T10:00:00+00:00"
     return PartResult(part, at, 61.2, "abc1234", False, of, (0.2, 7.4), settings or {}, figures, tables, 0.2)
 
