@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from local.demo.aggregation import (
-    KILLED,
     LOOKS,
     NoAggregate,
     NotAggregated,
@@ -14,15 +13,13 @@ from local.demo.aggregation import (
     Range,
     aggregate_all,
     aggregate_of_demo,
-    prove_aggregate,
     replay,
     rows_per_event,
 )
 from local.feed.businesses import HOMES, domain_of_sample
 from local.feed.sample import Line, Sample
 from tests.local.conftest import Host
-from tests.local.feed.builders import story
-from tests.local.stores import AGGREGATED, Files, shop
+from tests.local.stores import shop
 from tests.rooms.found import outcomes_of, room_named
 
 RUN: dict[str, Any] = {"number": 1, "attempt": 1, "status": "submitted", "failure": None}
@@ -87,57 +84,3 @@ def test_a_replay_that_stands_still_is_refused_fails_or_has_no_answer_is_raised_
     host.close()
     with pytest.raises(NotReplayed, match="the replay has no answer"):
         replay(host.address, CHOSEN, lambda _: None, print)
-
-
-@pytest.fixture
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """The state after a whole demo: three runs, the second after a kill, and a replay in the last one."""
-    files = Files.agreeing(tmp_path_factory.mktemp("homes"), story(homes=8, events=200), settled=True)
-    names = [row[1] for row in files.change("PRAGMA table_info(batch_ledger)")]
-    own = {"commit_number": "1000", "kind": "'replay'", "invocation_id": "'replay'"}
-    values = ", ".join(own.get(name, name) for name in names)
-    files.change(
-        "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
-        " planned_at, intent_at, is_snapshot) SELECT 'run-' || value, 'home_activity', value, '{}', '{}', 'local',"
-        " iif(value = 2, 2, 1), 1, 'committed', 'at', 'at', 0 FROM json_each('[1, 2, 3]')",
-        "INSERT INTO aggregation_failure (run_id, submit_number, attempt, failed_at, why, reason)"
-        f" VALUES ('run-2', 1, 1, 'at', 'its job failed', '{KILLED[0]}')",
-        f"INSERT INTO batch_ledger ({', '.join(names)}) SELECT {values} FROM batch_ledger"
-        " WHERE partition_id = '0' AND commit_number = 1",
-        "INSERT INTO retracted_row (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal,"
-        " row_commit_number, row) VALUES (1, '0', 1000, 'sensor_reading', 0, 0, 1, '{}')",
-        "INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{\"1/0\":1000}', 1)",
-        *AGGREGATED[HOMES.name],
-    )
-    return files
-
-
-RUNS = "aggregation: 2 runs are committed, but the demo must have at least 3; more EVENTS make more runs"
-REPLAYS = "aggregation: no committed run has a replay of rows that it adds up"
-KILLS = "aggregation: no run was committed by a later attempt after its job was killed"
-
-
-def test_each_missing_part_of_the_work_is_named_and_an_empty_aggregate_proves_nothing(
-    homes: Files, tmp_path: Path
-) -> None:
-    for number, (statement, expected) in enumerate(
-        (
-            ("SELECT 'whole'", []),
-            ("UPDATE aggregation_run SET status = 'failed' WHERE run_number = 1", [RUNS]),
-            ("UPDATE aggregation_run SET job = 'alerts_by_day' WHERE run_number = 1", [RUNS]),
-            ("DELETE FROM retracted_row", [REPLAYS]),
-            ("UPDATE retracted_row SET table_name = 'home_alert'", [REPLAYS]),
-            ("UPDATE aggregation_cut SET cut = '{\"1/0\":999}'", [REPLAYS]),
-            ("UPDATE aggregation_failure SET reason = 'spark-submit ended with 1'", [KILLS]),
-            ("UPDATE aggregation_run SET attempt = 1", [KILLS]),
-        )
-    ):
-        copy = homes.copied_to(tmp_path / str(number))
-        copy.change(statement)
-        figures, found = prove_aggregate(HOMES, copy.store, print)
-        assert found == expected, statement
-        assert figures["aggregate"]["equals_recount"] is True  # type: ignore[index]
-    homes.change("DELETE FROM home_activity")
-    figures, found = prove_aggregate(HOMES, homes.store, print)
-    assert found[-1] == "home_activity: it is empty"
-    assert figures["home_page"] is None and figures["aggregate"]["equals_recount"] is False  # type: ignore[index]

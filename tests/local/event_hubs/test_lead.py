@@ -6,7 +6,7 @@ import pytest
 
 from local.event_hubs.frames import DETACH, DISPOSITION, FLOW
 from local.event_hubs.hubs import HubSettings
-from local.event_hubs.lead import LONGEST_WAIT, NEIGHBOUR, STANDSTILL
+from local.event_hubs.lead import LONGEST_WAIT, STANDSTILL
 from tests.local.event_hubs.messages import batch, message, transfer
 from tests.local.event_hubs.peer import Clock, Peer, make_broker
 
@@ -128,24 +128,6 @@ async def test_no_outcome_waits_longer_than_the_longest_wait_and_none_for_an_own
     assert world.unanswered == 1, "it has moved"
 
 
-async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_other_has_nothing_left(
-    world: World,
-) -> None:
-    app, other = world.owner(), world.owner("other")
-    app.grant(1_000_000)
-    other.grant(1)
-    world.send(3 * LEAD)
-    await world.let_pass(NEIGHBOUR - 1_000)
-    assert world.unanswered > 0
-    await world.let_pass(1_000)
-    world.send(3 * LEAD)
-    await asyncio.sleep(0)
-    assert world.unanswered == 0
-    world.send(3 * LEAD)
-    world.broker.let_time_pass()
-    assert world.unanswered == 2 * LEAD, "now the app counts alone, until its turn"
-
-
 async def test_a_publisher_that_ignores_its_credit_without_end_is_detached(world: World) -> None:
     world.owner()
     world.send(LEAD + 1)
@@ -156,17 +138,3 @@ async def test_a_publisher_that_ignores_its_credit_without_end_is_detached(world
     *outcomes, (code, fields, _) = world.peer.frames()
     assert (code, fields[2].value[0]) == (DETACH, "amqp:link:transfer-limit-exceeded")
     assert sum(one[2] - one[1] + 1 for code, one, _ in outcomes if code == DISPOSITION) == 10_002
-
-
-async def test_the_limit_is_half_of_the_retained_events_and_an_owner_whose_events_expired_holds_nobody() -> None:
-    world = World(retained_events=8)
-    owner = world.owner()
-    world.send(5)
-    assert world.unanswered == 1
-    owner.grant(5)
-    world.send(events=100)
-    assert world.unanswered == 1
-    owner.grant(1, received=5)
-    assert world.unanswered == 1, "it jumped to the first retained event"
-    owner.grant(4, received=6)
-    assert world.unanswered == 0

@@ -1,22 +1,19 @@
 """Idempotent producers: the answers to their links, and that a partition takes each batch once."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.event_hubs.codec import Array, Int, Short, Symbol, encode
+from local.event_hubs.codec import Int, Symbol
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import BATCH_FORMAT, Publication, read_publication
-from local.event_hubs.frames import ATTACH, DETACH
 from local.event_hubs.hubs import Hub, Hubs, HubSettings
 from local.event_hubs.log import PartitionLog
-from local.event_hubs.producers import CAPABILITY, Claim, Producers
+from local.event_hubs.producers import Claim, Producers
 from local.event_hubs.sections import MESSAGE_ANNOTATIONS
-from tests.local.event_hubs.messages import attach_sender, batch, message, section
-from tests.local.event_hubs.peer import Peer, make_broker
+from tests.local.event_hubs.messages import batch, message, section
 
 NEW = Claim(None, None, None)
 LAST = 2**31 - 1
@@ -128,15 +125,6 @@ def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:
     assert producers.register(Claim(old.producer_id, 9, 100)) == (old.producer_id, 9, 100)
 
 
-def test_a_number_that_does_not_follow_without_an_epoch_is_out_of_order_and_ends_nobody() -> None:
-    producers = Producers()
-    old = producers.register(NEW)
-    assert outcomes(producers, old, (1, 5)) == [True]
-    assert {refusal(producers, Claim(old.producer_id, None, number)) for number in (0, 3, 6)} == {ORDER}
-    assert outcomes(producers, old, (6, 1)) == [True]
-    assert producers.register(Claim(old.producer_id, None, 6)) == (old.producer_id, 1, 6)
-
-
 # the store
 
 
@@ -167,37 +155,3 @@ def test_producers_survive_a_restart_with_the_log_and_end_with_their_hub(tmp_pat
 
 
 # the wire
-
-
-def attach(peer: Peer, address: str = "telemetry/Partitions/0", **given: Any) -> None:
-    properties = {Symbol(f"com.microsoft:producer-{name}"): value for name, value in given.items()}
-    capabilities = Array([Symbol("com.microsoft:georeplication"), Symbol(CAPABILITY)])
-    peer.put(attach_sender(address, capabilities=capabilities, properties=properties or None))
-
-
-@pytest.mark.asyncio
-async def test_the_answer_offers_the_capability_and_says_the_state_in_the_types_that_clients_read() -> None:
-    peer = Peer(make_broker()).begin()
-    attach(peer)
-    [answer] = peer.fields(ATTACH)
-    assert answer[11] == [CAPABILITY]
-    id_, epoch, number = answer[13].values()
-    assert 0 <= id_ < 2**48, "JavaScript counts exactly up to 2 ** 53"
-    assert (epoch, number) == (0, 0)
-    for name, value in (("epoch", b"\x61\x00\x00"), ("sequence-number", b"\x71\x00\x00\x00\x00")):
-        assert encode(Symbol(f"com.microsoft:producer-{name}")) + value in peer.transport.written
-
-
-@pytest.mark.asyncio
-async def test_a_link_with_an_unknown_id_or_a_value_beyond_its_range_is_refused() -> None:
-    for condition, claimed in (
-        ("amqp:not-allowed", {"id": 100, "epoch": Short(1)}),
-        ("com.microsoft:argument-error", {"id": "a text"}),
-        (RANGE, {"epoch": 2**15}),
-        (RANGE, {"epoch": Short(-1)}),
-    ):
-        peer = Peer(make_broker()).begin()
-        attach(peer, **claimed)  # type: ignore[arg-type]
-        frames = peer.frames()
-        assert [fields[2].value[0] for code, fields, _ in frames if code == DETACH] == [condition]
-        assert [fields[6] for code, fields, _ in frames if code == ATTACH] == [None]

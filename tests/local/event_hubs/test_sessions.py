@@ -171,20 +171,6 @@ async def test_a_malformed_message_or_request_ends_its_link_after_the_outcomes_o
         assert peer.refusals() == ["amqp:decode-error"], node
 
 
-async def test_a_mistake_of_a_sender_ends_its_link() -> None:
-    for condition, *mistake in (
-        ("amqp:invalid-field", composite(TRANSFER, UInt(0), None, b"t") + message()),  # without a delivery id
-        ("amqp:invalid-field", transfer(b"", 1, more=True), transfer(message(), 2)),  # a new id in the midst
-        ("amqp:not-allowed", transfer(message(), handle=7)),  # over a link that receives
-    ):
-        peer = Peer(make_broker()).begin()
-        peer.attach_sender()
-        peer.attach_reader(handle=7)
-        peer.put(*mistake)
-        assert peer.refusals() == [condition], mistake
-        assert not peer.is_closed, mistake
-
-
 MISCONDUCT: dict[str, Callable[[Peer], object]] = {
     "opens twice": lambda peer: peer.send(OPEN, "again"),
     "begins twice": lambda peer: peer.send(BEGIN, None, UInt(0), UInt(1), UInt(1)),
@@ -261,17 +247,3 @@ async def test_a_flood_of_two_publishers_leaves_a_reader_its_turn_after_each_of_
             flood.put(*(transfer(message(BODY), 8 * turn + number) for number in range(8)))
         await asyncio.sleep(0)
         assert peer.codes().count(TRANSFER) == 16, turn
-
-
-async def test_a_reader_that_stops_reading_gets_nothing_more_and_then_the_rest_in_pieces() -> None:
-    broker = make_broker()
-    publisher(broker, *[BODY] * 60)
-    peer = reader(broker)
-    peer.connection.pause_writing()
-    peer.grant(60)
-    assert TRANSFER not in peer.codes()
-    peer.connection.resume_writing()
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert peer.codes().count(TRANSFER) == 60
-    assert peer.transport.largest_write <= CHUNK + 2 * len(BODY)

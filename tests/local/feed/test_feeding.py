@@ -116,18 +116,6 @@ def test_the_sends_of_a_story_keep_the_order_of_each_home_at_the_partition_of_it
     assert sum(map(len, homes.values())) == len(minutes)
 
 
-def test_a_minute_waits_for_a_moment_and_not_longer() -> None:
-    time = Time()
-    gateways = Gateways(["0"], 0.1, time.clock)
-    assert gateways.add(minute("home-000001")) == []
-    time.now = 100.09
-    assert gateways.add(minute("home-000002")) == []
-    time.now = 100.11
-    assert [len(send.minutes) for send in gateways.add(minute("home-000003"))] == [2]
-    assert [len(send.minutes) for send in gateways.rest()] == [1]
-    assert gateways.rest() == []
-
-
 # lanes
 
 

@@ -36,18 +36,6 @@ def test_a_story_is_that_of_its_seed_and_has_exactly_the_requested_number_of_eve
             assert sum(len(minute.events) for minute in told(senders, events, events)) == events
 
 
-@pytest.mark.slow
-def test_every_home_that_speaks_registers_before_the_end_and_later_than_its_first_readings_when_it_is_late() -> None:
-    for events in range(300, 2_000, 100):
-        homes: dict[str | None, list[Minute]] = {}
-        for minute in story(homes=60, events=events, seed=events):
-            homes.setdefault(minute.partition_key, []).append(minute)
-        for own in homes.values():
-            kinds = [[event.expected.kind for event in minute.events] for minute in own]
-            first = next(number for number, found in enumerate(kinds) if "registration" in found)
-            assert all(event.expected.outcome != WRITTEN for minute in own[:first] for event in minute.events)
-
-
 def test_the_feed_expects_the_outcomes_of_the_app_for_homes() -> None:
     """A letter settles when all homes are known."""
     transform, references = load_transform("examples.home_security"), References({})

@@ -125,16 +125,6 @@ async def test_an_abandoned_batch_is_not_checkpointed_and_no_batch_after_it_is_t
     assert bench.written == [event(1).position]
 
 
-async def test_the_checkpoint_is_written_on_every_nth_batch_and_at_the_end(bench: Bench) -> None:
-    bench.options = replace(bench.options, batch_checkpoint_frequency=2)
-    await bench.send(6)
-    async with bench.pumping():
-        await bench.delivered([0, 1], [2, 3], [4, 5])
-        assert bench.written == [event(3).position]
-    assert bench.written == [event(3).position, event(5).position]
-    assert bench.function.checkpoints == [False, True, False]
-
-
 async def test_a_running_batch_is_finished_before_the_pump_stops_and_no_checkpoint_passes_it(bench: Bench) -> None:
     await bench.send(4)
     bench.function.gate.clear()

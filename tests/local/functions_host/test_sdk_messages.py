@@ -40,20 +40,6 @@ def test_each_message_ends_as_it_did_in_the_real_trigger() -> None:
     assert set(found.values()) == set(Delivery)
 
 
-def test_an_address_that_is_no_text_stops_the_reader_and_a_subject_that_is_none_is_dropped() -> None:
-    for place, end in ((2, Delivery.READER_STOPS), (4, Delivery.READER_STOPS), (3, Delivery.DROPPED)):
-        assert delivery_of(of_fields(**{f"f{place}": 5})) is end
-        assert delivery_of(of_fields(**{f"f{place}": "text"})) is Delivery.DELIVERED
-
-
-def test_beside_data_the_host_looks_at_no_other_body() -> None:
-    value, sequence = b"\x00\x53\x77" + encode("x"), b"\x00\x53\x76" + encode([1])
-    for other in (value, sequence):
-        assert delivery_of(other) is Delivery.BINDING_FAILS
-        assert {delivery_of(other + BODY), delivery_of(BODY + other)} == {Delivery.DELIVERED}
-    assert delivery_of(sequence + value) is Delivery.BINDING_FAILS
-
-
 def test_a_short_decimal_is_dropped_wherever_it_is() -> None:
     for short in (Raw(b"\x74\x32\x80\x00\x01"), Raw(b"\x84\x31\xc0" + bytes(5) + b"\x01")):
         for value in (short, [short], [{"k": [short]}], Raw(b"\xe0\x06\x01" + short)):

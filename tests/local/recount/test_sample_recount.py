@@ -13,10 +13,9 @@ from core.transforms.loading import load_transform, rooms_of
 from local.event_hubs.codec import Raw, Symbol, encode
 from local.event_hubs.events import Unstamped, stamp
 from local.event_hubs.log import Disk
-from local.feed.businesses import Domain, domain_of_sample
+from local.feed.businesses import Domain
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
-from local.feed.sample import keyed_by, read_sample
 from local.recount.sample_recount import recount_sample
 from tests.local.stores import PARTITIONS, Fault, Files, first_row, ingest, settle_letters, shop, unnamed, write_record
 
@@ -174,21 +173,6 @@ def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_
         " FROM shop_order_line WHERE order_id = 'o-1') WHERE order_id = 'o-1'"
     )
     assert made.kinds() == {"shop_order"}
-
-
-def test_a_state_that_a_column_orders_is_the_greatest_of_all_partitions_in_whatever_order_they_come(
-    tmp_path: Path,
-) -> None:
-    sample = read_sample(FLIGHTS)
-    domain = domain_of_sample("examples.flight_info.transform", keyed_by(FLIGHTS, sample, "status"))
-    minutes = minutes_of(domain, 2 * len(sample))
-    for name, given in {"in order": minutes, "the other way round": minutes[::-1]}.items():
-        made = Shop.after(tmp_path / name, domain, given)
-        assert made.recount() == []
-    several = "carrier = 'LH' AND flight_number = 400"
-    assert made.change(f"SELECT COUNT(DISTINCT partition_id) > 1 FROM flight_change WHERE {several}") == [(1,)]
-    made.change(f"UPDATE flight_status SET changed_at = '2020-01-01T00:00:00.000000Z' WHERE {several}")
-    assert made.kinds() == {"flight_status"}
 
 
 def test_states_that_come_from_other_partitions_may_be_of_any_time_but_must_be_states(tmp_path: Path) -> None:

@@ -189,14 +189,6 @@ def test_the_counts_and_the_copy_of_a_server_are_those_of_its_tables(
     assert agreeing.recount() == []
 
 
-def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server) -> None:
-    migrate_examples(files.create("demo"))
-    with closing(sqlite3.connect(files.databases["demo"], timeout=0, isolation_level=None)) as app:
-        with server.locked(), pytest.raises(sqlite3.OperationalError, match="locked"):
-            app.execute("BEGIN IMMEDIATE")
-        app.execute("BEGIN IMMEDIATE")
-
-
 def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Server, tmp_path: Path) -> None:
     settings = app_settings("Endpoint=x", Place(tmp_path, server=server), "examples.home_security")
     assert settings["STORE_CONNECTION"] == STRING

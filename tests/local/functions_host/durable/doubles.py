@@ -35,24 +35,12 @@ def all_of(*actions: Any) -> dict[str, Any]:
     return {"actionType": 12, "compoundActions": list(actions)}
 
 
-def any_of(*actions: Any) -> dict[str, Any]:
-    return {"actionType": 11, "compoundActions": list(actions)}
-
-
 def scheduled(number: int, name: str = "work") -> Event:
     return event(EventType.TASK_SCHEDULED, number, Name=name)
 
 
 def completed(number: int) -> Event:
     return event(EventType.TASK_COMPLETED, TaskScheduledId=number, Result="1")
-
-
-def timer_created(number: int) -> Event:
-    return event(EventType.TIMER_CREATED, number, Name=None)
-
-
-def timer_fired(number: int) -> Event:
-    return event(EventType.TIMER_FIRED, TimerId=number)
 
 
 def raised(name: str) -> Event:

@@ -29,7 +29,7 @@ from local.functions_host.invoker import Invocation, InvocationResult, Invoker
 from local.functions_host.settings import DurableOptions
 from tests.afterwards import after_the_test
 from tests.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
-from tests.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, completed, raised, timer
+from tests.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, completed, timer
 
 
 class World:
@@ -221,10 +221,3 @@ def test_a_result_is_delivered_once_and_its_activity_stays_due_until_it_is_writt
     assert store.complete_activity(due.number, result)
     assert not store.complete_activity(due.number, result)
     assert len(store.read_episode("one", NOON).entries) == 1
-
-
-def test_entries_come_by_the_time_they_are_due_then_as_they_came(store: DurableStore) -> None:
-    later = NOON + timedelta(seconds=1)
-    for name, due_at in (("c", later), ("a", NOON), ("b", NOON)):
-        store.send(Outgoing("one", None, raised(name), due_at))
-    assert [each.event.get("Name") for each in store.read_episode("one", later).entries][1:] == ["a", "b", "c"]

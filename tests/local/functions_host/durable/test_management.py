@@ -9,13 +9,12 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from local.functions_host.durable.instances import EpisodeCommit, Status
 from local.functions_host.durable.management import Management
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.json_sections import JsonSection
 from local.functions_host.settings import DurableOptions, parse_durable_options
-from tests.local.functions_host.doubles import NOON, ManualClock
+from tests.local.functions_host.doubles import ManualClock
 from tests.local.functions_host.durable.doubles import FUNCTIONS
 
 START = "orchestrators/caller"
@@ -55,27 +54,6 @@ async def test_an_id_that_the_extension_refuses_or_a_body_that_is_no_json_is_ref
     headers = {"Content-Type": "application/json"}
     assert (await api.ask("POST", "instances/one/raiseEvent/go", data="{", headers=headers))[0] == 400
     assert (await api.ask("POST", "instances/one/raiseEvent/go", data="1"))[0] == 400
-
-
-@pytest.mark.asyncio
-async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
-    assert (await api.ask("GET", "instances/nobody"))[0] == 404
-    on_failure = "?returnInternalServerErrorOnFailure=true"
-    cases: tuple[tuple[Status | None, str, int], ...] = (
-        (None, "", 202),
-        (Status.COMPLETED, "", 200),
-        (Status.TERMINATED, on_failure, 200),
-        (Status.FAILED, "", 200),
-        (Status.FAILED, on_failure, 500),
-    )
-    for number, (status, query, code) in enumerate(cases):
-        await api.ask("POST", f"{START}/i{number}")
-        found = api.store.find(f"i{number}")
-        assert found is not None
-        if status is not None:
-            assert api.store.commit_episode(EpisodeCommit(f"i{number}", found.execution_id, NOON, status, ()))
-        async with api.http.get(f"/durabletask/instances/i{number}{query}") as answer:
-            assert (answer.status, "Location" in answer.headers) == (code, code == 202)
 
 
 @pytest.mark.asyncio

@@ -8,9 +8,8 @@ for the SDK, and with its last task for the extension.
 import json
 import random
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import azure.durable_functions as df
@@ -27,12 +26,10 @@ from local.functions_host.durable.episodes import (
     begin,
     conclude,
     read_answer,
-    request_text,
 )
 from local.functions_host.durable.instances import (
     Entry,
     Episode,
-    Event,
     EventType,
     NewInstance,
     Outgoing,
@@ -48,17 +45,8 @@ from tests.local.functions_host.doubles import NOON
 from tests.local.functions_host.durable.doubles import (
     FUNCTIONS,
     STARTED,
-    activity,
-    all_of,
-    any_of,
-    completed,
     instance,
-    raised,
-    scheduled,
     timer,
-    timer_created,
-    timer_fired,
-    waiting,
     walked,
 )
 
@@ -209,29 +197,6 @@ def test_a_cancelled_timer_of_more_than_six_days_holds_its_orchestration_for_a_p
 # the replay
 
 
-def new(actions: list[Any], *events: Any) -> list[str]:
-    """The kinds and numbers of the new orders."""
-    return [f"{type(each).__name__} {each.task_id}" for each in walked(actions, *events).new_work]
-
-
-def test_a_cancelled_timer_is_ordered_and_not_waited_for_and_changes_nothing_when_it_fires() -> None:
-    either = any_of(waiting("go"), timer(cancelled=True))
-    assert new([either, activity()]) == ["TimerSet 0", "ActivityCall 1"]
-    ended = walked([either], timer_created(0))
-    assert (ended.is_through, ended.has_open_tasks) == (True, False)
-    assert new([either, activity()], timer_created(0), scheduled(1), timer_fired(0)) == []
-
-
-def test_an_event_that_came_before_is_taken_once_and_the_last_to_wait_for_one_is_the_first_to_get_it() -> None:
-    actions = [activity(), waiting("go"), waiting("GO"), activity()]
-    early = [scheduled(0), raised("Go"), completed(0)]
-    assert walked(actions, *early).awaits_event
-    assert new(actions, *early) == []
-    assert new(actions, *early, raised("go")) == ["ActivityCall 1"]
-    actions = [any_of(all_of(waiting("go"), activity()), waiting("go")), activity("other")]
-    assert new(actions, scheduled(0), raised("go")) == ["ActivityCall 1"]
-
-
 def test_an_action_that_is_not_emulated_is_refused_by_name() -> None:
     for kind, feature in (
         (1, "call of an activity with retries"),
@@ -247,27 +212,11 @@ def test_an_action_that_is_not_emulated_is_refused_by_name() -> None:
 
 # the request and the answer of a turn
 
-EPISODES = json.loads((Path(__file__).parents[3] / "fixtures" / "durable_shapes.json").read_text())[
-    "orchestrator_episodes"
-]
 STATE = {"isDone": True, "schemaVersion": 2, "actions": [[]], "output": {"a": 1}}
 
 
 def answered(**changes: object) -> Answer:
     return read_answer(InvocationResult(Datum(json.dumps({**STATE, **changes}), "json")))
-
-
-def test_a_request_has_the_shape_of_the_extension_and_its_answer_is_read_whole() -> None:
-    for episode in EPISODES:
-        golden, answer = episode["request"], episode["response"]
-        history: list[Event] = golden["history"]
-        played = sum(each["IsPlayed"] for each in history)
-        past = [json.dumps(each) for each in history[:played]]
-        requested = replace(instance(), instance_id="demo", input=json.dumps(golden["input"]))
-        assert json.loads(request_text(requested, past, history[played:])) == golden
-        found = read_answer(InvocationResult(Datum(answer, "json")))
-        assert (found.actions, found.is_done) == (answer["actions"][0], answer["isDone"])
-        assert json.loads(found.output or "null") == answer.get("output")
 
 
 def test_a_failure_carries_the_state_after_its_mark_and_an_outcome_that_is_no_answer_is_unreadable() -> None:
