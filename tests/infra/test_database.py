@@ -86,28 +86,16 @@ def test_the_rights_of_rooms_follow_ours_and_come_before_the_users(tmp_path: Pat
     assert len(others) == 4 and "CREATE USER" in others[3]
 
 
-@pytest.mark.parametrize(
-    ("part", "refuses", "says"),
-    [
-        (
-            "CREATE USER",
-            fault("42000", 33159, "Principal could not be created"),
-            "the database user id-app was not made: .*Principal",
-        ),
-        (
-            "GRANT 1",
-            fault("42S02", 15151, "Cannot find the object 'x'"),
-            r"the grants of apps\.r0/permissions\.sql were not made: .*Cannot find",
-        ),
-    ],
-)
-def test_a_refused_user_and_a_refused_right_of_a_room_are_told_in_the_servers_words(
-    part: str, refuses: Error, says: str, tmp_path: Path
-) -> None:
-    driver = FakeDriver(Server(refused=(part, refuses)))
-    with pytest.raises(HookRefused, match=says):
-        replace(database(driver, FakeClock()), rooms=rooms(tmp_path, "GRANT 1;")).admit(USERS)
-    assert driver.open == []
+def test_a_refused_user_and_a_refused_right_of_a_room_are_told_in_the_servers_words(tmp_path: Path) -> None:
+    own, of_room = rooms(tmp_path, "GRANT 1;"), r"the grants of apps\.r0/permissions\.sql were not made: .*Cannot find"
+    for part, words, says in (
+        ("CREATE USER", "Principal cannot be created", "the database user id-app was not made: .*Principal"),
+        ("GRANT 1", "Cannot find the object 'x'", of_room),
+    ):
+        driver = FakeDriver(Server(refused=(part, fault("42000", 15151, words))))
+        with pytest.raises(HookRefused, match=says):
+            replace(database(driver, FakeClock()), rooms=own).admit(USERS)
+        assert driver.open == []
 
 
 def test_the_schema_is_migrated_after_the_firewall_admits_the_deployer(capsys: pytest.CaptureFixture[str]) -> None:

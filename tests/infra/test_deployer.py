@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,20 +59,12 @@ def never() -> str:
     raise AssertionError("a service was asked")
 
 
-@pytest.mark.parametrize(
-    ("environment", "find", "address"),
-    [
-        ({}, lambda: HERE, HERE),
-        ({ADDRESS: ""}, lambda: HERE, HERE),
-        pytest.param({ADDRESS: THERE, "CI": "true"}, lambda: HERE, HERE, id="a pipeline admits its own machine"),
-        ({ADDRESS: "none"}, never, None),
-        ({ADDRESS: "none", "CI": "true"}, never, None),
-        ({ADDRESS: THERE}, never, THERE),
-        ({"VNET_ENABLED": "true", ADDRESS: THERE}, never, None),
-    ],
-)
-def test_an_address_is_found_unless_a_person_chose(environment: dict[str, str], find: Any, address: str | None) -> None:
-    assert address_of(environment, find) == address
+def test_an_address_is_found_unless_a_person_chose() -> None:
+    for environment in ({}, {ADDRESS: ""}, {ADDRESS: THERE, "CI": "true"}):  # a pipeline admits its own machine
+        assert address_of(environment, lambda: HERE) == HERE
+    for chosen in ({ADDRESS: "none"}, {ADDRESS: "none", "CI": "true"}, {"VNET_ENABLED": "true", ADDRESS: THERE}):
+        assert address_of(chosen, never) is None
+    assert address_of({ADDRESS: THERE}, never) == THERE
 
 
 @pytest.mark.parametrize("wrong", ["home", "10.0.0.4", "::1", "8.8.8", "8.8.8.8/32", "100.64.0.1", "0.0.0.0"])
@@ -297,20 +290,16 @@ def test_partitions_and_retention_are_those_of_the_hub_of_somebody_else() -> Non
     assert (hub_values({"EVENTHUB_NAME": "telemetry"}, nobody), nobody.calls) == ({}, [])
 
 
-@pytest.mark.parametrize(
-    ("says", "environment", "there"),
-    [
+def test_a_hub_that_cannot_serve_is_refused_before_anything_is_made() -> None:
+    compacted = theirs(retentionDescription={"cleanupPolicy": "Compact"})
+    for says, environment, there in (
         ("EVENTHUB_NAME: .*404", {**HUB, "EVENTHUB_NAME": "other"}, theirs()),
         ("READER_GROUP: .*consumergroups/none.*404", {**HUB, "READER_GROUP": "none"}, theirs()),
         ("EVENTHUB_NAMESPACE_ID: a Basic namespace", HUB, theirs("Basic")),
-        ("EVENTHUB_NAME: a compacted hub", HUB, theirs(retentionDescription={"cleanupPolicy": "Compact"})),
-    ],
-)
-def test_a_hub_that_cannot_serve_is_refused_before_anything_is_made(
-    says: str, environment: dict[str, str], there: Services
-) -> None:
-    with pytest.raises(HookRefused, match=f"^{says}"):
-        hub_values(environment, there)
+        ("EVENTHUB_NAME: a compacted hub", HUB, compacted),
+    ):
+        with pytest.raises(HookRefused, match=f"^{says}"):
+            hub_values(environment, there)
 
 
 def test_azd_down_is_refused_where_it_would_delete_the_groups_of_others() -> None:
@@ -345,24 +334,14 @@ def test_a_developers_app_reads_through_a_group_and_a_store_of_its_own(tmp_path:
     assert not re.search(r"key|password|pwd|secret|sig=", said, re.IGNORECASE), "no value is a secret"
 
 
-@pytest.mark.parametrize(
-    ("changes", "environment", "says"),
-    [
-        ({}, {"EVENTHUB_NAMESPACE_ID": "/subscriptions/s"}, "a hub of others may have a reader"),
-        ({"WIRED_SETTINGS": '{"EVENTHUB_CONSUMER_GROUP": "$default"}'}, {}, "was not written"),
-        ({}, {"GITHUB_ACTIONS": "true"}, ""),
-    ],
-)
-def test_a_hub_of_others_a_rival_and_a_pipeline_get_no_file(
-    changes: dict[str, str],
-    environment: dict[str, str],
-    says: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_local_settings(tmp_path, outputs(**changes), environment)
+def test_a_hub_of_others_a_rival_and_a_pipeline_get_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rival = outputs(WIRED_SETTINGS='{"EVENTHUB_CONSUMER_GROUP": "$default"}')
+    write_local_settings(tmp_path, outputs(), {"GITHUB_ACTIONS": "true"})
+    write_local_settings(tmp_path, outputs(), {"EVENTHUB_NAMESPACE_ID": "/subscriptions/s"})
+    assert "a hub of others may have a reader" in capsys.readouterr().out
+    write_local_settings(tmp_path, rival, {})
+    assert "was not written" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
-    assert says in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
@@ -373,23 +352,20 @@ def test_a_file_of_the_hook_follows_the_environment_though_an_editor_saved_it(tm
     assert written(tmp_path)["Values"]["EVENTHUB_NAME"] == "other"
 
 
-def changed(content: dict[str, Any]) -> str:
-    return json.dumps({**content, "Values": {**content["Values"], "ANCHOR": "latest"}})
+CHANGES: list[Callable[[dict[str, Any]], Any]] = [
+    lambda content: {**content, "Values": {**content["Values"], "ANCHOR": "latest"}},
+    lambda content: {**content, "Values": {key: value for key, value in content["Values"].items() if key != MARK}},
+    *(lambda _, text=text: text for text in ("{}", "[]", "// mine", "")),
+]
 
 
-def without_mark(content: dict[str, Any]) -> str:
-    del content["Values"][MARK]
-    return json.dumps(content)
-
-
-@pytest.mark.parametrize(
-    "mine", [changed, without_mark, lambda _: "{}", lambda _: "[]", lambda _: "// mine", lambda _: ""]
-)
+@pytest.mark.parametrize("mine", CHANGES)
 def test_a_file_of_a_person_stays_and_that_is_said(
     mine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_local_settings(tmp_path, outputs(), {})
-    text = mine(written(tmp_path))
+    made = mine(written(tmp_path))
+    text = made if isinstance(made, str) else json.dumps(made)
     (tmp_path / FILE).write_text(text)
     capsys.readouterr()
     write_local_settings(tmp_path, outputs(EVENTHUB_NAME="other"), {})
@@ -431,22 +407,16 @@ def test_an_account_is_what_its_token_tells() -> None:
         assert account_of(token) == Account("an account that its token does not name", "", "", ""), token
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_sign_in_that_fails_is_one_line() -> None:
+    chain = "Chain failed.\nAttempted:\n\tACredential: run a\n\tBCredential: no b\nHelp: x"
+    for text, said in (
         ("ERROR: AADSTS50076: use MFA\nTrace ID: 1", "ERROR: AADSTS50076: use MFA"),
-        (
-            "Chain failed.\nAttempted:\n\tACredential: run a\n\tBCredential: no b\nHelp: x",
-            "ACredential: run a; BCredential: no b",
-        ),
+        (chain, "ACredential: run a; BCredential: no b"),
         ("x" * 1000, "x" * 400),
-    ],
-)
-def test_a_sign_in_that_fails_is_one_line(text: str, said: str) -> None:
-    failing = Identity(Credential(ClientAuthenticationError(text)))
-    with pytest.raises(HookRefused, match=rf"no token for .*azd auth login.*; {said}$") as refusal:
-        failing.account()
-    assert len(str(refusal.value).splitlines()) == 1
+    ):
+        with pytest.raises(HookRefused, match=rf"no token for .*azd auth login.*; {said}$") as refusal:
+            Identity(Credential(ClientAuthenticationError(text))).account()
+        assert len(str(refusal.value).splitlines()) == 1
 
 
 def credentials(environment: dict[str, str]) -> list[type]:

@@ -138,18 +138,16 @@ def test_each_identity_has_its_rights_and_no_others(given: dict[str, Any], right
     assert found == rights
 
 
-@pytest.mark.parametrize(
-    ("given", "sid", "kind"),
-    [
-        ({}, DEPLOYER, "User"),
-        ({"sqlAdministratorId": GUID, "sqlAdministratorType": "Group"}, GUID, "Group"),
-        ({"sqlAdministratorId": GUID, "sqlAdministratorType": "ServicePrincipal"}, GUID, "Application"),
-    ],
-)
-def test_the_administrator_is_known_to_the_database(given: dict[str, str], sid: str, kind: str) -> None:
+def test_the_administrator_is_known_to_the_database() -> None:
     """Azure SQL knows a service principal by its application id; without one the deployment is refused."""
-    administrators = the(made(**given), "Microsoft.Sql/servers")["properties"]["administrators"]
-    assert (administrators["sid"], administrators["principalType"]) == (sid, kind)
+    of_group = {"sqlAdministratorId": GUID, "sqlAdministratorType": "Group"}
+    for given, known in (
+        ({}, (DEPLOYER, "User")),
+        (of_group, (GUID, "Group")),
+        ({**of_group, "sqlAdministratorType": "ServicePrincipal"}, (GUID, "Application")),
+    ):
+        administrators = the(made(**given), "Microsoft.Sql/servers")["properties"]["administrators"]
+        assert (administrators["sid"], administrators["principalType"]) == known
 
 
 def test_a_virtual_network_closes_all_data() -> None:
@@ -168,23 +166,15 @@ def test_a_virtual_network_closes_all_data() -> None:
     assert lake["properties"]["networkAcls"]["bypass"] == "AzureServices"
 
 
-@pytest.mark.parametrize(
-    ("name", "rules"),
-    [
-        ("new", {"virtualNetworkRules"}),
-        ("network", set()),
-        ("worker", {"virtualNetworkRules"}),
-        ("synapse", {"virtualNetworkRules", "firewallRules"}),
-        ("databricks", {"virtualNetworkRules", "firewallRules"}),
-    ],
-)
-def test_the_database_admits_our_subnets_and_all_of_azure_only_with_a_spark_engine(name: str, rules: set[str]) -> None:
-    kinds = ("virtualNetworkRules", "firewallRules")
-    assert {kind for kind in kinds if of(of_set(name), f"Microsoft.Sql/servers/{kind}")} == rules
-    ours = of(of_set(name), "Microsoft.Sql/servers/virtualNetworkRules").values()
-    assert all(rule["properties"]["virtualNetworkSubnetId"].endswith(("/app", "/worker")) for rule in ours)
-    subnets = the(of_set(name), "avm/res/network/virtual-network")["subnets"]
-    assert {one["name"] for one in subnets if one.get("serviceEndpoints") == ["Microsoft.Sql"]} == {"app", "worker"}
+def test_the_database_admits_our_subnets_and_all_of_azure_only_with_a_spark_engine() -> None:
+    kinds, ours = ("virtualNetworkRules", "firewallRules"), {"virtualNetworkRules"}
+    rules = {"new": ours, "network": set(), "worker": ours, "synapse": {*kinds}, "databricks": {*kinds}}
+    for name, wanted in rules.items():
+        assert {kind for kind in kinds if of(of_set(name), f"Microsoft.Sql/servers/{kind}")} == wanted, name
+        own = of(of_set(name), "Microsoft.Sql/servers/virtualNetworkRules").values()
+        assert all(rule["properties"]["virtualNetworkSubnetId"].endswith(("/app", "/worker")) for rule in own)
+        subnets = the(of_set(name), "avm/res/network/virtual-network")["subnets"]
+        assert {one["name"] for one in subnets if one.get("serviceEndpoints") == ["Microsoft.Sql"]} == {"app", "worker"}
 
 
 def test_sign_in_admits_one_tenant_and_leaves_callers_with_keys_alone() -> None:
