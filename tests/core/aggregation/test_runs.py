@@ -40,6 +40,7 @@ PATIENCE = RunLimits(grace=timedelta(minutes=10), deadline=timedelta(hours=2), a
 NO_ANSWER = EngineAnswer(None, None, answered=False)
 NOT_SEEN = EngineAnswer(None, None)
 STAGED = Staged("s", "r", 1, EPOCH)
+ENDED = (JobState.FAILED, JobState.SUCCEEDED)
 SUBMITTING = AggregationRun("r", "job", 1, NO_CUT, Cut('{"1/0":1}'), "local", 1, 1, "submitting", EPOCH, EPOCH)
 SUBMITTED = replace(SUBMITTING, status="submitted", engine_job_id="j", submitted_at=EPOCH)
 
@@ -58,40 +59,36 @@ def test_what_is_staged_whole_is_committed_whatever_the_engine_says(run: Aggrega
     assert step(run, sight, 10_000, STAGED) is RunStep.COMMIT
 
 
-def test_a_job_that_is_found_under_the_name_of_an_unanswered_submit_is_adopted() -> None:
-    assert step(SUBMITTING, EngineAnswer("j", None)) is RunStep.ADOPT
-    assert step(SUBMITTING, EngineAnswer("j", None), 10_000) is RunStep.ADOPT
+LAST_SUBMIT = {"submits": 5}
+STEPS: dict[RunStep, list[tuple[AggregationRun, EngineAnswer, float]]] = {
+    RunStep.ADOPT: [(SUBMITTING, EngineAnswer("j", None), minutes) for minutes in (1, 10_000)],
+    RunStep.WAIT: [
+        (SUBMITTING, NOT_SEEN, 10),  # the grace
+        (SUBMITTING, NO_ANSWER, 120),  # the deadline
+        (SUBMITTED, seen(JobState.LOST), 10),
+        (SUBMITTED, seen(JobState.RUNNING), 120),
+        (SUBMITTED, NO_ANSWER, 120),
+    ],
+    RunStep.SUBMIT_AGAIN: [(SUBMITTING, NOT_SEEN, 10.01), (SUBMITTING, NO_ANSWER, 120.01)],
+    RunStep.TRY_AGAIN: [
+        *((replace(SUBMITTED, attempt=attempt), seen(state), 1) for attempt in (1, 2) for state in ENDED),
+        (SUBMITTED, seen(JobState.LOST), 10.01),
+        (SUBMITTED, seen(JobState.RUNNING), 120.01),
+        (SUBMITTED, NO_ANSWER, 120.01),
+    ],
+    RunStep.GIVE_UP: [
+        (replace(SUBMITTING, **LAST_SUBMIT), NOT_SEEN, 11),
+        (replace(SUBMITTING, **LAST_SUBMIT), NO_ANSWER, 120.01),
+        *((replace(SUBMITTED, attempt=3), seen(state), 1) for state in ENDED),
+        *((replace(SUBMITTED, **LAST_SUBMIT), seen(state), 1) for state in ENDED),
+    ],
+}
 
 
-def test_an_unanswered_submit_is_repeated_only_when_the_engine_shows_nothing_for_longer_than_the_grace() -> None:
-    assert step(SUBMITTING, NOT_SEEN, 10) is RunStep.WAIT
-    assert step(SUBMITTING, NOT_SEEN, 10.01) is RunStep.SUBMIT_AGAIN
-    assert step(SUBMITTING, NO_ANSWER, 120) is RunStep.WAIT
-    assert step(replace(SUBMITTING, submits=5), NOT_SEEN, 11) is RunStep.GIVE_UP
-
-
-def test_an_engine_that_is_silent_about_a_submit_for_longer_than_the_deadline_gets_the_job_again() -> None:
-    assert step(SUBMITTING, NO_ANSWER, 120.01) is RunStep.SUBMIT_AGAIN
-    assert step(replace(SUBMITTING, submits=5), NO_ANSWER, 120.01) is RunStep.GIVE_UP
-
-
-@pytest.mark.parametrize("state", [JobState.FAILED, JobState.SUCCEEDED])
-def test_a_job_that_ended_and_staged_nothing_is_tried_again_within_bounds(state: JobState) -> None:
-    assert step(SUBMITTED, seen(state)) is RunStep.TRY_AGAIN
-    assert step(replace(SUBMITTED, attempt=2), seen(state)) is RunStep.TRY_AGAIN
-    assert step(replace(SUBMITTED, attempt=3), seen(state)) is RunStep.GIVE_UP
-    assert step(replace(SUBMITTED, submits=5), seen(state)) is RunStep.GIVE_UP
-
-
-def test_a_job_that_the_engine_lost_is_given_the_grace_before_it_is_tried_again() -> None:
-    assert step(SUBMITTED, seen(JobState.LOST), 10) is RunStep.WAIT
-    assert step(SUBMITTED, seen(JobState.LOST), 10.01) is RunStep.TRY_AGAIN
-
-
-@pytest.mark.parametrize("sight", [seen(JobState.RUNNING), NO_ANSWER])
-def test_a_job_may_run_until_its_deadline(sight: EngineAnswer) -> None:
-    assert step(SUBMITTED, sight, 120) is RunStep.WAIT
-    assert step(SUBMITTED, sight, 120.01) is RunStep.TRY_AGAIN
+@pytest.mark.parametrize("expected", STEPS, ids=lambda step: step.name)
+def test_the_next_step_follows_from_the_answer_of_the_engine_the_time_and_the_bounds(expected: RunStep) -> None:
+    for run, sight, minutes in STEPS[expected]:
+        assert step(run, sight, minutes) is expected, (run, sight, minutes)
 
 
 def test_a_cut_has_one_form_whatever_the_order() -> None:
