@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from core.model.events import Event
 from core.transforms.loading import Room, rooms_of
 from tests.fakes.engines import EACH_ENGINE, ENGINES
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.rooms import Rooms
 from tests.fakes.server_engine import CONNECTION
-from tests.rooms.found import logs_of, room_named, room_names, transform_of
+from tests.rooms.found import room_named, room_names, transform_of
 
 
 @pytest.fixture(params=room_names())
@@ -27,9 +26,3 @@ def rooms(room: Room) -> Rooms:
 @pytest.fixture(params=EACH_ENGINE if CONNECTION else ["sqlite"])  # whoever checks a room need not know of the other
 def engine(request: pytest.FixtureRequest, tmp_path: Path, rooms: Rooms) -> PersistentEngine:
     return ENGINES[request.param](tmp_path, rooms)
-
-
-@pytest.fixture
-def logs(room: Room) -> dict[str, list[Event]]:
-    """The samples of the room as the logs of partitions."""
-    return logs_of(room)

@@ -70,11 +70,20 @@ def known_after(room: Room) -> list[Row]:
 
 
 def logs_of(room: Room) -> dict[str, list[Event]]:
-    """Return the samples as the logs of a few partitions. Samples that share a state are in one, in their order."""
-    bodies, logs = samples_of(room), dict[str, list[Event]]()
-    for place, group in enumerate(_groups(_keys_of_samples(room))):
-        logs.setdefault(str(place % PARTITIONS), []).extend(event(number, bodies[number]) for number in group)
-    return {id: _numbered(log) for id, log in logs.items()}
+    """Return the samples as the logs of a few partitions, in their order: those that share a state are in one."""
+    transform, bodies, groups = transform_of(room), samples_of(room), list[tuple[set[ReferenceKey], list[int]]]()
+    for number, (body, outcome) in enumerate(zip(bodies, outcomes_of(room), strict=True)):
+        keys = {key for key, _ in _states(outcome.rows)}
+        with suppress(Exception):  # a sample whose references cannot be read has none
+            keys |= set(transform.references_of(event(number, body))) if transform.references_of else set()
+        joined = [one for one in groups if one[0] & keys]
+        numbers = sorted([number, *(each for _, found in joined for each in found)])
+        groups = [one for one in groups if one not in joined]
+        groups.append((keys.union(*(found for found, _ in joined)), numbers))
+    logs: dict[str, list[int]] = {}
+    for place, (_, numbers) in enumerate(sorted(groups, key=lambda group: group[1])):
+        logs.setdefault(str(place % PARTITIONS), []).extend(numbers)
+    return {id: [event(at, bodies[one]) for at, one in enumerate(sorted(numbers))] for id, numbers in logs.items()}
 
 
 def _package_of(name: str) -> str:
@@ -84,36 +93,6 @@ def _package_of(name: str) -> str:
 
 def _states(rows: Sequence[Row]) -> Iterator[tuple[ReferenceKey, Row]]:
     return ((ReferenceKey.of(row), row) for row in rows if row_table(type(row)).key)
-
-
-def _keys_of_samples(room: Room) -> list[set[ReferenceKey]]:
-    """Return the states that each sample looks up or writes."""
-    transform, found = transform_of(room), []
-    for number, (body, outcome) in enumerate(zip(samples_of(room), outcomes_of(room), strict=True)):
-        keys = {key for key, _ in _states(outcome.rows)}
-        with suppress(Exception):  # a sample whose references cannot be read has none
-            keys |= set(transform.references_of(event(number, body))) if transform.references_of else set()
-        found.append(keys)
-    return found
-
-
-def _groups(keys: Sequence[set[ReferenceKey]]) -> list[list[int]]:
-    """Return the numbers of the samples in groups: two samples with a common key are in one."""
-    groups: list[tuple[set[ReferenceKey], list[int]]] = []
-    for number, own in enumerate(keys):
-        joined, numbers = set(own), [number]
-        for group in [one for one in groups if one[0] & own]:
-            groups.remove(group)
-            joined |= group[0]
-            numbers += group[1]
-        groups.append((joined, sorted(numbers)))
-    return [numbers for _, numbers in sorted(groups, key=lambda group: group[1])]
-
-
-def _numbered(log: Sequence[Event]) -> list[Event]:
-    """Return events in the order of their numbers, numbered anew from 0."""
-    in_order = sorted(log, key=lambda one: one.sequence_number)
-    return [event(number, one.body) for number, one in enumerate(in_order)]
 
 
 def main(name: str) -> int:

@@ -288,9 +288,9 @@ DELIVERIES = st.lists(
 @pytest.mark.slow
 @given(deliveries=DELIVERIES, faults=st.lists(st.sampled_from(FAULTS), max_size=30))
 def test_any_delivery_with_any_crash_ends_as_one_pass_would(
-    room: Room, rooms: Rooms, logs: dict[str, list[Event]], deliveries: list[Delivery], faults: list[Fault | None]
+    room: Room, rooms: Rooms, deliveries: list[Delivery], faults: list[Fault | None]
 ) -> None:
-    transform, store = transform_of(room), MemoryStore(rooms=rooms)
+    transform, store, logs = transform_of(room), MemoryStore(rooms=rooms), logs_of(room)
     faulty, own = FaultyStore(store, on_commit=faults), stamps()
     whole = [Delivery(place, 0, 1_000) for place in range(PARTITIONS)] * (len(faults) + 1)
     for one in [*deliveries, *whole]:

@@ -121,14 +121,6 @@ def test_what_is_no_home_no_id_or_no_time_is_refused_by_its_name(served: Served)
         assert served.get("homes/H1/activity", until=until).fields == ["until"], until
 
 
-def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(served: Served) -> None:
-    there, nowhere = served.get("homes/H1"), served.get("homes/NOWHERE")
-    assert (there.status, there.body) == (200, nowhere.body)
-    assert "script-src 'self'" in there.headers["content-security-policy"]
-    assert there.headers["content-type"] == "text/html; charset=utf-8"
-    assert served.get("homes/H1", headers={"If-None-Match": there.headers["etag"]}).status == 304
-
-
 def test_a_link_is_made_for_a_registered_home_and_opens_it_and_no_other(served: Served) -> None:
     for home_id in LINKED:
         place = f"homes/{segment(home_id)}"

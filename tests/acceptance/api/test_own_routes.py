@@ -36,12 +36,11 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     rooms = (Room("apps.orders", app / "apps" / "orders"),)
     made = Served(tmp_path_factory.mktemp("served"), (app, rooms), TRANSFORM="apps.orders")
-    for order_id, customer in (("A-1", "Ada"), ("A-2", "Ada"), ("B-1", "B\u00e9la")):
-        names = ("order_id", "customer", "item", "quantity", "cents", "placed_at")
-        lineage = ("stream_id", "partition_id", "sequence_number", "commit_number")
-        values = (order_id, customer, "lamp", 2, 7980, "2026-03-01T09:12:04.000000Z", 1, "0", 0, 1)
-        marks = ", ".join("?" * len(values))
-        made.sqlite.sql(f"INSERT INTO order_state ({', '.join((*names, *lineage))}) VALUES ({marks})", *values)
+    columns = "order_id, customer, item, quantity, cents, placed_at"
+    lineage, place = "stream_id, partition_id, sequence_number, commit_number", "1, '0', 0, 1"
+    for order in (("A-1", "Ada"), ("A-2", "Ada"), ("B-1", "B\u00e9la")):
+        values = f"?, ?, 'lamp', 2, 7980, '2026-03-01T09:12:04.000000Z', {place}"
+        made.sqlite.sql(f"INSERT INTO order_state ({columns}, {lineage}) VALUES ({values})", *order)
     yield made
     made.close()
 

@@ -71,14 +71,9 @@ def talk(emulator: Namespace, data: bytes) -> bytes:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
-            return received(connection)
+            return b"".join(iter(lambda: connection.recv(65_536), b""))
         except ConnectionError:
             return b""
-
-
-def received(connection: socket.socket) -> bytes:
-    """Return all bytes that come before the server ends the connection."""
-    return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
 def producer(emulator: Namespace, hub: str = HUB, **options: Any) -> EventHubProducerClient:

@@ -2,15 +2,12 @@
 
 import asyncio
 import itertools
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +27,7 @@ from tests.acceptance.event_hubs.clients import (
     sas,
     wait_until,
 )
-from tests.acceptance.started import MovableClock, start
+from tests.acceptance.started import MovableClock
 from tests.patience import allowed
 
 # Publishing
@@ -145,17 +142,6 @@ def test_sync_and_aio_readers_get_numbers_offsets_and_times_in_every_group_and_i
             assert max(abs(event.enqueued_time - datetime.now(UTC)) for _, event in seen.events) < timedelta(minutes=1)
 
 
-def test_a_higher_epoch_steals_the_partition(emulator: Emulator) -> None:
-    publish(emulator, range(3))
-    with reading(emulator, partition_id="0", owner_level=0, retry_total=0) as first:
-        first.wait_for_events(3)
-        with reading(emulator, partition_id="0", owner_level=1) as second:
-            second.wait_for_events(3)
-            first.wait(lambda seen: bool(seen.errors))
-    assert type(first.errors[0]).__name__ == "ConnectionLostError"
-    assert "New receiver 'nil' with higher epoch of '1' is created" in str(first.errors[0])
-
-
 # Refusals, as the SDK reports them
 
 
@@ -255,30 +241,6 @@ def test_clients_continue_after_a_restart_on_the_same_port_and_in_a_recreated_hu
         seen.wait(lambda now: now.numbers[-1] == 7)
         running.__exit__(None, None, None)
     assert 0 not in seen.numbers[6:]
-
-
-@contextmanager
-def killed_at_the_end(database: Path) -> Iterator[SimpleNamespace]:
-    with start("local.event_hubs", "--port", "0", "--database", str(database), stderr=subprocess.DEVNULL) as process:
-        try:
-            assert process.stdout is not None
-            port = int(process.stdout.readline().rpartition(":")[2])
-            key = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE"
-            text = f"Endpoint=sb://localhost:{port};{key};UseDevelopmentEmulator=true"
-            yield SimpleNamespace(port=port, connection_string=text)
-        finally:
-            process.kill()
-
-
-def test_an_event_that_was_accepted_is_there_after_a_kill(tmp_path: Path) -> None:
-    for first in (0, 10):
-        with killed_at_the_end(tmp_path / "hubs.db") as elsewhere, producer(elsewhere) as client:
-            for number in range(first, first + 10):
-                client.send_event(EventData(str(number)), partition_id="0")
-    with killed_at_the_end(tmp_path / "hubs.db") as elsewhere, reading(elsewhere, partition_id="0") as seen:
-        seen.wait_for_events(20)
-    assert seen.numbers == list(range(20))
-    assert seen.bodies == [str(number) for number in range(20)]
 
 
 # Publishers wait for the owner of a partition, without an error and without an event sent twice

@@ -1,5 +1,6 @@
 """The sample app with settings, the fixtures of the unit tests, and both workers."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from tests.local.functions_host.conftest import clock, durable_app, empty_app, s
 
 __all__ = ["app", "clock", "durable_app", "empty_app", "sample_app"]
 
-MICROSOFT_S = pytest.mark.skipif(not runtime_worker.is_installed(), reason=runtime_worker.HOW_TO_GET_IT)
+IS_MISSING = find_spec("azure_functions_runtime") is None
+MICROSOFT_S = pytest.mark.skipif(IS_MISSING, reason=runtime_worker.HOW_TO_GET_IT)
 WORKERS = ("builtin", pytest.param("microsoft", marks=MICROSOFT_S))
 
 

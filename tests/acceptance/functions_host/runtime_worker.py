@@ -4,7 +4,6 @@ Its package says Python 3.13, and it runs on 3.11 unchanged.
 """
 
 import ast
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,21 +34,9 @@ HOW_TO_GET_IT = (
 )
 
 
-def is_installed() -> bool:
-    """Return True when Microsoft's library can be imported."""
-    return importlib.util.find_spec("azure_functions_runtime") is not None
-
-
 def worker_of(name: str) -> Worker:
     """Return our worker for "builtin" and Microsoft's for "microsoft"."""
     return BuiltinWorker() if name == "builtin" else RuntimeWorker()
-
-
-def _init_request(directory: str) -> Any:
-    """Return the request to index the app in `directory`."""
-    body = SimpleNamespace(capabilities={}, function_app_directory=directory)
-    properties = {"host": "127.0.0.1", "protos": PROTOS}
-    return SimpleNamespace(request=SimpleNamespace(worker_init_request=body), properties=properties)
 
 
 class RuntimeWorker:
@@ -65,16 +52,18 @@ class RuntimeWorker:
         if str(directory) not in sys.path:
             sys.path.insert(0, str(directory))
         runtime.start_threadpool_executor()
-        answer = await runtime.worker_init_request(_init_request(str(directory)))
+        body = SimpleNamespace(capabilities={}, function_app_directory=str(directory))
+        asked = SimpleNamespace(worker_init_request=body)
+        properties = {"host": "127.0.0.1", "protos": PROTOS}
+        answer = await runtime.worker_init_request(SimpleNamespace(request=asked, properties=properties))
         if answer.result.status != 1:
             raise IndexingFailed(answer.result.exception.message)
-        return [self._described(found) for found in handle_event._metadata_result or ()]
-
-    def _described(self, found: Any) -> FunctionDescription:
-        self._ids[found.name] = found.function_id
-        description = describe_function(found.name, found.raw_bindings, _retry_settings(found.retry_options))
-        refuse_what_is_not_emulated(description)
-        return description
+        found: list[Any] = list(handle_event._metadata_result or ())
+        self._ids |= {one.name: one.function_id for one in found}
+        described = [describe_function(one.name, one.raw_bindings, _retry_settings(one.retry_options)) for one in found]
+        for each in described:
+            refuse_what_is_not_emulated(each)
+        return described
 
     async def invoke(self, invocation: Invocation) -> InvocationResult:
         from azure_functions_runtime.native_invocation import invocation_request_native

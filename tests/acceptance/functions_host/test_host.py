@@ -20,7 +20,6 @@ from local.functions_host.settings import BODY_LIMIT
 from local.functions_host.state_file import StateFile
 from tests.acceptance.functions_host.sample import (
     WEBHOOK,
-    DurableApp,
     Hubs,
     Sample,
     ingested,
@@ -242,17 +241,13 @@ async def test_answers_of_durable_have_the_shapes_of_the_extension(durable_app: 
         compared = status.keys() - {"historyEvents", "output"}
         assert [name for name in compared if type(status[name]) is not type(shape[name])] == []
         assert (status["createdTime"], status["input"]) == ("2026-11-21T12:00:00Z", '{"count": 2}')
-        await assert_unknown_orchestrator(app)
-
-
-async def assert_unknown_orchestrator(app: DurableApp) -> None:
-    async with app.http.post(f"{WEBHOOK}/orchestrators/nope") as answer:
-        found = {"status": answer.status, "body": await answer.json()}
-    text, _, known = found["body"].pop("ExceptionMessage").partition("orchestrator functions: ")
-    expected = json.loads(json.dumps(SHAPES["unknown_orchestrator"]))
-    assert text == expected["body"].pop("ExceptionMessage").partition("orchestrator functions: ")[0]
-    assert found == expected
-    assert known.startswith("'hello', 'fan_out', ")
+        async with app.http.post(f"{WEBHOOK}/orchestrators/nope") as answer:
+            found = {"status": answer.status, "body": await answer.json()}
+        text, _, known = found["body"].pop("ExceptionMessage").partition("orchestrator functions: ")
+        expected = json.loads(json.dumps(SHAPES["unknown_orchestrator"]))
+        assert text == expected["body"].pop("ExceptionMessage").partition("orchestrator functions: ")[0]
+        assert found == expected
+        assert known.startswith("'hello', 'fan_out', ")
 
 
 # A stranger's page in a browser of this machine: raw bytes, because an HTTP client would mend or refuse most of them.

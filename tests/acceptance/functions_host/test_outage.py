@@ -1,8 +1,6 @@
 """An outage of the store that outlives the retries: the host passes batches, and the app reads their events back."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,39 +26,26 @@ def committed(engine: SqliteEngine) -> dict[str, int]:
     return dict(engine.sql("SELECT partition_id, sequence_number + 1 FROM event_hub_checkpoint"))
 
 
-@contextmanager
-def away(engine: SqliteEngine, table: str) -> Iterator[dict[str, int]]:
-    """Let each statement on a table fail at once, as all do without a server; yield what each partition committed."""
-    engine.sql("BEGIN IMMEDIATE")
-    before = committed(engine)
-    engine.sql(f"ALTER TABLE {table} RENAME TO away")
-    engine.sql("COMMIT")
-    yield before
-    engine.sql(f"ALTER TABLE away RENAME TO {table}")
-
-
 def run_ahead(app: App, table: str) -> dict[str, range]:
-    """Take a table away until the host has passed a batch of each partition; return the numbers that it passed."""
-    with away(app.engine, table) as before:
+    """Let each statement on a table fail at once, as all do without a server, until the host has passed a batch of each
+    partition; return the numbers that it passed."""
+    app.engine.sql("BEGIN IMMEDIATE")
+    before = committed(app.engine)
+    app.engine.sql(f"ALTER TABLE {table} RENAME TO away")
+    app.engine.sql("COMMIT")
 
-        def passed() -> dict[str, range]:
-            return {id: range(before[id], count) for id, count in app.host_checkpoints().items()}
+    def passed() -> dict[str, range]:
+        return {id: range(before[id], count) for id, count in app.host_checkpoints().items()}
 
-        def of_each() -> dict[str, range]:
-            found = passed()  # the host may have written no checkpoint yet
-            return found if len(found) == PARTITIONS and all(found.values()) else {}
+    def of_each() -> dict[str, range]:
+        found = passed()  # the host may have written no checkpoint yet
+        return found if len(found) == PARTITIONS and all(found.values()) else {}
 
-        ahead = until(of_each, DEADLINE, passed)
+    ahead = until(of_each, DEADLINE, passed)
+    app.engine.sql(f"ALTER TABLE away RENAME TO {table}")
     until(lambda: all(committed(app.engine)[id] > each.stop for id, each in ahead.items()), DEADLINE)
     print(f"{table}: the trigger ran {sum(map(len, ahead.values())):,} events ahead: {ahead}")
     return ahead
-
-
-def assert_healed(engine: SqliteEngine, ahead: dict[str, range]) -> None:
-    """Check that these numbers were in gaps that were healed."""
-    gaps = [gap for gap in engine.gaps() if gap.status == "healed"]
-    healed = {(gap.partition_id, number) for gap in gaps for number in range(gap.first, gap.last + 1)}
-    assert {(id, number) for id, each in ahead.items() for number in each} <= healed
 
 
 def assert_order_of_keys(engine: SqliteEngine) -> None:
@@ -91,7 +76,8 @@ def test_an_outage_that_outlives_the_retries_neither_loses_nor_doubles_nor_lette
         assert max(line["retry_count"] for line in app.lines("function_failed")) == RETRIES
         assert recount(app.engine.path, record, HOMES) == []
         assert {letter.error_class for letter in app.engine.letters()} <= {"poison"}
-        for each in ahead:
-            assert_healed(app.engine, each)
+        gaps = [gap for gap in app.engine.gaps() if gap.status == "healed"]
+        healed = {(gap.partition_id, number) for gap in gaps for number in range(gap.first, gap.last + 1)}
+        assert {(id, number) for each in ahead for id, numbers in each.items() for number in numbers} <= healed
         assert_order_of_keys(app.engine)
         assert app.lines("worker_died") == []

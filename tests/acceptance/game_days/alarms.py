@@ -37,42 +37,28 @@ def rows_of(query: str, lines: Iterable[Line], limits: Mapping[str, object]) -> 
         raise NotEvaluated(table)
     rows = list(lines)
     for step in steps:
-        rows = _taken(step.removeprefix("| "), rows)
+        verb, _, words = step.removeprefix("| ").partition(" ")
+        if verb == "where":
+            rows = [row for row in rows if all(_holds(row, each) for each in words.split(" and "))]
+        elif verb == "summarize" and (counted := COUNT.fullmatch(words)):
+            rows = [{counted["name"]: len(rows)}]
+        elif verb == "summarize" and (least := LEAST.fullmatch(words)):
+            rows = [{least["name"]: min(each)} for each in _bins(rows, least["fact"]).values()]
+        elif verb != "project":
+            raise NotEvaluated(step)
     return rows
 
 
-def _taken(step: str, rows: list[Line]) -> list[Line]:
-    verb, _, words = step.partition(" ")
-    if verb == "project":
-        return rows
-    if verb == "where":
-        asked = [_condition(each) for each in words.split(" and ")]
-        return [row for row in rows if all(_holds(row, each) for each in asked)]
-    if verb == "summarize" and (counted := COUNT.fullmatch(words)):
-        return [{counted["name"]: len(rows)}]
-    if verb == "summarize" and (least := LEAST.fullmatch(words)):
-        return [{least["name"]: min(each)} for each in _bins(rows, least["fact"]).values()]
-    raise NotEvaluated(step)
-
-
-def _condition(words: str) -> re.Match[str]:
-    found = FACT.fullmatch(words) or SUMMED.fullmatch(words)
-    if found is None:
+def _holds(row: Line, words: str) -> bool:
+    asked = FACT.fullmatch(words) or SUMMED.fullmatch(words)
+    if asked is None:
         raise NotEvaluated(words)
-    return found
-
-
-def _holds(row: Line, asked: re.Match[str]) -> bool:
     if asked["fact"] not in row:
         return False
-    read = READ[asked.groupdict().get("read") or ("tostring" if asked["value"].startswith('"') else "todouble")]
-    return COMPARED[asked["compared"]](read(row[asked["fact"]]), _value(asked["value"]))
-
-
-def _value(text: str) -> object:
-    if text in ("true", "false"):
-        return text == "true"
-    return text[1:-1] if text.startswith('"') else float(text)
+    text = asked["value"]
+    value = text == "true" if text in ("true", "false") else text[1:-1] if text.startswith('"') else float(text)
+    read = READ[asked.groupdict().get("read") or ("tostring" if text.startswith('"') else "todouble")]
+    return COMPARED[asked["compared"]](read(row[asked["fact"]]), value)
 
 
 def _bins(rows: Iterable[Line], fact: str) -> Mapping[datetime, list[float]]:

@@ -47,12 +47,26 @@ class Operator:
     ran: list[Ran] = field(default_factory=list)
 
     def run(self, command: str, **given: str) -> Ran:
-        """Run a command of the page to the letter.
+        """Run a command of the page to the letter, in a shell at a terminal.
 
         `given` says where each placeholder comes from: a pattern whose group is found in what earlier commands showed,
         or, for words that nobody has to look up, `=the words`.
         """
-        return self._run(PLACEHOLDER.sub(lambda word: self._value(word[0], given), command))
+        words = PLACEHOLDER.sub(lambda word: self._value(word[0], given), command)
+        master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, SIZE)
+        with subprocess.Popen(
+            ["bash", "-c", words], cwd=APP, env=self._environment(), stdin=slave, stdout=slave, stderr=slave
+        ) as process:
+            os.close(slave)
+            try:
+                output = _shown(master, process)
+            except AssertionError:
+                process.kill()
+                raise
+        os.close(master)
+        self.ran.append(Ran(words, output.decode("utf-8", "replace").replace("\r\n", "\n"), process.returncode))
+        return self.ran[-1]
 
     def azure_calls(self) -> list[str]:
         """Return the commands that Azure's tools were given."""
@@ -64,31 +78,12 @@ class Operator:
         return "\n".join(one.output for one in self.ran)
 
     def _value(self, name: str, given: Mapping[str, str]) -> str:
-        if name not in given:
-            return name
-        if given[name].startswith("="):
-            return given[name][1:]
-        found = re.findall(given[name], self.seen)
-        assert found, f"nothing on the screen says {name}: {given[name]}\n{self.seen}"
+        pattern = given.get(name, f"={name}")
+        if pattern.startswith("="):
+            return pattern[1:]
+        found = re.findall(pattern, self.seen)
+        assert found, f"nothing on the screen says {name}: {pattern}\n{self.seen}"
         return str(found[-1])
-
-    def _run(self, command: str) -> Ran:
-        """Run a command of the page in a shell at a terminal."""
-        master, slave = pty.openpty()
-        termios.tcsetwinsize(slave, SIZE)
-        with subprocess.Popen(
-            ["bash", "-c", command], cwd=APP, env=self._environment(), stdin=slave, stdout=slave, stderr=slave
-        ) as process:
-            os.close(slave)
-            try:
-                output = _shown(master, process)
-            except AssertionError:
-                process.kill()
-                raise
-        os.close(master)
-        ran = Ran(command, output.decode("utf-8", "replace").replace("\r\n", "\n"), process.returncode)
-        self.ran.append(ran)
-        return ran
 
     def _environment(self) -> dict[str, str]:
         tools = self.folder / "tools"

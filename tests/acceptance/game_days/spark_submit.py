@@ -19,7 +19,6 @@ from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.kept import KeptRow
 from tests.fakes.rollups import windows_of, with_levels
 
 COMMITS = "SELECT stream_id, partition_id, commit_number, COALESCE(rows_appended, 0) FROM batch_ledger"
@@ -45,16 +44,14 @@ def main() -> None:
     store = engine.open()
     run = store.read_standing(aggregate_table(HomeActivity).name).open_run
     assert run is not None and run.run_id == given.run_id
-    rows = [one for one in engine.sqlite.rows(SensorReading) if one.commit_number <= _until(run, one)]
+    end: dict[str, int] = json.loads(run.cut_to)
+    readings = engine.sqlite.rows(SensorReading)
+    rows = [one for one in readings if one.commit_number <= end.get(f"{one.stream_id}/{one.partition_id}", 0)]
     windows = windows_of([one.row for one in rows], aggregate_table(HomeActivity))
     staging = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
     stage(engine, staging, run.run_id, with_levels(windows) if windows else [], whole=True)
     finish(engine, staging, run.run_id, datetime.now(UTC), _quality(engine.sqlite, run))
     store.close()
-
-
-def _until(run: AggregationRun, row: KeptRow) -> int:
-    return int(json.loads(run.cut_to).get(f"{row.stream_id}/{row.partition_id}", 0))
 
 
 def _quality(store: SqliteEngine, run: AggregationRun) -> str | None:

@@ -65,9 +65,10 @@ class Reader:
             case Command() if step.line.startswith("git clone "):
                 pass  # the copy of the checkout is the clone
             case Command() if step.is_endless:
-                self._start(step)
+                self.begin(step.line)
+                self._compare(step, lambda: self.shown)
             case Command():
-                self._compare(step)
+                self._compare(step, lambda: self.run(step.line))
 
     def begin(self, line: str) -> None:
         """Start a command that does not end."""
@@ -98,24 +99,11 @@ class Reader:
             self._running.wait(timeout=allowed(60))
             self._running = None
 
-    def _start(self, command: Command) -> None:
-        self.begin(command.line)
-        self._wait(command, lambda: self.shown)
-
-    def _compare(self, command: Command) -> None:
-        if self._running is None:
-            self._note(command, self.run(command.line))
-        else:
-            self._wait(command, lambda: self.run(command.line))
-
-    def _wait(self, command: Command, read: Callable[[], str]) -> None:
-        """Read until the page shows the output: an app that runs needs a moment."""
-        until = time.monotonic() + allowed(DEADLINE)
+    def _compare(self, command: Command, read: Callable[[], str]) -> None:
+        """Read until the page shows the output, when an app runs: it needs a moment."""
+        until = time.monotonic() + allowed(DEADLINE) * (self._running is not None)
         while not command.shows(output := read()) and time.monotonic() < until:
             time.sleep(0.5)
-        self._note(command, output)
-
-    def _note(self, command: Command, output: str) -> None:
         self.last = output
         if not command.shows(output):
             self.differing.append(f"$ {command.line}\n{output}")

@@ -4,18 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.upgrade.git import (
-    GIT,
-    Repository,
-    commands,
-    first_release,
-    init_by_azd,
-    join,
-    new_repository,
-    release,
-    run,
-    upgrade,
-)
+from tests.acceptance.upgrade import git
+from tests.acceptance.upgrade.git import GIT, Repository, commands, init_by_azd, join, new_repository
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
 
@@ -27,9 +17,9 @@ ROOM = "apps/orders/transform.py"
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Our repository with three releases."""
-    ours = first_release(tmp_path_factory.mktemp("ours") / "hubledger", BIG)
-    release(ours, "v0.3.0")
-    release(ours, "v0.4.0")
+    ours = git.first_release(tmp_path_factory.mktemp("ours") / "hubledger", BIG)
+    git.release(ours, "v0.3.0")
+    git.release(ours, "v0.4.0")
     return ours
 
 
@@ -60,7 +50,7 @@ def test_releases_leave_exactly_our_files_and_the_room_also_after_one_that_was_s
     theirs: Repository, ours: Repository
 ) -> None:
     assert differing(theirs, ours, "v0.2.0") == [ROOM]
-    found = run(commands("Join once")[3:5], theirs, ours)
+    found = git.run(commands("Join once")[3:5], theirs, ours)
     start = [line.split()[1] for line in found.splitlines()]
     assert start == [ours.git("rev-parse v0.2.0").strip()], "the commit of a start between two releases is found"
     theirs.git("fetch hubledger v0.3.0")
@@ -70,9 +60,9 @@ def test_releases_leave_exactly_our_files_and_the_room_also_after_one_that_was_s
     assert "CONFLICT" in theirs.try_git("merge FETCH_HEAD").stdout
     theirs.git("merge --abort")
     theirs.git("fetch hubledger v0.3.0")
-    run([commands("Join once")[2]], theirs, ours)
+    git.run([commands("Join once")[2]], theirs, ours)
     for version in ("v0.3.0", "v0.4.0"):
-        upgrade(theirs, ours, version)
+        git.upgrade(theirs, ours, version)
     assert differing(theirs, ours, "v0.4.0") == [ROOM]
     assert theirs.git("status --porcelain") == theirs.git("tag") == ""
 
@@ -81,7 +71,7 @@ def test_a_conflict_in_a_file_of_ours_is_reported_and_can_be_taken_back(theirs: 
     theirs.append("core/errors.py", "\n# our own change\n")
     theirs.git("rm -r --quiet examples/flight_info")
     theirs.commit("Change files of the template")
-    run(commands("Each release")[:1], theirs, ours)
+    git.run(commands("Each release")[:1], theirs, ours)
     done = theirs.try_git("merge FETCH_HEAD")
     assert done.returncode == 1
     assert "CONFLICT (content): Merge conflict in core/errors.py" in done.stdout
@@ -100,7 +90,7 @@ def test_a_change_before_the_join_is_kept_and_line_ends_of_windows_are_no_confli
     theirs.git("rm --quiet LICENSE")
     theirs.commit("Change the template before the join")
     join(theirs, ours)
-    upgrade(theirs, ours, "v0.3.0")
+    git.upgrade(theirs, ours, "v0.3.0")
     assert differing(theirs, ours, "v0.3.0") == ["LICENSE", "host.json"]
     assert b"\r" not in (theirs.folder / "infra/hooks/federate.sh").read_bytes()
 
@@ -114,7 +104,7 @@ def test_a_shallow_clone_with_its_whole_history_and_a_folder_of_a_larger_reposit
     clone.git("remote rename origin hubledger")
     clone.git("fetch --unshallow hubledger")
     add_room(clone, ROOM)
-    upgrade(clone, ours, "v0.4.0")
+    git.upgrade(clone, ours, "v0.4.0")
     assert differing(clone, ours, "v0.4.0") == [ROOM]
     larger = new_repository(tmp_path / "larger")
     larger.git("init --quiet --initial-branch main")
@@ -123,7 +113,7 @@ def test_a_shallow_clone_with_its_whole_history_and_a_folder_of_a_larger_reposit
     if larger.try_git("subtree").returncode != USAGE:
         pytest.skip("git has no subtree here")
     add, pull = commands("In a folder of a larger repository")
-    run([add], larger, ours)
+    git.run([add], larger, ours)
     add_room(larger, f"hubledger/{ROOM}")
-    run([f"{pull} --message Upgrade"], larger, ours)
+    git.run([f"{pull} --message Upgrade"], larger, ours)
     assert differing(larger, ours, "v0.3.0", ":hubledger") == [ROOM]
