@@ -169,7 +169,7 @@ def session() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(
-    "examples", [pytest.param(15, id="briefly"), pytest.param(200, id="at length", marks=pytest.mark.soak)]
+    "examples", [pytest.param(15, id="briefly"), pytest.param(50, id="at length", marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize("place", sorted(PLACES), ids=lambda place: PLACES[place][0])
 def test_an_operation_answers_as_its_description_says(

@@ -155,7 +155,8 @@ def test_a_watch_fits_the_terminal_and_leaves_it_clean_and_colour_is_off_on_requ
             terminal.press("C-c")
             assert terminal.code() == 130
             assert terminal.screen().strip() == "ended with code 130"
-    for options, more, is_on in (("", {}, True), ("--no-color", {}, False), ("", {"NO_COLOR": "1"}, False)):
+    asked: list[tuple[str, dict[str, Any], bool]] = [("", {}, True), ("--no-color", {}, False)]
+    for options, more, is_on in (*asked, ("", {"NO_COLOR": "1"}, False)):
         with running(fresh, f"letters list {options}", **more) as terminal:
             terminal.code()
             assert ("\x1b[" in terminal.screen("-e")) is is_on, (options, more)
