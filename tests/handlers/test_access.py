@@ -203,12 +203,6 @@ def test_a_change_and_a_refusal_name_the_person_with_the_object_id(filled: Runni
     assert line["who"] == f"ada@example.org ({ADA})"
 
 
-def test_with_a_front_door_its_id_makes_the_headers_trusted(filled: Running) -> None:
-    filled.restart(TRUSTED_FRONT_DOOR=JOB)
-    for door, status in (({}, 403), ({"x-azure-fdid": ADA}, 403), ({"x-azure-fdid": JOB}, 200)):
-        assert ask("show_letter", {**as_role("Hubledger.Read"), **door}).status == status
-
-
 def test_a_role_without_sign_in_is_refused_at_start_and_open_routes_still_answer(running: Running) -> None:
     running.restart(OPERATOR_ROLE="Mine")
     for one in ROUTES:

@@ -200,18 +200,6 @@ def test_a_whole_number_that_javascript_would_round_is_a_text(running: Running) 
     assert [row["columns"]["ppm"] for row in rows] == [largest, str(largest + 1), str(-largest - 1)]
 
 
-def test_a_watch_stores_the_lag_of_its_minute_and_the_route_shows_it(watched: Running) -> None:
-    functions()["watch"](None)
-    functions()["watch"](None)
-    assert [line["action"] for line in watched.lines[-2:]] == ["watch", "watch"]
-    shown = watched.get("status_history", minutes="5")
-    assert shown.status == 200
-    for one in shown.body["minutes"]:
-        assert datetime.now(UTC) - datetime.fromisoformat(one.pop("at")) < timedelta(minutes=1)
-        assert (one["lag"], one["accounted"]) == (2, 3)
-    assert shown.body["minutes"][0]["rate"] is None
-
-
 def test_the_facts_are_logged_although_the_minute_cannot_be_stored(watched: Running) -> None:
     watched.sqlite.sql("DROP TABLE stream_minute")
     with pytest.raises(StoreUnavailable):

@@ -43,15 +43,6 @@ def outcome(to: Running, job: Any) -> tuple[str, str]:
     return (found["result"], found["words"])
 
 
-def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothing(redrives: Running) -> None:
-    shown = redrives.get("preview_redrive", move="retry").body
-    assert (shown["count"], sum(one["letters"] for one in shown["causes"])) == (3, 3)
-    assert [(one["sequence_number"], one["error"]) for one in shown["sample"]] == [(n, None) for n in ("1", "2", "3")]
-    assert redrives.get("preview_redrive", move="retry", status="held").body == {"count": 0, "causes": [], "sample": []}
-    assert redrives.tasks() == []
-    assert redrives.get("preview_redrive").status == 400
-
-
 def test_a_redrive_with_a_rate_is_accepted_and_driven_and_done(redrives: Running) -> None:
     reply = start(redrives, filter={"status": "exhausted"}, per_second=100_000)
     job = reply.body

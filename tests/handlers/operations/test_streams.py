@@ -48,15 +48,6 @@ def streams(
     made.close()
 
 
-def test_a_dry_run_says_what_will_be_read(streams: Streams) -> None:
-    said = streams.ask()
-    assert (said.status, said.body["outcome"], said.body["incarnation"]) == (200, "dry_run", 2)
-    assert said.body["hub_created_at"] == CREATED
-    places = [(one["partition_id"], one["anchor"], one["hub_end"], one["numbers"]) for one in said.body["partitions"]]
-    assert places == [("0", "0", "-1", 0), ("1", "0", "4", 5)]
-    assert streams.incarnation() == 1
-
-
 def test_it_is_opened_once_and_a_repetition_finds_it_open(streams: Streams) -> None:
     opened = streams.ask(expected_hub_created_at=CREATED, dry_run=False)
     assert (opened.status, opened.body["outcome"]) == (200, "opened")
@@ -68,15 +59,12 @@ def test_it_is_opened_once_and_a_repetition_finds_it_open(streams: Streams) -> N
     assert (line["why"], line["incarnation"]) == ("recreated", 2)
 
 
-def test_a_hub_that_fits_is_a_conflict_unless_it_is_forced_and_one_that_does_not_answer_is_named(
-    streams: Streams,
-) -> None:
+def test_a_hub_that_fits_is_a_conflict_and_one_that_does_not_answer_is_named(streams: Streams) -> None:
     streams.hub.made_at = EPOCH - timedelta(days=1)
     streams.hub.held["1"].clear()
     streams.hub.last["1"] = 9
     fits = streams.ask()
     assert (fits.status, fits.body["type"]) == (409, PROBLEM + "conflict")
-    assert streams.ask(force=True).body["evidence"] is None
     streams.hub.fails = lambda: True
     away = streams.ask()
     assert (away.status, away.body["fault"]) == (503, "HubUnreachable")

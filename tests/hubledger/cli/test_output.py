@@ -25,7 +25,7 @@ from hubledger.cli.output import (
     span,
     text_of,
 )
-from tests.hubledger.cli.described import unsafe
+from tests.hubledger.cli.small_app import unsafe
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 

@@ -97,24 +97,9 @@ def test_a_number_is_a_time_if_the_name_says_so_and_every_line_has_a_time_of_thi
                 assert types(file, *lines) == {name: kind}, numbers
 
 
-def test_loose_fields_take_fractions_and_events_without_them_and_those_that_are_named_stay(file: Path) -> None:
-    lines = (
-        f'{{"id": 1, "n": 21, "big": {2**53 + 1}, "more": {2**63}, "mixed": 1, "ts": 1585673980, "t": "a"}}',
-        '{"id": 2, "n": 22, "big": 1.5, "more": 1, "mixed": "x", "ts": 1585673981, "t": "b"}',
-    )
-    file.write_text("\n".join(lines))
-    found = read_sample(file, {"t": field_of("t:text(9)")}, loose_but=frozenset({"id"})).fields
-    assert {one.name: one.written for one in found} == {
-        "id": "integer", "n": "float?", "big": "decimal?", "more": "decimal?", "mixed": "json?", "ts": "epoch_s?",
-        "t": "text(9)",
-    }  # fmt: skip
-
-
 TIMES = (
-    *("01/09/2007 09:41:00", "1/9/2007 09:41:00", "01/09/2007 09:41:00 AM", "1/9/2007 9:41:00 AM"),
-    *("1/9/2007 10:41:00 AM +01:00", "2007-01-09T09:41:00", "2007-01-09T09:41:00.22Z"),
-    *("2007-01-09T09:41:00.6816663Z", "2007-01-09T09:41:00.535404056Z", "2007-01-09T09:41:00.992099+00:00"),
-    *("2007-01-09T11:41:00+02:00", "2016-12-31T23:59:60Z"),
+    *("01/09/2007 09:41:00", "1/9/2007 9:41:00 AM", "1/9/2007 10:41:00 AM +01:00", "2007-01-09T09:41:00"),
+    *("2007-01-09T09:41:00.22Z", "2007-01-09T09:41:00.535404056Z", "2007-01-09T11:41:00+02:00", "2016-12-31T23:59:60Z"),
 )
 
 
@@ -122,9 +107,9 @@ def test_a_text_that_looks_like_a_time_has_the_reason_why_it_is_none_and_the_lin
     found = sample(file, *(json.dumps({"time": each, "category": "a"}) for each in TIMES))
     assert [one.written for one in found.fields] == ["text(4000)", "text(4000)"]
     assert found.notes == (
-        "time is text, because 7 of 12 lines are no instant as 2026-03-01T10:00:00Z: 5 lines in a different form, such"
-        " as line 1, 2, 3 (01/09/2007 09:41:00); 1 line without a zone, such as line 6 (2007-01-09T09:41:00); 1 line"
-        " with an hour 24 or a second 60, such as line 12 (2016-12-31T23:59:60Z)",
+        "time is text, because 5 of 8 lines are no instant as 2026-03-01T10:00:00Z: 3 lines in a different form, such"
+        " as line 1, 2, 3 (01/09/2007 09:41:00); 1 line without a zone, such as line 4 (2007-01-09T09:41:00); 1 line"
+        " with an hour 24 or a second 60, such as line 8 (2016-12-31T23:59:60Z)",
     )
     assert sample(file, '{"note": "2026-03-01T10:00:00Z"}', '{"note": "soon"}').notes != ()
     assert sample(file, '{"note": "soon"}').notes == ()
@@ -144,21 +129,18 @@ def test_how_a_field_is_read_is_noted(file: Path) -> None:
 
 def test_a_given_type_wins_over_the_values_and_those_that_the_lines_show_are_known(file: Path) -> None:
     file.write_text(f'{{"a": 1, "c": 1}}\n{{"a": "x", "c": 1{"0" * 30}}}\n{{"a": 2, "c": 1, "d": 5}}')
-    given = {one: field_of(f"{one}:json{mark}") for one, mark in (("a", ""), ("b", "?"), ("c", ""), ("d", "?"))}
+    given = {one[0]: field_of(one) for one in ("a:json", "b:json?", "c:json", "d:json?")}
     found = read_sample(file, given)
-    assert [one.kind for one in found.fields] == ["json"] * 4
-    assert found.instead == {"d": "integer?"}
+    assert ([one.kind for one in found.fields], found.instead) == (["json"] * 4, {"d": "integer?"})
 
 
-@pytest.mark.parametrize(("given", "lacking"), [("b:instant", "3 of 3"), ("a:integer", "2 of 3")])
-def test_a_given_field_that_lines_lack_is_refused_in_a_sentence(file: Path, given: str, lacking: str) -> None:
+def test_a_given_field_that_lines_lack_is_refused_in_a_sentence(file: Path) -> None:
     file.write_text('{"a": 1}\n{"a": null}\n{"c": 1}')
-    name = given.partition(":")[0]
-    with pytest.raises(Refused) as refused:
-        read_sample(file, {name: field_of(given)})
-    assert str(refused.value) == (
-        f'--field {given}: {lacking} lines of {file} have no value of {name}: write --field "{given}?"'
-    )
+    for given, lacking in {"b:instant": "3 of 3", "a:integer": "2 of 3"}.items():
+        with pytest.raises(Refused) as refused:
+            read_sample(file, {given[0]: field_of(given)})
+        told = f'--field {given}: {lacking} lines of {file} have no value of {given[0]}: write --field "{given}?"'
+        assert str(refused.value) == told
 
 
 MALFORMED: list[tuple[str | bytes, str]] = [
@@ -192,21 +174,18 @@ def test_a_name_that_is_twice_in_an_object_has_its_last_value_as_in_the_app(file
     assert msgspec.json.decode(line)["a"] == 1
 
 
+@pytest.mark.parametrize(("head", "mark"), [("id", ","), ("id", ";"), ("id", "\t"), ("\ufeffid", ",")])
 def test_a_file_of_csv_is_refused_with_a_command_that_makes_lines_of_json(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    head: str, mark: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(file.parent)
-    for head, mark in (("id", ","), ("id", ";"), ("id", "\t"), ("\ufeffid", ",")):
-        table = Path("it's a table.csv")
-        table.write_text(f'{head}{mark}note\n1{mark}"a\nb"\n2{mark}\n', encoding="utf-8")
-        with pytest.raises(Refused, match="is no JSON, and may be CSV: python3 -c ") as refused:
-            read_sample(table, {})
-        command = re.sub(r".*may be CSV: python3 (.*) writes its lines.*", r"\1", str(refused.value))
-        subprocess.run(["sh", "-c", f"{shlex.quote(sys.executable)} {command}"], check=True)
-        assert read_sample(file, {}).first == (b'{"id": "1", "note": "a\\nb"}', b'{"id": "2", "note": ""}')
-    file.write_text("no table\n")
-    with pytest.raises(Refused, match="line 1 is not JSON"):
-        read_sample(file, {})
+    table = Path("it's a table.csv")
+    table.write_text(f'{head}{mark}note\n1{mark}"a\nb"\n2{mark}\n', encoding="utf-8")
+    with pytest.raises(Refused, match="is no JSON, and may be CSV: python3 -c ") as refused:
+        read_sample(table, {})
+    command = re.sub(r".*may be CSV: python3 (.*) writes its lines.*", r"\1", str(refused.value))
+    subprocess.run(["sh", "-c", f"{shlex.quote(sys.executable)} {command}"], check=True)
+    assert read_sample(file, {}).first == (b'{"id": "1", "note": "a\\nb"}', b'{"id": "2", "note": ""}')
 
 
 ELEMENTS = ('{"id": "a", "n": 1}', '{"id": "b", "n": 2.5}', '{"id": "c"}')
@@ -217,8 +196,7 @@ ELEMENTS = ('{"id": "a", "n": 1}', '{"id": "b", "n": 2.5}', '{"id": "c"}')
     [
         ("lines", "{}\r\n\r\n{}\r\n", "\n{}"),
         ("array", "[{}, {}]", " [\n{}]"),
-        ("records", '{{"a": 1, "records": [{}, {}]}}', '{{"records": [{}]}}'),
-        ("gr\u00f6\u00dfe", '{{"gr\\u00f6\u00dfe": [{}, {}]}}', '{{"gr\u00f6\u00dfe": [{}]}}'),
+        ("gr\u00f6\u00dfe", '{{"a": 1, "gr\\u00f6\u00dfe": [{}, {}]}}', '{{"gr\u00f6\u00dfe": [{}]}}'),
     ],
 )
 def test_the_fields_are_those_of_all_elements(file: Path, place: str, first: str, second: str) -> None:
@@ -226,10 +204,7 @@ def test_the_fields_are_those_of_all_elements(file: Path, place: str, first: str
     binary = file.with_suffix(".base64")
     binary.write_bytes(b"\n".join(map(b64encode, bodies)))
     found = read_sample(binary, {}, each=Each(place))
-    assert [(one.name, one.kind, one.is_optional) for one in found.fields] == [
-        ("id", "text", False),
-        ("n", "float", True),
-    ]
+    assert [one.written for one in found.fields] == ["text(4000)", "float?"]
     assert (found.lines, found.first) == (2, tuple(bodies))
 
 

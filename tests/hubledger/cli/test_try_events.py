@@ -98,15 +98,6 @@ def test_a_file_of_capture_is_tried_with_its_keys_and_properties(
     assert events == [(n, "h-1", {"n": n}) for n in range(4)]
 
 
-def test_a_state_that_a_column_orders_has_the_line_of_its_greatest_value(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flight = {"carrier": "LH", "flight_number": 400, "departure_date": "2026-03-14", "status": "scheduled"}
-    lines = [{**flight, "changed_at": f"2026-03-13T{hour}:00:00Z"} for hour in ("10", "18", "18", "12")]
-    found = tried(capsys, write(file, *lines), transform="examples.flight_info")
-    assert [each["line"] for each in found["tables"]["flight_status"]["rows"]] == [3]
-
-
 def test_the_limit_cuts_the_lists_and_no_count(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines: list[dict[str, Any] | bytes] = [HOME, *[DOOR] * 250, *[BEAT] * 120, *[b"{"] * 130]
     found = tried(capsys, write(file, *lines), "--limit", "2")

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from hubledger.cli.main import main
-from tests.hubledger.cli.described import Described
-from tests.hubledger.cli.small_app import Reply, Request, SmallApp
+from tests.hubledger.cli.small_app import Described, Reply, Request, SmallApp
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from core.model.release import VERSION
 from hubledger.cli.main import main
 from local.stack import folders
 from local.stack.folders import kept_folder
-from tests.hubledger.cli.described import Described
 from tests.hubledger.cli.operate.conftest import Ask
-from tests.hubledger.cli.small_app import Reply, Request, SmallApp, problem
+from tests.hubledger.cli.small_app import Described, Reply, Request, SmallApp, problem
 
 SINCE = "2026-01-01T00:00:00Z"
 STOP = {"partition_id": "3", "reason": "outage", "detail": None, "attempts": 1, "stopped_at": SINCE}

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.hubledger.cli.described import Described
 from tests.hubledger.cli.operate.conftest import Ask
-from tests.hubledger.cli.small_app import Reply, Request, problem
+from tests.hubledger.cli.small_app import Described, Reply, Request, problem
 
 TABLE = "c7d198bb3507cfa9"
 OTHER = "c7d2000000000000"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubledger.cli.main import main
-from tests.hubledger.cli.described import Described
-from tests.hubledger.cli.small_app import SmallApp
+from tests.hubledger.cli.small_app import Described, SmallApp
 
 KEY = "a-secret-key"
 
