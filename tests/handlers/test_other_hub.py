@@ -57,17 +57,6 @@ given_hubs = pytest.mark.parametrize(("swap", "fault"), HUBS.values(), ids=HUBS)
 Swap = Callable[[Swapped], object]
 
 
-HUBS: dict[str, tuple[Callable[[Swapped], object], str]] = {
-    "recreated": (lambda to: to.give(), DIFFERENT),
-    "refilled": (lambda to: to.give(*[HOME] * 9), DIFFERENT),  # it reached the old numbers at once
-    "of other numbers": (lambda to: to.give(*[HOME] * 9).expire_before("1", 6), DIFFERENT),  # retention took the old
-    "emptied": (lambda to: to.give(made_at=to.right.made_at), DIFFERENT),
-    "unreachable": (break_off, UNREACHABLE),
-}
-given_hubs = pytest.mark.parametrize(("swap", "fault"), HUBS.values(), ids=HUBS)
-Swap = Callable[[Swapped], object]
-
-
 @pytest.fixture
 def swapped(
     sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

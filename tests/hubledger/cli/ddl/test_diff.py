@@ -342,8 +342,8 @@ def test_classes_without_tables_are_refused_all_at_once(tmp_path: Path) -> None:
     assert key.startswith("Customer.name is in the key and has no length: write name: Annotated[str, Text(40)]")
     assert size.startswith("Parcel: its key has up to 902 bytes, and a key of SQL Server has at most 900")
     for text in (Text(450), Text(900, ascii=True)):  # a character has two bytes unless it is of ASCII
-        key = state("parcel", ("code",), code=Annotated[str, text])
-        assert f"({text.length})" in room_text((key,), (), "sqlserver")
+        parcel = state("parcel", ("code",), code=Annotated[str, text])
+        assert f"({text.length})" in room_text((parcel,), (), "sqlserver")
 
 
 def test_a_text_in_the_key_of_an_aggregate_has_a_length_and_the_key_holds_it(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def app(causes: tuple[str, ...] = (TABLE, OTHER), *, may_reveal: bool = True) ->
         reply = full(request)
         if "/groups" in request.path:
             names = VALUES if "fingerprint=" in request.path else causes
-            own = {"template": "no such kind: …", "examples": ["lamp", "desk"]}
-            return Reply({"groups": [{**reply.body["groups"][0], **own, "fingerprint": one} for one in names]})
+            told = {**reply.body["groups"][0], "template": "no such kind: …", "examples": ["lamp", "desk"]}
+            return Reply({"groups": [{**told, "fingerprint": one} for one in names]})
         if "/dead-letters?" in request.path:
             own = {"fingerprint": VALUES[0], "error": None, "status": "exhausted"}
             return Reply({"letters": [{**reply.body["letters"][0], **own}], "next": None})
