@@ -16,6 +16,8 @@ from core.audit.audit import Reading, audit, recount_rows
 from core.errors import InfrastructureFault, TaskOverlap
 from core.ledger.explain import explain
 from core.ledger.store import read_books
+from core.letters.listing import LetterChoice
+from core.letters.redrive import LetterOrder
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.policies import DEFAULT_DAYS
 from core.model.ports import Clock
@@ -29,8 +31,12 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.moving import redriving
 from tests.fakes.operator_stores import OperatorStores
+from tests.fakes.redriving import request_redrive
 from tests.simulation.faults import ProcessDatabase
+from tests.simulation.instance import Instance
+from tests.simulation.operators import REFUSED
 from tests.simulation.seeds import seeds
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import DAY, World
@@ -57,10 +63,19 @@ class AuditedWorld(World):
         return OperatorStores(database, STREAM, (Home, SensorReading, HomeAlert))
 
     def _all_acts(self) -> list[Any]:
-        return [*super()._all_acts(), self._audit, self._audit]
+        return [*super()._all_acts(), self._audit, self._audit, lambda: self._as(self._redrive)]
 
     def _audit(self) -> None:
         assert audit(self.desk.audits, None, Reading(piece=3)).faults == ()
+
+    def _redrive(self, instance: Instance) -> None:
+        """Discard or requeue all letters of a status; operators go on with it."""
+        status: Any = self.chance.choice(["exhausted", "waiting"])
+        move: Any = self.chance.choice(["requeue", "discard", "discard"])
+        ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
+        with suppress(*REFUSED):
+            request_redrive(LetterOrder(move, LetterChoice(status=status), count), redriving(instance.keeper))
+        self.operators.drive(instance)
 
     def assert_balanced_and_explained(self) -> Counter[str]:
         """Check the books, the rows and each number; return the outcomes, and how many numbers were purged."""
@@ -107,6 +122,8 @@ class PurgeWorld(AuditedWorld):
             *[lambda: self._request(self.chance.random() < 0.2)] * 2,
             self._cancel,
             *[self._work] * 5,
+            *[lambda: self._as(self.operators.request)] * 2,
+            *[lambda: self._as(self.operators.drive)] * 4,
         ]
 
     def gone(self) -> list[tuple[PartitionId, int, int]]:
@@ -114,6 +131,9 @@ class PurgeWorld(AuditedWorld):
 
     def _assert_unviolated(self) -> None:
         """Look for nothing: a purge deletes what no other act may delete."""
+
+    def _retries_by_the_hub(self) -> int:
+        return 0  # a purge takes attempts
 
     @property
     def stream_id(self) -> int:
