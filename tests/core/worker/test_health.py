@@ -5,6 +5,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,47 +13,39 @@ from core.errors import SettingsRefused
 from core.worker.health import Pulse, answering, main, parts
 from tests.fakes.builders import FakeClock
 
-LIMIT = timedelta(seconds=600)
 ASK = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+STOPPED = "no balancing of partitions began in the last 600 s"
 
 
-def pulse() -> tuple[Pulse, FakeClock]:
-    clock = FakeClock()
-    return Pulse(LIMIT, clock.monotonic), clock
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
 
 
-def test_a_worker_lives_while_its_rounds_begin() -> None:
-    own, clock = pulse()
+@pytest.fixture
+def own(clock: FakeClock) -> Pulse:
+    return Pulse(timedelta(seconds=600), clock.monotonic)
+
+
+def test_a_worker_lives_while_its_rounds_begin(own: Pulse, clock: FakeClock) -> None:
     for _ in range(3):
         clock.advance(600)
         assert own.fault() is None
         own.beat()
-
-
-def test_a_worker_whose_rounds_have_stopped_hangs() -> None:
-    own, clock = pulse()
     clock.advance(601)
-    assert own.fault() == "no balancing of partitions began in the last 600 s"
+    assert own.fault() == STOPPED
 
 
-def test_work_that_outlasts_the_limit_hangs_although_rounds_begin() -> None:
-    own, clock = pulse()
+def test_work_that_outlasts_the_limit_hangs_although_rounds_begin(own: Pulse, clock: FakeClock) -> None:
     with own.over("telemetry/$Default/3"), own.over("telemetry/$Default/4"):
         clock.advance(300)
-        with own.over("telemetry/$Default/5"):
+        with pytest.raises(KeyError), own.over("telemetry/$Default/5"):
             clock.advance(301)
             own.beat()
             assert own.fault() == "telemetry/$Default/3 has been in hand for more than 600 s"
-    assert own.fault() is None
-
-
-def test_work_that_fails_is_no_longer_in_hand() -> None:
-    own, clock = pulse()
-    with pytest.raises(KeyError), own.over("a batch"):
-        raise KeyError
-    clock.advance(601)
-    own.beat()
-    assert own.fault() is None
+            raise KeyError
+    clock.advance(600)
+    assert own.fault() is None, "work that fails is no longer in hand"
 
 
 async def sent(address: str, request: bytes) -> str:
@@ -64,8 +57,8 @@ async def sent(address: str, request: bytes) -> str:
     return answer.decode()
 
 
-def served(own: Pulse, use: Callable[[str], Awaitable[object]]) -> object:
-    async def serving() -> object:
+def served(own: Pulse, use: Callable[[str], Awaitable[Any]]) -> Any:
+    async def serving() -> Any:
         async with answering("127.0.0.1:0", own) as address:
             assert address is not None
             return await use(address)
@@ -73,40 +66,29 @@ def served(own: Pulse, use: Callable[[str], Awaitable[object]]) -> object:
     return asyncio.run(serving())
 
 
-def test_the_port_answers_with_the_fault() -> None:
-    own, clock = pulse()
-    assert "HTTP/1.1 200 OK\r\n" in str(served(own, lambda address: sent(address, ASK)))
-    clock.advance(601)
-    answer = str(served(own, lambda address: sent(address, ASK)))
-    assert answer.startswith("HTTP/1.1 503 ") and answer.endswith(
-        "\r\n\r\nno balancing of partitions began in the last 600 s\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "request_line", [b"GET / HTTP/1.1", b"POST /health HTTP/1.1", b"GET /healthy HTTP/1.1", b"\xff"]
-)
-def test_nothing_else_is_answered(request_line: bytes) -> None:
-    own, _ = pulse()
-    assert "HTTP/1.1 404 " in str(served(own, lambda address: sent(address, request_line + b"\r\n\r\n")))
+@pytest.mark.parametrize("line", [b"GET / HTTP/1.1", b"POST /health HTTP/1.1", b"GET /healthy HTTP/1.1", b"\xff"])
+def test_nothing_else_than_health_is_answered(own: Pulse, line: bytes) -> None:
+    assert "HTTP/1.1 404 " in served(own, lambda address: sent(address, line + b"\r\n\r\n"))
 
 
 @pytest.mark.parametrize("garbage", [b"", b"GET /health", b"x" * 200_000])
-def test_garbage_ends_its_connection_and_not_the_port(garbage: bytes) -> None:
+def test_garbage_ends_its_connection_and_not_the_port_and_the_answer_is_the_fault(
+    own: Pulse, clock: FakeClock, garbage: bytes
+) -> None:
     async def after_garbage(address: str) -> str:
         with suppress(ConnectionError):  # it was cut off while it still sent
             assert await sent(address, garbage) == ""
         return await sent(address, ASK)
 
-    own, _ = pulse()
-    assert "HTTP/1.1 200 " in str(served(own, after_garbage))
+    assert "HTTP/1.1 200 OK\r\n" in served(own, after_garbage)
+    clock.advance(601)
+    answer = served(own, after_garbage)
+    assert answer.startswith("HTTP/1.1 503 ") and answer.endswith(f"\r\n\r\n{STOPPED}\n")
 
 
 def test_the_command_ends_with_0_for_a_worker_that_lives_and_with_1_for_one_that_does_not(
-    capsys: pytest.CaptureFixture[str],
+    own: Pulse, clock: FakeClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own, clock = pulse()
-
     def ask(address: str) -> Awaitable[object]:
         return asyncio.to_thread(main, [address])
 
@@ -117,7 +99,7 @@ def test_the_command_ends_with_0_for_a_worker_that_lives_and_with_1_for_one_that
         address = "{}:{}".format(*closed.getsockname())
     assert main([address]) == 1
     alive, hangs, silent = capsys.readouterr().out.splitlines()
-    assert (alive, hangs) == ("alive", "no balancing of partitions began in the last 600 s")
+    assert (alive, hangs) == ("alive", STOPPED)
     assert silent.startswith(f"{address} does not answer: ")
 
 
@@ -127,20 +109,11 @@ def test_the_command_wants_one_address(arguments: list[str], capsys: pytest.Capt
     assert capsys.readouterr().err == "usage: python -m core.worker.health HOST:PORT\n"
 
 
-def test_an_address_that_is_taken_is_refused_with_the_option() -> None:
-    own, _ = pulse()
-
-    async def twice(address: str) -> None:
-        async with answering(address, own):
-            pass
+def test_an_address_that_is_taken_is_refused_with_the_option_and_without_one_no_port_is_opened(own: Pulse) -> None:
+    async def opened(address: str | None) -> str | None:
+        async with answering(address, own) as at:
+            return at
 
     with pytest.raises(SettingsRefused, match=r"--health 127\.0\.0\.1:\d+ cannot be used: "):
-        served(own, twice)
-
-
-def test_without_an_address_no_port_is_opened() -> None:
-    async def nowhere() -> str | None:
-        async with answering(None, pulse()[0]) as address:
-            return address
-
-    assert asyncio.run(nowhere()) is None
+        served(own, opened)
+    assert asyncio.run(opened(None)) is None

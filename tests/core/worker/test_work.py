@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,6 @@ from core.letters.retry import Keeper
 from core.model.commits import BatchCommit
 from core.model.events import Event, Partition, SequenceNumber, stream_of
 from core.model.letters import LetterPolicy
-from core.model.ports import Clock
 from core.model.transforms import Transform
 from core.settings import OWN_LINES
 from core.settle.isolate import Attempt, AttemptRequest, Journal
@@ -40,7 +39,7 @@ from core.worker.work import (
     keep_round,
     work,
 )
-from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, ids, stamps
+from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, stamps
 from tests.fakes.builders import keep_letters as given_letters
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.faulty_database import Fault, FaultyStore
@@ -59,17 +58,6 @@ SETTINGS = {
 GIVEN = batch(events(0, 4, "reading a"))
 
 
-class FakePause:
-    """Sleeps for no time, and remembers for how long it should have been."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await asyncio.sleep(0)
-
-
 def receiver(
     means: Ingestion, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep, chance: float = 1.0
 ) -> Receiver:
@@ -79,22 +67,34 @@ def receiver(
 
 def take(store: Store, chance: float = 1.0) -> list[float]:
     """Ingest the batch; how long it was held in between."""
-    pause = FakePause()
-    asyncio.run(receiver(Ingestion(store, PLAIN, CLOCK), pause.sleep, chance).take(GIVEN))
-    return pause.slept
+    slept, noting = list[float](), Noting()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await asyncio.sleep(0)
+
+    asyncio.run(receiver(Ingestion(store, PLAIN, CLOCK, journal=noting), sleep, chance).take(GIVEN))
+    assert noting.tries == [False, *[True] * (len(noting.tries) - 1)], "a held batch is retried as a retry"
+    return slept
+
+
+class Noting(Journal):
+    """A journal that notes which attempts come again."""
+
+    def __init__(self) -> None:
+        self.tries: list[bool] = []
+
+    def attempt(self, asked: AttemptRequest, transform: Transform) -> AbstractContextManager[Attempt]:
+        self.tries.append(asked.comes_again)
+        return super().attempt(asked, transform)
+
+
+def ranges(store: MemoryStore) -> list[tuple[int, int]]:
+    return [(kept.first, kept.last) for kept in store.ledger()]
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
     return [json.loads(JsonLines().format(record)) for record in caplog.records]
-
-
-def test_a_batch_is_committed_and_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    store = MemoryStore()
-    assert take(store) == []
-    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
-    (line,) = lines(caplog)
-    assert (line["action"], line["written"], line["redelivered"]) == ("ingest", 5, 0)
 
 
 def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog: pytest.LogCaptureFixture) -> None:
@@ -119,12 +119,15 @@ def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog:
 
 @pytest.mark.parametrize(("held", "chance"), [(1, 1.0), (3, 1.0), (9, 1.0), (2, 0.0)])
 def test_an_infrastructure_fault_holds_the_batch_until_it_is_committed_in_pauses_that_are_spread(
-    held: int, chance: float
+    held: int, chance: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryStore()
     slept = take(FaultyStore(store, on_commit=[Fault.NOT_REACHED] * held), chance)
+    found = lines(caplog)
+    assert {(line["level"], line["partition"]) for line in found} == {("WARNING", "telemetry/hubledger/0")}
+    assert "reading" not in json.dumps(found), "no bodies"
     assert slept == [min(2.0**turn, LONGEST_PAUSE) * (0.5 + chance / 2) for turn in range(held)]
-    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
+    assert ranges(store) == [(0, 4)]
 
 
 def test_a_worker_over_a_store_without_a_table_of_its_transform_does_not_start(
@@ -135,13 +138,6 @@ def test_a_worker_over_a_store_without_a_table_of_its_transform_does_not_start(
     sqlite.sql("DROP TABLE home_alert")
     with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
         asyncio.run(work(Terms(LOOK, LOOK, None)))
-
-
-def test_a_held_batch_is_logged_without_its_bodies(caplog: pytest.LogCaptureFixture) -> None:
-    take(FaultyStore(MemoryStore(), on_read=[Fault.NOT_REACHED]))
-    (line,) = lines(caplog)
-    assert (line["level"], line["partition"]) == ("WARNING", "telemetry/hubledger/0")
-    assert "reading" not in json.dumps(line)
 
 
 def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
@@ -164,51 +160,46 @@ def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
     assert store.ledger() == []
 
 
-class SlowStore(MemoryStore):
-    """Commits on request."""
+@pytest.mark.parametrize("fault", [None, RuntimeError("out of paper")])
+def test_a_commit_on_its_way_is_finished_before_a_cancellation_takes_effect_and_its_fault_is_logged(
+    caplog: pytest.LogCaptureFixture, fault: Exception | None
+) -> None:
+    committing, go_on = threading.Event(), threading.Event()
 
-    def __init__(self, faults: Iterable[Exception] = ()) -> None:
-        super().__init__()
-        self.committing, self.go_on = threading.Event(), threading.Event()
-        self._faults = list(faults)
+    class SlowStore(MemoryStore):
+        def commit_batch(self, commit: BatchCommit) -> int:
+            committing.set()
+            assert go_on.wait(allowed(10))
+            if fault:
+                raise fault
+            return super().commit_batch(commit)
 
-    def commit_batch(self, commit: BatchCommit) -> int:
-        self.committing.set()
-        assert self.go_on.wait(allowed(10))
-        if self._faults:
-            raise self._faults.pop()
-        return super().commit_batch(commit)
+    async def cancel_while_committing() -> None:
+        taking = asyncio.ensure_future(receiver(Ingestion(store, PLAIN, CLOCK)).take(GIVEN))
+        await asyncio.to_thread(until, committing.is_set, 10)
+        taking.cancel()
+        done, _ = await asyncio.wait([taking], timeout=2 * MOMENT)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        assert not done, "the cancellation waits for the commit"
 
-
-async def cancel_while_committing(store: SlowStore) -> bool:
-    """Return True when the cancellation waited for the commit."""
-    taking = asyncio.ensure_future(receiver(Ingestion(store, PLAIN, CLOCK)).take(GIVEN))
-    await asyncio.to_thread(until, store.committing.is_set, 10)
-    taking.cancel()
-    done, _ = await asyncio.wait([taking], timeout=2 * MOMENT)
-    store.go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await taking
-    return not done
-
-
-def test_a_commit_on_its_way_is_finished_before_a_cancellation_takes_effect() -> None:
     store = SlowStore()
-    assert asyncio.run(cancel_while_committing(store))
-    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
+    asyncio.run(cancel_while_committing())
+    assert ranges(store) == ([] if fault else [(0, 4)])
+    assert [line["error"] for line in lines(caplog)] == ["out of paper"] * bool(fault)
 
 
-def test_a_commit_that_fails_while_it_is_cancelled_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    assert asyncio.run(cancel_while_committing(SlowStore([RuntimeError("out of paper")])))
-    assert [line["error"] for line in lines(caplog)] == ["out of paper"]
-
-
-def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_has_one_line_and_a_gap_that_is_healed_one_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+    assert take(MemoryStore()) == []
+    (line,) = lines(caplog)
+    assert (line["action"], line["written"], line["redelivered"]) == ("ingest", 5, 0)
+    caplog.clear()
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a")})
     hub.expire_before("0", 2)
     asyncio.run(receiver(Ingestion(store, PLAIN, CLOCK, GapReading(hub))).take(batch(events(5, 9, "reading a"))))
-    assert [(kept.first, kept.last) for kept in store.ledger()] == [(2, 4), (5, 9)]
+    assert ranges(store) == [(2, 4), (5, 9)]
     gap, ingested = lines(caplog)
     assert (gap["action"], gap["level"], gap["first"], gap["last"], gap["healed"]) == ("gap", "WARNING", 2, 4, 3)
     assert (ingested["action"], ingested["healed"], ingested["gaps"]) == ("ingest", 3, [[2, 4]])
@@ -231,7 +222,7 @@ def test_a_batch_of_a_different_hub_is_passed_with_a_line_and_what_the_hub_has_f
     ]
     hub.publish("0", events(2, 9, "reading a"))
     asyncio.run(ingestion.take(batch(events(5, 9, "reading a"))))
-    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4), (5, 9)]
+    assert ranges(store) == [(0, 4), (5, 9)]
 
 
 def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
@@ -250,43 +241,41 @@ def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytes
     assert unlooked["message"] == "gap check failed; will retry"
 
 
-def find_event(_: Partition, number: SequenceNumber) -> Event | None:
+def refuse(_: Partition, number: SequenceNumber) -> Event | None:
     raise HubUnreachable(f"nobody asks for {number}")
 
 
-class Keeping:
-    """One keeper over one database."""
-
-    def __init__(self, *faults: Fault | None) -> None:
-        self.clock, self.store, source = FakeClock(), MemoryStore(), iter(ids(1))
-        stamps = Clock(self.clock.now, lambda: next(source))
-        self.keeper = Keeper(
-            STREAM, FaultyStore(self.store, on_letters=faults), PLAIN, find_event, stamps, LetterPolicy(chunk=2)
-        )
-
-    def round(self) -> timedelta:
-        return keep_round(self.keeper, LOOK)
-
-    def statuses(self) -> list[str]:
-        return [kept.status for kept in self.store.letters()]
+@pytest.fixture
+def kept() -> MemoryStore:
+    return MemoryStore()
 
 
-def test_a_round_retries_what_is_due_and_the_next_one_follows_at_once() -> None:
-    world = Keeping()
-    given_letters(world.store, dict.fromkeys(range(5), "quiet"))
-    assert world.round() == timedelta()
-    assert world.statuses() == ["resolved"] * 5
+def keeper_of(store: Store, clock: FakeClock | None = None) -> Keeper:
+    return Keeper(STREAM, store, PLAIN, refuse, stamps(1, clock), LetterPolicy(chunk=2))
 
 
-def test_a_round_with_nothing_due_sleeps_until_something_is_and_never_longer_than_a_look() -> None:
-    world = Keeping()
-    assert world.round() == LOOK
-    given_letters(world.store, {0: "quiet"}, due_at=NOON + timedelta(seconds=20))
-    assert world.round() == timedelta(seconds=20)
-    given_letters(world.store, {1: "quiet"}, due_at=NOON + timedelta(hours=1))
-    world.clock.advance(20)
-    world.round()
-    assert world.round() == LOOK
+def statuses(store: MemoryStore) -> list[str]:
+    return [one.status for one in store.letters()]
+
+
+def test_a_round_retries_what_is_due_after_a_fault_too_and_the_next_one_follows_at_once(kept: MemoryStore) -> None:
+    keeper = keeper_of(FaultyStore(kept, on_letters=[Fault.NOT_REACHED]))
+    given_letters(kept, dict.fromkeys(range(5), "quiet"))
+    assert keep_round(keeper, LOOK) == LOOK
+    assert keep_round(keeper, LOOK) == timedelta()
+    assert statuses(kept) == ["resolved"] * 5
+
+
+def test_a_round_with_nothing_due_sleeps_until_something_is_and_never_longer_than_a_look(kept: MemoryStore) -> None:
+    clock = FakeClock()
+    keeper = keeper_of(kept, clock)
+    assert keep_round(keeper, LOOK) == LOOK
+    given_letters(kept, {0: "quiet"}, due_at=NOON + timedelta(seconds=20))
+    assert keep_round(keeper, LOOK) == timedelta(seconds=20)
+    given_letters(kept, {1: "quiet"}, due_at=NOON + timedelta(hours=1))
+    clock.advance(20)
+    keep_round(keeper, LOOK)
+    assert keep_round(keeper, LOOK) == LOOK
 
 
 def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
@@ -294,51 +283,24 @@ def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
         def claim_letters(self, claim: object) -> tuple[()]:
             return ()
 
-    world = Keeping()
     rival = Rival()
     given_letters(rival, {0: "quiet"})
-    keeper = Keeper(world.keeper.stream, rival, PLAIN, find_event, world.keeper.clock)
-    assert keep_round(keeper, LOOK) == LETTER_PAUSE
+    assert keep_round(keeper_of(rival), LOOK) == LETTER_PAUSE
 
 
-def test_a_fault_is_no_end_of_it() -> None:
-    world = Keeping(Fault.NOT_REACHED)
-    given_letters(world.store, {0: "quiet"})
-    assert world.round() == LOOK
-    assert world.round() == timedelta()
-    assert world.statuses() == ["resolved"]
-
-
-def test_rounds_follow_each_other_until_they_are_cancelled() -> None:
-    world, slept = Keeping(), list[float]()
-    given_letters(world.store, dict.fromkeys(range(5), "quiet"))
+def test_rounds_follow_each_other_until_they_are_cancelled(kept: MemoryStore) -> None:
+    slept = list[float]()
+    given_letters(kept, dict.fromkeys(range(5), "quiet"))
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
         if len(slept) == 3:
             raise asyncio.CancelledError
 
-    async def cancelled() -> bool:
-        try:
-            await keep_letters(world.keeper, LOOK, sleep)
-        except asyncio.CancelledError:
-            return True
-        return False
+    async def cancelled() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await keep_letters(keeper_of(kept), LOOK, sleep)
 
-    assert asyncio.run(cancelled())
+    asyncio.run(cancelled())
     assert slept == [0, 60, 60]
-    assert world.statuses() == ["resolved"] * 5
-
-
-def test_a_held_batch_is_retried_as_a_retry() -> None:
-    given: list[bool] = []
-
-    class Noting(Journal):
-        def attempt(self, asked: AttemptRequest, transform: Transform) -> AbstractContextManager[Attempt]:
-            given.append(asked.comes_again)
-            return super().attempt(asked, transform)
-
-    store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
-    ingestion = receiver(Ingestion(store, PLAIN, CLOCK, journal=Noting()), FakePause().sleep)
-    asyncio.run(ingestion.take(GIVEN))
-    assert given == [False, True, True, True]
+    assert statuses(kept) == ["resolved"] * 5
