@@ -1,16 +1,19 @@
-"""core/ingest/gaps.py within ingest_batch: what is missing is fetched back, and only what the hub lost is absent."""
+"""guard.py and gaps.py: which events are new, and what is missing is fetched back unless the hub lost it."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 
-from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable
-from core.ingest.gaps import NO_GAP_READING, GapReading, gap_rows
+from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
+from core.ingest.gaps import NO_GAP_READING, GapReading
+from core.ingest.guard import Guarded, guard
+from core.model.commits import Checkpoint, PartitionState
 from core.model.events import BATCH_EVENTS as PIECE
-from core.model.events import Span
+from core.model.events import Event, SequenceNumber, Span
 from tests.core.ingest.conftest import World, gap
-from tests.fakes.builders import event, events, partition
+from tests.fakes.builders import batch, event, events, partition
 from tests.fakes.faulty_database import Fault
 from tests.fakes.store import Store
 
@@ -153,14 +156,6 @@ def test_an_owner_that_heals_a_part_or_all_of_the_gap_meanwhile_wins_and_the_oth
     assert [(commit.first, commit.last.sequence_number) for commit in report.commits] == [(18, 19), (20, 24)]
 
 
-@pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST])
-def test_a_lost_answer_while_healing_is_settled_as_usual(world: World, fault: Fault) -> None:
-    world.hub.expire_before("0", 7)
-    report = world.deliver(10, 14, store=world.faulty(fault, fault))
-    assert (report.healed, report.absent, report.redelivered) == (3, 2, 0)
-    world.assert_whole(14, 5, 6)
-
-
 def test_a_memory_that_has_become_stale_makes_no_gap(world: World) -> None:
     steady = world.store.remembering(timedelta(hours=1), world.clock.monotonic)
     world.deliver(5, 9, store=steady)
@@ -189,19 +184,73 @@ def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_began(later: i
     assert [books.balanced for books in world.store.read_ledgers()] == [True]
 
 
+def committed(number: int) -> PartitionState:
+    """A partition that is committed up to a number."""
+    checkpoint = Checkpoint(SequenceNumber(number), str(number * 64), event(number).enqueued_at, 1, UUID(int=1))
+    return PartitionState(partition(), 1, checkpoint)
+
+
+def anchored(number: int) -> PartitionState:
+    """A partition without a commit that begins at a number."""
+    return PartitionState(partition(), 1, None, SequenceNumber(number))
+
+
+FIVE, HOLED = events(5, 9), (*events(0, 2), *events(5, 6), event(9))
+EARLY = event(5, at=event(0).enqueued_at)
+
+
 @pytest.mark.parametrize(
-    ("numbers", "committed", "asked", "rows"),
+    ("given", "state", "run", "missing"),
     [
-        ((), gap(0, 9), gap(10, 20), []),
-        ((30,), gap(30, 30), gap(10, 20), []),
-        ((10, 11), gap(10, 11), gap(10, 20), [(10, 11, "healed"), (12, 20, "open")]),
-        ((12, 13), gap(10, 14), gap(10, 14), [(10, 11, "absent"), (12, 13, "healed"), (14, 14, "absent")]),
-        ((25,), gap(10, 25), gap(10, 20), [(10, 20, "absent")]),
-        ((8, 9, 12), gap(8, 12), gap(10, 20), [(10, 11, "absent"), (12, 12, "healed"), (13, 20, "open")]),
+        pytest.param(FIVE, anchored(5), FIVE, None, id="all events from the anchor on are new"),
+        pytest.param(FIVE, anchored(7), FIVE[2:], None, id="events before the anchor are dropped"),
+        pytest.param(FIVE, anchored(10), (), None, id="a batch before the anchor is dropped whole"),
+        pytest.param(FIVE, anchored(2), FIVE, gap(2, 4), id="between anchor and batch is a gap"),
+        pytest.param(FIVE, committed(4), FIVE, None, id="events that follow the checkpoint are new"),
+        *(pytest.param(FIVE, committed(at), (), None, id=f"committed already at {at}") for at in (9, 10, 99)),
+        *(pytest.param(FIVE, committed(at), events(at + 1, 9), None, id=f"redelivered to {at}") for at in (5, 6, 8)),
+        pytest.param(FIVE, committed(3), FIVE, gap(4, 4), id="one number is missing before the batch"),
+        pytest.param(FIVE, committed(0), FIVE, gap(1, 4), id="between checkpoint and batch is a gap"),
+        pytest.param(HOLED, committed(0), HOLED[1:], gap(3, 8), id="a gap reaches over all holes"),
+        pytest.param(HOLED, committed(2), HOLED[3:], gap(3, 8), id="a gap begins after the checkpoint"),
+        pytest.param(HOLED, committed(4), HOLED[3:], gap(7, 8), id="holes before the checkpoint are none"),
+        pytest.param(HOLED, committed(7), HOLED[5:], gap(8, 8), id="the checkpoint is in a hole"),
+        pytest.param(HOLED, committed(8), HOLED[5:], None, id="the checkpoint ends the last hole"),
+        pytest.param((EARLY,), committed(4), (EARLY,), None, id="new numbers of any time"),
+        pytest.param((event(8, at=event(9).enqueued_at),), committed(9), (), None, id="of the checkpoint's instant"),
     ],
-)  # fmt: skip
-def test_a_range_that_was_asked_for_is_cut_into_what_came_back_what_did_not_and_what_is_open(
-    numbers: tuple[int, ...], committed: Span, asked: Span, rows: list[Row]
+)
+def test_a_batch_has_the_events_that_are_new_and_the_gap_before_and_among_them(
+    given: tuple[Event, ...], state: PartitionState, run: tuple[Event, ...], missing: Span | None
 ) -> None:
-    run = [event(number) for number in numbers]
-    assert [(one.first, one.last, one.status) for one in gap_rows(run, committed, asked)] == rows
+    assert guard(batch(given), state) == Guarded(run, state.next_number, missing)
+
+
+@pytest.mark.parametrize(
+    ("asked", "missing"),
+    [(gap(3, 8), None), (gap(0, 99), None), (gap(3, 7), gap(3, 8)), (gap(4, 8), gap(3, 8)), (gap(20, 30), gap(3, 8))],
+)
+def test_what_the_hub_was_asked_for_is_no_gap_any_more(asked: Span, missing: Span | None) -> None:
+    known = replace(batch(HOLED), asked=asked)
+    assert guard(known, committed(0)) == Guarded(HOLED[1:], SequenceNumber(1), missing)
+
+
+def test_a_partition_that_is_neither_anchored_nor_committed_is_not_guessed_about() -> None:
+    with pytest.raises(ValueError, match="telemetry/hubledger/0 is not anchored"):
+        guard(batch(events(0, 1)), PartitionState(partition(), 1, None))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "checkpoint"), [([3], 100), ([4], 4), ([4, 5, 6], 4), ([3, 4, 5], 9)], ids=lambda value: str(value)
+)
+def test_an_old_number_enqueued_after_the_checkpoint_is_another_incarnation(
+    numbers: list[int], checkpoint: int
+) -> None:
+    later = event(checkpoint).enqueued_at + timedelta(microseconds=1)
+    changed = next(number for number in reversed(numbers) if number <= checkpoint)
+    with pytest.raises(StreamIncarnationChanged) as refusal:
+        guard(
+            batch([event(number, at=later if number == changed else None) for number in numbers]), committed(checkpoint)
+        )
+    assert refusal.value.partition == partition()
+    assert refusal.value.evidence == f"event {changed} was enqueued after the checkpoint at {checkpoint}"

@@ -144,12 +144,6 @@ def test_after_a_conflict_only_what_the_rival_left_is_committed(world: World) ->
     assert isinstance(kept, SensorReading) and kept.sensor_id == "sensorTrue", "the state that the rival wrote"
 
 
-def test_when_the_rival_took_all_nothing_is_left(five: World) -> None:
-    report = five.deliver(5, 9, store=five.faulty(Fault.RIVAL))
-    assert (report.commits, report.redelivered) == ((), 5)
-    assert [kept.invocation_id for kept in five.store.ledger()] == ["invocation-1", "rival"]
-
-
 def test_conflicts_without_end_go_to_the_host(world: World) -> None:
     class AlwaysBehind(FaultyStore):
         def commit_batch(self, commit: object) -> int:

@@ -8,8 +8,7 @@ from math import log2
 
 import pytest
 
-from core.errors import DataRefused, StoreUnavailable
-from core.ingest.gaps import GapReading
+from core.errors import DataRefused
 from core.ingest.ingest import REFUSAL_LIMIT, Ingestion, IngestReport, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event
@@ -20,7 +19,6 @@ from tests.fakes.builders import FakeClock, batch, event, events, home, reading,
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import Engine
-from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
@@ -104,17 +102,6 @@ def test_refusals_are_bounded_in_one_invocation_and_the_next_one_goes_on() -> No
     assert len(done) <= 5
 
 
-@pytest.mark.parametrize("absent", [(20, 23, 24, 40), (1,), (58,), tuple(range(1, 59, 2)), tuple(range(2, 50))])
-def test_absent_numbers_keep_no_refused_event_from_standing_alone(absent: tuple[int, ...]) -> None:
-    store = MemoryStore()
-    bad = [number for number in (0, 21, 22, 59) if number not in absent]
-    given = [each for each in log_of(60, bad) if each.sequence_number not in absent]
-    report = ingest_batch(batch(given), Ingestion(store, PLAIN, stamps(), GapReading(MemoryHub({"0": given}))))
-    assert [(gap.first, gap.last) for gap in report.gaps] == [(min(absent), max(absent))]
-    assert refused(store) == bad
-    assert_equals_one_pass(store, {"0": given}, absent={"0": set(absent)})
-
-
 @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST, Fault.RIVAL])
 @pytest.mark.parametrize("turn", range(12))
 def test_a_fault_at_any_turn_of_the_halving_changes_nothing(fault: Fault, turn: int) -> None:
@@ -126,27 +113,6 @@ def test_a_fault_at_any_turn_of_the_halving_changes_nothing(fault: Fault, turn: 
     ingest(steady(FaultyStore(store, on_commit=[*[None] * turn, fault], rival=rival)), log)
     assert_equals_one_pass(store, {"0": log})
     assert refused(store) == [0, 31, 59]
-
-
-def test_a_rival_that_goes_beyond_the_suspects_ends_the_suspicion() -> None:
-    store, log = MemoryStore(), log_of(64, [5])
-
-    def rival(inner: Store, _: BatchCommit) -> None:
-        ingest(inner, log[:40], seed=99)
-
-    watched = FaultyStore(store, on_commit=[None, None, Fault.RIVAL], rival=rival)
-    ingest(watched, log)
-    assert watched.calls.count("commit_batch") == 4  # two refusals, the conflict, the rest
-    assert_equals_one_pass(store, {"0": log})
-
-
-def test_an_outage_keeps_what_was_committed_and_the_next_invocation_goes_on() -> None:
-    store, log = MemoryStore(), log_of(64, [40])
-    with pytest.raises(StoreUnavailable):
-        ingest(FaultyStore(store, on_commit=[None, None, Fault.NOT_REACHED]), log)
-    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 31)]
-    assert ingest(store, log, seed=1).redelivered == 32
-    assert_equals_one_pass(store, {"0": log})
 
 
 class Refusing(MemoryStore):
