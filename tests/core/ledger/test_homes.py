@@ -1,4 +1,4 @@
-"""Every store finds homes for the pages: registrations, alerts by time, and the time of a home's last window."""
+"""Every store finds homes for the pages: registrations, alerts by time, and the newest readings of a home."""
 
 from datetime import timedelta
 
@@ -23,44 +23,32 @@ def ring(office: Office, *alerts: HomeAlert, of: str = "0", first: int = 0) -> N
     office.commit(first, first, settled({first: list(alerts)}), partition(of))
 
 
-def test_a_home_is_as_its_latest_registration_says(office: Office) -> None:
-    office.commit(0, 0, settled({0: [Home("home-1", "Europe/Paris", True)]}))
-    office.commit(1, 1, settled({1: [Home("home-1", "Asia/Kolkata", False)]}))
-    assert office.homes.find_home("home-1") == RegisteredHome("home-1", "Asia/Kolkata", False)
-    assert [office.homes.find_home(name) for name in ("home", "HOME-1", " home-1", "", "%")] == [None] * 5
-
-
-def test_homes_are_found_by_how_their_ids_begin(office: Office) -> None:
+def test_a_home_is_as_its_latest_registration_says_and_found_by_how_its_id_begins(office: Office) -> None:
     names = ("home-1", "home-10", "home-2", "Home-3", "zome", "h%")
     office.commit(0, 0, settled({0: [Home(name, "Europe/Paris", True) for name in names]}))
+    office.commit(1, 1, settled({1: [Home("home-1", "Asia/Kolkata", False)]}))
+    stands = RegisteredHome("home-1", "Asia/Kolkata", False)
+    assert office.homes.find_home("home-1") == stands
+    assert [office.homes.find_home(name) for name in ("home", "HOME-1", " home-1", "", "%")] == [None] * 5
+    assert office.homes.find_home("home-1  ") == (stands if office.engine.dialect.pads_texts else None)
     assert office.homes.find_homes("home-1", "", 10) == ("home-1", "home-10")
     assert office.homes.find_homes("h", "home-1", 2) == ("home-10", "home-2")
     assert office.homes.find_homes("%", "", 10) == ()
     assert office.homes.find_homes("", "", 2) == ("Home-3", "h%")
 
 
-def test_spaces_at_the_end_of_an_id_count_where_the_database_does_not_pad(office: Office) -> None:
-    office.commit(0, 0, settled({0: [Home("home-1", "Europe/Paris", True)]}))
-    stands = RegisteredHome("home-1", "Europe/Paris", True)
-    assert office.homes.find_home("home-1  ") == (stands if office.engine.dialect.pads_texts else None)
-
-
-def test_alerts_of_a_home_are_read_from_the_newest_over_all_partitions(office: Office) -> None:
+def test_alerts_of_a_home_and_a_span_are_read_from_the_newest_over_all_partitions(office: Office) -> None:
+    assert office.homes.read_last_window("home-1", LATER) is None
+    assert office.homes.read_alerts("home-1", EPOCH, LATER, 10) == ()
     ring(office, alert(minute=1), alert("home-10", 2), of="0")
     ring(office, alert(minute=3, ppm=None, sensor_id="motion-1"), alert(minute=0), of="7")
     found = office.homes.read_alerts("home-1", EPOCH, LATER, 10)
     assert [one.observed_at.minute for one in found] == [3, 1, 0]
-    at = EPOCH + timedelta(minutes=3, microseconds=7)
-    assert found[0] == Alert("motion-1", "motion", None, at)
+    assert found[0] == Alert("motion-1", "motion", None, EPOCH + timedelta(minutes=3, microseconds=7))
     assert (found[1].ppm, found[1].observed_at.microsecond) == (90, 7)
     assert office.homes.read_alerts("home-1", EPOCH, LATER, 2) == found[:2]
-
-
-def test_a_span_holds_its_beginning_and_not_its_end(office: Office) -> None:
-    ring(office, *(alert(minute=minute) for minute in range(5)))
     since, until = alert(minute=1).observed_at, alert(minute=3).observed_at
-    found = office.homes.read_alerts("home-1", since, until, 10)
-    assert [one.observed_at for one in found] == [alert(minute=2).observed_at, since]
+    assert office.homes.read_alerts("home-1", since, until, 10) == found[1:2], "a span holds not its end"
 
 
 def test_alerts_at_one_time_come_in_one_order_always(office: Office) -> None:
@@ -71,18 +59,14 @@ def test_alerts_at_one_time_come_in_one_order_always(office: Office) -> None:
     assert office.homes.read_alerts("home-1", EPOCH, LATER, 3) == everything[:3]
 
 
-def test_a_home_without_windows_and_alerts_has_none(office: Office) -> None:
-    assert office.homes.read_last_window("home-1", LATER) is None
-    assert office.homes.read_alerts("home-1", EPOCH, LATER, 10) == ()
-
-
 def switch(minute: int, home_id: str = "home-1") -> SensorReading:
     return SensorReading(home_id, "motion-1", "motion", "idle", None, EPOCH + timedelta(minutes=minute))
 
 
-def test_the_newest_readings_of_a_home_are_read_from_the_last_to_arrive(office: Office) -> None:
-    meter = SensorReading("home-1", "co-1", "carbon_monoxide", None, 7, EPOCH)
-    home = Home("home-1", "Europe/Paris", True)
+def test_the_newest_readings_of_a_home_are_read_from_the_last_to_arrive_of_few_rows(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter, home = SensorReading("home-1", "co-1", "carbon_monoxide", None, 7, EPOCH), Home("home-1", "UTC", True)
     office.commit(0, 3, settled({0: [home], 1: [switch(9)], 2: [switch(5, "home-10"), switch(3)], 3: [meter]}))
     office.commit(0, 0, settled({0: [switch(4)]}), partition("7"))
     found = office.homes.read_newest_readings("home-1", 10)
@@ -90,10 +74,5 @@ def test_the_newest_readings_of_a_home_are_read_from_the_last_to_arrive(office: 
     assert [one.observed_at.minute for one in found] == [0, 3, 9]  # of the partition of its registration only
     assert office.homes.read_newest_readings("home-1", 2) == found[:2]
     assert office.homes.read_newest_readings("home-2", 10) == ()
-
-
-def test_only_the_newest_rows_of_a_partition_are_looked_at(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(homes, "MOST_ROWS", 3)
-    others = [switch(3, "home-2"), switch(4, "home-2")]
-    office.commit(0, 3, settled({0: [Home("home-1", "UTC", True)], 1: [switch(1)], 2: [switch(2)], 3: others}))
-    assert [one.observed_at.minute for one in office.homes.read_newest_readings("home-1", 10)] == [2]
+    assert office.homes.read_newest_readings("home-1", 10) == found[:2]

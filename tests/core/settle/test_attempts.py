@@ -278,12 +278,6 @@ def test_a_verdict_outlives_its_process_and_is_committed_without_a_child() -> No
     assert heir.marks == ()
 
 
-def test_a_verdict_is_one_on_its_version_of_the_transform() -> None:
-    heir = after_a_verdict()
-    heir.take(KILLERS, transform=replace(PLAIN, version="mended/2"))
-    assert heir.alone[0] == (0, 1)
-
-
 def test_a_verdict_on_an_event_that_left_the_hub_or_has_a_different_key_stops_the_others_of_its_range_once() -> None:
     heir = after_a_verdict()
     asked = AttemptRequest("replay", heir.state, span(0, 5), Isolation())
@@ -292,6 +286,8 @@ def test_a_verdict_on_an_event_that_left_the_hub_or_has_a_different_key_stops_th
     with heir.means.journal.attempt(asked, PLAIN):
         pass
     assert asked.isolation.killed == {1: SEGFAULT}
+    heir.take(KILLERS, transform=replace(PLAIN, version="mended/2"))
+    assert heir.alone[1] == (0, 1), "it is one on its version of the transform"
 
 
 def test_suspects_in_hand_are_left_to_the_attempt_that_has_them() -> None:
@@ -319,6 +315,16 @@ def test_suspects_are_not_tried_when_another_owner_has_written_them_meanwhile() 
     world.meanwhile = lambda: world.ranges or world.store.commit_batch(commit(world.state, 0, 4))
     world.ingest(0, 9)
     assert (world.alone, world.ranges) == ([(), (5, 6, 7, 8, 9)], [(0, 4), (5, 9)])
+    late = World()
+    late.die(0, 9)
+
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        if not late.ranges:
+            late.store.commit_batch(commit(late.state, 0, 9))
+        return ()
+
+    late.ingest(0, 9, rows_of=rows_of)
+    assert (late.ranges, late.marks) == ([(0, 9)], ()), "an attempt leaves no mark of them"
 
 
 def test_from_the_third_death_on_events_are_tried_one_at_a_time_and_the_next_death_names_its_event() -> None:
@@ -368,21 +374,6 @@ def test_a_mark_that_could_not_be_taken_back_is_so_once_the_store_answers_and_by
     assert other.alone == []
 
 
-def test_an_attempt_leaves_no_mark_of_numbers_that_a_different_owner_has_written(world: World) -> None:
-    world.die(0, 9)
-
-    def rows_of(event: Event, references: References) -> Iterable[Row]:
-        if not world.ranges:
-            world.store.commit_batch(commit(world.state, 0, 9))
-        return ()
-
-    world.ingest(0, 9, rows_of=rows_of)
-    assert (world.ranges, world.marks) == ([(0, 9)], ())
-    other = World(world.store, process=2)
-    other.ingest(10, 19)
-    assert other.alone == []
-
-
 @pytest.mark.parametrize("is_proven", [True, False])
 def test_an_attempt_counts_as_a_death_when_memory_ran_out(world: World, is_proven: bool) -> None:
     first = 500 * is_proven
@@ -422,14 +413,11 @@ def test_a_mark_stands_as_it_was_set_until_one_with_the_same_last_number_takes_i
     newer = AttemptMark(P.partition_id, span(3, 7), UUID(int=8), EPOCH + timedelta(hours=1), 4, "killing/2", "it hung")
     store.begin_attempt(state, newer)
     assert marks(store) == [newer, MARK]
-
-
-def test_the_marks_of_all_partitions_of_a_stream_are_read_in_order(store: Store) -> None:
-    other, elsewhere = store.read_partition(partition("1")), store.read_partition(partition(group="other"))
-    for state, last in ((other, 4), (store.read_partition(P), 9), (store.read_partition(P), 8), (elsewhere, 7)):
-        store.begin_attempt(state, replace(MARK, partition_id=state.partition.partition_id, tried=span(0, last)))
-    found = [(mark.partition_id, mark.tried.last) for mark in store.read_marks(other)]
-    assert found == [("0", 8), ("0", 9), ("1", 4)]
+    for other, last in ((partition("1"), 4), (P, 8), (partition(group="other"), 7)):
+        own = replace(MARK, partition_id=other.partition_id, tried=span(0, last))
+        store.begin_attempt(store.read_partition(other), own)
+    found = [(mark.partition_id, mark.tried.last) for mark in store.read_marks(state)]
+    assert found == [("0", 7), ("0", 8), ("0", MARK.tried.last), ("1", 4)]
 
 
 def test_only_the_process_that_set_a_mark_takes_it_back_and_a_marked_commit_deletes_those_that_end_in_it(
