@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from copy import deepcopy
 from dataclasses import replace
@@ -27,7 +26,6 @@ from tests.fakes.builders import EPOCH, NOON, STREAM, batch, commit, event, even
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from tests.patience import allowed
 
 
 def at(second: int) -> Anchoring:
@@ -241,17 +239,6 @@ def test_an_older_store_adopts_the_hub_unless_one_of_its_checkpoints_contradicts
     assert other.base.read_incarnation(STREAM).hub_created_at is None
 
 
-def test_a_reading_serves_all_partitions_that_are_far_enough_for_five_seconds(world: World) -> None:
-    far = 1_000_000
-    for seconds, first, asked in ((0.0, far, 3), (OLDEST, far + 5, 0), (0.1, far + 10, 1)):  # 3: the first contacts
-        world.clock.advance(seconds)
-        world.hub.asked.clear()
-        for id in "01":
-            world.hub.publish(id, log(first, first + 4))
-            world.deliver(log(first, first + 4), id)
-        assert world.asked("created_at") == asked
-
-
 @pytest.mark.parametrize(("reached", "age"), [(9, SOONEST), (99_999, 1.0), (10_000_000, OLDEST)])
 def test_a_reading_is_no_older_than_a_new_hub_needs_to_reach_the_numbers(
     world: World, reached: int, age: float
@@ -274,29 +261,6 @@ def test_a_first_contact_costs_the_event_of_the_checkpoint_which_retention_may_h
     ten.hub.expire_before("0", 20)
     ten.start_process()
     assert ten.deliver(log(20, 24)).absent == 5
-
-
-def test_threads_that_wait_for_a_reading_share_it(world: World) -> None:
-    own, is_waited_for = threading.RLock(), threading.Event()
-
-    class Alone:
-        """A lock that says when somebody waits for it."""
-
-        def __enter__(self) -> None:
-            if not own.acquire(blocking=False):
-                is_waited_for.set()
-                own.acquire()
-
-        def __exit__(self, *fault: object) -> None:
-            own.release()
-
-    verified = HubVerification(world.hub, world.clock.monotonic, Alone())
-    states = [world.base.read_partition(partition(id)) for id in "01"]
-    # An answer comes when the other thread waits, too.
-    world.hub.fails = lambda: not is_waited_for.wait(allowed(30))
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(lambda state: verified.verify(state, world.base), states)) == states
-    assert world.asked("created_at") == 1
 
 
 def test_holds_the_partition_at_first_contact(world: World) -> None:
@@ -344,6 +308,7 @@ def opened(world: World, *held: Event) -> None:
 
 def test_the_next_incarnation_is_read_from_its_anchor_and_nothing_is_mixed(ten: World) -> None:
     remembering = ten.means  # a process that remembers the closed stream
+    ten.start_process()
     opened(ten, *renewed(0, 14))
     ten.hub.publish("0", renewed(15, 19))
     ingest_batch(batch(renewed(15, 19)), remembering)

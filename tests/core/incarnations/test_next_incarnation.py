@@ -67,12 +67,6 @@ def test_a_stream_begins_in_its_first_incarnation_and_adopts_its_hub_once(store:
     assert store.read_incarnation(STREAM) == replace(found, hub_created_at=OLD)
 
 
-def test_a_reason_that_is_too_long_is_cut_to_what_the_column_holds(store: Store) -> None:
-    incarnations(store).open_incarnation(replace(opening(store), opened_by="👩" * 100, opened_why="👩" * 400))
-    found = store.read_incarnation(STREAM)
-    assert (found.opened_by, found.opened_why) == ("👩" * 50, "👩" * 200)  # two UTF-16 units each
-
-
 def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
     store.commit_batch(commit(before, 0, 4, settled({0: [reading()]}, filtered=4)))
@@ -107,9 +101,14 @@ def test_neither_a_batch_nor_an_anchor_nor_a_retry_is_committed_to_a_closed_stre
 
 
 def test_a_process_that_remembers_the_closed_stream_reads_the_new_one_after_its_conflict(store: Store) -> None:
-    remembering = store.remembering(timedelta(seconds=5))
+    remembering, clock = store.remembering(timedelta(seconds=5)), FakeClock()
     remembering.commit_batch(commit(remembering.read_partition(P), 0, 4))
+    looking = OneStream(store.database, STREAM, clock.monotonic)
+    old = looking.find()
     open_next(store)
+    assert looking.find() == old
+    clock.advance(5)
+    assert looking.find() == store.open_stream(STREAM) != old, "an operator sees the new stream within seconds"
     with pytest.raises(CheckpointConflict):
         remembering.commit_batch(commit(remembering.read_partition(P), 5, 9))
     assert remembering.read_partition(P) == store.read_partition(P)
@@ -156,23 +155,15 @@ def test_a_round_of_a_keeper_is_one_call_and_the_next_one_is_about_the_new_strea
     assert (keeper.next_due_at(STREAM, LATEST), calls()) == (None, ["next_due_at"])
 
 
-def test_an_operator_who_looked_at_the_closed_stream_sees_the_new_one_within_seconds(store: Store) -> None:
-    clock = FakeClock()
-    store.open_stream(STREAM)
-    looking = OneStream(store.database, STREAM, clock.monotonic)
-    old = looking.find()
-    open_next(store)
-    assert looking.find() == old
-    clock.advance(5)
-    assert looking.find() == store.open_stream(STREAM) != old
-
-
 def test_of_two_operators_one_opens_the_next_incarnation(store: Store) -> None:
-    first, second = opening(store), opening(store, first=5)
+    first = replace(opening(store), opened_by="👩" * 100, opened_why="👩" * 400)
+    second = opening(store, first=5)
     incarnations(store).open_incarnation(first)
     with pytest.raises(IncarnationConflict):
         incarnations(store).open_incarnation(second)
-    assert (store.read_incarnation(STREAM).number, store.read_partition(P).anchor) == (2, 0)
+    found = store.read_incarnation(STREAM)
+    assert (found.number, store.read_partition(P).anchor) == (2, 0)
+    assert (found.opened_by, found.opened_why) == ("👩" * 50, "👩" * 200)  # as many UTF-16 units as the columns hold
 
 
 def test_the_stops_of_the_former_hub_end_and_others_of_the_old_stream_stay(store: Store) -> None:

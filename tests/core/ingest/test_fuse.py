@@ -57,6 +57,9 @@ def test_the_error_of_an_earlier_commit_of_the_invocation_explains_why_the_batch
     last = commit(state, 12, 12, settled({}, letters=[replace(letter(event(12)), error_class="reference")]))
     with pytest.raises(OutageSuspected, match=r"12 of 13 events fail.*no such kind"):
         check_fuse(FUSE, [many, last])
+    crashed = [replace(letter(event(number)), error_class="crash") for number in range(50)]
+    alone = [commit(state, 0, 49, settled({}, letters=crashed))]
+    assert check_fuse(FUSE, alone, lambda: Past(0, 1_000)), "each event that crashes is alone to blame"
 
 
 @pytest.mark.parametrize(
@@ -90,12 +93,6 @@ def test_a_few_events_of_poison_or_a_mended_transform_end_the_hold(world: World)
     assert held(world, mixed(0, 50, first=250))
     assert not held(world, mixed(0, 1, "poison", first=250))
     assert world.stops == ()
-
-
-def test_crashes_hold_no_partition_because_each_event_is_alone_to_blame() -> None:
-    state = MemoryStore().read_partition(partition())
-    crashed = [replace(letter(event(number)), error_class="crash") for number in range(50)]
-    assert check_fuse(FUSE, [commit(state, 0, 49, settled({}, letters=crashed))], lambda: Past(0, 1_000))
 
 
 def test_two_classes_are_not_added_up_and_poison_does_not_count_beside_an_outage(world: World) -> None:
@@ -165,21 +162,16 @@ def test_a_table_that_refuses_every_row_stops_after_few_letters_and_adds_none_wh
     assert letters(world) == before
 
 
-def test_a_gap_is_held_once_for_each_attempt() -> None:
-    world = World(mixed(0, 40), fuse=FUSE)
-    for attempt in (1, 2):
-        assert held(world, events(40, 49, "reading a"))
-        assert [stop.attempts for stop in world.stops] == [attempt]
-
-
 def test_the_silence_check_holds_a_gap_too_and_clears_the_stop_once_nothing_waits() -> None:
     world = World(mixed(0, 40), fuse=FUSE)
+    assert held(world, events(40, 49, "reading a"))
+    assert [stop.attempts for stop in world.stops] == [1], "once for the gap and its batch"
     check = SilenceCheck(world.means, timedelta(seconds=60))
     assert list(check.run("timer")) == []
     world.clock.advance(61)
     (looked,) = check.run("timer")
     assert isinstance(looked, Unhealed) and isinstance(looked.fault, OutageSuspected)
-    assert [stop.attempts for stop in world.stops] == [1]
+    assert [stop.attempts for stop in world.stops] == [2]
     mended = SilenceCheck(replace(world.means, transform=QUIET), timedelta(), standing=dict(check.standing))
     (healed,) = mended.run("timer")
     assert isinstance(healed, Healed)

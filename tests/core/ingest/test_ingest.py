@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,11 +26,10 @@ from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import Backoff, LetterPolicy, LetterPosition
 from core.model.transforms import Transform
 from core.settle.partition_store import MOST_OPEN_KEYS
-from core.store.database import Waiting
 from core.store.memory import Memory
 from examples.home_security.transform import SensorReading
 from tests.core.ingest.conftest import HOLDING, World, gap, keyed
-from tests.fakes.builders import NOON, STREAM, FakeClock, event, events, ids, partition
+from tests.fakes.builders import NOON, STREAM, event, events, ids, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, NotedDatabase
 from tests.fakes.kept import KeptLetter
 from tests.fakes.moving import discard
@@ -205,14 +205,6 @@ def test_a_store_that_stays_away_fails_the_batch_and_writes_nothing(world: World
     assert (world.ranges(), world.store.letters()) == ([], [])
 
 
-def test_a_short_outage_is_waited_out_within_the_call(world: World) -> None:
-    clock, away = FakeClock(), Fault.NOT_REACHED
-    faulty = world.faulty(*[away] * 3, on_read=[away, None, away])
-    patient = faulty.patient(timedelta(seconds=20), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
-    report = world.take(event(0, "look a"), event(1, "reading a"), store=patient)
-    assert (len(report.commits), len(clock.slept), world.ranges()) == (1, 5, [(0, 1, 0)])
-
-
 DETAIL = "the partition failed {} times in a row, last on the database; nothing was dropped: "
 
 
@@ -297,10 +289,10 @@ class Holding(World):
     def start_process(self) -> None:
         self.means = replace(self.means, store=Store(self.noted).remembering(timedelta(minutes=1)))
 
-    def held(self, *given: Event) -> tuple[IngestReport, int, list[str]]:
+    def held(self, *given: Event, **changed: Any) -> tuple[IngestReport, int, list[str]]:
         """The report of a batch, the number of its held events, and the calls."""
         self.noted.calls.clear()
-        report = self.take(*given)
+        report = self.take(*given, **changed)
         return report, sum(commit.settled.held for commit in report.commits), self.noted.calls
 
     def discard(self, *numbers: int) -> None:
@@ -321,9 +313,10 @@ def test_only_events_of_keys_with_an_open_letter_are_asked_about_and_held() -> N
     assert BatchLines(1).add(report, 0.0, NOON)[0].facts["held"] == 4
     world.start_process()
     assert world.held(*keyed(21, 21))[1] == 1, "a process reads the open keys when it begins"
+    assert world.held(*keyed(22, 23), letters=LetterPolicy())[1:] == (0, ["advance_checkpoint"]), "without the policy"
     world.discard(10, *range(17, 22))
-    assert world.held(*keyed(22, 23))[1] == 0
-    assert world.held(*keyed(24, 25))[2] == ["advance_checkpoint"]
+    assert world.held(*keyed(24, 25))[1] == 0
+    assert world.held(*keyed(26, 27))[2] == ["advance_checkpoint"]
 
 
 @pytest.mark.slow
@@ -341,12 +334,6 @@ def test_every_key_is_asked_about_when_too_many_are_open_to_remember() -> None:
     world.start_process()
     assert world.held(*keyed(1, 1), event(2, "reading a", key="new"))[1] == 1
     assert world.held(event(3, "reading a", key="new"))[2] == ["find_open_letters", "advance_checkpoint"]
-
-
-def test_without_the_policy_no_event_is_held() -> None:
-    world = Holding(order="none")  # type: ignore[arg-type]
-    world.take(event(0, "poison", key="k"))
-    assert world.held(*keyed(1, 4))[1:] == (0, ["advance_checkpoint"])
 
 
 def test_the_limit_of_held_letters_commits_the_events_before_it_whatever_their_keys() -> None:

@@ -103,14 +103,9 @@ def test_a_child_settles_every_event_as_this_process_does(own: Children) -> None
         "PoisonEvent", "KeyError", "MissingReference", "TypeError", "SystemExit", "TooManyRows",
     ]  # fmt: skip
     assert [row.kind for row in made(there)][:3] == ["Asia/Tokyo", "none", "Europe/Berlin"]
-
-
-def test_a_child_holds_the_later_events_of_a_key_as_this_process_does(own: Children) -> None:
-    given = run("reading", "poison", "reading", key="a")
     with own.in_child(HERE, nothing) as in_child:
-        there = settle(given, homes(), in_child, KeyOrder({}))
-    assert there.letters == settle(given, homes(), HERE, KeyOrder({})).letters
-    assert [letter.status for letter in there.letters] == ["exhausted", "held"]
+        held = settle(run("reading", "poison", "reading", key="a"), homes(), in_child, KeyOrder({})).letters
+    assert [letter.status for letter in held] == ["exhausted", "held"], "later events of a key wait"
 
 
 def test_a_child_outlives_what_a_transform_prints_raises_signals_asks_in_threads_and_leaves_behind(
