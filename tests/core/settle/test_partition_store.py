@@ -60,15 +60,8 @@ def test_each_hub_and_each_consumer_group_is_a_stream_with_one_number(make_store
     places = [P, partition(group="other"), partition(hub="namespace/other"), partition(hub="other/telemetry")]
     assert len({one.read_partition(place).stream_id for place in places}) == 4
     assert one.read_partition(P).stream_id == other.read_partition(partition("7")).stream_id
-    for text in (
-        "",
-        " ",
-        "'; DROP TABLE home; --",
-        "%_\\\"'`$1 ?1 :x @y",
-        "a\nb\r\tc\x01\x1f",
-        "👩‍👩‍👧",
-        "a\x00b\uffff",
-    ):
+    hostile = ["", " ", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc\x01\x1f", "👩‍👩", "a\x00b\uffff"]
+    for text in hostile:
         place = partition(hub=f"namespace/{text}", group=text)
         one.commit_batch(commit(one.read_partition(place), 0, 0))
         assert [ledger.partition for ledger in other.read_ledgers(place.stream)] == [place]
