@@ -9,16 +9,14 @@ from typing import Any
 
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
-from azure.functions.eventhub import EventHubTriggerConverter
-from azure.functions.meta import Datum
 
 from core.model.events import Event
 from core.remote.hub.sdk_patches import reader_over
 from handlers.event_batches import to_batch
 from local.event_hubs.codec import encode
 from local.event_hubs.events import read_publication, stamp
-from local.functions_host.event_hub_inputs import Collection
 from local.functions_host.sdk_messages import annotated
+from tests.fakes.host_events import decode
 
 _FIXTURES = Path(__file__).parents[1] / "fixtures"
 _LARGEST = "body data 900,000"  # its bytes are not in the file
@@ -46,17 +44,13 @@ class Published:
         assert self.system_properties is not None
         metadata = {
             "PartitionContext": _CONTEXT,
+            "SequenceNumberArray": [self.system_properties["SequenceNumber"]],
             "OffsetStringArray": [self.system_properties["OffsetString"]],
             "PropertiesArray": [self.properties],
             "SystemPropertiesArray": [self.system_properties],
             "EnqueuedTimeUtcArray": [self.system_properties["EnqueuedTimeUtc"]],
         }
-        given = {name: Datum(json.dumps(value), "json") for name, value in metadata.items()}
-        given["SequenceNumberArray"] = Datum(
-            Collection(sint64=[self.system_properties["SequenceNumber"]]), "collection_sint64"
-        )
-        bodies = Datum(Collection(bytes=[self.body]), "collection_bytes")
-        (event,) = to_batch(EventHubTriggerConverter.decode(bodies, trigger_metadata=given), "invocation-1").events
+        (event,) = to_batch(decode(metadata, [self.body]), "invocation-1").events
         return event
 
 

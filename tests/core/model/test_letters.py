@@ -59,21 +59,15 @@ def cut(given: list[ClaimedPosition], most: int = 100) -> list[tuple[str, tuple[
     return [(one.partition_id, one.sequence_numbers, one.alone) for one in chunks_of(given, "claim-1", most)]
 
 
-def test_a_claim_is_cut_by_partition_in_order_of_position() -> None:
+def test_a_claim_is_cut_by_partition_in_order_of_position_into_chunks_that_are_not_too_long() -> None:
     given = [claimed("1", 9), claimed("0", 7), claimed("1", 2), claimed("0", 3)]
     assert cut(given) == [("0", (3, 7), False), ("1", (2, 9), False)]
-
-
-@pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (3, [3]), (4, [3, 1]), (9, [3, 3, 3])])
-def test_no_chunk_is_longer_than_it_may_be_and_none_is_empty(count: int, sizes: list[int]) -> None:
-    chunks = cut([claimed("0", number) for number in range(count)], most=3)
-    assert [len(numbers) for _, numbers, _ in chunks] == sizes
-    assert [number for _, numbers, _ in chunks for number in numbers] == list(range(count))
-
-
-def test_letters_that_lost_a_claim_are_apart_and_last() -> None:
-    given = [claimed("0", 1, lost=1), claimed("0", 2), claimed("1", 3, lost=2), claimed("1", 4)]
-    assert cut(given) == [("0", (2,), False), ("1", (4,), False), ("0", (1,), True), ("1", (3,), True)]
+    lost = [claimed("0", 1, lost=1), claimed("0", 2), claimed("1", 3, lost=2), claimed("1", 4)]  # apart, and last
+    assert cut(lost) == [("0", (2,), False), ("1", (4,), False), ("0", (1,), True), ("1", (3,), True)]
+    for count, sizes in ((0, []), (1, [1]), (3, [3]), (4, [3, 1]), (9, [3, 3, 3])):
+        chunks = cut([claimed("0", number) for number in range(count)], most=3)
+        assert [len(numbers) for _, numbers, _ in chunks] == sizes
+        assert [number for _, numbers, _ in chunks for number in numbers] == list(range(count))
 
 
 @pytest.mark.parametrize("alone", [True, False])
