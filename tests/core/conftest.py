@@ -10,7 +10,7 @@ import pytest
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Partition, SequenceNumber
 from examples.home_security.homes import Homes
-from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, STREAM, commit, partition, settled
 from tests.fakes.engines import EACH_ENGINE, ENGINES
 from tests.fakes.kept import Engine
 from tests.fakes.operator_stores import OperatorStores, operator_stores
@@ -67,6 +67,3 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 @pytest.fixture
 def office(make_office: Callable[[], Office]) -> Office:
     return make_office()
-
-
-__all__ = ["Office", "event", "letter", "reading"]

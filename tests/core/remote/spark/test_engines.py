@@ -57,11 +57,23 @@ def ended(engine: SparkEngine, job_id: str) -> JobState:
     return engine.state(job_id)
 
 
-def test_a_job_is_submitted_with_its_program_and_arguments_and_ends(
+LINES = "\n".join(f"line {number}" for number in range(400, 500))
+REPORTS = {  # reason, log, link of a job at a service
+    "apache": ("the batch is dead", LINES, "{address}/batches/{id}"),
+    "synapse": ("Spark_User_App: exit code 3", LINES, "https://logs/{id}"),
+    "fabric": ("Spark_User_App: exit code 3", "the last line", "https://logs/{id}"),
+    "databricks": ("Task job failed; SystemExit: 3", "many lines\nTraceback", "https://workspace/#job/1/run/{id}"),
+}
+
+
+def test_a_job_is_submitted_with_its_program_and_ends_or_is_explained_with_the_reason_its_log_and_a_link(
     engine: SparkEngine, serving: Serving, kind: str
 ) -> None:
     assert ended(engine, engine.submit(request())) is JobState.SUCCEEDED
-    assert ended(engine, engine.submit(request("agg-1-2", BADLY))) is JobState.FAILED
+    job_id = engine.submit(request("agg-1-2", BADLY))
+    assert ended(engine, job_id) is JobState.FAILED
+    reason, log, link = REPORTS[kind]
+    assert engine.report(job_id) == JobReport(reason, log, link.format(address=serving.address, id=job_id))
     body = serving.service.batches[0].request
     if kind == "databricks":
         assert body["idempotency_token"] == body["run_name"] == "agg-1-1"
@@ -82,22 +94,18 @@ def test_a_job_is_found_by_its_name_among_many(engine: SparkEngine) -> None:
     assert engine.find("agg-7-1") is None
 
 
-def test_a_submit_whose_answer_is_lost_is_unknown_and_its_job_is_found_later(
+def test_a_submit_that_a_busy_service_refuses_started_nothing_and_one_whose_answer_is_lost_is_found_later(
     engine: SparkEngine, serving: Serving
 ) -> None:
-    serving.service.faults = ["drop"]
+    serving.service.faults = ["503", "drop"]
+    with pytest.raises(EngineUnreachable, match="503"):
+        engine.submit(request())
+    assert serving.service.batches == []
     with pytest.raises(EngineUnreachable):
         engine.submit(request())
     serving.service.hidden = 2
     assert [engine.find("agg-1-1"), engine.find("agg-1-1")] == [None, None]
     assert engine.find("agg-1-1") == serving.service.batches[0].id
-
-
-def test_a_service_that_is_busy_has_started_nothing(engine: SparkEngine, serving: Serving) -> None:
-    serving.service.faults = ["503"]
-    with pytest.raises(EngineUnreachable, match="503"):
-        engine.submit(request())
-    assert serving.service.batches == []
 
 
 def test_a_job_runs_until_it_is_cancelled(engine: SparkEngine) -> None:
@@ -110,24 +118,6 @@ def test_a_job_runs_until_it_is_cancelled(engine: SparkEngine) -> None:
 def test_a_job_that_the_service_does_not_know_is_lost_and_cancelling_it_is_nothing(engine: SparkEngine) -> None:
     assert (engine.state("999"), engine.report("999")) == (JobState.LOST, JobReport())
     engine.cancel("999")
-
-
-LINES = "\n".join(f"line {number}" for number in range(400, 500))
-REPORTS = {  # reason, log, link of a job at a service
-    "apache": ("the batch is dead", LINES, "{address}/batches/{id}"),
-    "synapse": ("Spark_User_App: exit code 3", LINES, "https://logs/{id}"),
-    "fabric": ("Spark_User_App: exit code 3", "the last line", "https://logs/{id}"),
-    "databricks": ("Task job failed; SystemExit: 3", "many lines\nTraceback", "https://workspace/#job/1/run/{id}"),
-}
-
-
-def test_a_failed_job_is_explained_with_the_reason_the_end_of_its_log_and_a_link(
-    engine: SparkEngine, serving: Serving, kind: str
-) -> None:
-    job_id = engine.submit(request(ending=BADLY))
-    ended(engine, job_id)
-    reason, log, link = REPORTS[kind]
-    assert engine.report(job_id) == JobReport(reason, log, link.format(address=serving.address, id=job_id))
 
 
 def test_of_two_submits_under_one_name_a_service_starts_one_or_the_one_that_has_not_failed_counts(
