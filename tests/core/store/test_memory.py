@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 from itertools import count, islice
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -30,7 +30,7 @@ from tests.fakes.builders import (
     settled,
     stamps,
 )
-from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed
+from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed, OverDatabase
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -159,20 +159,18 @@ def test_references_are_read_once_while_they_are_young_and_absent_ones_each_time
 
 
 def test_known_and_unknown_references_are_one_call_for_the_unknown() -> None:
-    class Asking:
+    class Asking(OverDatabase):
         """A database that notes the keys that references are read by."""
 
-        def __init__(self) -> None:
-            self.keys: list[str] = []
-            self.run, self.close = inner.database.run, inner.database.close
+        keys: ClassVar[list[str]] = []
 
         def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
             self.keys += [values["keys"]] if "keys" in values else []
-            return inner.database.ask(statement, **values)
+            return super().ask(statement, **values)
 
     inner = MemoryStore()
     inner.commit_batch(commit(inner.read_partition(Q), 0, 0, settled({0: [home("a"), home("b"), home("c")]})))
-    asking = Asking()
+    asking = Asking(inner.database)
     store = Store(asking, Memory(timedelta(seconds=KEEP), FakeClock().monotonic))
     store.read_references([key("a")])
     found = store.read_references(key(id) for id in ("a", "b", "c", "nobody"))
