@@ -135,10 +135,10 @@ RULES = {
         "SELECT '@x', a.b FROM hubledger.t AS a WHERE a.c = @some_one AND a.d = '00:00';",
     ),
     "a table has its schema on the server, and a name of WITH is no table, but a longer one may be": (
-        "WITH few AS (SELECT 1 FROM t), more AS (SELECT 2 FROM few) INSERT INTO u (a) SELECT 1 FROM more JOIN more_of_it;",
+        "WITH few AS (SELECT 1 FROM t), more AS (SELECT 2 FROM few) INSERT INTO u (a) SELECT 1 FROM more JOIN more_of;",
         None,
         "WITH few AS (SELECT 1 FROM hubledger.t), more AS (SELECT 2 FROM few)"
-        " INSERT INTO hubledger.u (a) SELECT 1 FROM more JOIN hubledger.more_of_it;",
+        " INSERT INTO hubledger.u (a) SELECT 1 FROM more JOIN hubledger.more_of;",
     ),
     "a limit is the TOP of its own SELECT": (
         "SELECT a, (SELECT b FROM u ORDER BY b\n LIMIT 1) AS c\n  FROM t\n WHERE a IN (SELECT 2)\n LIMIT :most;",

@@ -265,7 +265,7 @@ def test_a_state_that_another_transaction_wrote_first_is_found_by_the_next_try(
     assert len(committed.open) == len(committed.connections) == 1
 
 
-def test_that_is_refused_twice_is_data_because_it_is_no_race(
+def test_a_state_that_is_refused_twice_is_data_because_it_is_no_race(
     racing: Callable[[], object], committed: FakeDriver
 ) -> None:
     errors = [fault("23000", 2627, STATE_TAKEN), fault("23000", 2601, STATE_TAKEN)]
@@ -365,7 +365,7 @@ def test_a_lost_answer_of_a_batch_is_settled_and_each_event_committed_once(drive
     assert driver.server.checkpoints["0"][3:5] == (1, str(report.commits[0].commit_id))
 
 
-def test_an_answer_that_is_no_ours_is_settled_by_the_checkpoint(store: Store, driver: FakeDriver) -> None:
+def test_an_answer_that_is_not_ours_is_settled_by_the_checkpoint(store: Store, driver: FakeDriver) -> None:
     driver.server.faults = [(When.AFTER, fault("42000", 50000, "RAISERROR of a trigger ends no transaction"))]
     report = ingest(driver)
     assert (report.commits, report.redelivered) == ((), 5)
