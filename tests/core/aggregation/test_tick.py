@@ -210,6 +210,17 @@ def test_an_engine_that_refuses_to_tell_the_state_is_waited_for_until_the_deadli
     assert (failure.attempt, failure.why, failure.reason) == (1, "the engine gave no answer about it", str(REFUSED))
 
 
+def test_an_engine_that_refuses_to_list_its_jobs_gets_the_submit_again_after_the_deadline(world: World) -> None:
+    world.engine.answers, world.engine.accepts = [EngineRefused("503 for now")], False
+    with pytest.raises(EngineRefused):
+        world.tick()
+    world.engine.refusing = REFUSED
+    assert world.tick(121) == (f"waits: {REFUSED}",)
+    assert world.tick() == ("submitted",)
+    world.finish()
+    assert world.tick()[0] == "committed"
+
+
 @pytest.mark.parametrize("deaf", [True, False])
 def test_a_job_that_cannot_be_cancelled_does_not_stop_the_next_attempt(world: World, deaf: bool) -> None:
     world.tick(121)
