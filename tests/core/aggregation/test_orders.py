@@ -30,7 +30,6 @@ from core.aggregation.runs import (
 from core.aggregation.store import LOG_LENGTH
 from core.aggregation.tick import commit_run
 from core.errors import AggregationConflict
-from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.core.aggregation.test_store import activity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
@@ -61,8 +60,22 @@ def pipelines(store: AggregatingStore) -> Pipelines:
     return Pipelines(store.database)
 
 
-def order(move: Move, run: AggregationRun | None = None) -> Order:
-    return Order(HOME_ACTIVITY, move, "somebody", "because 👩", NOW, None if run is None else run.run_id)
+TODAY = Days(date(2026, 2, 1), date(2026, 2, 3))
+WANTED = RunOrder("backfill", TODAY, NOW, "somebody", "because 👩")
+
+
+def order(move: Move, run: AggregationRun | None = None, days: Days | None = None, who: str = "somebody") -> Order:
+    return Order(HOME_ACTIVITY, move, who, "because 👩", NOW, None if run is None else run.run_id, days=days)
+
+
+def place(store: AggregatingStore, kind: OrderedKind, days: Days = TODAY) -> bool:
+    """Order a run, and return False where the state of the aggregate does not fit it."""
+    return given(Pipelines(store.database).place, order(kind, days=days), store.read_standing(HOME_ACTIVITY))
+
+
+def moves_of(pipelines: Pipelines) -> list[tuple[str, ...]]:
+    moves = [json.loads(line) for line in pipelines.read_history(HOME_ACTIVITY).splitlines()]
+    return [(one["move"], one["by"], one["why"], one.get("days")) for one in moves]
 
 
 def planned_open(store: AggregatingStore, rows: int = 1_000) -> AggregationRun:
@@ -124,11 +137,7 @@ def test_a_paused_job_opens_no_run_until_it_is_resumed(store: AggregatingStore, 
     assert given(pipelines.resume, order("resume"))
     assert store.read_standing(HOME_ACTIVITY).pause is None
     assert store.open_run(run)
-    moves = [json.loads(line) for line in pipelines.read_history(HOME_ACTIVITY).splitlines()]
-    assert [(one["move"], one["by"], one["why"], one["run_id"]) for one in moves] == [
-        ("pause", "somebody", "because 👩", None),
-        ("resume", "somebody", "because 👩", None),
-    ]
+    assert moves_of(pipelines) == [(move, "somebody", "because 👩", None) for move in ("pause", "resume")]
 
 
 def failure(run: AggregationRun, why: str = "its job failed", **changed: Any) -> Failure:
@@ -158,28 +167,14 @@ def test_the_first_reason_of_a_submit_stands_and_each_submit_has_its_own(
     assert (pipelines.count_failures(LATER), pipelines.count_failures(LATER + timedelta(seconds=1))) == (2, 0)
 
 
-def test_a_discarded_run_is_closed_with_its_order_and_a_closed_one_is_left_alone(
-    store: AggregatingStore, pipelines: Pipelines
+def test_a_discarded_result_and_a_discarded_run_are_gone_once(
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
 ) -> None:
     ingest(store, [reading()])
     run = planned_open(store)
     assert (run.rows_limit, run.rows_planned) == (1_000, 1)
     assert store.read_standing(HOME_ACTIVITY).last_run == run == pipelines.find_run(HOME_ACTIVITY, run.run_id)
     assert pipelines.find_run(HOME_ACTIVITY, "none") is pipelines.find_run("other", run.run_id) is None
-    assert given(pipelines.discard_run, order("discard_run", run), run, None)
-    closed = pipelines.find_run(HOME_ACTIVITY, run.run_id)
-    assert closed is not None
-    told = "the run was discarded by somebody: because 👩"
-    assert (closed.status, closed.failure, closed.closed_at) == ("failed", told, NOW)
-    assert not given(pipelines.discard_run, order("discard_run", run), run, None)
-    assert len(pipelines.read_history(HOME_ACTIVITY).splitlines()) == 1
-
-
-def test_a_discarded_result_is_gone_and_is_discarded_once(
-    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
-) -> None:
-    ingest(store, [reading()])
-    run = planned_open(store)
     for name in ("a", "b"):
         finish(database, name, run.run_id, LATER)
     staged = pipelines.read_staged(run.run_id)
@@ -188,11 +183,16 @@ def test_a_discarded_result_is_gone_and_is_discarded_once(
     second = store.read_staged(run.run_id)
     assert second is not None
     assert (staged.staging_id, second.staging_id) == ("a", "b")
-    assert store.discard_staged(second)
-    assert not store.discard_staged(second)
+    assert [store.discard_staged(second), store.discard_staged(second)] == [True, False]
     assert store.read_staged(run.run_id) is None
     assert not given(pipelines.discard_result, order("discard_result", run), run)
-    assert len(pipelines.read_history(HOME_ACTIVITY).splitlines()) == 1
+    assert given(pipelines.discard_run, order("discard_run", run), run, None)
+    closed = pipelines.find_run(HOME_ACTIVITY, run.run_id)
+    assert closed is not None
+    told = "the run was discarded by somebody: because 👩"
+    assert (closed.status, closed.failure, closed.closed_at) == ("failed", told, NOW)
+    assert not given(pipelines.discard_run, order("discard_run", run), run, None)
+    assert [move for move, *_ in moves_of(pipelines)] == ["discard_result", "discard_run"]
 
 
 def test_the_oldest_commit_is_the_first_after_the_cut_of_any_partition(
@@ -214,17 +214,6 @@ def test_the_oldest_commit_is_the_first_after_the_cut_of_any_partition(
     assert pipelines.read_oldest_commit(HOME_ACTIVITY) == COMMITTED_AT
 
 
-TODAY = Days(date(2026, 2, 1), date(2026, 2, 3))
-
-
-def wanted(kind: OrderedKind = "backfill", days: Days = TODAY) -> RunOrder:
-    return RunOrder(kind, days, NOW, "somebody", "because 👩")
-
-
-def entry(move: Move, days: Days | None = TODAY, who: str = "somebody") -> Order:
-    return Order(HOME_ACTIVITY, move, who, "because 👩", NOW, days=None if move == "withdraw" else days)
-
-
 def ordered(store: AggregatingStore) -> AggregationRun:
     """Return the run of the order that waits, which is not open yet."""
     standing = store.read_standing(HOME_ACTIVITY)
@@ -233,123 +222,86 @@ def ordered(store: AggregatingStore) -> AggregationRun:
     return run
 
 
-def begun(store: AggregatingStore, pipelines: Pipelines, kind: OrderedKind = "repair") -> AggregationRun:
-    """Order a run, and open it."""
-    assert given(pipelines.place, entry(kind), store.read_standing(HOME_ACTIVITY))
-    run = ordered(store)
-    assert store.open_run(run, store.read_standing(HOME_ACTIVITY).order)
-    return run
-
-
-def increment(store: AggregatingStore, database: AggregationEngine, *windows: HomeActivity) -> None:
-    """Commit an event, and a run of it."""
-    close(store, database, opened_run(store), *windows)
-
-
-def test_an_order_waits_as_it_was_placed_and_ends_in_the_transaction_of_its_plan(
-    store: AggregatingStore, pipelines: Pipelines
+def test_a_backfill_begins_an_aggregate_and_a_repair_replaces_its_windows_at_its_cut(
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
 ) -> None:
+    """An order waits as it was placed, and ends in the transaction that opens its run."""
+    assert not place(store, "repair")
+    for days in (ALL_DAYS, Days(since=date(2026, 2, 1)), Days(until=date(2026, 2, 1))):
+        assert place(store, "backfill", days)
+        assert store.read_standing(HOME_ACTIVITY).order == replace(WANTED, days=days)
+        assert given(pipelines.withdraw, order("withdraw"), store.read_standing(HOME_ACTIVITY))
     ingest(store, [reading()])
-    assert given(pipelines.place, entry("backfill"), store.read_standing(HOME_ACTIVITY))
+    assert place(store, "backfill")
     standing = store.read_standing(HOME_ACTIVITY)
-    assert (standing.order, standing.cut) == (wanted(), NO_CUT)
+    assert (standing.order, standing.cut) == (WANTED, NO_CUT)
     run = ordered(store)
     assert (run.kind, run.days, run.rows_from, run.cut_to) == ("backfill", TODAY, "sql", standing.reached)
     assert store.open_run(run, standing.order)
     after = store.read_standing(HOME_ACTIVITY)
     assert (after.order, after.open_run) == (None, run)
     assert store.read_runs(HOME_ACTIVITY, 10, 10) == (pipelines.find_run(HOME_ACTIVITY, run.run_id),) == (run,)
-
-
-def test_days_without_an_end_are_kept(store: AggregatingStore, pipelines: Pipelines) -> None:
-    for days in (ALL_DAYS, Days(since=date(2026, 2, 1)), Days(until=date(2026, 2, 1))):
-        wish = wanted(days=days)
-        assert given(pipelines.place, entry("backfill", days), store.read_standing(HOME_ACTIVITY))
-        assert store.read_standing(HOME_ACTIVITY).order == wish
-        assert given(pipelines.withdraw, entry("withdraw"), store.read_standing(HOME_ACTIVITY))
+    ingest(store, [reading()])  # its cut is that of the rows which it read
+    whole = [window(readings=9), window(minute=15), window("home-2")]
+    stage(database, f"{run.run_id}-s", run.run_id, whole, whole=True)
+    close(store, database, run)
+    assert (store.read_standing(HOME_ACTIVITY).cut, activity(store)) == (run.cut_to, tuple(whole[:2]))
+    following = planned(store)
+    assert (following.cut_from, following.kind) == (run.cut_to, "increment")
+    assert not place(store, "backfill")
+    assert place(store, "repair")
+    repair = ordered(store)
+    assert store.open_run(repair, store.read_standing(HOME_ACTIVITY).order)
+    assert (repair.cut_from, repair.cut_to, repair.number) == (run.cut_to, run.cut_to, 2)
+    stage(database, f"{repair.run_id}-s", repair.run_id, [window(), window(readings=0, minute=15)], whole=True)
+    close(store, database, repair)
+    assert (store.read_standing(HOME_ACTIVITY).cut, activity(store)) == (run.cut_to, (window(),))
+    close(store, database, opened_run(store), window())
+    assert (activity(store)[0].readings, activity(store, "home-2")) == (4, (window("home-2"),))
 
 
 def test_of_orders_at_the_same_time_one_waits_and_the_others_are_refused(
     store: AggregatingStore, pipelines: Pipelines
 ) -> None:
     standing = store.read_standing(HOME_ACTIVITY)
-    orders = [replace(wanted(), who=f"person {number}") for number in range(4)]
+    orders = [replace(WANTED, who=f"person {number}") for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        entries = [entry("backfill", who=one.who) for one in orders]
+        entries = [order("backfill", days=TODAY, who=one.who) for one in orders]
         placed = list(pool.map(lambda one: given(pipelines.place, one, standing), entries))
     assert placed.count(True) == 1
     assert store.read_standing(HOME_ACTIVITY).order == orders[placed.index(True)]
     assert len(pipelines.read_history(HOME_ACTIVITY).splitlines()) == 1
 
 
-def test_a_backfill_begins_an_aggregate_and_a_repair_mends_one(
-    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
+def test_a_plan_whose_order_was_withdrawn_or_dropped_opens_nothing_and_the_history_says_why(
+    store: AggregatingStore, pipelines: Pipelines
 ) -> None:
-    assert not given(pipelines.place, entry("repair"), store.read_standing(HOME_ACTIVITY))
-    increment(store, database, window())
-    assert not given(pipelines.place, entry("backfill"), store.read_standing(HOME_ACTIVITY))
-    assert given(pipelines.place, entry("repair"), store.read_standing(HOME_ACTIVITY))
-
-
-def test_a_plan_whose_order_was_withdrawn_opens_nothing(store: AggregatingStore, pipelines: Pipelines) -> None:
     ingest(store, [reading()])
-    pipelines.place(entry("backfill"), store.read_standing(HOME_ACTIVITY))
+    assert place(store, "backfill")
     run = ordered(store)
-    assert given(pipelines.withdraw, entry("withdraw"), store.read_standing(HOME_ACTIVITY))
-    assert not given(pipelines.withdraw, entry("withdraw"), store.read_standing(HOME_ACTIVITY))
-    assert not store.open_run(run, wanted())
+    assert given(pipelines.withdraw, order("withdraw"), store.read_standing(HOME_ACTIVITY))
+    assert not given(pipelines.withdraw, order("withdraw"), store.read_standing(HOME_ACTIVITY))
+    assert not store.open_run(run, WANTED)
     assert (store.read_standing(HOME_ACTIVITY).number, store.read_runs(HOME_ACTIVITY, 10, 10)) == (0, ())
-    moves = [json.loads(line) for line in pipelines.read_history(HOME_ACTIVITY).splitlines()]
-    assert [(one["move"], one["by"], one.get("days")) for one in moves] == [
-        ("backfill", "somebody", "2026-02-01 to 2026-02-03"),
-        ("withdraw", "somebody", None),
+    assert place(store, "backfill")
+    dropped = [store.drop_order(HOME_ACTIVITY, WANTED, "it already has commits", LATER) for _ in range(2)]
+    assert (dropped, store.read_standing(HOME_ACTIVITY).order) == ([True, False], None)
+    days = "2026-02-01 to 2026-02-03"
+    assert moves_of(pipelines) == [
+        ("backfill", "somebody", "because 👩", days),
+        ("withdraw", "somebody", "because 👩", None),
+        ("backfill", "somebody", "because 👩", days),
+        ("withdraw", "the app", "it already has commits", None),
     ]
 
 
-def test_an_order_that_never_has_a_run_is_dropped_and_the_history_says_why(
-    store: AggregatingStore, pipelines: Pipelines
-) -> None:
-    pipelines.place(entry("backfill"), store.read_standing(HOME_ACTIVITY))
-    assert store.drop_order(HOME_ACTIVITY, wanted(), "it already has commits", LATER)
-    assert not store.drop_order(HOME_ACTIVITY, wanted(), "it already has commits", LATER)
-    assert store.read_standing(HOME_ACTIVITY).order is None
-    last = json.loads(pipelines.read_history(HOME_ACTIVITY).splitlines()[-1])
-    assert (last["move"], last["by"], last["why"]) == ("withdraw", "the app", "it already has commits")
-
-
-def test_a_repair_replaces_its_windows_leaves_the_cut_and_is_followed_by_increments(
-    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
-) -> None:
-    increment(store, database, window(readings=9), window(minute=15), window("home-2"))
-    cut = store.read_standing(HOME_ACTIVITY).cut
-    run = begun(store, pipelines)
-    assert (run.cut_from, run.cut_to, run.number) == (cut, cut, 2)
-    stage(database, f"{run.run_id}-s", run.run_id, [window(), window(readings=0, minute=15)], whole=True)
-    close(store, database, run)
-    assert activity(store) == (window(),)
-    assert store.read_standing(HOME_ACTIVITY).cut == cut
-    increment(store, database, window())
-    assert (activity(store)[0].readings, activity(store, "home-2")) == (4, (window("home-2"),))
-
-
-def test_a_backfill_moves_the_cut_to_the_rows_that_it_read(
-    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
-) -> None:
-    ingest(store, [reading()])
-    run = begun(store, pipelines, "backfill")
-    ingest(store, [reading()])
-    stage(database, f"{run.run_id}-s", run.run_id, [window()], whole=True)
-    close(store, database, run)
-    standing = store.read_standing(HOME_ACTIVITY)
-    assert (standing.cut, activity(store)) == (run.cut_to, (window(),))
-    following = planned(store)
-    assert (following.cut_from, following.kind) == (run.cut_to, "increment")
-
-
 def half_committed(
-    store: AggregatingStore, database: AggregationEngine, run: AggregationRun
+    store: AggregatingStore, database: AggregationEngine, kind: OrderedKind
 ) -> tuple[AggregationRun, Staged]:
-    """Commit the first of two slices of a run; return the run after it, and its result."""
+    """Order a run, and commit the first of its two slices; return the run after it, and its result."""
+    assert place(store, kind)
+    run = ordered(store)
+    assert store.open_run(run, store.read_standing(HOME_ACTIVITY).order)
     stage(database, f"{run.run_id}-s", run.run_id, [window(), window("home-2")], whole=True)
     staged = staged_result(store, database, run, [])
     times = iter([LATER, LATER + timedelta(hours=1)])
@@ -362,14 +314,14 @@ def half_committed(
 
 
 def test_a_repair_with_committed_slices_may_fail_and_a_backfill_may_not(
-    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines, single: None
+    store: AggregatingStore, database: AggregationEngine, single: None
 ) -> None:
     ingest(store, [reading()])
-    run, staged = half_committed(store, database, begun(store, pipelines, "backfill"))
+    run, staged = half_committed(store, database, "backfill")
     assert not store.fail_run(run, "why", LATER)
     assert committed(store, run, staged, LATER)
-    run, _ = half_committed(store, database, begun(store, pipelines, "repair"))
+    run, _ = half_committed(store, database, "repair")
     assert store.fail_run(run, "why", LATER)
-    increment(store, database, window(minute=30))
+    close(store, database, opened_run(store), window(minute=30))
     assert [one.status for one in store.read_runs(HOME_ACTIVITY, 10, 3)] == ["committed", "failed", "committed"]
     assert activity(store) == (window(), window(minute=30))
