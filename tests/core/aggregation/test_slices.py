@@ -245,39 +245,33 @@ def test_a_run_adds_to_the_windows_of_every_level(store: Aggregations, database:
     assert (closed.readings, closed.windows, closed.committed_slices) == (2 * 24, 24, SLICES)
 
 
-@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
-def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
-    store: Aggregations, database: AggregationEngine, level: Any
+LACKING = [
+    f"DELETE FROM {{p}}home_activity_hour_staged WHERE {slice_of('home-3')} = slice",
+    f"DELETE FROM {{p}}staged_slice WHERE level = 'home_activity_hour' AND slice = {slice_of('home-3')}",
+]
+OTHER_LEVELS = """UPDATE {p}staged_result SET levels = '{{"home_activity": 40}}'"""
+LATER_LEVELS = "UPDATE {p}aggregation_cut SET levels = 'home_activity home_activity_month'"
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        pytest.param(LACKING, "the facts of some slices are missing", id="a slice lacks its rows and their facts"),
+        pytest.param([OTHER_LEVELS], "it has the levels home_activity and not home_activity, home", id="an old job"),
+        pytest.param([LATER_LEVELS], "deploy the app that belongs to the last migration", id="an old app"),
+    ],
+)
+def test_a_result_without_the_levels_of_the_database_is_refused_whole(
+    store: Aggregations, database: AggregationEngine, statements: list[str], told: str
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run, with_levels(FIRST))
-    database.change(f"DELETE FROM {{p}}{level.staged} WHERE home_id = 'home-3'")
-    database.change(f"DELETE FROM {{p}}staged_slice WHERE level = '{level.name}' AND slice = {slice_of('home-3')}")
-    with pytest.raises(StagingRefused, match="the facts of some slices are missing"):
+    staged_result(store, database, run, with_levels(FIRST))
+    for statement in statements:
+        database.change(statement)
+    staged = store.read_staged(run.run_id)
+    assert staged is not None
+    with pytest.raises((StagingRefused, SchemaMismatch), match=told):
         committed(store, run, staged, FAR)
-    assert stored(store) == []
-
-
-def test_a_result_of_a_job_that_knew_other_levels_is_refused(store: Aggregations, database: AggregationEngine) -> None:
-    run = opened_run(store)
-    staged = staged_result(store, database, run, with_levels(FIRST))
-    database.change("""UPDATE {p}staged_result SET levels = '{{"home_activity": 40}}'""")
-    staged = store.read_staged(run.run_id) or staged
-    with pytest.raises(
-        StagingRefused, match="it has the levels home_activity and not home_activity, home_activity_day"
-    ):
-        committed(store, run, staged, FAR)
-    assert stored(store) == []
-
-
-def test_code_that_does_not_know_the_levels_of_the_database_commits_nothing(
-    store: Aggregations, database: AggregationEngine
-) -> None:
-    run = opened_run(store)
-    staged = staged_result(store, database, run, with_levels(FIRST))
-    database.change("UPDATE {p}aggregation_cut SET levels = 'home_activity home_activity_month'")
-    with pytest.raises(SchemaMismatch, match="deploy the app that belongs to the last migration"):
-        commit_run(store, run, staged, lambda: FAR, FAR + timedelta(minutes=1))
     assert (stored(store), last_run(store).committed_slices) == ([], 0)
 
 
