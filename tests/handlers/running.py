@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import azure.functions as func
@@ -106,9 +106,10 @@ class Reply:
 
 def reply_of(response: func.HttpResponse) -> Reply:
     """Read a response."""
-    octets = response.get_body()
-    body = json.loads(octets) if octets else None
-    return Reply(response.status_code, response.mimetype, dict(response.headers), body)
+    octets = response.get_body() if response.mimetype.endswith("json") else b""
+    return Reply(
+        response.status_code, response.mimetype, dict(response.headers), json.loads(octets) if octets else None
+    )
 
 
 def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
@@ -121,6 +122,15 @@ def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
 def client_function(name: str) -> Any:
     """Return the function inside the middleware that makes a Durable client."""
     return vars(functions()[name])["client_function"]
+
+
+def respond(name: str, asked: func.HttpRequest, client: DurableClient | None = None) -> func.HttpResponse:
+    """Call a function; one that leaves a task drives it with the client."""
+    function = functions()[name]
+    if "client_function" in vars(function):
+        answer: func.HttpResponse = asyncio.run(client_function(name)(asked, CONTEXT, client=client or DurableClient()))
+        return answer
+    return cast("func.HttpResponse", function(asked, CONTEXT))
 
 
 class Running:
@@ -189,7 +199,7 @@ class Running:
 
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
         """Call a function that reads."""
-        return reply_of(functions()[operation](request("GET", params=params, route_params=route), CONTEXT))
+        return reply_of(respond(operation, request("GET", params=params, route_params=route)))
 
     def has_begun_to_drive(self, task_id: str) -> bool:
         return self.client.started == [("drive_task", f"task-{task_id}", task_id)]
@@ -231,7 +241,4 @@ class Running:
 
     def post(self, operation: str, body: object, route: Mapping[str, str] | None = None, **headers: str) -> Reply:
         """Call a function that changes; one that leaves a task drives it with `client`."""
-        asked, function = request("POST", body, route_params=route, headers=headers), functions()[operation]
-        if "client_function" in vars(function):
-            return reply_of(asyncio.run(client_function(operation)(asked, CONTEXT, client=self.client)))
-        return reply_of(function(asked, CONTEXT))
+        return reply_of(respond(operation, request("POST", body, route_params=route, headers=headers), self.client))

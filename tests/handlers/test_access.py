@@ -1,6 +1,5 @@
 """The levels of routes through the app: the caller that each admits, the values that it hides, and its log lines."""
 
-import asyncio
 import base64
 import json
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from examples.home_security.transform import Home, HomeAlert
 from handlers.api import ROUTES
 from handlers.app import app
 from tests.fakes.builders import EPOCH, NOON, commit, event, letter, settled
-from tests.handlers.running import CONTEXT, Reply, Running, functions, reply_of, request
+from tests.handlers.running import Reply, Running, reply_of, request, respond
 
 MARK = "SECRET-OF-A-BODY"
 ADA = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -62,14 +61,7 @@ def ask(route: Route | str, headers: Mapping[str, str] | None = None, **params: 
     found = next(one for one in ROUTES if route in (one, one.name))
     of_path = {name: value for name, value in PLACES.items() if f"{{{name}}}" in found.template}
     given = request(found.method, {}, params=params, route_params=of_path, headers=dict(headers or {}))
-    function = functions()[found.name]
-    if found.drives:
-        response = asyncio.run(vars(function)["client_function"](given, CONTEXT, client=None))
-    else:
-        response = function(given, CONTEXT)
-    if response.mimetype.endswith("json"):
-        return reply_of(response)
-    return Reply(response.status_code, response.mimetype, dict(response.headers), None)
+    return reply_of(respond(found.name, given))
 
 
 def as_role(*roles: str, name: str = "ada@example.org") -> dict[str, str]:

@@ -4,13 +4,12 @@
 have the place of their first appearance in the place of their value.
 """
 
-import asyncio
 import hashlib
 import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,17 @@ from handlers.remembered import Remembered
 from tests.core.aggregation.test_store import LOST
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
-from tests.fakes.durable import DurableClient
 from tests.handlers.conftest import Aggregating
 from tests.handlers.running import (
-    CONTEXT,
     HOME,
     MOTION,
     Running,
     SettingsHub,
-    client_function,
     forget_health,
     functions,
     handed_over,
     request,
+    respond,
 )
 
 FILE = Path(__file__).with_name("answers.jsonl")
@@ -65,21 +62,19 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-@dataclass
 class Recorder:
     """Asks routes, and keeps each answer as one line."""
 
-    running: Running
-    lines: list[str] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)
-    served: set[str] = field(default_factory=set)
+    def __init__(self, running: Running) -> None:
+        self.running, self.lines, self.served = running, list[str](), set[str]()
+        self.known: dict[str, str] = {}  # a stable word for each value that differs from run to run
 
     def get(self, name: str, route: Mapping[str, str] | None = None, headers: Any = None, **params: str) -> Any:
         forget_health()
         for one in (app().letter_counts, app().hub_ends):
             one.forget()
         asked = request("GET", params=params, route_params=route or {}, headers=headers or {})
-        return self._kept("GET", name, {**(route or {}), **params}, functions()[name](asked, CONTEXT))
+        return self._kept("GET", name, {**(route or {}), **params}, respond(name, asked))
 
     def put(self, kind: str, body: Mapping[str, object]) -> Any:
         return self.post("put_task", {"kind": kind, **body}, {"task_id": str(uuid4())})
@@ -87,11 +82,7 @@ class Recorder:
     def post(self, name: str, body: object, route: Mapping[str, str] | None = None) -> Any:
         if name.endswith("_aggregation") and name != "start_aggregation" and isinstance(body, dict):
             body = {**body, "order_id": str(uuid4())}
-        asked = request("POST", body, route_params=route or {})
-        if next(one for one in ROUTES if one.name == name).drives:
-            answer = asyncio.run(client_function(name)(asked, CONTEXT, client=DurableClient()))
-        else:
-            answer = functions()[name](asked, CONTEXT)
+        answer = respond(name, request("POST", body, route_params=route or {}))
         return self._kept("PUT" if name == "put_task" else "POST", name, {**(route or {}), "body": body}, answer)
 
     def _kept(self, method: str, name: str, given: Mapping[str, Any], response: Any) -> Any:
@@ -102,23 +93,17 @@ class Recorder:
             text = hash_of(text)
         elif len(text) > LONGEST:  # the description: Python 3.13 leaves the indents of docstrings out
             text = hash_of(" ".join(sorted(re.findall(r"[\w$/{}.-]+", text.replace("\\n", " ")))))
-        named = f"{method} {name} {json.dumps(given, sort_keys=True, default=str)}"
-        self.lines.append(json.dumps([*map(self._settled, (named, text)), response.status_code, response.mimetype]))
+        words = [f"{method} {name} {json.dumps(given, sort_keys=True, default=str)}", text]
+        for kind, form in CHANGING:
+            words = [re.sub(form, partial(self._word, kind), word) for word in words]
+        self.lines.append(json.dumps([*words, response.status_code, response.mimetype]))
         return json.loads(response.get_body()) if "json" in response.mimetype else None
 
-    def _settled(self, text: str) -> str:
-        """Return the text with a stable word for each value that differs from run to run."""
-        for kind, form in CHANGING:
-            text = re.sub(form, partial(self._word, kind), text)
-        return text
-
     def _word(self, kind: str, found: re.Match[str]) -> str:
-        value = found[0]
-        if value in (NOBODY, NO_RUN):
-            return value
-        return self.known.setdefault(
-            value, f"<{kind} {1 + sum(one.startswith(f'<{kind} ') for one in self.known.values())}>"
-        )
+        if found[0] in (NOBODY, NO_RUN):
+            return found[0]
+        count = sum(one.startswith(f"<{kind} ") for one in self.known.values())
+        return self.known.setdefault(found[0], f"<{kind} {1 + count}>")
 
 
 @pytest.fixture

@@ -1,16 +1,9 @@
 """handlers/operations/letters.py: causes of many values, each of which can be chosen, and bodies that the hub has."""
 
-from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
-
 import pytest
-from msgspec import structs
 
-from core.model.events import SequenceNumber
 from handlers.operations.letters import LARGEST_SHOWN
-from tests.fakes.builders import event
-from tests.handlers.running import Running, functions, handed_over
+from tests.handlers.running import Running, functions
 
 KINDS = ("doorbell", "WINDOW", "smoke", "WINDOW", "WINDOW")
 
@@ -53,33 +46,17 @@ def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
     assert [one["letters"] for one in left] == [1, 1]
 
 
-PLACE = {"partition_id": "1", "sequence_number": "0"}
-Show = Callable[..., Any]
-
-
-@pytest.fixture
-def show(running: Running) -> Show:
-    """Shows the body of a letter whose event the hub has, with changes."""
+def test_a_body_that_was_not_stored_is_read_from_the_hub_and_cut_at_the_limit(running: Running) -> None:
+    """test_other_hub.py has a different event under the number."""
     running.restart(KEEP_BODIES="false")
     running.ingest([0], [b"{"])
-    hub, kept = running.give_hub(b"{"), handed_over(0, b"{")
-
-    def shown(**changed: Any) -> Any:
-        hub.held["1"] = {one.sequence_number: one for one in [structs.replace(kept, **changed)]}
-        return running.get("reveal_letter", PLACE, body="text").body
-
-    return shown
-
-
-def test_the_body_of_a_different_event_under_the_number_is_not_shown(show: Show) -> None:
-    different = show(enqueued_at=event(0).enqueued_at - timedelta(days=9), body=b"of a recreated hub")
-    assert (different["status"], different["fault"]) == (409, "StreamIncarnationChanged")
-    missing = show(sequence_number=SequenceNumber(1))["body"]
-    assert (missing["shown"], missing["bytes"]) == (None, 0)
-    assert missing["fault"] == "it was not stored, and the hub no longer has it"
-
-
-def test_a_body_that_was_not_stored_is_read_from_the_hub_and_cut_at_the_limit(show: Show) -> None:
-    assert show()["body"] == {"form": "text", "bytes": 1, "truncated": False, "shown": "{", "fault": None}
-    found = show(body=b"x" * (LARGEST_SHOWN + 1))["body"]
-    assert (found["bytes"], found["truncated"], len(found["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)
+    found = {}
+    for name, bodies in {"whole": [b"{"], "long": [b"x" * (LARGEST_SHOWN + 1)], "gone": [b"{", b"{"]}.items():
+        running.give_hub(*bodies).expire_before("1", len(bodies) - 1)
+        place = {"partition_id": "1", "sequence_number": "0"}
+        found[name] = running.get("reveal_letter", place, body="text").body["body"]
+    assert found["whole"] == {"form": "text", "bytes": 1, "truncated": False, "shown": "{", "fault": None}
+    long = found["long"]
+    assert (long["bytes"], long["truncated"], len(long["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)
+    assert (found["gone"]["shown"], found["gone"]["bytes"]) == (None, 0)
+    assert found["gone"]["fault"] == "it was not stored, and the hub no longer has it"

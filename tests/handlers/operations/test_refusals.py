@@ -1,6 +1,7 @@
 """Requests that are not valid name the field and change nothing, in each kind of task and for the next incarnation.
 
-The limits of each field are in the description of the API: test_description.py sends what it refuses.
+The limits of each field are in the description of the API: test_description.py sends what it refuses, so only what it
+does not say is here.
 """
 
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import pytest
 
 from core.audit.audit import MOST_NUMBERS
-from core.model.policies import MOST_DAYS
 from tests.handlers.running import HOME, MOTION, Running
 
 HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
@@ -23,21 +23,12 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {  # by the kind, what is changed, and the field
     "redrive": [
-        ({"move": "release"}, "move"),
-        ({"expected_count": 0}, "expected_count"),
         ({"letters": [LETTER]}, "filter"),  # both ways to choose
         ({"filter": None}, "letters"),  # no way to choose
-        ({"filter": None, "letters": []}, "letters"),
-        ({"filter": None, "letters": [LETTER] * 3_001}, "letters"),
-        ({"filter": None, "letters": [{"partition_id": "1"}]}, "letters[0].sequence_number"),
         ({"filter": None, "letters": [{**LETTER, "sequence_number": str(2**63)}]}, "letters[0].sequence_number"),
-        ({"filter": {"colour": "red"}}, "filter.colour"),
     ],
     "replay": [
-        ({"reason": "x"}, "reason"),
         ({HOSTILE: 1}, HOSTILE),
-        ({"dry_run": "no"}, "dry_run"),
-        ({"partitions": [HOSTILE]}, "partitions[0]"),
         ({"partitions": ["9"]}, "partitions"),
         ({"to": {"sequence_number": str(2**63)}}, "to.sequence_number"),
         ({"to": {"sequence_number": "1", "offset": "1"}}, "to"),  # a place in two ways
@@ -48,18 +39,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {  # by the kind, what is
         ({"from": {"enqueued_at": "2026-01-02T00:00:00Z"}, "to": {"enqueued_at": "2026-01-01T00:00:00Z"}}, "to"),
         ({"from": {"sequence_number": "0"}, "to": {"sequence_number": str(10**12)}}, "to"),
         ({"from": {"sequence_number": "4"}}, "from"),  # after the checkpoint
-        ({"keys": ["a", ""]}, "keys[1]"),
         ({"keys": ["a", "b", "a"]}, "keys[2]"),
     ],
-    "purge": [
-        ({"reason": None}, "reason"),
-        ({"older_than_days": {"batch_ledger": MOST_DAYS + 1}}, "older_than_days[...]"),
-        ({"older_than_days": {"event_hub_checkpoint": 1}}, "older_than_days"),
-        ({"tables": []}, "tables"),
-    ],
+    "purge": [({"older_than_days": {"event_hub_checkpoint": 1}}, "older_than_days")],
     "audit": [
-        ({"partition_id": "../.."}, "partition_id"),
-        ({"everything": True}, "everything"),
         ({"rows": True, "first": "1"}, "partition_id"),
         ({"partition_id": "1", "first": "1"}, "first"),
         ({"partition_id": "1", "last": "1"}, "last"),
@@ -68,13 +51,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {  # by the kind, what is
         ({**ROWS, "first": "0", "last": str(MOST_NUMBERS)}, "last"),
     ],
     "incarnation": [
-        ({"reason": "x"}, "reason"),
-        ({"expected_incarnation": 0}, "expected_incarnation"),
         ({"anchor": "end"}, "anchor"),
         ({"anchor": "2026-01-01T00:00:00"}, "anchor"),
         ({"anchor": "0001-01-01T00:00:00+14:00"}, "anchor"),
         ({"dry_run": False}, "expected_hub_created_at"),
-        ({"expected_hub_created_at": "noon"}, "expected_hub_created_at"),
     ],
 }
 
@@ -90,12 +70,9 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
         reply = running.post("open_next_incarnation", body) if kind == "incarnation" else running.put(kind, body)
         assert (reply.status, reply.media, reply.fields) == (400, "application/problem+json", [field]), given
     assert (running.tasks(), running.client.started) == ([], [])
+    if kind == "audit":
+        assert running.put("audit", {**ROWS, "first": "0", "last": str(MOST_NUMBERS - 1)}).status == 201
     assert running.sqlite.sql("SELECT MAX(incarnation) FROM event_stream") == [(1,)]
-
-
-def test_an_audit_takes_as_many_numbers_as_it_may(running: Running) -> None:
-    running.ingest([0], [HOME])
-    assert running.put("audit", {**ROWS, "first": "0", "last": str(MOST_NUMBERS - 1)}).status == 201
 
 
 def test_a_request_needs_a_kind_that_there_is_and_an_id(running: Running) -> None:
