@@ -252,43 +252,37 @@ def test_every_fault_of_an_aggregate_is_reported_with_the_line_of_its_declaratio
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("home_alert", "Planted and HomeAlert have one table, home_alert: name the aggregate differently"),
-        ("Home_Activity", "HomeActivity and Planted have one table, home_activity: name the aggregate differently"),
-        ("task", "Planted and Hubledger have one table, task: name the aggregate differently"),
-        ("a b", "Planted: the table name 'a b' has other characters"),
-        ("order", "Planted: the table name order is a word of SQL: use a different one"),
-        ("user", "Planted: the table name user is a word of SQL: use a different one"),
-        ("a" * 113, f"Planted: the table name {'a' * 113}_staged is longer than 119 characters"),
-    ],
-)
-def test_the_table_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
-    planted: WrittenModules, name: str, fault: str
-) -> None:
-    planted.write(AGGREGATE.replace("NAME", name) + COUNTED, "planted")
-    assert fault in refused()[0]
+ONE_TABLE = "have one table, {}: name the aggregate differently"
+ONLY_IN_CASE = "a second field differs only in case, and SQL has one column for both"
+NAMES = [  # of an aggregate and of a column of it, with the fault
+    ("home_alert", "", f"Planted and HomeAlert {ONE_TABLE.format('home_alert')}"),
+    ("Home_Activity", "", f"HomeActivity and Planted {ONE_TABLE.format('home_activity')}"),
+    ("task", "", f"Planted and Hubledger {ONE_TABLE.format('task')}"),
+    ("a b", "", "Planted: the table name 'a b' has other characters"),
+    *(
+        (word, "", f"Planted: the table name {word} is a word of SQL: use a different one")
+        for word in ("order", "user")
+    ),
+    ("a" * 113, "", f"Planted: the table name {'a' * 113}_staged is longer than 119 characters"),
+    *(
+        ("planted", name, "the store and the lake add a column of this name to planted")
+        for name in (*ADDED, "Run_Number")
+    ),
+    *(("planted", name, ONLY_IN_CASE) for name in ("ALERTS", "Home_id")),
+    ("planted", "a" * (LONGEST_COLUMN + 1), f"the name is longer than {LONGEST_COLUMN} characters"),
+    ("planted", "hubledger_level", "the names of columns of Hubledger begin with hubledger_"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        *((name, "the store and the lake add a column of this name to planted") for name in (*ADDED, "Run_Number")),
-        ("ALERTS", "a second field differs only in case, and SQL has one column for both"),
-        ("Home_id", "a second field differs only in case, and SQL has one column for both"),
-        ("a" * (LONGEST_COLUMN + 1), f"the name is longer than {LONGEST_COLUMN} characters"),
-        ("hubledger_level", "the names of columns of Hubledger begin with hubledger_"),
-    ],
-)
-def test_a_column_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
-    planted: WrittenModules, name: str, fault: str
+@pytest.mark.parametrize(("name", "column", "fault"), NAMES)
+def test_an_aggregate_and_its_columns_have_names_of_their_own_that_sql_can_hold(
+    planted: WrittenModules, name: str, column: str, fault: str
 ) -> None:
-    column = f"    {name}: Annotated[datetime, Most('observed_at')]\n"
-    planted.write(AGGREGATE.replace("NAME", "planted") + COUNTED + column, "planted")
+    field = f"    {column}: Annotated[datetime, Most('observed_at')]\n" if column else ""
+    planted.write(AGGREGATE.replace("NAME", name) + COUNTED + field, "planted")
     found = "\n".join(refused())
-    assert f"Planted.{name}: {fault}" in found
-    assert "planted.py:12: " in found
+    assert (f"Planted.{column}: {fault}" if column else fault) in found
+    assert not column or "planted.py:12: " in found
 
 
 def test_a_table_of_hubledger_is_no_table_of_a_room(modules: WrittenModules) -> None:
