@@ -29,21 +29,20 @@ UNAUTHORIZED = ["amqp:unauthorized-access"]
 
 @pytest.mark.asyncio
 async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_condition() -> None:
-    for condition, *attach in (
-        ("amqp:not-found", "nowhere/ConsumerGroups/hubledger/Partitions/0", {}),
-        ("amqp:not-found", "telemetry/ConsumerGroups/nobody/Partitions/0", {}),
-        ("amqp:not-found", "", {}),
-        ("amqp:invalid-field", "amqps://[", {}),
-        ("com.microsoft:argument-out-of-range", PARTITION.replace("0", "4"), {}),
+    for condition, address, filters in (
+        ("amqp:not-found", "nowhere/ConsumerGroups/hubledger/Partitions/0", None),
+        ("amqp:not-found", "telemetry/ConsumerGroups/nobody/Partitions/0", None),
+        ("amqp:not-found", "", None),
+        ("amqp:invalid-field", "amqps://[", None),
+        ("com.microsoft:argument-out-of-range", PARTITION.replace("0", "4"), None),
         ("amqp:not-implemented", PARTITION, {Symbol("colour"): "red"}),
-        ("amqp:not-implemented", "telemetry/Publishers/device-1"),
     ):
         peer = Peer(make_broker()).begin()
-        if len(attach) == 2:
-            peer.attach_reader(attach[0], filters=attach[1])
-        else:
-            peer.attach_sender(attach[0])
-        assert peer.refusals() == [condition], attach
+        peer.attach_reader(address, filters=filters)
+        assert peer.refusals() == [condition], address
+    peer = Peer(make_broker()).begin()
+    peer.attach_sender("telemetry/Publishers/device-1")
+    assert peer.refusals() == ["amqp:not-implemented"]
     peer = Peer(make_broker()).begin()
     peer.send(ATTACH, "t", UInt(0), False, None, None, None, Described(ULong(0x30), []))  # a transaction
     assert peer.refusals() == ["amqp:not-implemented"]

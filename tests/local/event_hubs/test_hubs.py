@@ -93,22 +93,6 @@ def position(log: PartitionLog, selector: str) -> int:
     return log.position("amqp.annotation.x-opt-" + selector)
 
 
-def test_a_position_that_does_not_exist_is_refused() -> None:
-    log = PartitionLog("0")
-    append(log, 10)
-    last = "The last sequence number in the system is '9'"
-    for selector, complaint in {
-        "sequence-number > '71181'": f"The supplied sequence number '71181' is invalid. {last}",
-        "sequence-number >= '10'": last,
-        "offset > '99999'": "The supplied offset '99999' is invalid",
-        "offset > 'abc'": "unsupported selector",
-        "colour > '1'": "unsupported selector",
-        "offset < '1'": "unsupported selector",
-    }.items():
-        with pytest.raises(AmqpError, match=rf"com\.microsoft:argument-error.*{complaint}"):
-            position(log, selector)
-
-
 def test_enqueued_times_never_go_back_and_a_dropped_event_leaves_no_gap() -> None:
     log = PartitionLog("0")
     append(log, 1, now=100)
@@ -247,19 +231,3 @@ def test_a_recreated_hub_is_empty_and_has_a_new_time_also_after_a_restart(path: 
         publish(hubs, 2)
     with opened(path, clock=clock) as hubs:
         assert (numbers(hubs), hubs["telemetry"].created_at) == ([0, 1], clock.now)
-
-
-def test_a_hub_that_grows_keeps_its_events_also_after_a_restart(path: Path) -> None:
-    with opened(path) as hubs:
-        publish(hubs, 3)
-        hubs.grow("Telemetry", 6)
-        hub = hubs["telemetry"]
-        assert (list(hub.partitions), numbers(hubs)) == (list("012345"), [0, 1, 2])
-        assert {hub.route(None).partition_id for _ in range(6)} == set("012345")
-        assert hub.route("key 3") is hub.partitions[str(partition_index("key 3", 6))]
-        publish(hubs, 1, "5")
-        for partitions in (6, 1, 2_000):
-            with pytest.raises(ValueError, match=r"give a higher number|partitions, not 1 to"):
-                hubs.grow("telemetry", partitions)
-    with opened(path, HubSettings("telemetry", 6)) as hubs:
-        assert (numbers(hubs), numbers(hubs, "5")) == ([0, 1, 2], [0])

@@ -7,7 +7,7 @@ import pytest
 from local.event_hubs.frames import DETACH, DISPOSITION, FLOW
 from local.event_hubs.hubs import HubSettings
 from local.event_hubs.lead import LONGEST_WAIT, STANDSTILL
-from tests.local.event_hubs.messages import batch, message, transfer
+from tests.local.event_hubs.messages import message, transfer
 from tests.local.event_hubs.peer import Clock, Peer, make_broker
 
 pytestmark = pytest.mark.asyncio
@@ -17,18 +17,18 @@ LEAD = 10
 class World:
     """A broker whose publishers may lead by ten events, its clock, and a publisher that never waits."""
 
-    def __init__(self, retained_events: int | None = None, lead: int | None = LEAD) -> None:
+    def __init__(self, lead: int | None = LEAD) -> None:
         self.clock = Clock()
-        settings = HubSettings("telemetry", 32, ("hubledger", "other"), retained_events, lead)
+        settings = HubSettings("telemetry", 32, ("hubledger",), lead=lead)
         self.broker = make_broker(settings, clock=self.clock)
         self.peer = Peer(self.broker).begin()
         self.peer.attach_sender("telemetry/Partitions/0")
         self.sent = self.answered = self.credit = 0
 
-    def owner(self, group: str = "hubledger", partition: int = 0, epoch: int | None = 0) -> Peer:
+    def owner(self, partition: int = 0, epoch: int | None = 0) -> Peer:
         """Attach a reader with an epoch, from the start and without credit."""
         peer = Peer(self.broker).begin()
-        peer.attach_reader(f"telemetry/ConsumerGroups/{group}/Partitions/{partition}", epoch=epoch)
+        peer.attach_reader(f"telemetry/ConsumerGroups/hubledger/Partitions/{partition}", epoch=epoch)
         peer.frames()
         return peer
 
@@ -39,10 +39,9 @@ class World:
             self.broker.let_time_pass()
             self.clock.now += 500
 
-    def send(self, count: int = 1, events: int = 1) -> None:
+    def send(self, count: int = 1) -> None:
         for _ in range(count):
-            whole = message() if events == 1 else batch([message()] * events)
-            self.peer.put(transfer(whole, self.sent, message_format=0 if events == 1 else 0x80013700))
+            self.peer.put(transfer(message(), self.sent))
             self.sent += 1
 
     def held(self) -> tuple[int, int]:

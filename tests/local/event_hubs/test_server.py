@@ -94,17 +94,6 @@ def test_a_signal_cuts_every_connection_and_the_next_is_accepted_and_another_rec
         assert process.stdout.readline() == "recreating telemetry, alarms\n"
 
 
-def test_a_peer_that_speaks_a_different_protocol_is_one_line_with_its_address() -> None:
-    with serving() as (process, port):
-        with socket.create_connection(("127.0.0.1", port), timeout=allowed(5)) as connection:
-            connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
-            own = connection.getsockname()[1]
-        assert process.stderr is not None
-        line = process.stderr.readline()
-    words = f"WARNING a peer does not speak AMQP 1.0; its connection ends action=greet peer=127.0.0.1:{own} reason="
-    assert line.partition(" ")[2] == f"{words}it speaks HTTP\n"
-
-
 def test_a_port_in_use_or_a_broken_database_is_one_line_and_exit_code_1(
     tmp_path: Path, taken_port: int, capsys: pytest.CaptureFixture
 ) -> None:

@@ -16,26 +16,23 @@ from local.functions_host.invoker import Ending, Invocation, InvocationResult, I
 from local.functions_host.logs import current_invocation_id
 from local.functions_host.supervisor import APART, Deaths
 from tests.local.functions_host.doubles import ManualClock, ScriptedWorker, eventually
-from tests.patience import allowed
 
 pytestmark = pytest.mark.asyncio
 
 HEAD = """
-import threading
 import azure.functions as func
 import azure.durable_functions as df
 from local.functions_host.logs import current_invocation_id
 app = df.DFApp()
-both = threading.Barrier(2)
 """
 TIMER = '@app.timer_trigger(schedule="0 0 5 * * *", arg_name="t")\n'
 
 
 @asynccontextmanager
-async def indexed(directory: Path, source: str, threads: int | None = None) -> AsyncIterator[BuiltinWorker]:
+async def indexed(directory: Path, source: str) -> AsyncIterator[BuiltinWorker]:
     """A worker of an app."""
     (directory / "function_app.py").write_text(HEAD + source)
-    worker = BuiltinWorker(threads)
+    worker = BuiltinWorker(None)
     try:
         await worker.index(directory)
         yield worker
@@ -58,11 +55,6 @@ async def test_a_function_knows_its_invocation_and_its_failure_has_type_text_and
     assert "raise ValueError" in outcome.stack
     assert "function_app.py" in outcome.stack
     assert current_invocation_id.get() is None
-
-
-async def test_blocking_functions_run_side_by_side_up_to_the_thread_count(empty_app: Path) -> None:
-    async with indexed(empty_app, f"{TIMER}def f(t): both.wait({allowed(10)})", threads=2) as worker:
-        assert await asyncio.gather(*(worker.invoke(call()) for _ in range(2))) == [InvocationResult()] * 2
 
 
 async def test_a_process_indexes_one_app_again_but_no_second_one(empty_app: Path, tmp_path: Path) -> None:

@@ -1,16 +1,13 @@
 """The SDK's messages as the trigger sees them: how each ends, its mark, and the types of its annotations."""
 
-from importlib import import_module
-from typing import Any
-
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.remote.hub.sdk_patches import RECEIVERS, Encoded, keep_values_encoded, reader_over
+from core.remote.hub.sdk_patches import Encoded, reader_over
 from local.event_hubs.codec import Raw, Symbol, Timestamp, encode
-from local.functions_host.sdk_messages import Delivery, annotated, delivery_of, keep_annotations_encoded, mark_of
+from local.functions_host.sdk_messages import Delivery, annotated, delivery_of, mark_of
 from tests.fakes import trigger_events
 from tests.fakes.trigger_events import handed_out
 
@@ -106,18 +103,3 @@ def test_annotations_keep_their_bytes_beside_the_stamps_and_a_plain_event_is_rea
         plain = memoryview(handed_out(b"\x00\x53\x72" + encode(annotations) + BODY))
         assert read(plain) == read_plain(plain), key
         assert read(plain).delivery_annotations is None
-
-
-def test_the_receivers_of_the_sdk_are_changed_once_and_stay_those_of_the_app() -> None:
-    modules: list[Any] = [import_module(name) for name in RECEIVERS]
-    before = [module.decode_payload for module in modules]
-    try:
-        keep_annotations_encoded()
-        changed = [module.decode_payload for module in modules]
-        keep_annotations_encoded()
-        keep_values_encoded()
-        assert [module.decode_payload for module in modules] == changed
-        assert all(one.annotated and one.original is decode_payload for one in changed)
-    finally:
-        for module, original in zip(modules, before, strict=True):
-            module.decode_payload = original

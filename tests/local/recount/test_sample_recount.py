@@ -15,7 +15,7 @@ from local.event_hubs.events import Unstamped, stamp
 from local.event_hubs.log import Disk
 from local.feed.businesses import Domain
 from local.feed.planned_events import Minute
-from local.feed.record import ONCE, Copies
+from local.feed.record import ONCE
 from local.recount.sample_recount import recount_sample
 from tests.local.stores import PARTITIONS, Fault, Files, first_row, ingest, settle_letters, shop, unnamed, write_record
 
@@ -49,25 +49,7 @@ FAULTS: list[Fault] = [
     ),
     ("UPDATE shop_customer SET tier = 1 WHERE customer_id = 'c-1'", "shop_customer", ""),  # an earlier state
     (LETTER.format("body = CAST(body || x'20' AS BLOB)"), "letters", ""),
-    (LETTER.format("status = 'waiting'"), "letters", ""),
     (LETTER.format("error_class = 'refused', attempts = 6"), "letters", ""),  # it made no rows to refuse
-    (f"DELETE FROM event_hub_dead_letter WHERE {POISON}", "letters outcomes", ""),
-    (  # an order that was there in time is called missing
-        "UPDATE event_hub_dead_letter SET error_class = 'reference' WHERE error_class = 'unknown'",
-        "letters",
-        "",
-    ),
-    (
-        "UPDATE batch_ledger SET written = written - 1, filtered = filtered + 1 WHERE commit_number = 1"
-        " AND written > 0",
-        "outcomes",
-        "",
-    ),
-    (
-        "UPDATE event_hub_checkpoint SET sequence_number = sequence_number - 1 WHERE partition_id = '2'",
-        "checkpoint",
-        "",
-    ),
     (
         "UPDATE shop_order_line SET sequence_number = sequence_number + 100000",
         "shop_order_line",
@@ -151,16 +133,6 @@ def test_an_event_that_the_hub_lost_or_that_was_never_published_is_named(made: S
         kinds = copy.kinds()
         assert "hub" in kinds, name
         assert ("checkpoint" in kinds) is (name != "other"), name
-
-
-def test_an_event_that_was_sent_twice_has_its_rows_twice(tmp_path: Path) -> None:
-    minutes, agrees = minutes_of(shop(), 60), {}
-    for copies in range(4):
-        made = Shop.after(tmp_path / str(copies), shop(), [each for each in minutes for _ in range(copies)])
-        made.record.unlink()
-        write_record(made.record, [(minute, Copies(1, 2)) for minute in minutes], made.domain)
-        agrees[copies] = made.recount() == []
-    assert agrees == {0: False, 1: True, 2: True, 3: False}
 
 
 def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_path: Path) -> None:

@@ -43,11 +43,6 @@ class Cat(Struct, tag="cat", tag_field="kind", array_like=False):
     lives: Annotated[int, Meta(ge=1, le=9)]
 
 
-class Point(Struct, array_like=True):
-    x: int
-    y: int = 0
-
-
 class Pair(NamedTuple):
     one: int
     two: str
@@ -68,7 +63,7 @@ class Plain:
 
 QUICKLY = settings(max_examples=5_000, phases=(Phase.generate,), database=None, derandomize=True)
 TYPES = [
-    Inner, Tree, Dog | Cat, Point, Pair, Words, Plain, Colour, Literal["a", 5], int, float, bool, str, bytes, Decimal,
+    Inner, Tree, Dog | Cat, Pair, Words, Plain, Colour, Literal["a", 5], int, float, bool, str, bytes, Decimal,
     UUID, date, datetime, time, timedelta, Annotated[datetime, Meta(tz=True)], Annotated[datetime, Meta(tz=False)],
     dict[str, int], dict[int, date], set[int], frozenset[str], tuple[int, str], tuple[int, ...], int | None, Any,
     Annotated[int, Meta(gt=5, lt=7)],
