@@ -38,25 +38,6 @@ function read(seen, options = {}) {
 }
 
 const acts = {
-  async messages() {
-    const client = producer();
-    const batch = await client.createBatch({ partitionId: "0" });
-    batch.tryAdd({ body: { n: 1 }, properties: { kind: "json", at: new Date(0), big: 2 ** 40 }, messageId: "m1" });
-    batch.tryAdd({ body: Buffer.from([0, 255]) });
-    batch.tryAdd({ body: null });
-    await client.sendBatch(batch);
-    await client.sendBatch([{ body: "keyed" }], { partitionKey: "home-1" });
-    await client.sendBatch([{ body: "last" }], { partitionId: "0" });
-    await client.close();
-    const found = [];
-    await read((event) => {
-      const body = Buffer.isBuffer(event.body) ? [...event.body] : event.body;
-      found.push({ number: event.sequenceNumber, body, properties: event.properties, id: event.messageId });
-      return event.body === "last";
-    });
-    return found;
-  },
-
   async epochs() {
     let isOpen;
     const opened = new Promise((resolve) => (isOpen = resolve));

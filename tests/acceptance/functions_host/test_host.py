@@ -316,3 +316,30 @@ async def test_a_form_of_any_page_gives_admin_no_order(sample: Sample) -> None:
     order = request("POST /admin/functions/tick", OF_JSON + "; charset=utf-8", body="{}")
     assert await status_of(sample, order) == 202
     await eventually(lambda: seen("tick"))
+
+
+async def test_a_request_that_trickles_ends_its_connection_before_a_function_runs(
+    app: Path, options: HostOptions
+) -> None:
+    async def drip(start: bytes) -> bytes:
+        """Send a start, and x after x; return all that the host answered before it closed."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", sample.host.port)
+        answer = bytearray()
+        async with asyncio.timeout(allowed(10)):
+            writer.write(start)
+            with suppress(ConnectionError):
+                while not reader.at_eof():
+                    writer.write(b"x")
+                    with suppress(TimeoutError):
+                        answer += await asyncio.wait_for(reader.read(1000), 0.02)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        return bytes(answer)
+
+    async with serving_sample(app, replace(options, patience=timedelta(seconds=0.3))) as sample:
+        for start in (b"GET /api/no", b"GET /api/nothing HTTP/1.1\r\nX-Slow: "):
+            assert await drip(start) == b""
+        whole = request("PUT /api/echo", "Content-Length: 100000").replace(b"Connection: close\r\n", b"")
+        assert (await drip(whole))[:13] == b"HTTP/1.1 408 "
+    assert not seen("echo")
