@@ -11,6 +11,5 @@ def after_the_test(close: Callable[[], object]) -> None:
 
 
 def close_all() -> None:
-    """Close what the test that is over opened, the last first."""
     while _closing:
         _closing.pop()()

@@ -52,7 +52,6 @@ def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngi
 
 @pytest.fixture
 def engine(persistent: PersistentEngine) -> Engine:
-    """An empty, migrated database of each engine in turn."""
     return persistent
 
 
@@ -72,13 +71,11 @@ def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
 
 @pytest.fixture
 def store(make_store: Callable[[], Store]) -> Store:
-    """One store of the engine in turn."""
     return make_store()
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> SqliteEngine:
-    """An empty, migrated embedded database, for what is asked by hand."""
     return SqliteEngine(tmp_path / "store.db")
 
 

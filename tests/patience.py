@@ -57,7 +57,6 @@ class Patience:
             assert not self._is_over(now), f"nothing new in {self._allowed:.3g} s: {standing()}"
 
     def pause(self, standing: Callable[[], object] = _nothing, moment: float = MOMENT) -> None:
-        """Look, and let a moment pass."""
         self.look(standing)
         time.sleep(moment)
 

@@ -24,12 +24,10 @@ NEW = 5.0  # seconds of a module that was never measured
 
 
 def stored_seconds() -> dict[str, float]:
-    """Return the seconds of each module in the run that was stored last."""
     return dict(json.loads(STORED.read_text(encoding="utf-8"))) if STORED.exists() else {}
 
 
 def module_of(nodeid: str) -> str:
-    """Return the file of a test."""
     return nodeid.partition("::")[0]
 
 

@@ -60,7 +60,6 @@ class Run:
         self._client = EventHubProducerClient.from_connection_string(stack.connection, eventhub_name=HUB)
 
     def publish(self, partition_id: str, *bodies: bytes, key: str | None = None, **properties: Any) -> None:
-        """Send events to one partition, or by key."""
         from azure.eventhub import EventData
 
         place: Any = {"partition_key": key} if key else {"partition_id": partition_id}
@@ -72,7 +71,6 @@ class Run:
         self._client.send_batch(batch)
 
     def feed(self, partition_id: str, *bodies: bytes, **given: Any) -> None:
-        """Publish events, and wait until they are accounted for."""
         before = self.status()["accounted"]
         self.publish(partition_id, *bodies, **given)
         self.until(lambda status: status["accounted"] == before + len(bodies))
@@ -92,7 +90,6 @@ class Run:
             os.kill(self._emulator.pid, signal.SIGCONT)
 
     def database(self) -> closing[sqlite3.Connection]:
-        """Connect to the store, as a person with a database tool would."""
         return closing(sqlite3.connect(self.store, isolation_level=None, timeout=allowed(DEADLINE_S)))
 
     @contextmanager
@@ -132,7 +129,6 @@ class Run:
         self._client.close()
 
     def status(self) -> Any:
-        """The JSON twin of the first screen."""
         return self.get("status")
 
     def get(self, path: str) -> Any:
@@ -140,7 +136,6 @@ class Run:
             return json.loads(answer.read())
 
     def letters(self, partition_id: str) -> Any:
-        """The open letters of a partition."""
         return self.get(f"dead-letters?partition_id={partition_id}")["letters"]
 
     def discarded(self) -> int:
@@ -148,7 +143,6 @@ class Run:
         return len(self.get("dead-letters?status=discarded&limit=100")["letters"])
 
     def until(self, holds: Callable[[Any], object]) -> Any:
-        """Wait until the status is as it should be."""
         patience = Patience(DEADLINE_S)
         while not holds(status := self.status()):
             patience.pause(lambda: status["accounted"], 0.2)
@@ -157,7 +151,6 @@ class Run:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """The browser of all tests here, and of no others."""
     with chromium() as launched:
         yield launched
 
@@ -218,7 +211,6 @@ def open_page(browser: "Browser", tab: Tab, run: Run) -> Iterator[Callable[..., 
 
 @pytest.fixture
 def page(open_page: Callable[..., "Page"]) -> "Page":
-    """The operator's page."""
     return open_page()
 
 
@@ -254,13 +246,11 @@ def portrait() -> Callable[["Page", str], None]:
 
 
 def registration(number: int) -> bytes:
-    """A home registers."""
     home = {"kind": "registration", "home_id": f"H{number:06}", "time_zone": "Europe/Paris", "armed": True}
     return json.dumps(home).encode()
 
 
 def reading(number: int, at: int) -> bytes:
-    """A door of a home."""
     moment = f"2026-11-21T12:{at:02}:00Z"
     door = {"kind": "door", "home_id": f"H{number:06}", "sensor_id": "S1", "state": "active", "observed_at": moment}
     return json.dumps(door).encode()

@@ -44,18 +44,15 @@ def week(home_id: str = HOME) -> Iterator[bytes]:
 
 
 def switch(home_id: str, kind: str, active: bool, at: datetime) -> bytes:
-    """A reading of a switch."""
     state = "active" if active else "idle"
     return _body(home_id, kind, f"{kind}-1", at, state=state)
 
 
 def monoxide(home_id: str, ppm: int, at: datetime) -> bytes:
-    """A reading of carbon monoxide."""
     return _body(home_id, "carbon_monoxide", "co-1", at, ppm=ppm)
 
 
 def registration(home_id: str, time_zone: str = "Europe/Paris", armed: bool = False) -> bytes:
-    """A home registers."""
     return json.dumps({"kind": "registration", "home_id": home_id, "time_zone": time_zone, "armed": armed}).encode()
 
 

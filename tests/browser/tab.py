@@ -69,7 +69,6 @@ class Tab:
             self.complaints.append(request.url)
 
     def open(self, app: str, address: str, width: int, scheme: Any) -> "Page":
-        """Show an address of an app."""
         self._app = app
         self.page.set_viewport_size({"width": width, "height": HEIGHT})
         self.page.emulate_media(color_scheme=scheme)
@@ -88,13 +87,11 @@ class Tab:
 
 
 def is_light(page: "Page") -> bool:
-    """Return True when the page stands on a light colour."""
     red = page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")[0]
     return int(red) > 128
 
 
 def show(page: "Page", fragment: str) -> None:
-    """Go to a part of the page, and wait until it is filled."""
     page.evaluate("to => { location.hash = to }", fragment)
     page.wait_for_selector("main .card")
 
@@ -113,7 +110,6 @@ def order(page: "Page", count: str, button: str = "", reason: str = "known poiso
 
 
 def confirmed(page: "Page", button: str, reason: str) -> None:
-    """Press a button, say why in the dialog, and go on."""
     page.click(f"button:text-is('{button}')")
     page.fill("dialog input[name=reason]", reason)
     page.click("dialog form button:not([type=button])")
@@ -130,8 +126,6 @@ def press_until(page: "Page", name: str) -> None:
 
 
 def seen(page: "Page", at: str, change: Callable[[Any], object]) -> None:
-    """Let the page see an answer with a change."""
-
     def answer(route: "Route") -> None:
         response = route.fetch()
         body = response.json()

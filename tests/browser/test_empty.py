@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """A run without any event."""
     folder = tmp_path_factory.mktemp("empty")
     with Children(folder) as children:
         made = Run(folder, children)

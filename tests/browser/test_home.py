@@ -32,13 +32,11 @@ INSIDE = "[...document.querySelectorAll('main svg')].every(s => s.getBoundingCli
 
 @pytest.fixture
 def activity(aggregated: Run) -> Any:
-    """The JSON twin."""
     return aggregated.get(f"homes/{HOME}/activity")
 
 
 @pytest.fixture
 def home(aggregated: Run, open_page: Opener) -> "Page":
-    """The page of the home that has a week of readings."""
     page = open_page(f"/api/homes/{HOME}")
     page.wait_for_selector("main svg[role=img]")
     return page

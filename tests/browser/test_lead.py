@@ -33,7 +33,6 @@ Minutes = list[tuple[datetime, int, int]]
 
 
 def changed(page: "Page", change: Callable[[Any], None]) -> None:
-    """Let the overview see a status with a change."""
     seen(page, STATUS, change)
     page.reload()
     page.wait_for_selector("#verdict")

@@ -45,7 +45,6 @@ NAMELESS = (
 
 
 def show_whole(page: "Page", fragment: str) -> None:
-    """Go to a part of the page, and wait until its last panel is filled."""
     show(page, fragment)
     page.wait_for_selector(f"main h2:text-is('{LAST[fragment]}')")
     if fragment == "#/":

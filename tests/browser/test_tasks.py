@@ -17,7 +17,6 @@ MOMENT = "'2026-11-21T12:00:00.000000Z'"
 def ask(
     page: "Page", partitions: str = "", first: str = "", last: str = "", reason: str = "a mended transform"
 ) -> None:
-    """Fill in the form of a new replay, and send it."""
     page.fill("input[name=partitions]", partitions)
     page.select_option("select[name=way]", "sequence_number" if first else "")
     if first:

@@ -68,7 +68,6 @@ class Runner:
         return process.returncode, output
 
     def stop(self) -> None:
-        """End every run, and let no further one begin."""
         self._stopped = True
         for process in list(self._running):
             _kill(process)

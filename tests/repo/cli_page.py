@@ -44,7 +44,6 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The words of the command without its arguments."""
         return " ".join(word for word in self.call.split() if word.islower())
 
     @property
@@ -56,12 +55,10 @@ class Command:
 
 
 def name_of(head: str) -> str:
-    """Return the long name of an option, of `-y, --yes` or `--cause FINGERPRINT`."""
     return next(word for word in head.split() if word.startswith("--"))
 
 
 def command_of(help_text: str) -> Command:
-    """Return the command that a help describes."""
     found = _HELP.search(help_text)
     assert found is not None, help_text
     call, text = (" ".join(found[part].split()) for part in ("usage", "text"))
@@ -76,12 +73,10 @@ def command_of(help_text: str) -> Command:
 
 
 def names() -> list[str]:
-    """Every command of an operator."""
     return [*SINGLE, "use", *(f"{group} {name}" for group, (_, own) in GROUPS.items() for name in own)]
 
 
 def reference() -> str:
-    """Return the table of commands, out of the help of each."""
     done = subprocess.run(
         [sys.executable, "-c", _PRINT],
         cwd=ROOT,
@@ -97,7 +92,6 @@ def reference() -> str:
 
 
 def written() -> str:
-    """Return the page with the present reference."""
     head, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     return f"{head}{MARK}\n{reference()}"
 

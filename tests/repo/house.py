@@ -61,8 +61,6 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Feature:
-    """One feature: its lines in core, handlers, sql, hubledger and jobs, and its budget."""
-
     name: str
     lines: int
     budget: int
@@ -86,7 +84,6 @@ class House:
 
     @cached_property
     def imports(self) -> dict[str, set[str]]:
-        """The modules that each module imports."""
         modules = self.nodes.items()
         return {name: {*self._imported(nodes), *self._computed(name, nodes)} - {name} for name, nodes in modules}
 
@@ -101,7 +98,6 @@ class House:
 
     @cached_property
     def rooms(self) -> list[str]:
-        """The files and folders directly in `core/`."""
         children = (self.root / "core").iterdir()
         return sorted(child.name for child in children if not child.name.startswith("__"))
 
@@ -137,12 +133,10 @@ class House:
         return [*features, *(Feature(f"no feature, or no file: {one}", 1, 0) for one in [*lost, *unused] if named)]
 
     def module_of(self, file: str | Path) -> str:
-        """Return the dotted name of a file."""
         parts = (self.root / file).relative_to(self.root).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def room_imports(self) -> Graph:
-        """Return the rooms of `core/` that each room imports."""
         graph: dict[str, set[str]] = {Path(room).stem: set() for room in self.rooms}
         for name, targets in self.imports.items():
             if name.startswith("core."):
@@ -167,7 +161,6 @@ class House:
         ]
 
     def longest_function(self) -> int:
-        """Return the lines of the longest function of the product."""
         found = [node for path in self._under(*MEASURED) for node in nodes_of(path) if isinstance(node, Function)]
         return max((node.end_lineno or 0) - node.lineno + 1 for node in found)
 
@@ -203,7 +196,6 @@ class House:
         return [(one, two) for one, two in pairs if len(fields[one] & fields[two]) >= SHARED_FIELDS]
 
     def lines(self, *folders: str) -> int:
-        """Return the lines of the Python files of folders."""
         return sum(map(_lines, self._under(*folders)))
 
     def _under(self, *folders: str) -> list[Path]:
@@ -314,7 +306,6 @@ def figures_of(house: House) -> dict[str, int | None]:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.repo.house", description="Measure the shape of the house.")
     parser.add_argument("--root", action="append", type=Path, help="a checkout to measure; may be given several times")
     houses = [House(root.resolve()) for root in parser.parse_args().root or [ROOT]]

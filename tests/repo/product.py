@@ -18,17 +18,14 @@ TEXTS = sorted(
 
 
 def name_of(path: Path) -> str:
-    """Return a file's path from the root of the project."""
     return path.relative_to(ROOT).as_posix()
 
 
 @cache
 def text_of(path: Path) -> str:
-    """Return the text of a file."""
     return path.read_text(encoding="utf-8")
 
 
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of a module's syntax tree."""
     return tuple(ast.walk(ast.parse(text_of(path), path.as_posix())))

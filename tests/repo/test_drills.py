@@ -69,7 +69,6 @@ def made(drill: list[tuple[str, str, str]], folder: Path) -> Path:
 
 
 def run(copy: Path, *words: str) -> None:
-    """Run a Python module in a copy, which succeeds."""
     command = [sys.executable, "-m", *words]
     done = subprocess.run(command, cwd=copy, env=os.environ, capture_output=True, text=True, timeout=allowed(120))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
@@ -87,7 +86,6 @@ def test_a_copy_with_the_new_column_answers_with_it_and_its_other_tests_hold(tmp
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with the new kind."""
     return made(KIND, tmp_path_factory.mktemp("kind"))
 
 

@@ -36,7 +36,6 @@ def written() -> Iterator[tuple[str, str]]:
 
 
 def scaffolded() -> Iterator[tuple[str, str]]:
-    """Yield the modules of a room that `hubledger new` writes."""
     fields = tuple(map(field_of, FIELDS.split()))
     design = design_of(Wish("parcels", key=("parcel",)), fields, {}, sample_lines(fields))
     assert design.at is not None

@@ -25,7 +25,6 @@ def errors_of_the_product() -> dict[str, str]:
 
 
 def is_there(test: str) -> bool:
-    """Return True when a test `path::name` exists."""
     path, _, name = test.partition("::")
     functions, file = (ast.FunctionDef, ast.AsyncFunctionDef), ROOT / path
     return file.is_file() and any(isinstance(node, functions) and node.name == name for node in nodes_of(file))

@@ -99,7 +99,6 @@ def imports_of(name: str) -> frozenset[str]:
 
 @cache
 def reached(place: str) -> frozenset[str]:
-    """Return the files of a place."""
     waiting, found = set(GitIgnoreSpec.from_lines(PLACES[place].entries).match_files(PYTHON)), set[str]()
     while waiting:
         name = waiting.pop()
@@ -129,7 +128,6 @@ def package_of(dotted: str) -> str:
 
 
 def packages_of(imports: frozenset[str]) -> set[str]:
-    """Return the packages of other people that these imports need."""
     return {package_of(one) for one in imports if one.partition(".")[0] not in {*OURS, *sys.stdlib_module_names}}
 
 

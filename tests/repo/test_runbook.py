@@ -39,7 +39,6 @@ def test_every_alarm_of_a_section_is_played() -> None:
 
 
 def fault_of(words: list[str]) -> bool:
-    """Return True when the command line has no such command, or the command no such option."""
     group = typer.main.get_command(app)
     name, *rest = words
     command = group.commands.get(name)  # type: ignore[attr-defined]

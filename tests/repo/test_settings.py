@@ -42,7 +42,6 @@ def in_page(heading: str) -> dict[str, str]:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value of host.json with its path."""
     if isinstance(value, dict):
         for name, each in value.items():
             yield from leaves(each, f"{path}.{name}".lstrip("."))

@@ -13,7 +13,6 @@ WRONG = re.compile(f"(?i:{SHORT_CUTS})|{LOWER_CASE}")
 
 
 def without_literals(text: str) -> str:
-    """Return a statement without its comments and quoted texts."""
     return re.sub(r"--[^\n]*|'[^']*'", "", text)
 
 

@@ -32,7 +32,6 @@ LABELS = {"messaging_destination_name", "messaging_consumer_group_name"}
 
 
 def rows(heading: str) -> Iterator[list[str]]:
-    """Yield the rows of the table below a heading."""
     part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     for line in part.splitlines():
         if line.startswith("| `"):

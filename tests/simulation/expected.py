@@ -17,7 +17,6 @@ class Effect:
 
     @property
     def outcome(self) -> str:
-        """The word of the ledger."""
         if self.letter:
             return "dead_lettered"
         return "written" if self.rows or self.state else "filtered"

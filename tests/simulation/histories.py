@@ -49,7 +49,6 @@ class Bench:
                 retry_chunk(chunk, keeper, "a retry")
 
     def replay(self, is_dry_run: bool, piece: int = 4) -> None:
-        """Replay everything with the second transform."""
         kind = ReplayKind(STREAM, self.store, self.hub, SECOND, self.own, self.letters, piece=piece)
         job_id = request_replay(order(dry_run=is_dry_run), kind, 10**6).task.task_id
         while ids := open_parts(job_id, kind):

@@ -1,21 +1,140 @@
-"""The functions host of a world: it hands batches to instances by the real trigger's rules, and loses some as it does.
+"""The hub and the functions host of a world.
 
-The host moves its checkpoint after an invocation, whatever the outcome; with the retry policy it tries a failed batch
-again first, some times, and then passes it. At some events its reader stands until its checkpoint is moved past them.
-An owner that loses its partition may still be running, and may still move the checkpoint.
+The hub grows, forgets, leaves holes, is recreated, and a different hub takes its place for a while. Its full log is the
+oracle's truth. No event of the different hub may become a row.
+
+The host hands batches to instances by the real trigger's rules, and loses some as it does. It moves its checkpoint
+after an invocation, whatever the outcome; with the retry policy it tries a failed batch again first, some times, and
+then passes it. At some events its reader stands until its checkpoint is moved past them. An owner that loses its
+partition may still be running, and may still move the checkpoint.
 """
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Literal
+from typing import Any, Literal
 
 from core.ingest.stalled_partitions import HostCheckpoint
 from core.model.commits import Checkpoint
-from core.model.events import Event, Partition
-from tests.simulation.hub import SimulatedHub
+from core.model.events import Event, Partition, SequenceNumber
+from tests.fakes.builders import EPOCH, FakeClock
+from tests.fakes.memory_hub import Fails, MemoryHub
 from tests.simulation.trouble import Trouble
+
+VERBS = [
+    *["reading {home}"] * 3,
+    *["double {home}"] * 2,
+    *["look {home}"] * 4,
+    "look nobody",
+    *["home {home} 0", "home {home} 1"] * 2,
+    "fixhome {late} 0",
+    "fixhome {late} 1",
+    "look {late}",
+    *["quiet"] * 2,
+    "poison",
+    *["bug"] * 2,
+]
+REFUSED = "huge {home}"
+OTHER = "reading other"  # the events of a different hub
+
+
+class Log:
+    """The log of one partition in one life of the hub: all events ever enqueued, and the numbers that left the hub."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.gone: set[int] = set()  # numbers that the hub no longer has
+        self.lost: set[int] = set()  # those that were not committed when they left
+
+
+class SimulatedHub(MemoryHub):
+    """A hub that, unlike MemoryHub, keeps its whole past, by incarnation."""
+
+    def __init__(self, partitions: Sequence[str], chance: random.Random, clock: FakeClock, fails: Fails) -> None:
+        super().__init__(dict.fromkeys(partitions, ()), fails)
+        self.chance = chance
+        self.clock = clock
+        self.refused = chance.choice([0.0, 0.03, 0.03, 0.3])  # the number of events whose rows every database refuses
+        self.killers = chance.choice([0.0, 0.0, 0.03])  # the number of events that end the process that tries them
+        self.lives: dict[datetime, dict[str, Log]] = {self.made_at: {id: Log() for id in partitions}}
+        self.aside: dict[str, Any] = {}  # the hub of the stream while a different one is in its place
+
+    @property
+    def own_made_at(self) -> datetime:
+        return self.aside.get("made_at", self.made_at)
+
+    @property
+    def log(self) -> dict[str, Log]:
+        return self.lives[self.own_made_at]
+
+    def enqueue(self, id: str, count: int) -> None:
+        for _ in range(count):
+            number = self.last[id] + 1
+            body = self._body(id).format(home=f"home-{id}-{self.chance.randrange(2)}", late=f"late-{id}")
+            at = self._now() + timedelta(microseconds=number)
+            key = self.chance.choice([*(f"home-{id}-{one}" for one in range(3)), None])
+            event = Event(SequenceNumber(number), str(number * 64), at, key, {}, body.encode())
+            self.publish(id, [event])
+            if not self.aside:
+                self.log[id].events.append(event)
+
+    def replace(self, most: int = 30) -> None:
+        """Delete the hub and create one of the same name, which takes some time; then add at most so many events."""
+        for log in self.log.values():
+            log.gone.update(one.sequence_number for one in log.events)
+        self.clock.advance(1.0)
+        self.recreate_hub(self._now())
+        self.lives[self.made_at] = {id: Log() for id in self.held}
+        self.clock.advance(1.0)
+        for id in self.held:
+            self.enqueue(id, self.chance.randint(0, most))
+
+    def swap(self) -> None:
+        """Put a different hub in the place of this one. It is empty, or has other events with some of the numbers."""
+        self.aside = {name: vars(self)[name] for name in ("held", "last", "last_at", "made_at")}
+        self.held, self.last, self.last_at = {id: {} for id in self.held}, {}, {}
+        self.clock.advance(1.0)
+        self.recreate_hub(self._now())
+        for id in self.held:
+            self.last[id] = self.chance.choice([-1, 4])
+            self.enqueue(id, self.chance.choice([0, 0, 20, 60]))
+
+    def give_back(self) -> None:
+        vars(self).update(self.aside)
+        self.aside = {}
+
+    def _now(self) -> datetime:
+        return EPOCH + timedelta(days=1, seconds=self.clock.seconds)
+
+    def cut(self, id: str, before: int, committed: int) -> None:
+        """Remove the head, as retention does."""
+        self._remove(id, [one for one in self.held[id] if one < before], committed)
+
+    def punch(self, id: str, committed: int) -> None:
+        """Remove an event from the middle, as compaction does."""
+        if self.held[id]:
+            self._remove(id, [self.chance.choice(list(self.held[id]))], committed)
+
+    def _remove(self, id: str, numbers: list[SequenceNumber], committed: int) -> None:
+        self.lose(id, *numbers)
+        self.log[id].gone.update(numbers)
+        self.log[id].lost.update(one for one in numbers if one > committed)
+
+    def _body(self, id: str) -> str:
+        if self.aside:
+            return OTHER
+        if self.chance.random() < self.refused:
+            return REFUSED
+        if self.chance.random() < self.killers:
+            return f"kill {self.chance.choice([1, 2, 99])}"
+        return self.chance.choice(VERBS)
+
+    def next_events(self, id: str, position: int, most: int) -> tuple[Event, ...]:
+        numbers = sorted(one for one in self.held[id] if one >= position)[:most]
+        return tuple(self.held[id][one] for one in numbers)
+
 
 Ending = Literal["done", "failed", "died"]
 # By the number of the instance, with the partition, the events, and how often the invocation was retried.
@@ -34,8 +153,6 @@ class Pump:
 
 
 class Host:
-    """Delivers the events of every partition to one of the instances."""
-
     def __init__(self, hub: SimulatedHub, trouble: Trouble, invoke: Invoke, instances: int) -> None:
         self._hub = hub
         self._trouble = trouble
@@ -49,7 +166,6 @@ class Host:
         self._stands: dict[tuple[str, int, datetime], bool] = {}
 
     def deliver(self, id: str) -> None:
-        """Hand over the next batch of a partition, or a failed one again."""
         pump = self.pumps[id]
         if pump.is_running:
             return  # one batch of a partition after the other
@@ -95,7 +211,6 @@ class Host:
             self.pumps[id].position = pump.position
 
     def read(self, partition: Partition) -> HostCheckpoint:
-        """Return the host's checkpoint, as the app finds it in the host's storage."""
         position = self.pumps[partition.partition_id].position
         return HostCheckpoint(position - 1, str(position))
 
@@ -126,7 +241,6 @@ class Host:
         return events
 
     def _readable(self, id: str, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Return the events before the first one at which the reader stands."""
         found = tuple(takewhile(lambda event: not self._is_unreadable(id, event), events))
         if events and not found:
             self._note("host: stands at an event")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from core.transforms.loading import load_aggregates
-from tests.simulation.faults import OF_SCRIPTS
-from tests.simulation.trouble import FROZEN, HUB_FAULTS, OUTAGE, SLOW
+from tests.simulation.trouble import FROZEN, HUB_FAULTS, OF_SCRIPTS, OUTAGE, SLOW
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
 
@@ -113,7 +112,6 @@ def run_all(seeds: range) -> Iterator[Result]:
 
 
 def missing(counts: Counter[str]) -> list[str]:
-    """Return the kinds that never occurred."""
     return [kind for kind in (*FAULTS, *ANSWERS) if not counts[kind]]
 
 

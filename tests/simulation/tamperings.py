@@ -135,7 +135,6 @@ def copied_row(number: str, ordinal: int, where: str = READING.where) -> str:
 
 
 def counted(more: str, less: str, kinds: str = "") -> Tampering:
-    """One event of a batch, counted with a different outcome."""
     changes, kinds = f"{more} = {more} + 1, {less} = {less} - 1", f"{kinds} totals totals"
     return COMMIT.by_hand(f"{BATCH} AND {less} > 0", changes, kinds, "commit {c} ")
 
@@ -336,7 +335,6 @@ TAMPERINGS = {
 
 
 def unnamed(pick: str, *statements: str) -> Tampering:
-    """A change that no audit names."""
     return Tampering("", "", pick, statements)
 
 

@@ -34,10 +34,9 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.moving import redriving
 from tests.fakes.operator_stores import OperatorStores
 from tests.fakes.redriving import request_redrive
-from tests.simulation.faults import ProcessDatabase
-from tests.simulation.instance import Instance
-from tests.simulation.operators import REFUSED
+from tests.simulation.operators import REFUSED, Instance
 from tests.simulation.seeds import seeds
+from tests.simulation.trouble import ProcessDatabase
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import DAY, World
 
@@ -101,8 +100,6 @@ class AuditedWorld(World):
 
 
 class PurgeWorld(AuditedWorld):
-    """`met` counts what happened."""
-
     steps = 140
 
     def __init__(self, seed: int) -> None:
@@ -183,7 +180,6 @@ class PurgeWorld(AuditedWorld):
         return super()._end_replays()
 
     def _end(self) -> None:
-        """Age the store, and purge all that may go."""
         for _ in range(3):
             self.clock.advance(2 * DAY)
             self._request(is_dry_run=False)

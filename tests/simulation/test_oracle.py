@@ -10,8 +10,7 @@ from core.store.script import Outcome, Script
 from tests.fakes.faulty_database import OverDatabase
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.store import Store
-from tests.simulation.oracle import check
-from tests.simulation.tables import Truth
+from tests.simulation.oracle import Truth, check
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import World
 
@@ -79,7 +78,6 @@ def ended(seed: int) -> Ended:
 
 
 def damaged(statement: str) -> tuple[Ended, WatchedStore]:
-    """Return the first world in which the damage changes a row, and its damaged store."""
     for world in map(ended, WORLDS):
         store = WatchedStore(world.image)
         store.sql(statement.replace("UPDATE", "UPDATE OR IGNORE", 1))

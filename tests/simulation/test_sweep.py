@@ -40,8 +40,8 @@ from tests.fakes.erasing import KEY
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.moving import discard
-from tests.simulation.faults import DEATH_INSIDE, OF_SCRIPTS, STATEMENT_FAILS, Draw, Fault, ProcessDatabase
 from tests.simulation.histories import FIRST, Bench
+from tests.simulation.trouble import DEATH_INSIDE, OF_SCRIPTS, STATEMENT_FAILS, Draw, Fault, ProcessDatabase
 from tests.simulation.watch import WatchedStore
 
 LEASE = timedelta(minutes=10)  # longer than any claim
@@ -55,7 +55,6 @@ BLANKED = tuple(f"UPDATE of {table}" for table in ("batch_ledger", "dead_letter_
 
 
 def points_of(script: Script | None) -> list[Fault]:
-    """Return all ways in which one call can fail."""
     faults = [one for one in OF_SCRIPTS if one.kind in OF_A_READ] if script is None else OF_SCRIPTS
     places = range(len(script.steps)) if script is not None else ()
     inside = (STATEMENT_FAILS, DEATH_INSIDE)
@@ -78,8 +77,6 @@ class NthPoint:
 
 
 class Process:
-    """A process on a database that may fail once."""
-
     def __init__(self, bench: Bench, jobs: dict[str, str], draw: Draw = lambda _: None) -> None:
         self.bench, self.database = bench, ProcessDatabase(bench.store.database, draw)
         self.jobs = jobs  # of the engine, which outlives each process
@@ -174,7 +171,6 @@ def erase(process: Process) -> None:
 
 
 def audited(bench: Bench) -> None:
-    """Prepare a ledger, and an audit of it."""
     bench.ingest(LOG)
     open_task(audit_request(bench.order, AuditAsked(), (PartitionId("0"),)), Tasks(bench.store.database))
 

@@ -37,12 +37,10 @@ def image() -> bytes:
 
 @pytest.fixture
 def store() -> WatchedStore:
-    """A copy of the store of the history."""
     return WatchedStore(image())
 
 
 def audited(store: WatchedStore) -> list[LedgerFault]:
-    """Return the faults that the audit and the recounts of rows report."""
     audits = OperatorStores(store.database, STREAM, (Home, SensorReading, HomeAlert)).audits
     done = audit(audits, None)
     spans = [(one, window(one.ledger, None, None, MOST_NUMBERS)) for one in done.partitions]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.engines import SqliteEngine
-from tests.simulation import expected, oracle, tables
+from tests.simulation import expected, oracle
 from tests.simulation.runner import ENOUGH, missing, run_world, table
 from tests.simulation.seeds import seeds
 from tests.simulation.watch import WatchedStore, watched_image
@@ -98,7 +98,8 @@ def test_a_world_repeats_its_trace_in_one_process() -> None:
 
 
 def test_the_oracle_shares_no_code_with_the_product() -> None:
-    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (oracle, tables, expected)]
+    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (oracle, expected)]
     lines = [line.split()[1] for text in texts for line in text.splitlines() if line.startswith(("import ", "from "))]
-    own = {"tests.simulation.expected", "tests.simulation.tables"}
-    assert {one for one in lines if one.split(".")[0] in ("core", "tests", "handlers", "local")} == own
+    assert {one for one in lines if one.split(".")[0] in ("core", "tests", "handlers", "local")} == {
+        "tests.simulation.expected"
+    }

@@ -31,12 +31,9 @@ from tests.fakes.faulty_database import Killed, TimedDatabase
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
-from tests.simulation.host import Ending, Host
-from tests.simulation.hub import SimulatedHub
-from tests.simulation.instance import Instance, Site
-from tests.simulation.operators import Operators
-from tests.simulation.oracle import check, check_gone
-from tests.simulation.tables import Books, Truth
+from tests.simulation.host import Ending, Host, SimulatedHub
+from tests.simulation.operators import Instance, Operators, Site
+from tests.simulation.oracle import Books, Truth, check, check_gone
 from tests.simulation.trouble import Trouble
 from tests.simulation.watch import KeyOrderWatch
 
@@ -104,7 +101,6 @@ class World:
         return self
 
     def _end(self) -> None:
-        """Ask the oracle about the database at rest."""
         books = check(self.sql, self.truths(), self.operators.discarded, self.site.policy.order == "hold_key")
         self._count(books)
 
@@ -125,7 +121,6 @@ class World:
         return log.events[number].partition_key
 
     def truths(self) -> list[Truth]:
-        """Return the hub's logs as the oracle needs them."""
         lives = {_text(made_at): logs for made_at, logs in self.hub.lives.items()}
         return [
             Truth(
@@ -164,7 +159,6 @@ class World:
         self.chance.choice(self._acts)()
 
     def _befall(self) -> None:
-        """Let something happen by accident."""
         if self.trouble.level == 0.0:
             return
         accidents: list[tuple[str, Callable[[], object]]] = [
@@ -363,7 +357,6 @@ class World:
         assert not (found := self.sql("SELECT kind, detail FROM sim_violation")), found
 
     def _heal(self) -> None:
-        """Finish all open work without further faults."""
         self.trouble.end()
         self._deployed = self.chance.choice(TRANSFORMS)
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]

@@ -36,7 +36,6 @@ class Mutant:
 
 
 def mutants_of(text: str) -> Iterator[Mutant]:
-    """Yield the mutants of a table."""
     path, tests, name, was, now = "", list[str](), "", list[str](), list[str]()
     for line in [*text.splitlines(), "# the end"]:
         mark, content = line[:1], line[2:]
