@@ -261,22 +261,18 @@ def test_a_refusal_that_passes_costs_pauses_and_a_line_for_each(capsys: pytest.C
     assert sum(two.slept) == 180, "each kind has a time of its own"
 
 
-@pytest.mark.parametrize(
-    ("refusal", "says", "slept"),
-    [
-        pytest.param(NO_RIGHT, "^no right. This did not pass in 0:01:00: get it$", [PAUSE] * 4, id="its time"),
-        pytest.param(NotYet("x", timedelta(seconds=20), ""), "did not pass", [PAUSE, 5], id="a last pause"),
-        pytest.param(HookRefused("wrong"), "^wrong$", [], id="any other refusal"),
-    ],
-)
-def test_a_refusal_that_does_not_pass_ends_after_its_time_with_the_remedy(
-    refusal: HookRefused, says: str, slept: list[float]
-) -> None:
-    clock = FakeClock()
-    with pytest.raises(HookRefused, match=says) as ended:
-        tried(clock, *[refusal] * 9)
-    assert not isinstance(ended.value, NotYet)
-    assert clock.slept == slept
+def test_a_refusal_that_does_not_pass_ends_after_its_time_with_the_remedy() -> None:
+    cases: list[tuple[HookRefused, str, list[float]]] = [
+        (NO_RIGHT, "^no right. This did not pass in 0:01:00: get it$", [PAUSE] * 4),
+        (NotYet("x", timedelta(seconds=20), ""), "did not pass", [PAUSE, 5]),
+        (HookRefused("wrong"), "^wrong$", []),
+    ]
+    for refusal, says, slept in cases:
+        clock = FakeClock()
+        with pytest.raises(HookRefused, match=says) as ended:
+            tried(clock, *[refusal] * 9)
+        assert not isinstance(ended.value, NotYet)
+        assert clock.slept == slept
 
 
 def call(address: str, clock: FakeClock, method: str = "GET", body: dict[str, Any] | None = None) -> Any:
@@ -423,14 +419,10 @@ LOST = Answer(404, "application/problem+json", b"{}")
 @pytest.mark.parametrize(
     ("after", "explained", "says"),
     [
-        pytest.param(status(2, read=2, end=6), FOUND, "partition 1 has no new row for its 2 events up to 6", id="none"),
-        pytest.param(
-            status(2, read=2, end=5, written=1, checkpoint=4), FOUND, f"{WAITED} is committed up to 4", id="not yet"
-        ),
-        pytest.param(
-            status(2, read=2, end=5, written=1, balanced=False), FOUND, f"{WAITED} do not balance", id="unbalanced"
-        ),
-        pytest.param(status(2, read=2, end=5), LOST, f"{NO_ROW}: the app answers 404", id="not explained"),
+        (status(2, read=2, end=6), FOUND, "partition 1 has no new row for its 2 events up to 6"),
+        (status(2, read=2, end=5, written=1, checkpoint=4), FOUND, f"{WAITED} is committed up to 4"),
+        (status(2, read=2, end=5, written=1, balanced=False), FOUND, f"{WAITED} do not balance"),
+        (status(2, read=2, end=5), LOST, f"{NO_ROW}: the app answers 404"),
         pytest.param(WRITTEN, LOOSE, NO_ROW, id="a row without a range"),
     ],
 )
@@ -441,22 +433,17 @@ def test_an_event_that_is_not_proven_is_refused_after_a_wait(
         prove(BEFORE, after, explained=explained)
 
 
-def test_a_hub_that_the_app_does_not_reach_is_named() -> None:
+def test_a_hub_that_the_app_does_not_reach_and_an_answer_that_differs_from_its_check_are_named() -> None:
     with pytest.raises(HookRefused, match="waited 300 s for a partition: the app does not reach the hub: no answer"):
         prove({**BEFORE, "hub_fault": "no answer", "hub_read_at": None})
-
-
-@pytest.mark.parametrize(
-    ("answer", "fault"),
-    [
+    for answer, fault in (
         (Answer(200, "application/json", b'{"minutes": [], "more": 1}'), None),
-        (Answer(200, "application/json", b"{}"), "GET /api/route: the answer has no minutes"),
-        (Answer(503, "application/json", b"{}"), "GET /api/route: 503 application/json, not 200 application/json: {}"),
-        (Answer(200, "text/html", b"<p>"), "GET /api/route: 200 text/html, not 200 application/json: <p>"),
-    ],
-)
-def test_an_answer_that_differs_from_its_check_is_named(answer: Answer, fault: str | None) -> None:
-    assert fault_of(told(explained=answer), Check("route", holds=("minutes",))) == fault
+        (Answer(200, "application/json", b"{}"), "the answer has no minutes"),
+        (Answer(503, "application/json", b"{}"), "503 application/json, not 200 application/json: {}"),
+        (Answer(200, "text/html", b"<p>"), "200 text/html, not 200 application/json: <p>"),
+    ):
+        found = fault_of(told(explained=answer), Check("route", holds=("minutes",)))
+        assert found == (fault and f"GET /api/route: {fault}")
 
 
 OWNER = f"{SENDER.rpartition('/')[0]}/f526a384-b230-433a-b45c-95f59c4a2dec"
@@ -487,22 +474,13 @@ def send(there: Services, *faults: Pending, private: bool = False) -> list[tuple
     return sent
 
 
-@pytest.mark.parametrize(
-    ("role", "faults", "private"),
-    [
-        pytest.param(SENDER, 100, False, id="a role that takes minutes"),
-        pytest.param(OWNER, 0, False, id="an owner of the hub's data"),
-        pytest.param(SENDER, 1, True, id="a new role in a closed network"),
-    ],
-)
-def test_the_event_is_sent_when_the_role_is_in_force(
-    role: str, faults: int, private: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert send(roles(role), *[HubRefused("Unauthorized access")] * faults, private=private) == [(b"x", "3")]
-    if faults > 1:
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == 7
-        assert lines[1] == "waiting for the hub (15 s of 600): Unauthorized access"
+def test_the_event_is_sent_when_the_role_is_in_force(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = HubRefused("Unauthorized access")
+    assert send(roles(OWNER)) == send(roles(SENDER), refused, private=True) == [(b"x", "3")]
+    capsys.readouterr()
+    assert send(roles(SENDER), *[refused] * 100) == [(b"x", "3")], "a role may take minutes"
+    lines = capsys.readouterr().out.splitlines()
+    assert (len(lines), lines[1]) == (7, "waiting for the hub (15 s of 600): Unauthorized access")
 
 
 @pytest.mark.parametrize("there", [roles(SENDER), Services(no_list)], ids=["role", "unknown"])

@@ -94,17 +94,6 @@ def sought(text: str, alias: str, index: Index) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def documented() -> Mapping[str, set[str]]:
-    """Return the indexes in which each statement seeks, by the page's table."""
-    page = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
-    table = page.partition("\n## Statements and their indexes\n")[2].partition("\n## ")[0]
-    found: dict[str, set[str]] = {}
-    for indexes, statements in re.findall(r"^\| (.+) \| (`.+) \|$", table, re.M):
-        for name in re.findall(r"`(\w+)`", statements):
-            found.setdefault(name, set()).update(re.findall(r"`(\w+)`", indexes))
-    return found
-
-
 def _names(columns: str | None) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", columns or ""))
 
@@ -166,7 +155,12 @@ def test_the_page_names_each_statement_with_its_indexes() -> None:
     wanted: dict[str, set[str]] = {verb: {"ix_TABLE_place"} for verb in BY_PLACE}
     for (name, _), (_, index, _) in SEEKS.items():
         wanted.setdefault(name, set()).add(index)
-    shown = documented()
+    page = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Statements and their indexes\n")[2].partition("\n## ")[0]
+    shown: dict[str, set[str]] = {}
+    for indexes_of, statements in re.findall(r"^\| (.+) \| (`.+) \|$", table, re.M):
+        for name in re.findall(r"`(\w+)`", statements):
+            shown.setdefault(name, set()).update(re.findall(r"`(\w+)`", indexes_of))
     assert {name: shown[name] for name in shown if name not in OF_WINDOWS} == wanted
     assert shown.keys() >= OF_WINDOWS.keys()
 
