@@ -377,28 +377,15 @@ def plan(files: Files, given: Mapping[str, Any]) -> dict[tuple[str, str, str], R
 
 
 def table(files: Files, sets: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return one line for each resource of any set, with its state in each, and under it each value that differs."""
+    """Return one line for each resource of any set, with its state in each."""
     plans = [plan(files, given) for given in sets.values()]
     width = max(len(name) for name in (*sets, "left alone"))
-    lines = ["  ".join(name.ljust(width) for name in sets) + "  group, type and name"]
+    lines = ["  ".join(name.ljust(width) for name in (*sets, "group, type and name"))]
     for key in sorted({key for one in plans for key in one}):
         found = [one.get(key) for one in plans]
         states = ["-" if one is None else "left alone" if one.exists else "made" for one in found]
-        lines.append("  ".join(state.ljust(width) for state in (*states, f"{key[0]}  {key[1]}  {key[2]}")))
-        flat = [dict(_flat(one.value)) for one in found if one]
-        for path in sorted({path for one in flat for path in one}):
-            values = [str(one.get(path)) for one in flat]
-            if len({*values}) > 1:
-                lines.append(f"{'':{(width + 2) * len(sets)}}    {path}: {' | '.join(values)}")
+        lines.append("  ".join(state.ljust(width) for state in (*states, "  ".join(key))))
     return "\n".join(lines)
-
-
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _flat(each, f"{path}.{key}".lstrip("."))
-    else:
-        yield path, value
 
 
 if __name__ == "__main__":

@@ -380,12 +380,11 @@ def test_the_connections_of_the_app_are_those_of_the_existing_ones() -> None:
     assert "Server=tcp:sql-theirs.database.windows.net,1433;Database=shop;" in given["STORE_CONNECTION"]
 
 
-def test_the_table_shows_each_state_and_each_value_that_differs() -> None:
+def test_the_table_shows_each_state() -> None:
     lines = table(FILES, SETS).splitlines()
     own, theirs = (next(one for one in lines if one.endswith(f"namespaces  evhns-{of}")) for of in ("token", "theirs"))
     assert len(lines) > 50 and own.split()[:3] == ["made", "made", "-"]
     assert theirs.split()[:4] == ["-", "-", "left", "alone"]
-    assert "properties.partitionCount: 16 | 4" in table(FILES, {"new": {}, "small": {"partitionCount": 4}})
 
 
 PATHS = sorted(CHOSEN.glob("*.bicepparam"))
@@ -400,7 +399,7 @@ def test_the_expectation_of_each_set_is_that_of_the_plan(path: Path) -> None:
 
 def test_each_set_has_an_expectation_and_github_compares_them_with_the_compiler() -> None:
     names = {path.stem for path in PATHS}
-    assert set(read_rows(CHOSEN)) == names and len([one for one in names if one.startswith("refused-")]) == 5
+    assert set(read_rows(CHOSEN)) == names and len([one for one in names if one.startswith("refused-")]) == 4
     assert {path.name for path in CHOSEN.iterdir()} == {path.name for path in PATHS} | {"expected.jsonl"}
     make = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ncheck-infra: ")[2].partition("\n\n")[0]
     assert "$(BIN)/python -m tests.infra.snapshots\n" in f"{make}\n"
