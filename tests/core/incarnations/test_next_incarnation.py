@@ -26,9 +26,9 @@ from core.model.ports import Extent
 from core.settle.partition_store import Partitions
 from core.store.database import OneStream, StreamClosed, write
 from core.store.memory import Memory
-from tests.core.incarnations.conftest import NEW, OLD
 from tests.core.replay.test_task import request
 from tests.fakes.builders import (
+    EPOCH,
     NOON,
     STREAM,
     FakeClock,
@@ -52,6 +52,7 @@ from tests.fakes.replaying import opened
 from tests.fakes.store import Store
 
 P = partition()
+OLD, NEW = EPOCH - timedelta(days=1), EPOCH + timedelta(hours=1)
 LATEST = NOON + timedelta(hours=2)
 
 

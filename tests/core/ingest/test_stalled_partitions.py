@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import HubUnreachable, StreamIncarnationChanged
+from core.errors import HubUnreachable
 from core.incarnations.hub_check import HubVerification
 from core.ingest.gaps import GapReading
 from core.ingest.stalled_partitions import (
@@ -311,17 +311,6 @@ def test_a_partition_of_which_no_event_ever_came_is_healed_from_its_anchor(two: 
     assert two.ranges("2") == [(0, 19, 4)]
 
 
-def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one(two: Silence) -> None:
-    two.look()
-    two.hub.recreate("0")
-    two.look()
-    (fault, healed) = two.look(after=120)
-    assert isinstance(fault, Unhealed) and isinstance(healed, Healed)
-    assert isinstance(fault.fault, StreamIncarnationChanged)
-    assert "the hub ends at -1, before the checkpoint at 9" in str(fault.fault)
-    assert (two.ranges(), [stop.attempts for stop in two.stops]) == ([(0, 9, 0)], [2])
-
-
 def moves_meanwhile(host: MemoryHost) -> None:
     host.meanwhile = lambda: host.deliver_up_to(15)
 
@@ -347,14 +336,6 @@ def test_a_lift_moves_the_hosts_checkpoint_to_the_one_in_sql_and_never_back(
     (said,) = hosted.said(after=120)
     assert said.endswith(words)
     assert (host.numbers, hosted.stops) == ({"0": number}, ())
-
-
-def test_a_lift_by_two_apps_at_once_happens_once(hosted: Silence, host: MemoryHost) -> None:
-    rival = SilenceCheck(hosted.means, GRACE, host)
-    list(rival.run("timer-2"))
-    host.meanwhile = lambda: list(rival.run("timer-2"))
-    hosted.look(after=120)
-    assert (host.numbers, hosted.ranges()) == ({"0": 19}, [(0, 9, 0), (10, 19, 0)])
 
 
 def test_a_lift_waits_for_the_incarnation_where_the_hub_was_recreated(hosted: Silence, host: MemoryHost) -> None:

@@ -339,13 +339,6 @@ def test_from_the_third_death_on_events_are_tried_one_at_a_time_and_the_next_dea
     assert (3,) not in named.alone
 
 
-def test_deaths_stay_counted_when_an_attempt_ends_by_a_fault() -> None:
-    world = World(mark=replace(OTHER, deaths=1))
-    for _ in range(3):
-        world.fail(0, 9)
-        assert [(mark.attempt_id, mark.deaths) for mark in world.marks] == [(NOBODY, 1)]
-
-
 def test_an_attempt_that_ends_by_an_exception_is_no_death_even_while_the_store_cannot_be_reached(world: World) -> None:
     with pytest.raises(KeyboardInterrupt):
         world.ingest(0, 4, rows_of=raising(KeyboardInterrupt()))
@@ -355,6 +348,10 @@ def test_an_attempt_that_ends_by_an_exception_is_no_death_even_while_the_store_c
     assert world.marks
     world.ingest(0, 9)
     assert (world.ranges, world.alone) == ([(0, 9)], [])
+    counted = World(mark=replace(OTHER, deaths=1))
+    for _ in range(3):
+        counted.fail(0, 9)
+        assert [(mark.attempt_id, mark.deaths) for mark in counted.marks] == [(NOBODY, 1)]
 
 
 def test_a_mark_that_could_not_be_taken_back_is_so_once_the_store_answers_and_by_one_attempt(world: World) -> None:

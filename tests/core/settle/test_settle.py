@@ -16,8 +16,8 @@ from msgspec import structs
 
 import core
 from core.errors import MissingReference, PoisonEvent, ProcessDied
-from core.model.commits import DeadLetter, OpenKeys, Settled
-from core.model.events import Event, SequenceNumber, order_key
+from core.model.commits import DeadLetter, Settled
+from core.model.events import Event, SequenceNumber
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transforms import Transform, body_decoder
 from core.settle.cause import Place, cause_of, differing_values, fingerprint_of, raised_in, template_of, values_of
@@ -339,14 +339,6 @@ def test_a_held_event_takes_over_the_class_of_the_open_letter_and_is_not_tried()
     assert tried == [5]
 
 
-def test_open_keys_are_as_the_store_holds_them_and_remember_what_was_opened_and_found_closed() -> None:
-    assert [order_key(event(1, key=key)) for key in (None, "", "ä", "\ud800")] == [None, "", "ä", "?"]
-    keys = OpenKeys(frozenset("ab")).plus(["c", None]).minus(frozenset("a"))
-    assert keys == OpenKeys(frozenset("bc"))
-    assert keys.among(["a", "b", None]) == {"b"}
-    assert OpenKeys(None).plus(["a"]).minus(frozenset("b")).among(["b", None]) == {"b"}, "too many are any key"
-
-
 @pytest.mark.parametrize(
     ("text", "template", "values"),
     [
@@ -428,16 +420,10 @@ def faulty(body: dict[str, str], fault: str) -> object:
         return body["town"]
     if fault == "tariff":
         return body["tariff"]
-    if fault == "first":
-        return [*body][len(body)]
-    if fault == "next":
-        return next(iter(body))
     if fault == "claim":
         assert body
     if fault == "other claim":
         assert fault in body
-    if fault == "none":
-        return body.get("a").lower()  # type: ignore[union-attr]
     if fault == "id":
         raise ValueError(body.get("id", "home-000042"))
     if fault == "other id":
@@ -445,7 +431,7 @@ def faulty(body: dict[str, str], fault: str) -> object:
     return 2 / len(body)
 
 
-FAULTS = ("town", "tariff", "first", "next", "claim", "other claim", "none", "id", "other id", "share")
+FAULTS = ("town", "tariff", "claim", "other claim", "id", "other id", "share")
 
 
 def letter_of(function: Callable[..., object], *given: object) -> DeadLetter:
