@@ -2,7 +2,6 @@
 
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -209,12 +208,13 @@ def test_a_child_that_is_killed_from_outside_costs_its_event_one_more_try_and_an
     idle.wait()
     settled(deadly, KILLING, run("fine"))
     assert deaths(caplog) == 0
-    pid = deadly._free[-1]._process.pid
+    used = deadly._free[-1]._process
     with deadly.in_child(KILLING, nothing) as in_child:
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             if event.sequence_number == 3:
-                os.kill(pid, signal.SIGKILL)
+                used.kill()
+                used.wait()
             return in_child.rows_of(event, references)
 
         done = settle(run(*["fine"] * 5), homes(), replace(in_child, rows_of=rows_of))
