@@ -1,5 +1,6 @@
-"""Every reader of the hub in the app, while the hub is a different one, an emptied one, or out of reach."""
+"""A hub that is a different one, an emptied one, or out of reach: what reads it, and how its incarnation is opened."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 
 from core.app import verified_hub
+from core.incarnations.next_incarnation import Incarnations, Opening
+from handlers import commands as command
 from handlers.app import app
 from tests.fakes.builders import EPOCH
 from tests.fakes.engines import SqliteEngine
-from tests.handlers.running import HOME, MOTION, Running, SettingsHub
+from tests.handlers.running import HOME, MOTION, Reply, Running, SettingsHub
 
 BODIES = [HOME, MOTION, MOTION.replace(b"home-1", b"home-2"), MOTION]  # of home-2 nothing is known: the letter waits
 UNREACHABLE, DIFFERENT = "HubUnreachable", "StreamIncarnationChanged"
@@ -129,3 +132,75 @@ def test_a_request_that_needs_the_hub_is_refused(
     assert swapped.tasks() == []
     swapped.back(swapped.right)
     assert ask(swapped).status in (200, 201)
+
+
+CREATED, ORDER = "2026-01-01T01:00:00Z", {"reason": "recreated", "expected_incarnation": 1}
+OPENING = {"expected_hub_created_at": CREATED, "dry_run": False}
+PROBLEM = "urn:hubledger:problem:"
+
+
+@pytest.fixture
+def recreated(swapped: Swapped) -> Swapped:
+    """The app over a hub that was recreated an hour after the stream was read from it."""
+    swapped.give(*BODIES, made_at=EPOCH + timedelta(hours=1))
+    return swapped
+
+
+def open_next(to: Running, **body: Any) -> Reply:
+    """Request the next incarnation of the first one."""
+    return to.post("open_next_incarnation", {**ORDER, **body})
+
+
+def incarnation(of: Running) -> int:
+    return int(of.sqlite.sql("SELECT MAX(incarnation) FROM event_stream")[0][0])
+
+
+def test_the_next_incarnation_is_opened_once_and_a_repetition_finds_it_open(recreated: Swapped) -> None:
+    opened = open_next(recreated, **OPENING)
+    assert (opened.status, opened.body["outcome"]) == (200, "opened")
+    again = open_next(recreated, **OPENING)
+    assert (again.status, again.body["type"]) == (412, PROBLEM + "state-differs")
+    assert (again.body["incarnation"], again.body["hub_created_at"]) == (2, CREATED)
+    assert incarnation(recreated) == 2
+    (line,) = [line for line in recreated.lines if line.get("action") == "next_incarnation"]
+    assert (line["why"], line["incarnation"]) == ("recreated", 2)
+
+
+def test_a_hub_that_fits_gets_no_next_incarnation_and_one_that_does_not_answer_is_named(swapped: Swapped) -> None:
+    fits = open_next(swapped)
+    assert (fits.status, fits.body["type"]) == (409, PROBLEM + "conflict")
+    break_off(swapped)
+    away = open_next(swapped)
+    assert (away.status, away.body["fault"]) == (503, "HubUnreachable")
+
+
+class Overtaken(Incarnations):
+    """A store in which a different operator is always a moment earlier."""
+
+    def open_incarnation(self, opening: Opening) -> None:
+        for _ in range(2):
+            super().open_incarnation(opening)
+
+
+def test_the_slower_of_two_operators_gets_a_conflict(recreated: Swapped, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.operations.incarnations.Incarnations", Overtaken)
+    overtaken = open_next(recreated, **OPENING)
+    assert (overtaken.status, overtaken.body["type"]) == (409, PROBLEM + "conflict")
+    assert incarnation(recreated) == 2
+
+
+def test_the_command_opens_the_next_incarnation_too(recreated: Swapped, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(**body: Any) -> tuple[int, str]:
+        code = command.main(["next-incarnation", json.dumps({**ORDER, **body})])
+        found = capsys.readouterr()
+        return code, found.out or found.err
+
+    code, out = run()
+    assert (code, json.loads(out)) == (0, open_next(recreated).body)
+    assert run(dry_run=False)[0] == 1
+    code, out = run(**OPENING)
+    assert (code, json.loads(out)["outcome"]) == (0, "opened")
+    code, said = run(**OPENING)
+    assert (code, "the stream is in incarnation 2" in said) == (1, True)
+    with pytest.raises(SystemExit, match="2"):
+        run(unknown=True)

@@ -1,9 +1,17 @@
-"""handlers/operations/letters.py: causes of many values, each of which can be chosen, and bodies that the hub has."""
+"""handlers/operations/letters.py and redrives: causes, bodies that the hub has, and the moves of letters."""
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from core.store.database import PatientDatabase, Waiting
+from handlers.app import app
 from handlers.operations.letters import LARGEST_SHOWN
-from tests.handlers.running import Running, functions
+from handlers.operations.tasks import kind_named
+from tests.handlers.running import HOME, LostDatabase, Reply, Running, functions
 
 KINDS = ("doorbell", "WINDOW", "smoke", "WINDOW", "WINDOW")
 
@@ -60,3 +68,161 @@ def test_a_body_that_was_not_stored_is_read_from_the_hub_and_cut_at_the_limit(ru
     assert (long["bytes"], long["truncated"], len(long["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)
     assert (found["gone"]["shown"], found["gone"]["bytes"]) == (None, 0)
     assert found["gone"]["fault"] == "it was not stored, and the hub no longer has it"
+
+
+ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
+LETTER = {"partition_id": "1", "sequence_number": "1"}
+HELPED = "UPDATE event_hub_dead_letter SET body = ?"
+
+
+@pytest.fixture
+def redrives(running: Running) -> Running:
+    """The app over four events of partition 1, of which three are letters."""
+    running.ingest([0, 1, 2, 3], [HOME, b"{", b"[", b"{"])
+    return running
+
+
+def start(to: Running, **changed: object) -> Reply:
+    return to.put("redrive", {**ORDER, **changed})
+
+
+def one_letter(number: str) -> dict[str, object]:
+    return {"filter": None, "letters": [{**LETTER, "sequence_number": number}], "expected_count": 1}
+
+
+def work(to: Running, job: Any) -> Any:
+    """Let the activity do its work, and return the task."""
+    functions()["task_slice"]({"task_id": job["task_id"], "part": None})
+    return to.task(job["task_id"])
+
+
+def outcome(to: Running, job: Any) -> tuple[str, str]:
+    found = to.task(job["task_id"])["outcome"]
+    return (found["result"], found["words"])
+
+
+def test_a_redrive_with_a_rate_is_accepted_and_driven_and_done(redrives: Running) -> None:
+    reply = start(redrives, filter={"status": "exhausted"}, per_second=100_000)
+    job = reply.body
+    assert (reply.status, reply.headers["Location"]) == (201, f"/api/tasks/{job['task_id']}")
+    assert (job["status"], job["filter"], job["letters"]) == ("planned", {"status": "exhausted"}, None)
+    assert redrives.has_begun_to_drive(job["task_id"])
+    done = work(redrives, job)
+    assert (done["status"], done["total"], done["done"], done["moved"], done["unmoved"]) == ("done", 3, 3, 3, 0)
+    assert [one["move"] for one in done["history"]] == ["begin"]
+    assert redrives.tasks() == [done]
+    assert redrives.get("preview_redrive", move="retry", status="waiting").body["count"] == 3
+    began = time.monotonic()
+    kind_named(app(), "redrive").rest(timedelta(milliseconds=30))
+    assert time.monotonic() - began >= 0.03, "a pause before the next piece"
+
+
+def test_letters_are_moved_when_the_answer_comes_and_nothing_is_driven(redrives: Running) -> None:
+    reply = start(redrives, move="discard")
+    assert (reply.status, reply.body["status"], reply.body["moved"], reply.body["total"]) == (201, "done", 3, 3)
+    assert redrives.client.started == []
+    assert redrives.get("list_letters", status="discarded").body["letters"][2]["settled_why"] == ORDER["reason"]
+
+
+def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_out(
+    redrives: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta())
+    job = start(redrives).body
+    assert (job["status"], job["moved"]) == ("running", 3)  # the part is not closed yet
+    assert redrives.has_begun_to_drive(job["task_id"])
+    second = start(redrives)
+    assert (second.status, second.body["type"]) == (409, "urn:hubledger:problem:task-overlap")
+    assert second.body["task_id"] == job["task_id"]
+    assert work(redrives, job)["status"] == "done"
+
+
+def test_a_fault_while_the_request_is_answered_is_the_task_s_own(redrives: Running) -> None:
+    redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
+    reply = start(redrives)
+    assert (reply.status, reply.body["status"], reply.body["moved"]) == (201, "running", 0)
+    assert "dead_letter_attempt" in reply.body["fault"]
+    assert redrives.has_begun_to_drive(reply.body["task_id"])
+    redrives.sqlite.sql("ALTER TABLE taken_away RENAME TO dead_letter_attempt")
+    assert work(redrives, reply.body)["moved"] == 3
+
+
+def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
+    redrives: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta(milliseconds=10))
+    own, slept, lost = app(), [0.0], LostDatabase(redrives.sqlite.database(), since="move_task")
+    waiting = Waiting(lambda: sum(slept, time.monotonic()), slept.append)
+    patient = PatientDatabase(lost, timedelta(minutes=2), waiting)
+    app.value = replace(own, core=replace(own.core, patient=patient), brief=lost)
+    job = start(redrives).body
+    assert (job["status"], job["moved"], sum(slept) < 1) == ("planned", 0, True)
+    assert redrives.has_begun_to_drive(job["task_id"])
+    app.value = own
+    assert work(redrives, job)["moved"] == 3
+
+
+def test_a_retry_says_what_became_of_its_letters_at_their_next_try_whatever_happens_later(
+    redrives: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = start(redrives).body
+    waiting = redrives.task(earlier["task_id"])["outcome"]
+    assert (waiting["result"], waiting["not_tried"]) == ("not_tried", 3)
+    redrives.keep()
+    found = redrives.task(earlier["task_id"])["outcome"]
+    assert found == {
+        "letters": 3, "resolved": 0, "failed_again": 3, "same_cause": 3, "not_tried": 0, "discarded": 0,
+        "result": "did_not_help", "words": "0 resolved, 3 failed again for the same cause",
+    }  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr("core.letters.redrive.MOST_COUNTED_OF_MANY", 2)
+        assert redrives.tasks()[0]["outcome"]["letters"] == 2
+    redrives.sqlite.sql(f"{HELPED} WHERE sequence_number = 1", HOME)
+    both = [start(redrives).body for _ in range(2)]  # a letter that is moved twice before its try counts for both
+    redrives.keep()
+    for later in both:
+        assert outcome(redrives, later) == ("helped_in_part", "1 resolved, 2 failed again for the same cause")
+    assert redrives.task(earlier["task_id"])["outcome"] == found
+
+
+def test_a_letter_that_fails_for_another_cause_says_so_and_so_does_a_retry_that_helped(redrives: Running) -> None:
+    job = start(redrives, **one_letter("1")).body
+    redrives.sqlite.sql(f"{HELPED} WHERE sequence_number = 1", b'{"type":"reading"}')
+    redrives.keep()
+    assert outcome(redrives, job)[1] == "0 resolved, 1 failed again for other causes"
+    job = start(redrives).body
+    redrives.sqlite.sql(HELPED, HOME)
+    redrives.keep()
+    assert outcome(redrives, job) == ("helped", "3 resolved, 0 failed again")
+
+
+def test_a_letter_that_is_discarded_before_its_try_or_purged_has_neither_failed_nor_been_resolved(
+    redrives: Running,
+) -> None:
+    job = start(redrives).body
+    assert start(redrives, move="discard", **one_letter("2")).body["outcome"] is None
+    redrives.keep()
+    redrives.sqlite.sql("DELETE FROM dead_letter_attempt WHERE sequence_number = 3")
+    assert outcome(redrives, job)[1] == "0 resolved, 1 failed again for the same cause, 1 discarded"
+    redrives.sqlite.sql("DELETE FROM dead_letter_attempt")
+    assert outcome(redrives, job) == ("unknown", "0 resolved, 0 failed again")
+
+
+def test_a_selection_shows_its_letters_and_a_filter_hides_its_partition_key(redrives: Running) -> None:
+    letters = [{**LETTER, "sequence_number": number} for number in ("3", "1")]
+    chosen = start(redrives, filter=None, letters=letters, expected_count=2).body
+    assert (chosen["letters"], chosen["filter"]) == (letters[::-1], None)
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET partition_key = 'home-7' WHERE sequence_number = 1")
+    keyed = start(redrives, filter={"partition_key": "home-7"}, expected_count=1).body
+    assert keyed["filter"] == {"partition_key": "hidden"}
+
+
+def test_a_different_count_and_letters_of_a_closed_stream_are_refused_and_nothing_is_driven(redrives: Running) -> None:
+    refused = start(redrives, expected_count=4)
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:count-differs")
+    assert (refused.body["count"], redrives.client.started) == (3, [])
+    assert redrives.get("preview_redrive", move="retry").body["count"] == 3  # remembers the stream for some seconds
+    redrives.sqlite.sql("UPDATE event_stream SET closed_at = '2026-01-01T00:00:00.000000Z'")
+    refused = start(redrives)
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
+    assert "send the request again" in refused.body["detail"]

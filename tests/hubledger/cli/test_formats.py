@@ -15,7 +15,6 @@ from google.protobuf import descriptor_pb2
 
 from core.errors import PoisonEvent
 from hubledger.cli.formats.format import PINS, format_of
-from hubledger.cli.output import Refused
 from local.trials.outcomes import event_of
 from tests.hubledger.cli.project import PARCELS, ROOT, Project, refusal
 
@@ -91,26 +90,6 @@ def test_a_room_of_each_format_is_sound_and_reads_its_samples(project: Project) 
     assert said == "parcels.avro brings its schema: leave --schema out"
 
 
-TOPS = {
-    "string": ("string", "a"),
-    "union": (["null", "string"], "a"),
-    "array": ({"type": "array", "items": "long"}, [1]),
-}
-
-
-@pytest.mark.parametrize("kind", TOPS)
-def test_a_schema_whose_top_is_no_record_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
-    top, value = TOPS[kind]
-    (schema := tmp_path / "top.avsc").write_text(json.dumps(top))
-    with (sample := tmp_path / "top.avro").open("wb") as file:
-        writer(file, top, [value])
-    for one, given in ((schema, (schema, None)), (sample, (None, sample))):
-        with pytest.raises(Refused) as refused:
-            format_of("avro", *given)
-        said = f"--schema {one}: its top is a {kind}, and the fields of a row need a record"
-        assert str(refused.value) == said
-
-
 @pytest.mark.slow
 def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Project) -> None:
     project.write("samples.jsonl", *LINES, LINES[0].replace('"P-0"', "5"))
@@ -120,6 +99,10 @@ def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Projec
     (project.folder / "two.desc").write_bytes(descriptor_set(OF_LINES, "Parcel", "Letter"))
     (project.folder / "one.desc").write_bytes(descriptor_set(OF_LINES, "Parcel"))
     (project.folder / "bad.desc").write_bytes(b"\xff")
+    project.write("top.avsc", '["null", "string"]')
+    with (project.folder / "top.avro").open("wb") as file:
+        writer(file, {"type": "array", "items": "long"}, [[1]])
+    no_record = "and the fields of a row need a record"
     lines = ("--from", "samples.jsonl")
     for said, options in {
         "--format xml: write one of json, gzip, avro, protobuf": (*lines, "--format", "xml"),
@@ -134,6 +117,8 @@ def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Projec
         "its messages are shop.Parcel": (*lines, "--format", "protobuf", "--schema", "two.desc:Box"),
         "samples.jsonl, line 4 does not match the schema": (*lines, "--format", "avro", "--schema", "good.avsc"),
         "line 4 does not match the schema: Failed": (*lines, "--format", "protobuf", "--schema", "one.desc"),
+        f"--schema top.avsc: its top is a union, {no_record}": (*lines, "--format", "avro", "--schema", "top.avsc"),
+        f"--schema top.avro: its top is a array, {no_record}": ("--from", "top.avro", "--format", "avro"),
         "no.base64, line 1: the body is no gzip file": ("--from", "no.base64", "--format", "gzip"),
         "--format avro needs a file of events": ("--field", "a:text", "--format", "avro", "--schema", "good.avsc"),
     }.items():  # fmt: skip
