@@ -73,7 +73,7 @@ def place(store: AggregatingStore, kind: OrderedKind, days: Days = TODAY) -> boo
     return given(Pipelines(store.database).place, order(kind, days=days), store.read_standing(HOME_ACTIVITY))
 
 
-def moves_of(pipelines: Pipelines) -> list[tuple[str, ...]]:
+def moves_of(pipelines: Pipelines) -> list[tuple[str | None, ...]]:
     moves = [json.loads(line) for line in pipelines.read_history(HOME_ACTIVITY).splitlines()]
     return [(one["move"], one["by"], one["why"], one.get("days")) for one in moves]
 
@@ -103,7 +103,7 @@ def reached(store: AggregatingStore, cut: Cut, rows: int) -> tuple[str, int]:
 
 def test_a_run_takes_the_commits_of_all_partitions_side_by_side_until_it_has_its_rows(store: AggregatingStore) -> None:
     given_up = settled({}, letters=[letter(event(0))])  # an event that gave no row
-    store.commit_batch(commit(store.read_partition(partition("2")), 0, 0, given_up))  # type: ignore[attr-defined]
+    store.commit_batch(commit(store.read_partition(partition("2")), 0, 0, given_up))
     for of, rows in (("0", 3), ("0", 3), ("0", 3), ("1", 1), ("1", 1)):
         ingest(store, [reading()] * rows, of=of)
     first = Cut(cut_of(store, p0=1, p1=1, p2=1))

@@ -59,7 +59,6 @@ def test_what_is_staged_whole_is_committed_whatever_the_engine_says(run: Aggrega
     assert step(run, sight, 10_000, STAGED) is RunStep.COMMIT
 
 
-LAST_SUBMIT = {"submits": 5}
 STEPS: dict[RunStep, list[tuple[AggregationRun, EngineAnswer, float]]] = {
     RunStep.ADOPT: [(SUBMITTING, EngineAnswer("j", None), minutes) for minutes in (1, 10_000)],
     RunStep.WAIT: [
@@ -77,10 +76,10 @@ STEPS: dict[RunStep, list[tuple[AggregationRun, EngineAnswer, float]]] = {
         (SUBMITTED, NO_ANSWER, 120.01),
     ],
     RunStep.GIVE_UP: [
-        (replace(SUBMITTING, **LAST_SUBMIT), NOT_SEEN, 11),
-        (replace(SUBMITTING, **LAST_SUBMIT), NO_ANSWER, 120.01),
+        (replace(SUBMITTING, submits=5), NOT_SEEN, 11),
+        (replace(SUBMITTING, submits=5), NO_ANSWER, 120.01),
         *((replace(SUBMITTED, attempt=3), seen(state), 1) for state in ENDED),
-        *((replace(SUBMITTED, **LAST_SUBMIT), seen(state), 1) for state in ENDED),
+        *((replace(SUBMITTED, submits=5), seen(state), 1) for state in ENDED),
     ],
 }
 

@@ -56,24 +56,6 @@ def test_a_run_is_submitted_waited_for_committed_and_followed_by_the_next(world:
     assert (world.run.number, world.readings()) == (2, 1)
 
 
-def test_the_staging_of_a_closed_run_is_cleared_once_no_run_is_open_and_a_fault_leaves_it_to_the_next_tick(
-    world: World,
-) -> None:
-    class LittlePatience(AggregatingStore):
-        def clear_staging(self) -> None:
-            self.close()
-            raise StoreUnavailable("away")
-
-    world.tick()
-    world.finish()
-    with pytest.raises(StoreUnavailable):
-        aggregate(replace(world.own, store=LittlePatience(world.database.sqlite.database())), HOME_ACTIVITY)
-    assert (world.run.status, world.database.count("staged_result")) == ("committed", 1)
-    assert world.tick() == ("has nothing new",)
-    assert world.database.count("staged_result") == world.database.count("home_activity_staged") == 0
-    assert world.readings() == 1
-
-
 def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
     class DyingStore(AggregatingStore):
         def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:

@@ -138,19 +138,17 @@ def test_an_exhausted_letter_alone_holds_the_events_of_a_later_batch(store: Stor
     assert statuses(engine) == {0: "exhausted", 1: "held"}
 
 
-def test_a_discard_in_the_middle_leaves_the_others_in_line(world: World, engine: Engine) -> None:
+def test_a_discard_in_the_middle_leaves_the_others_in_line_and_one_that_fails_when_it_is_freed_too(
+    world: World, engine: Engine
+) -> None:
     world.discard(2)
     assert statuses(engine) == {0: "waiting", 1: "held", 2: "discarded", 3: "held"}
+    world.broken = {1}
+    world.retry()
+    assert statuses(engine) == {0: "resolved", 1: "waiting", 2: "discarded", 3: "held"}
     world.broken = set()
     world.retry()
     assert written(engine) == [0, 1, 3]
-
-
-def test_a_letter_that_fails_when_it_is_freed_keeps_the_rest_held(world: World, engine: Engine) -> None:
-    world.broken = {1}
-    world.retry()
-    assert statuses(engine) == {0: "resolved", 1: "waiting", 2: "held", 3: "held"}
-    assert written(engine) == [0]
 
 
 def test_letters_that_several_commits_free_are_tried_in_the_order_of_their_numbers(

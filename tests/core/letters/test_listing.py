@@ -9,7 +9,7 @@ import pytest
 
 from core.letters.listing import FIRST_PAGE, LetterChoice, ListedLetter
 from core.letters.retry import Keeper
-from core.model.commits import DeadLetter
+from core.model.commits import DeadLetter, LetterStatus
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
 from core.transforms.loading import load_transform
@@ -152,7 +152,8 @@ def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Of
 
 
 def test_those_of_a_filter_are_found_and_counted_in_the_statuses_that_are_asked(office: Office) -> None:
-    letters, both = office.desk.letters, ("waiting", "exhausted")
+    both: tuple[LetterStatus, ...] = ("waiting", "exhausted")
+    letters = office.desk.letters
     assert (letters.count_matching(ALL, both), letters.find_matching(ALL, both, 10)) == (0, ())  # no stream yet
     fill(office, 60)
     for wanted in (LetterChoice(fingerprint="aaaa"), ALL):

@@ -141,10 +141,10 @@ BODIES = ["home a 0", "home a 1", "home b 1", "reading a", "double b", "look a",
 LOGS = st.lists(st.sampled_from(BODIES), min_size=1, max_size=25)
 RANGES = st.tuples(st.integers(0, 24), st.integers(0, 24)).map(sorted)
 
-Rows = Counter[tuple[int, str, str]]
+Standing = Counter[tuple[int, str, str]]
 
 
-def standing_rows(store: MemoryStore) -> Rows:
+def standing_rows(store: MemoryStore) -> Standing:
     """Every row by the number that it carries, its table and its columns."""
     return Counter(
         (one.sequence_number, row_table(each).name, text_of(document(one.row)))
@@ -153,11 +153,11 @@ def standing_rows(store: MemoryStore) -> Rows:
     )
 
 
-def appended(rows: Rows) -> Rows:
+def appended(rows: Standing) -> Standing:
     return Counter({key: count for key, count in rows.items() if key[1] != "home"})
 
 
-def states(rows: Rows) -> set[str]:
+def states(rows: Standing) -> set[str]:
     return {text for _, table, text in rows if table == "home"}
 
 
@@ -166,7 +166,7 @@ def diffs_of(world: World, job: ReplayJob) -> list[tuple[int, dict[str, Any]]]:
     return [(one.sequence_number, json.loads(one.diff)) for one in found]
 
 
-def applied(before: Rows, diffs: list[tuple[int, dict[str, Any]]]) -> Rows:
+def applied(before: Standing, diffs: list[tuple[int, dict[str, Any]]]) -> Standing:
     """The rows that there would be after the changes that a dry run shows."""
     after = Counter(before)
     for number, diff in diffs:

@@ -284,32 +284,27 @@ def test_a_range_is_read_by_number_by_offset_and_by_time(start: Place, end: Plac
     assert numbers_of(order(["0"], start, end)) == {"0": expected}
 
 
-def note_of(asked: ReplayOrder) -> str | None:
-    ((one,), _) = ranges_of(asked, *REACH)
-    assert isinstance(one, PartitionRange)
-    return one.note
+OUTSIDE = "the ledger begins at 10; events after the checkpoint at 90 are left out"
+LOST = "the hub begins at 20: the time of earlier events is lost, so only a number can select them"
 
 
-def test_what_lies_before_the_ledger_or_after_the_checkpoint_is_left_out_and_said() -> None:
-    assert numbers_of(order(["0"], 0, 95)) == {"0": (10, 90)}
-    assert note_of(order(["0"], 0, 95)) == "the ledger begins at 10; events after the checkpoint at 90 are left out"
-    assert note_of(order(["0"], 10, 90)) is None
-
-
-def test_a_time_before_the_hub_begins_is_said_for_what_was_there_is_gone() -> None:
-    assert numbers_of(order(["1"], at(5))) == {"1": (20, 49)}
-    assert note_of(order(["1"], at(5))) == (
-        "the hub begins at 20: the time of earlier events is lost, so only a number can select them"
-    )
-    assert note_of(order(["1"], at(25))) is None
-
-
-def test_a_partition_without_an_event_in_the_range_is_left_out_and_said() -> None:
-    ranges, left_out = ranges_of(order(None, 60), *REACH)
-    assert [one.partition_id for one in ranges] == ["0"]
-    assert [(one.partition_id, one.why) for one in left_out] == [
-        ("1", "partition 1 is committed up to 49, and later events cannot be replayed yet")
-    ]
+@pytest.mark.parametrize(
+    ("asked", "expected", "note"),
+    [
+        (order(["0"], 0, 95), (10, 90), OUTSIDE),
+        (order(["0"], 10, 90), (10, 90), None),
+        (order(["1"], at(5)), (20, 49), LOST),
+        (order(["1"], at(25)), (25, 49), None),
+    ],
+)
+def test_what_lies_before_the_ledger_or_after_the_checkpoint_is_left_out_and_said(
+    asked: ReplayOrder, expected: tuple[int, int], note: str | None
+) -> None:
+    ((one,), left_out) = ranges_of(asked, *REACH)
+    assert (one.span.ends, one.note, left_out) == (expected, note, ())
+    ranges, left_out = ranges_of(order(None, 60), *REACH)  # partition 1 has no event of this range
+    why = "partition 1 is committed up to 49, and later events cannot be replayed yet"
+    assert ([one.partition_id for one in ranges], [one.why for one in left_out]) == (["0"], [why])
 
 
 REFUSED = {
