@@ -143,6 +143,7 @@ def test_an_ordered_run_is_at_the_cut_that_its_rows_reach_and_waits_for_them() -
     empty, begun = ordered("backfill", NO_CUT, "{}"), ordered("backfill", CUT, '{"1/0":9,"1/1":9}')
     assert isinstance(empty, NotYet)
     assert isinstance(begun, NotYet)
+    assert empty.what == "the backfill waits until the lake has rows"
     assert (empty.holds, empty.ends, begun.ends, "order a repair" in str(begun.why)) == (True, False, True, True)
     assert ordered_run("job", Standing(CUT, 4, None, CUT), RowSource("sql", CUT), "local", EPOCH) is None
 
@@ -194,23 +195,6 @@ def test_the_next_tick_without_an_open_run_begins_the_repair_and_increments_foll
     assert (world.run.kind, world.run.cut_to) == ("increment", world.store.read_standing(HOME_ACTIVITY).reached)
 
 
-def test_a_repair_that_gives_up_has_its_reason_and_increments_go_on_after_the_rest(world: World) -> None:
-    increment(world)
-    ask(world, "repair")
-    ingest(world.store, [reading()])
-    assert world.tick() == ("submitted",)
-    limit = world.run.rows_limit
-    world.fail()
-    assert world.tick() == ("submitted",)
-    world.fail()
-    assert world.tick()[0] == "gave up"
-    assert (world.run.kind, world.run.status) == ("repair", "failed")
-    assert "no result after 2 attempts" in (world.run.failure or "")
-    world.clock.advance(3_600)
-    assert world.tick() == ("submitted",)
-    assert (world.run.kind, world.run.rows_limit) == ("increment", limit)
-
-
 def test_a_backfill_whose_aggregate_began_in_the_meantime_is_dropped_and_increments_go_on(world: World) -> None:
     assert world.tick() == ("submitted",)
     ask(world, "backfill")
@@ -220,16 +204,6 @@ def test_a_backfill_whose_aggregate_began_in_the_meantime_is_dropped_and_increme
     assert (committed, began, world.run.kind) == ("committed", "submitted", "increment")
     assert told.startswith("the backfill was dropped: home_activity already has commits: order a repair")
     assert world.store.read_standing(HOME_ACTIVITY).order is None
-
-
-def test_a_backfill_without_any_row_waits(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    ask(world, "backfill")
-    assert world.tick() == ("the backfill waits until the database has rows",)
-    ingest(world.store, [reading()])
-    assert world.tick() == ("submitted",)
-    assert world.run.kind == "backfill"
-    world.store.close()
 
 
 def test_a_repair_reads_the_lake_and_holds_increments_until_the_lake_reaches_the_cut_or_for_two_hours(

@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from core.audit.audit import audit, recount_rows
-from core.errors import StreamIncarnationChanged, TaskConflict, TaskOverlap
+from core.errors import TaskConflict, TaskOverlap
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event, PartitionId, span
@@ -276,15 +275,6 @@ def test_numbers_that_no_source_has_are_gone_and_events_of_other_keys_are_not(wo
     job = world.replay(order(keys=["x", "z"]))
     assert totals(job) == (11, 3, 6)
     assert [one.ends for one in job.partitions[0].report.gone_ranges] == [(0, 1), (11, 11)]
-
-
-def test_events_of_a_new_hub_hold_the_job_although_they_have_other_keys(world: World) -> None:
-    late = structs.replace(LOG[1], enqueued_at=LOG[1].enqueued_at + timedelta(days=99))
-    world.hub.publish("0", [late])
-    job = world.ask(order(keys=["x"]))
-    with pytest.raises(StreamIncarnationChanged):
-        world.work(job)
-    assert world.find(job.task.task_id).task.status == "running"
 
 
 def test_staged_events_of_other_keys_stay_staged(world: World, engine: Engine) -> None:

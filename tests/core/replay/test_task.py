@@ -521,17 +521,6 @@ def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed
     assert small.find(job.task.task_id).partitions[0].report.transform_versions == ("plain/1", "plain/2")
 
 
-def test_two_who_work_on_one_partition_do_each_piece_once() -> None:
-    small = Small()
-    job = small.begun()
-    others = iter([False, True, False, True, False, False])
-    small.before = lambda commit: next(others, False) and small.slice(job)
-    small.slice(job, seconds=60)
-    numbers = [number for first, last in small.spans for number in range(first, last + 1)]
-    assert sorted(numbers) == list(range(35))
-    assert small.find(job.task.task_id).counts.events == 35
-
-
 def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> None:
     small = Small(log_of(*["reading a"] * 4))
 
