@@ -28,6 +28,7 @@ from tests.core.conftest import Office
 from tests.core.letters.test_store import failed, retry
 from tests.fakes.builders import EPOCH, NOON, claim, event, letter, partition, reading, settled
 from tests.fakes.builders import STREAM as HUB
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.replaying import World, log_of, order
 from tests.sql.values import ROW_CLASSES
@@ -132,6 +133,15 @@ def test_a_change_is_named_with_its_numbers_and_with_what_differs(audited: Offic
 
 
 OF_READINGS = "UPDATE sensor_reading SET {} WHERE sequence_number = 7"
+
+
+def test_outcomes_that_do_not_sum_to_the_numbers_are_named_in_a_copy_without_the_constraints_of_the_schema() -> None:
+    store = MemoryStore()
+    World(store, {"0": LOG})
+    store.sql("PRAGMA ignore_check_constraints = ON")
+    store.sql("UPDATE batch_ledger SET written = written + 1 WHERE commit_number = 2")
+    faults = audit(operator_stores(store.database, HUB, ROW_CLASSES).audits, None).faults
+    assert ("counts", "the ledger has 11 outcomes for 10 numbers") in [(one.kind, one.detail) for one in faults]
 
 
 def test_rows_outside_of_the_ledger_are_looked_for_at_its_ends_only(audited: Office) -> None:

@@ -25,7 +25,7 @@ from core.tasks.run import SliceReport, move_task, open_task, work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.store import Ending
 from core.tasks.task import Advance, TaskOrder
-from tests.core.audit.test_audit import interrupted
+from tests.core.audit.test_audit import GAP, interrupted
 from tests.core.conftest import Office
 from tests.fakes.builders import NOON, event, partition
 from tests.fakes.replaying import World, changed, log_of, order
@@ -321,6 +321,12 @@ def test_a_piece_that_was_planned_before_a_different_one_changes_nothing(office:
         office.desk.purges.purge_letters(P, letters, *keeper.piece(task_id, target))
     assert (office.desk.purges.read_reach(P).purged, letters_purged(office)) == (purged, counted)
     assert (len(letters), sound(office)) == (4, True)
+
+
+def test_absent_numbers_of_purged_ranges_are_compared_in_sum(office: Office, keeper: Keeper) -> None:
+    keeper.purge()
+    office.engine.by_hand(GAP)
+    assert {fault.kind for fault in audit(office.desk.audits, None).faults} == {"absent"}
 
 
 def test_no_audit_names_a_row_whose_commit_was_purged(office: Office, keeper: Keeper) -> None:
