@@ -1,14 +1,11 @@
-"""A separate process over the database that its environment names: `python -m tests.fakes.separate WORK ARGUMENT...`.
+"""A separate process over the database that its environment names: `python -m tests.fakes.separate SEED BATCHES SIZE`.
 
-An `owner` ingests the batches of partition 0 one after another and prints the number of each one that it is done with.
-A `claimer` claims 200 partitions that nobody ever owned, and prints those it won as JSON.
+It ingests the batches of partition 0 one after another and prints the number of each one that it is done with.
 """
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from core.errors import CheckpointConflict
@@ -19,8 +16,7 @@ from core.model.policies import embedded_path
 from core.model.ports import Clock
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
-from core.worker.ownership import Ownership
-from tests.fakes.builders import EPOCH, PATIENCE, batch, events, partition, stamps
+from tests.fakes.builders import PATIENCE, batch, events, stamps
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -29,9 +25,9 @@ from tests.patience import ended
 ROOT = Path(__file__).parents[2]
 
 
-def start(work: str, engine: PersistentEngine, *arguments: object) -> "subprocess.Popen[str]":
+def start(engine: PersistentEngine, *arguments: object) -> "subprocess.Popen[str]":
     """Start a process over an engine's database; what it prints is kept for the test."""
-    command = [sys.executable, "-m", "tests.fakes.separate", work, *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.fakes.separate", *map(str, arguments)]
     environment = os.environ | engine.environment()
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -72,13 +68,5 @@ def own(seed: str, batches: str, size: str) -> None:
         sys.stdout.flush()
 
 
-def claim(owner_id: str) -> None:
-    store = opened()
-    claims = [Ownership(partition(str(number)), owner_id, owner_id, EPOCH) for number in range(200)]
-    won = [claim.partition.partition_id for claim in claims if store.claim_ownership(claim, None)]
-    sys.stdout.write(json.dumps(won))
-
-
 if __name__ == "__main__":
-    works: dict[str, Callable[..., None]] = {"owner": own, "claimer": claim}
-    works[sys.argv[1]](*sys.argv[2:])
+    own(*sys.argv[1:])

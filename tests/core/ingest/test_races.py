@@ -143,7 +143,7 @@ def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[
 
 @pytest.mark.slow
 def test_processes_that_race_the_same_batches_commit_each_once(persistent: PersistentEngine) -> None:
-    owners = [start("owner", persistent, seed, BATCHES, SIZE) for seed in range(3)]
+    owners = [start(persistent, seed, BATCHES, SIZE) for seed in range(3)]
     for each in owners:
         output(each)
     assert_each_event_once(persistent, BATCHES * SIZE)
@@ -177,7 +177,7 @@ def test_cuts_that_two_open_at_once_are_opened_once_and_are_no_fault(make_store:
 @pytest.mark.slow
 @pytest.mark.parametrize("commits", [1, 7, 40])
 def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: PersistentEngine, commits: int) -> None:
-    killed = start("owner", persistent, 1, 10_000, 200)
+    killed = start(persistent, 1, 10_000, 200)
     assert killed.stdout is not None
     for _ in range(commits):
         killed.stdout.readline()

@@ -1,7 +1,6 @@
 """Promises of every store about ownership: compare and set on the etag, so that one of several claimers wins."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +11,7 @@ import pytest
 from core.model.events import Partition, stream_of
 from core.worker.ownership import Ownership, SqlCheckpointStore, surplus
 from tests.fakes.builders import EPOCH, STREAM, commit, partition
-from tests.fakes.kept import PersistentEngine
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.separate import output, start
 from tests.fakes.store import Store
 from tests.patience import allowed
 
@@ -74,13 +71,6 @@ def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store:
         store.commit_batch(commit(store.read_partition(place), 0, last))
     assert dict(store.read_checkpoints(P.stream)) == {"0": (4, "256"), "10": (0, "0")}
     assert dict(store.read_checkpoints(other.stream)) == {"0": (9, "576")}
-
-
-@pytest.mark.slow
-def test_processes_that_race_for_partitions_win_each_once(persistent: PersistentEngine) -> None:
-    running = [start("claimer", persistent, owner_id) for owner_id in ("one", "other", "third")]
-    won = [partition_id for each in running for partition_id in json.loads(output(each))]
-    assert sorted(won) == sorted(map(str, range(200)))
 
 
 @pytest.mark.parametrize(
