@@ -1,4 +1,4 @@
-"""`new`: a room that is whole, formatted, typed and green from its first minute, or no room at all.
+"""`new` and `migrate-diff`: a room that is whole, formatted, typed and green from its first minute, or no room at all.
 
 No guess of `new` about a file, as others publish them, refuses what a later event brings.
 """
@@ -7,9 +7,11 @@ import gzip
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from base64 import b64encode
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,6 @@ from hubledger.cli.scaffold.sample import read_sample
 from local.capture import SCHEMA
 from tests.hubledger.cli.project import PARCELS, Project, refusal
 
-pytestmark = pytest.mark.slow
 pytestmark = pytest.mark.slow
 STRANGE = {
     "select": "a b", "class": "x", "sequence_number": 5, "Order": 1, "größe": 1e300, "日本": "語", "_id": "ab12",
@@ -336,3 +337,87 @@ def test_the_end_of_a_day_stays_on_its_day_and_the_year_10000_is_a_letter(projec
     ((line, kind, error),) = ((one["line"], one["class"], one["error"]) for one in found["letters"])
     assert (line, kind) == (len(ENDS) + 1, "poison")
     assert error.endswith("9999-12-31T23:59:59.999999-05:00 is not in the years 1 to 9999 of UTC")
+
+
+OF = ("--transform", "apps.parcels")
+INGEST = """
+from pathlib import Path
+from core.store.sqlite.database import SqliteDatabase
+from core.transforms.loading import load_transform
+from hubledger.cli.trial import EventFile
+from hubledger.cli.trial import ingest_file, means_of
+transform = load_transform("apps.sensors")
+means = means_of(SqliteDatabase(Path("store.db"), needed=transform.row_classes), transform)
+assert all(report.commits for report in ingest_file(EventFile(Path("sample.jsonl")), means))
+"""
+
+
+def change(room: Path, changes: dict[str, str]) -> None:
+    """Change texts of the transform."""
+    path = room / "transform.py"
+    text = path.read_text(encoding="utf-8")
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_a_new_field_becomes_the_next_migration_of_both_engines_and_missing_rights_are_written(
+    project: Project,
+) -> None:
+    room = project.parcels()
+    change(room, {
+        "    grams: int\n": "    grams: int\n    lane: Annotated[str | None, Text(8)]\n",
+        "    grams: Integer\n": "    grams: Integer\n    lane: Annotated[str, Meta(max_length=8)] | None\n",
+        "        body.grams,\n": "        body.grams,\n        body.lane,\n",
+    })  # fmt: skip
+    found = project.hubledger("migrate-diff", *OF, "--check")
+    assert (found.returncode, "0002" in found.stdout, [*room.rglob("0002*")]) == (1, True, [])
+    out = project.done("hubledger", "migrate-diff", *OF, "--name", "add_lane")
+    assert "Next:\n  .venv/bin/python -m core.store.migrate --transform apps.parcels\n  (make run and make serve" in out
+    assert out.endswith(" a replay writes them again:\n  bin/hubledger replay start --reason WHY\n")
+    for engine in ("sqlite", "sqlserver"):
+        assert f"migrations/{engine}/0002_add_lane.sql" in out
+        written = sorted(one.name for one in (room / "migrations" / engine).iterdir())
+        assert written == ["0001_parcels.sql", "0002_add_lane.sql"]
+    assert "nothing to do" in project.done("hubledger", "migrate-diff", *OF)
+    store = ("core.store.migrate", "--store", "sqlite:store.db")
+    assert project.python("-m", *store, TRANSFORM="apps.parcels").returncode == 0
+    checked = project.done("core.store.migrate", "--check", *OF, "--store", "sqlite:store.db")
+    assert "the store has their tables" in checked
+    before = (room / "permissions.sql").read_text()
+    (room / "permissions.sql").write_text("")
+    assert project.hubledger("migrate-diff", *OF, "--check").returncode == 1
+    out = project.done("hubledger", "migrate-diff", *OF)
+    assert "on SQL Server, run permissions.sql" in out and "core.store.migrate" not in out
+    assert ((room / "permissions.sql").read_text(), [*room.rglob("0003*")]) == (before, [])
+
+
+def test_an_integer_of_new_becomes_wider_and_the_store_of_the_room_keeps_its_rows(project: Project) -> None:
+    sample = [f'{{"id": "S-{n}", "temperature": 2{n}, "at": "2026-03-01T10:00:0{n}Z"}}' for n in range(2)]
+    later = [sample[0].replace("20,", f"{value},") for value in ("21.5", "22.0", "null", "20")]
+    project.write("sample.jsonl", *sample)
+    project.done("hubledger", "new", "sensors", "--from", "sample.jsonl")
+    room, of = project.folder / "apps" / "sensors", ("--transform", "apps.sensors")
+    at_store = ("core.store.migrate", "--store", "sqlite:store.db")
+    assert project.python("-m", *at_store, TRANSFORM="apps.sensors").returncode == 0
+    assert project.python("-c", INGEST).returncode == 0
+    new = "    temperature: float | None\n"
+    change(room, {"    temperature: int\n": new, "    temperature: Integer\n": new, "sensors/1": "sensors/2"})
+    refused = project.hubledger("migrate-diff", *of)
+    assert "temperature holds no integers: remove the measure" in refused.stderr and refused.returncode == 1
+    aggregate = room / "aggregates" / "sensors_by_hour.py"
+    lines = aggregate.read_text(encoding="utf-8").splitlines(keepends=True)
+    aggregate.write_text("".join(one for one in lines if "Sum(" not in one).replace(", Sum,", ","), encoding="utf-8")
+    said = project.done("hubledger", "migrate-diff", *of)
+    assert "retry the letters of events that the narrower columns refused" in said
+    assert "SensorsByHour has no field sum_of_temperature" in said
+    assert "SensorEvent.temperature becomes a float, which rounds stored whole numbers beyond 2^53" in said
+    assert "nothing to do" in project.done("hubledger", "migrate-diff", "--check", *of)
+    assert project.python("-m", *at_store, TRANSFORM="apps.sensors").returncode == 0
+    with closing(sqlite3.connect(project.folder / "store.db")) as connection:
+        found = connection.execute("SELECT id, temperature FROM sensor_event ORDER BY sequence_number").fetchall()
+    assert found == [("S-0", 20.0), ("S-1", 21.0)]
+    project.write("later.jsonl", *later)
+    tried = project.tried("later.jsonl", *of)
+    assert (tried["written"], tried["letters"]) == (4, [])
