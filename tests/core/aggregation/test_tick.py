@@ -30,11 +30,13 @@ from core.aggregation.tick import (
     AggregationReport,
     aggregate,
     commit_run,
+    remove_old_windows,
     report_facts,
     size_after,
 )
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, StoreUnavailable
 from core.model.aggregates import SLICES
+from core.model.commits import ROWS_AT_ONCE
 from core.store.columns import instant_text
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, finish, ingest, levels_of, stage
 from tests.fakes.builders import EPOCH, FakeClock, reading
@@ -54,6 +56,10 @@ def test_a_run_is_submitted_waited_for_committed_and_followed_by_the_next(world:
     ingest(world.store, [reading()])
     assert world.tick() == ("committed", "submitted")
     assert (world.run.number, world.readings()) == (2, 1)
+    world.finish("second")
+    assert world.tick()[0] == "committed"
+    assert world.tick() == ("has nothing new",)
+    assert world.database.count("staged_result") == world.database.count("home_activity_staged") == 0
 
 
 def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
@@ -441,3 +447,13 @@ def test_nothing_is_removed_while_a_run_is_open_because_it_may_add_to_old_window
     kept.put(MIDNIGHT - 30 * DAY)
     assert kept.tick().removed == {}
     assert kept.starts() == [MIDNIGHT - 30 * DAY]
+
+
+def test_many_old_windows_are_removed_in_small_transactions_as_far_as_the_time_of_a_tick_goes(kept: Kept) -> None:
+    old = MIDNIGHT - 900 * DAY
+    kept.put(*(old + number * QUARTER for number in range(ROWS_AT_ONCE + 1)))
+    now = kept.clock.now()
+    times = iter([now, now, *[now + timedelta(hours=1)] * 9])
+    assert remove_old_windows(kept.store, KEPT_ACTIVITY, lambda: next(times)) == {"kept_activity": ROWS_AT_ONCE}
+    assert len(kept.starts()) == 1
+    assert remove_old_windows(kept.store, KEPT_ACTIVITY, kept.clock.now) == {"kept_activity": 1}
