@@ -66,20 +66,12 @@ class Place:
     def password(self) -> str:
         return (self.folder / ".env").read_text().split("=")[-1].strip()
 
-    def start(self, **environment: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "local.func", "--folder", str(self.folder)],
-            cwd=ROOT,
-            env={**self.environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
     def run(self, **environment: str) -> tuple[int, str, str]:
         """Run to the end, with Ctrl-C as soon as a stand-in waits; return the code, the output and the errors."""
         before, waiting = len(self.calls()), {**self.environment, **environment}["HANGS"]
-        with self.start(**environment) as process:
+        command = [sys.executable, "-m", "local.func", "--folder", str(self.folder)]
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=ROOT, env={**self.environment, **environment}, **pipes) as process:
             until(lambda: process.poll() is not None or any(waiting in one for one in self.words()[before:]), DEADLINE)
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)

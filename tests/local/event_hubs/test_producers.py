@@ -57,34 +57,20 @@ def outcomes(producers: Producers, producer: Claim, *batches: tuple[int, int]) -
 # numbers
 
 
-@pytest.mark.parametrize(
-    ("after", "batches", "expected"),
-    [
-        pytest.param(
-            None, [(1, 3), (4, 1), (1, 3), (4, 1), (5, 2)], [True, True, False, False, True], id="batches that follow"
-        ),
-        pytest.param(
+def test_a_batch_is_new_a_duplicate_or_out_of_order() -> None:
+    singles = [(at, 1) for at in range(1, 8)]
+    for after, batches, expected in (
+        (None, [(1, 3), (4, 1), (1, 3), (4, 1), (5, 2)], [True, True, False, False, True]),
+        (  # a gap, or a batch that is cut differently
             None,
             [(2, 1), (1, 10), (12, 1), (6, 1), (1, 11), (10, 2), (11, 1)],
             [ORDER, True, ORDER, ORDER, ORDER, ORDER, True],
-            id="a gap, or a batch that is cut differently",
         ),
-        pytest.param(
-            None,
-            [*((at, 1) for at in range(1, 8)), (3, 1), (7, 1), (2, 1)],
-            [*[True] * 7, False, False, ORDER],
-            id="the last five are remembered",
-        ),
-        pytest.param(
-            LAST - 2, [(LAST - 1, 4), (2, 1), (LAST - 1, 4)], [True, True, False], id="after the last number comes 0"
-        ),
-    ],
-)
-def test_a_batch_is_new_a_duplicate_or_out_of_order(
-    after: int | None, batches: list[tuple[int, int]], expected: list[bool | str]
-) -> None:
-    producers = Producers()
-    assert outcomes(producers, producers.register(Claim(None, None, after)), *batches) == expected
+        (None, [*singles, (3, 1), (7, 1), (2, 1)], [*[True] * 7, False, False, ORDER]),  # the last five are known
+        (LAST - 2, [(LAST - 1, 4), (2, 1), (LAST - 1, 4)], [True, True, False]),  # after the last number comes 0
+    ):
+        producers = Producers()
+        assert outcomes(producers, producers.register(Claim(None, None, after)), *batches) == expected, batches
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 4)), max_size=30))

@@ -28,69 +28,56 @@ class Time:
         self.now += seconds
 
 
-class Hub:
-    """Answer each send with the given copies, then with one."""
+class Feeding:
+    """A feed whose hub answers each send with the given copies, then with one, and whose record is in memory."""
 
     def __init__(self, *answers: Copies) -> None:
         self._answers = list(answers)
         self.took: list[Minute] = []
+        self.recorded: list[Minute] = []
+        self.completed = False
 
     def publish(self, send: Send) -> Copies:
         self.took += send.minutes
         return self._answers.pop(0) if self._answers else ONCE
 
-
-class Kept:
-    """A record in memory."""
-
-    completed = False
-
-    def __init__(self) -> None:
-        self.minutes: list[Minute] = []
-
     def add(self, minute: Minute, copies: Copies) -> None:
-        self.minutes.append(minute)
+        self.recorded.append(minute)
 
     def complete(self) -> None:
         self.completed = True
 
-
-def feed_with(
-    hub: Hub,
-    kept: Kept,
-    stopping: Callable[[], bool] = lambda: False,
-) -> Feed:
-    pace = Pace(None, lambda: 0.0, lambda seconds: None)
-    return Feed(Gateways(["0"], 0.0), [hub.publish], kept, pace, lambda published: None, stopping)
+    def run(self, minutes: list[Minute], stopping: Callable[[], bool] = lambda: False) -> int:
+        pace = Pace(None, lambda: 0.0, lambda seconds: None)
+        return feed(minutes, Feed(Gateways(["0"], 0.0), [self.publish], self, pace, lambda _: None, stopping))
 
 
 def test_a_feed_that_is_stopped_has_recorded_exactly_what_it_published() -> None:
-    hub, kept = Hub(), Kept()
-    published = feed(story(), feed_with(hub, kept, lambda: len(hub.took) >= 20))
-    assert published == sum(len(minute.events) for minute in hub.took)
-    assert len(hub.took) == 20, "what waits in the lanes is dropped"
-    assert hub.took == kept.minutes
-    assert kept.completed
+    feeding = Feeding()
+    published = feeding.run(story(), lambda: len(feeding.took) >= 20)
+    assert published == sum(len(minute.events) for minute in feeding.took)
+    assert len(feeding.took) == 20, "what waits in the lanes is dropped"
+    assert feeding.took == feeding.recorded
+    assert feeding.completed
 
 
 def test_after_a_minute_that_was_given_up_nothing_follows_and_one_that_may_be_in_the_hub_is_recorded() -> None:
-    minutes, hub, kept = [minute() for _ in range(5)], Hub(ONCE, Copies(0, 0)), Kept()
-    assert feed(minutes, feed_with(hub, kept)) == 1
-    assert (hub.took, kept.minutes) == (minutes[:2], minutes[:1])
-    kept = Kept()
-    assert feed(minutes[:1], feed_with(Hub(Copies(0, 1)), kept)) == 0
-    assert kept.minutes == minutes[:1]
+    minutes = [minute() for _ in range(5)]
+    given_up, doubtful = Feeding(ONCE, Copies(0, 0)), Feeding(Copies(0, 1))
+    assert (given_up.run(minutes), doubtful.run(minutes[:1])) == (1, 0)
+    assert (given_up.took, given_up.recorded) == (minutes[:2], minutes[:1])
+    assert doubtful.recorded == minutes[:1]
 
 
 def test_a_publisher_that_fails_leaves_the_record_incomplete() -> None:
-    class Broken(Hub):
+    class Broken(Feeding):
         def publish(self, send: Send) -> Copies:
             raise OSError("no hub")
 
-    kept = Kept()
+    broken = Broken()
     with pytest.raises(OSError, match="no hub"):
-        feed([minute()], feed_with(Broken(), kept))
-    assert not kept.completed
+        broken.run([minute()])
+    assert not broken.completed
 
 
 # gateways

@@ -19,65 +19,48 @@ pytestmark = pytest.mark.asyncio
 STOP = b"stop"
 
 
-class Function:
-    """Stores its batches; `gate` holds it, `ending` is its result."""
+class Bench:
+    """A hub of one partition with a pump; `batches` were delivered, `written` are its checkpoints."""
 
     def __init__(self) -> None:
+        self.options = EventHubOptions(max_event_batch_size=2)
+        self.hub = MemoryHub()
+        self.clock = ManualClock()
+        self.written: list[StartAt] = []
+        self.stored: StartAt | None = None
         self.batches: list[list[int]] = []
-        self.checkpoints: list[bool] = []
         self.ending = Ending.SUCCEEDED
         self.gate = asyncio.Event()
         self.gate.set()
-        self.at_once = 0
+        self._at_once = 0
 
     async def deliver(self, events: Sequence[HubEvent], checkpoints: bool) -> Ending:
-        self.at_once += 1
-        assert self.at_once == 1, "two batches of one partition at once"
+        self._at_once += 1
+        assert self._at_once == 1, "two batches of one partition at once"
         self.batches.append([each.sequence_number for each in events])
-        self.checkpoints.append(checkpoints)
         await self.gate.wait()
-        self.at_once -= 1
+        self._at_once -= 1
         return self.ending
-
-
-class Bench:
-    """A hub of one partition with a pump; `written` are its checkpoints."""
-
-    def __init__(self, options: EventHubOptions) -> None:
-        self.options = options
-        self.hub = MemoryHub()
-        self.function = Function()
-        self.written: list[StartAt] = []
-        self.stored: StartAt | None = None
-        self.clock = ManualClock()
 
     @asynccontextmanager
     async def pumping(self) -> Any:
         checkpoint = HostCheckpoint(lambda: self.stored, self.written.append, self.options.batch_checkpoint_frequency)
-        parts = PumpParts(self.hub, self.options, self.clock, self.function.deliver, "ingest")
+        parts = PumpParts(self.hub, self.options, self.clock, self.deliver, "ingest")
         pump = PartitionPump("0", checkpoint, parts)
         task = asyncio.create_task(pump.run())
         try:
             yield pump
         finally:
             pump.stop()
-            self.function.gate.set()
+            self.gate.set()
             await asyncio.wait_for(task, 5)
-
-    def restart(self) -> None:
-        """Let the next pump start at the last checkpoint."""
-        self.stored = self.written[-1]
-        self.function.batches.clear()
 
     async def send(self, count: int) -> None:
         await self.hub.send("0", *[b""] * count)
 
     async def delivered(self, *batches: list[int]) -> None:
-        await eventually(lambda: len(self.function.batches) >= len(batches))
-        assert self.function.batches == list(batches)
-
-    async def checkpoint_is(self, number: int) -> None:
-        await eventually(lambda: self.written and self.written[-1] == event(number).position)
+        await eventually(lambda: len(self.batches) >= len(batches))
+        assert self.batches == list(batches)
 
 
 class StoppingHub(MemoryHub):
@@ -100,17 +83,19 @@ class StoppingHub(MemoryHub):
 
 @pytest.fixture
 def bench() -> Bench:
-    return Bench(EventHubOptions(max_event_batch_size=2))
+    return Bench()
 
 
 async def test_batches_are_delivered_in_order_and_checkpointed_after_a_failure_too(bench: Bench) -> None:
     for ending, first in ((Ending.SUCCEEDED, 0), (Ending.FAILED, 5)):
-        bench.function.ending = ending
+        bench.ending = ending
         await bench.send(5)
         async with bench.pumping():
             await bench.delivered([first, first + 1], [first + 2, first + 3], [first + 4])
-            await bench.checkpoint_is(first + 4)
-        bench.restart()
+            last = event(first + 4).position
+            await eventually(lambda last=last: bench.written[-1:] == [last])
+        bench.stored = bench.written[-1]
+        bench.batches.clear()
     assert bench.written == [event(number).position for number in (1, 3, 4, 6, 8, 9)]
 
 
@@ -118,19 +103,19 @@ async def test_an_abandoned_batch_is_not_checkpointed_and_no_batch_after_it_is_t
     await bench.send(2)
     async with bench.pumping():
         await bench.delivered([0, 1])
-        bench.function.ending = Ending.ABANDONED
+        bench.ending = Ending.ABANDONED
         await bench.send(4)
         await bench.delivered([0, 1], [2, 3])
-    assert bench.function.batches == [[0, 1], [2, 3]]
+    assert bench.batches == [[0, 1], [2, 3]]
     assert bench.written == [event(1).position]
 
 
 async def test_a_running_batch_is_finished_before_the_pump_stops_and_no_checkpoint_passes_it(bench: Bench) -> None:
     await bench.send(4)
-    bench.function.gate.clear()
+    bench.gate.clear()
     async with bench.pumping():
         await bench.delivered([0, 1])
-    assert bench.function.batches == [[0, 1]]
+    assert bench.batches == [[0, 1]]
     assert bench.written == []
 
 

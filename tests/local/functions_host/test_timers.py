@@ -104,7 +104,7 @@ async def test_a_timer_may_run_at_start_and_a_failing_one_runs_again_when_it_is_
             await bench.clock.next_sleep()
 
 
-async def test_the_next_instant_follows_ncrontab_or_the_interval() -> None:
+async def test_the_next_instant_follows_ncrontab_or_the_interval_and_any_other_text_is_refused() -> None:
     expected = {
         "*/5 * * * * *": "2026-11-21T12:00:05+00:00",
         "0 */5 * * * *": "2026-11-21T12:05:00+00:00",
@@ -115,9 +115,6 @@ async def test_the_next_instant_follows_ncrontab_or_the_interval() -> None:
         "1.00:00:00": "2026-11-22T12:00:00+00:00",
     }
     assert {text: parse_schedule(text)(NOON).isoformat() for text in expected} == expected
-
-
-async def test_any_other_text_is_refused() -> None:
     for text in ("", "00:00:00", "every day", "* * * *", "61 * * * * *", "0 0 0 * * * 2026"):
         with pytest.raises(ValueError, match=r"duration|longer|neither"):
             parse_schedule(text)

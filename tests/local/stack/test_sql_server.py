@@ -105,23 +105,18 @@ def test_a_demo_empties_no_database_that_a_run_keeps_and_a_run_continues_none_of
     assert "is for demos and benchmarks, which empty it: name a different one for ma" in refusal(server, RUNS)
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
-    files: FileServer, monkeypatch: pytest.MonkeyPatch, kept: bool
+def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused_unless_they_end(
+    files: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 0.0 if kept else 60.0)
     files.others = 2
-
-    def pause(_: float) -> None:
-        files.others = 2 if kept else 0
-
-    with closing(on(files, pause=pause)) as server:
-        if kept:
-            assert "2 other sessions of this program use database demo on localhost" in refusal(server)
-            assert files.marked == {}
-        else:
-            server.prepare()
-            assert files.marked == {"demo": DEMOS}
+    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 0.0)
+    with closing(on(files)) as server:
+        assert "2 other sessions of this program use database demo on localhost" in refusal(server)
+    assert files.marked == {}
+    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 60.0)
+    with closing(on(files, pause=lambda _: setattr(files, "others", 0))) as server:
+        server.prepare()
+    assert files.marked == {"demo": DEMOS}
 
 
 def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 import msgspec
@@ -43,11 +43,6 @@ class Cat(Struct, tag="cat", tag_field="kind", array_like=False):
     lives: Annotated[int, Meta(ge=1, le=9)]
 
 
-class Pair(NamedTuple):
-    one: int
-    two: str
-
-
 class Words(TypedDict):
     first: str
     second: NotRequired[int]
@@ -63,7 +58,7 @@ class Plain:
 
 QUICKLY = settings(max_examples=5_000, phases=(Phase.generate,), database=None, derandomize=True)
 TYPES = [
-    Inner, Tree, Dog | Cat, Pair, Words, Plain, Colour, Literal["a", 5], int, float, bool, str, bytes, Decimal,
+    Inner, Tree, Dog | Cat, Words, Plain, Colour, Literal["a", 5], int, float, bool, str, bytes, Decimal,
     UUID, date, datetime, time, timedelta, Annotated[datetime, Meta(tz=True)], Annotated[datetime, Meta(tz=False)],
     dict[str, int], dict[int, date], set[int], frozenset[str], tuple[int, str], tuple[int, ...], int | None, Any,
     Annotated[int, Meta(gt=5, lt=7)],
