@@ -118,7 +118,7 @@ class House:
         page = self.root / "tests" / "repo" / "features.toml"
         named = tomllib.loads(page.read_text(encoding="utf-8")) if page.exists() else {}
         weights = {path.relative_to(self.root).as_posix(): _lines(path) for path in self._weighed(*WEIGHED)}
-        patterns = [(pattern, name) for name, one in named.items() for pattern in one["files"]]
+        patterns = [(pattern, name) for name, one in named.items() for pattern in one[1:]]
         weighed: Counter[str] = Counter()
         lost, unused = list[str](), {pattern for pattern, _ in patterns}
         for file, lines in weights.items():
@@ -129,7 +129,7 @@ class House:
                 unused.discard(pattern)
             elif lines:
                 lost.append(file)
-        features = [Feature(name, weighed[name], one["lines"]) for name, one in named.items()]
+        features = [Feature(name, weighed[name], one[0]) for name, one in named.items()]
         return [*features, *(Feature(f"no feature, or no file: {one}", 1, 0) for one in [*lost, *unused] if named)]
 
     def module_of(self, file: str | Path) -> str:

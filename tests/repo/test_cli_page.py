@@ -6,7 +6,7 @@ import pathspec
 
 from core.model.policies import DEFAULT_DAYS
 from tests.checkout import files_of_checkout
-from tests.repo.cli_page import PAGE, names, written
+from tests.repo.cli_page import NAMES, PAGE, written
 from tests.repo.product import ROOT
 
 
@@ -14,7 +14,7 @@ def test_the_page_has_the_help_of_every_command() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == written(), "write it again: python -m tests.repo.cli_page"
     rows = "\n".join(re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE))
-    assert [name for name in names() if not re.search(rf"^{name}\b", rows, re.MULTILINE)] == []
+    assert [name for name in NAMES if not re.search(rf"^{name}\b", rows, re.MULTILINE)] == []
 
 
 def test_the_ages_that_the_commands_name_are_of_tables_that_a_purge_takes() -> None:

@@ -4,15 +4,12 @@ import argparse
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 from local.feed.options import none_or_more, positive
 from tests.simulation.runner import ENOUGH, Result, missing, run_all, table
 
 MOST_FAULTS = 5  # failed worlds after which the run ends
 PROGRESS_SECONDS = 5.0
-ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "sql/queries", "sql/migrations", "tests/fakes", "tests/simulation")
 
 
 def main() -> int:
@@ -21,28 +18,15 @@ def main() -> int:
     parser.add_argument("--seeds", type=positive, default=20_000)
     parser.add_argument("--first", type=none_or_more, default=0)
     wanted = parser.parse_args()
-    files = _files()
     counts, failed, took = _run(range(wanted.first, wanted.first + wanted.seeds))
     print(table(counts))
     for one in failed:
         print(f"\nseed {one.seed} failed; repeat it with `{one.repeated_by}`\n{one.fault}", file=sys.stderr)
-    if changed := sorted({path for path, _ in files ^ _files()}):
-        names = ", ".join(str(path.relative_to(ROOT)) for path in changed)
-        print(
-            f"\nthese files changed during the run, so that the same seed may give a different world now: {names}",
-            file=sys.stderr,
-        )
     silent = missing(counts) if wanted.seeds >= ENOUGH and not failed else []
     if silent:
         print(f"\nno world met: {', '.join(silent)}", file=sys.stderr)
     print(f"{wanted.seeds:,} worlds, {len(failed)} failed, {took:.0f} s")
     return 1 if failed or silent else 0
-
-
-def _files() -> set[tuple[Path, int]]:
-    """Return the files that decide a world, and when they were changed."""
-    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".sql"))
-    return {(path, path.stat().st_mtime_ns) for path in found}
 
 
 def _run(seeds: range) -> tuple[Counter[str], list[Result], float]:
