@@ -343,37 +343,32 @@ NEEDS_AZURE = pytest.mark.skipif(
     find_spec("azure.monitor") is None,
     reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
 )
-OPENS = """
+SENDER = """
 import json, logging, os, sys
 from azure.monitor.opentelemetry import configure_azure_monitor
 from opentelemetry import context, metrics
 from opentelemetry._logs import get_logger_provider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from core.ledger.totals import Books, LetterBooks
+from core.ledger.watch import Observation
+from core.measured import measured
+from core.remote.telemetry.opening import open_telemetry
+from tests.fakes.builders import EPOCH, partition
 key = "InstrumentationKey=00000000-0000-0000-0000-000000000000"
 configure_azure_monitor(
     connection_string=f"{key};IngestionEndpoint={sys.argv[1]}", logger_name="hubledger", disable_offline_storage=True
 )
-"""
-SENDER = f"""{OPENS}
-unsampled = {{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}}
+unsampled = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}
 context.attach(TraceContextTextMapPropagator().extract(unsampled))
 log = logging.getLogger("hubledger.ingest")
 log.setLevel(logging.INFO)
 for text, facts in json.loads(sys.argv[2]):
     log.info(text, extra=facts)
 get_logger_provider().force_flush()
-metrics.get_meter_provider().force_flush()
-"""
-OWN_SENDER = f"""{OPENS}
-from core.ledger.totals import Books, LetterBooks
-from core.ledger.watch import Observation
-from core.measured import measured
-from core.remote.telemetry.opening import open_telemetry
-from tests.fakes.builders import EPOCH, partition
 os.environ["PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"] = "true"
 hub = partition("12", hub="evhns-abcdefghijklm.servicebus.windows.net/telemetry")
 open_telemetry(os.environ)
-measured("watch")(lambda: Observation(hub.stream, EPOCH, Books((), LetterBooks({{}}, 0)), (), EPOCH, 0))()
+measured("watch")(lambda: Observation(hub.stream, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0))()
 metrics.get_meter_provider().force_flush()
 """
 PARTITION = "evhns-abcdefghijklm.servicebus.windows.net/telemetry/hubledger/12"
@@ -391,41 +386,27 @@ def a_line(batches: int) -> dict[str, Any]:
 
 
 @NEEDS_AZURE
-def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_them() -> None:
-    environment = {
-        "OTEL_SERVICE_NAME": "func-abcdefghijklm",  # as Azure's, so that no name of this machine counts
-        "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={'0' * 64}",
-    }
-    got = sent(OWN_SENDER, ROOT, environment)
-    own = {
-        one["name"]: len(json.dumps(each, separators=(",", ":")))
-        for each in got
-        for one in each["data"]["baseData"].get("metrics", ())
-        if one["name"].startswith("hubledger.")
-    }
-    assert set(own) == {metric_of(fact)[0] for fact in GAUGES}
-    assert 0.8 * OWN_METRIC_BYTES < max(own.values()) <= OWN_METRIC_BYTES
-
-
-@NEEDS_AZURE
-def test_lines_are_sent_whatever_is_sampled_and_are_as_large_as_the_arithmetic_has_them(tmp_path: Path) -> None:
+def test_lines_and_metrics_reach_azure_whatever_is_sampled_and_are_as_large_as_the_arithmetic_has_them() -> None:
     settings = FILES["app/function.bicep"].var("hostSettings")
     environment = {name: value for name, value in settings.items() if name.startswith("OTEL_")}
     own = {"action": "watch", "ledger_balanced": False, "lag_seconds": 3.5, "letters_open": 12}
     given = [("batch ingested", a_line(1)), ("batches ingested", a_line(60)), ("books watched", own)]
-    got = sent(SENDER, tmp_path, environment, json.dumps(given))
-    sizes: dict[str, list[int]] = {"MessageData": [], "MetricData": []}
-    for each in got:
-        sizes[each["data"]["baseType"]].append(len(json.dumps(each, separators=(",", ":"))))
-    counters = {name for each in got for one in each["data"]["baseData"].get("metrics", ()) for name in [one["name"]]}
-    lines = [each["data"]["baseData"] for each in got if each["data"]["baseType"] == "MessageData"]
-    assert [line["message"] for line in lines] == [text for text, _ in given]
-    found = lines[-1]["properties"]
+    got = sent(SENDER, ROOT, environment, json.dumps(given))
+    size_of = {id(each): len(json.dumps(each, separators=(",", ":"))) for each in got}
+    lines = [each for each in got if each["data"]["baseType"] == "MessageData"]
+    said = [each["data"]["baseData"] for each in lines]
+    assert [line["message"] for line in said] == [text for text, _ in given]
+    found = said[-1]["properties"]
     assert (found["action"], found["ledger_balanced"].lower()) == ("watch", "false")
     assert (float(found["lag_seconds"]), int(found["letters_open"])) == (3.5, 12), "alerts read them as properties"
-    assert 0.9 * LINE_BYTES < max(sizes["MessageData"]) <= LINE_BYTES
-    assert len([name for name in counters if name.startswith("\\")]) == WORKER_METRICS
-    assert any(0.9 * METRIC_BYTES < each <= METRIC_BYTES for each in sizes["MetricData"])
+    assert 0.9 * LINE_BYTES < max(size_of[id(each)] for each in lines) <= LINE_BYTES
+    metrics = {one["name"]: size_of[id(each)] for each in got for one in each["data"]["baseData"].get("metrics", ())}
+    of_app = {name: size for name, size in metrics.items() if name.startswith("hubledger.")}
+    of_worker = [size for name, size in metrics.items() if name.startswith("\\")]
+    assert set(of_app) == {metric_of(fact)[0] for fact in GAUGES}
+    assert 0.8 * OWN_METRIC_BYTES < max(of_app.values()) <= OWN_METRIC_BYTES
+    assert len(of_worker) == WORKER_METRICS
+    assert 0.9 * METRIC_BYTES < max(of_worker) <= METRIC_BYTES
 
 
 def seconds_between(schedule: str) -> int:
