@@ -1,6 +1,7 @@
 """azd, the workflows and compose: they agree with the templates, keep the choices of a person and open no access.
 
-infra/hooks/federate.sh is run with stand-ins for `az`, `azd` and `gh`.
+infra/hooks/federate.sh is run with stand-ins for `az`, `azd` and `gh`. The settings of docs/your-hub.md exist and are
+enough, its commands parse, and two apps share one database.
 """
 
 import json
@@ -8,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,15 @@ import pytest
 import yaml
 from jsonschema import Draft201909Validator
 
+from core.model.events import Stream
+from core.model.rows import Row
+from core.settings import read_settings
+from core.store.connect import open_database
+from examples.flight_info.transform import FlightChange
 from infra.hooks.deployer.existing import OWN_HUB
 from tests.checkout import files_of_checkout
+from tests.fakes.builders import commit, home, partition, settled
+from tests.fakes.store import Store
 from tests.infra.doubles import plant
 from tests.infra.pipeline import NOT_KEPT, azure_with, choices, workflow_with
 from tests.infra.plan import Evaluator
@@ -313,3 +322,75 @@ def test_gh_and_the_identity_are_those_of_azd_where_nothing_else_is_there(tmp_pa
     assert (code, faults) == (1, ["federate: run `azd pipeline config` first: it makes the identity"])
     plant(tmp_path / "azd", '#!/bin/sh\n[ "$*" = "env get-value AZURE_PIPELINE_CLIENT_ID" ] && echo c\n')
     assert len(federate(tmp_path, "o/r", "dev", answer=NEW)[3]) == 1
+
+
+PAGE = (ROOT / "docs" / "your-hub.md").read_text(encoding="utf-8")
+MIGRATE = re.findall(r"^\$ (python -m core\.store\.migrate .*)$", PAGE, re.MULTILINE)
+TRANSFORMS = {"apps.orders": "examples.home_security", "apps.returns": "examples.flight_info"}
+
+
+def settings() -> dict[str, str]:
+    """Return the settings of the page's table, with their values as a person would write them."""
+    table = PAGE.partition("| setting | value |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`.*`) \| (.*) \|$", table, re.MULTILINE)
+    found: dict[str, str] = {}
+    for names, values in rows:
+        each = re.findall(r"`([^`]+)`", names)
+        given = [values.strip("`")] * len(each) if len(each) == 1 else [one.strip(" `") for one in values.split(",")]
+        found |= dict(zip(each, given, strict=False))
+        found |= {name: "?" for name in each if name not in found}
+    return found
+
+
+def test_the_settings_of_the_page_are_those_of_the_template_and_enough_for_the_app() -> None:
+    wired, of_host = FILES["main.bicep"].var("wiredSettings"), FILES["app/function.bicep"].var("hostSettings")
+    assert sorted(set(settings()) - set(wired) - set(of_host)) == []
+    given = {**settings(), "EVENTHUB_NAME": "orders", "HUB_RETENTION_HOURS": "168"}
+    given |= {"EVENTHUB_CONSUMER_GROUP": "hubledger", "HUB_READER_CONSUMER_GROUP": "hubledger-reader"}
+    read = read_settings(given)
+    assert (read.namespace, read.transform) == ("NAMESPACE.servicebus.windows.net", "apps.orders")
+    assert read.store_connection.startswith("Driver={ODBC Driver 18 for SQL Server};Server=tcp:")
+
+
+def test_the_roles_of_the_page_are_those_of_the_template() -> None:
+    (shell,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    assert subprocess.run(["bash", "-n", "-c", shell], check=False).returncode == 0
+    roles = {role.removeprefix("Azure ") for role in re.findall(r'--role "([^"]+)"', shell)}
+    roles = roles - {"Storage $kind Data Contributor"} | {
+        f"Storage {kind} Data Contributor" for kind in ("Queue", "Table")
+    }
+    known = FILES["app/roles.bicep"].var("roleIds")
+    assert roles == {
+        "Event Hubs Data Receiver",
+        *(role for role in known if "Owner" in role or re.search("Queue|Table", role)),
+    }
+
+
+def flight(number: int) -> FlightChange:
+    """Return a row of the other example."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    return FlightChange("ZZ", number, date(2026, 1, 1), "scheduled", None, None, None, moment)
+
+
+def test_two_apps_keep_their_books_apart_in_one_database(tmp_path: Path) -> None:
+    """The page's own command makes the tables of both; each app commits the same numbers of its own partition 0."""
+    command = MIGRATE[-1].replace("python", sys.executable, 1)
+    for name, example in TRANSFORMS.items():
+        command = command.replace(name, example)
+    connection = f"sqlite:{tmp_path / 'shared.db'}"
+    done = subprocess.run(
+        command.split(), cwd=ROOT, env={"STORE_CONNECTION": connection}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    rows: dict[str, Row] = {"namespace/orders": home("home-1"), "namespace/returns": flight(1)}
+    for hub, row in rows.items():
+        store = Store(open_database(connection, (type(row),)))
+        state = store.read_partition(partition("0", hub=hub))
+        assert state.checkpoint is None, "the checkpoint of the other app is not ours"
+        store.commit_batch(commit(state, 0, 9, settled({0: [row]}, filtered=9)))
+        store.close()
+    for hub in rows:
+        store = Store(open_database(connection))
+        (books,) = store.read_books(Stream(hub, "hubledger"))
+        assert (books.checkpoint, books.written, books.filtered) == (9, 1, 9)
+        store.close()
