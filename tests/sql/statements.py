@@ -105,13 +105,8 @@ FILES = (
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
-RENEWED = {
-    "engine": "livy",
-    "attempt": 2,
-    "intent_at": instant_text(EPOCH),
-    "expected_attempt": 1,
-    "expected_intent_at": instant_text(EPOCH),
-}
+AT = instant_text(EPOCH)
+RENEWED = {"engine": "livy", "attempt": 2, "intent_at": AT, "expected_attempt": 1, "expected_intent_at": AT}
 
 
 def portion_of(job: str, *, has_whole: bool) -> Portion:
@@ -284,23 +279,8 @@ def running(request: TaskRequest, stream: Stream) -> Task:
     order = request.order
     parts = tuple(TaskPart(one.name, one.span, one.position, 0, one.asked, one.report, None) for one in request.parts)
     asked = (request.is_dry_run, request.asked, order.digest, request.total or 0, 3, request.per_second)
-    times = (order.at, order.at, None, order.at)
-    return Task(
-        ID,
-        request.kind,
-        stream,
-        1,
-        "running",
-        *asked,
-        EPOCH,
-        order.by,
-        order.why,
-        *times,
-        fault=None,
-        history="",
-        transform_version=request.transform_version,
-        parts=parts,
-    )
+    begun = (ID, request.kind, stream, 1, "running", *asked, EPOCH, order.by, order.why, order.at, order.at, None)
+    return Task(*begun, order.at, None, "", request.transform_version, parts=parts)  # type: ignore[arg-type]
 
 
 def aggregations() -> Mapping[str, Script]:
