@@ -149,8 +149,8 @@ def running(app: Served, command: str, size: tuple[int, int] = (80, 40), **more:
 def test_a_watch_fits_the_terminal_and_leaves_it_clean_and_colour_is_off_on_request(fresh: Served) -> None:
     for width in (60, 200):
         with running(fresh, "status --watch --every 0.5", (width, 24)) as terminal:
-            screen = terminal.shows("balanced")
-            assert re.search(r"(?m)^ 10 .* ok *$", screen), screen
+            screen = terminal.until(lambda screen: re.search(r"(?m)^ 10 .* ok *$", screen))
+            assert "balanced" in screen
             assert ("filtered" in screen) == (width == 200)
             terminal.press("C-c")
             assert terminal.code() == 130
