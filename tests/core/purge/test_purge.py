@@ -323,10 +323,23 @@ def test_a_piece_that_was_planned_before_a_different_one_changes_nothing(office:
     assert (len(letters), sound(office)) == (4, True)
 
 
-def test_absent_numbers_of_purged_ranges_are_compared_in_sum(office: Office, keeper: Keeper) -> None:
+@pytest.mark.parametrize(
+    ("statement", "kinds"),
+    [
+        pytest.param(GAP, {"absent"}, id="absent numbers, which are compared in sum"),
+        pytest.param(
+            "UPDATE event_hub_checkpoint SET purged_commit = 3, purged_to = 20",
+            {"purged", "counts", "totals", "letters_outside"},
+            id="purged rows",
+        ),
+    ],
+)
+def test_an_audit_names_what_was_changed_of_purged_ranges(
+    office: Office, keeper: Keeper, statement: str, kinds: set[str]
+) -> None:
     keeper.purge()
-    office.engine.by_hand(GAP)
-    assert {fault.kind for fault in audit(office.desk.audits, None).faults} == {"absent"}
+    office.engine.by_hand(statement)
+    assert {fault.kind for fault in audit(office.desk.audits, None).faults} == kinds
 
 
 def test_no_audit_names_a_row_whose_commit_was_purged(office: Office, keeper: Keeper) -> None:
