@@ -112,15 +112,6 @@ def test_the_archive_holds_every_job_and_the_rooms_but_not_the_way_to_sql(writte
     assert printed(written / ARCHIVE, f"import {names}") == ("", "")  # enough to settle events
 
 
-def test_a_wheel_records_its_files_under_its_own_name_and_version(written: Path) -> None:
-    for name in (wheel(VERSION), packages_wheel(VERSION)):
-        with zipfile.ZipFile(written / name) as archive:
-            info = f"{name.split('-')[0]}-{VERSION}.dist-info"
-            record = archive.read(f"{info}/RECORD").decode()
-            assert {line.split(",")[0] for line in record.splitlines()} == set(archive.namelist())
-            assert f"Version: {VERSION}" in archive.read(f"{info}/METADATA").decode()
-
-
 def test_wheels_of_several_versions_of_python_are_one_set_of_files_that_differ_in_compiled_modules_only(
     tmp_path: Path,
 ) -> None:
@@ -132,13 +123,19 @@ def test_wheels_of_several_versions_of_python_are_one_set_of_files_that_differ_i
         merged(wheels)
 
 
-def test_what_the_engines_name_is_what_is_written(written: Path) -> None:
+def test_what_the_engines_name_is_what_is_written_and_a_wheel_records_its_files(written: Path) -> None:
     request = JobRequest("agg-1-1", PROGRAM, ())
     batch = LivyJobs(str(written)).batch(request)
     (task,) = DatabricksEngine("https://host", lambda: None, str(written), {}).batch(request)["tasks"]
     named = [batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])]
     named += [task["spark_python_task"]["python_file"], *(one["whl"] for one in task["libraries"])]
     assert [name for name in named if not Path(name).exists()] == []
+    for name in (wheel(VERSION), packages_wheel(VERSION)):
+        with zipfile.ZipFile(written / name) as archive:
+            info = f"{name.split('-')[0]}-{VERSION}.dist-info"
+            record = archive.read(f"{info}/RECORD").decode()
+            assert {line.split(",")[0] for line in record.splitlines()} == set(archive.namelist())
+            assert f"Version: {VERSION}" in archive.read(f"{info}/METADATA").decode()
 
 
 @pytest.mark.parametrize("first", ["core", "jobs"])
