@@ -75,9 +75,9 @@ class Redriving:
         return self.store.tasks.move(TaskMove(job.task.task_id, verb, "somebody", "why", self.clock.now()))
 
     def now(self, job: Redrive | UUID) -> Redrive:
-        found = self.store.find_redrive(job if isinstance(job, UUID) else job.task.task_id)
+        found = self.store.tasks.find(job if isinstance(job, UUID) else job.task.task_id)
         assert found is not None
-        return found
+        return redrive_of(found)
 
     def moved(self, job: Redrive) -> list[tuple[str, int]]:
         """Return the letters that a job moved, by their attempts."""

@@ -59,10 +59,6 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
     ) -> tuple[ReplayJob, ...]:
         return tuple(map(replay_of, self.tasks.read(self.open_stream(stream), most, before, kind="replay")))
 
-    def find_redrive(self, redrive_id: UUID) -> Redrive | None:
-        found = self.tasks.find(redrive_id)
-        return None if found is None else redrive_of(found)
-
     def read_redrives(
         self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None
     ) -> tuple[Redrive, ...]:

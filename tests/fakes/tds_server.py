@@ -29,9 +29,9 @@ class TdsServer:
     """Serves on a free port until it is closed.
 
     `calls` has the name or number of each procedure called, `prepared` the text of each prepared batch with the types
-    of its parameters: a server makes a plan for each pair. `logins` has each sign-in, and `refusal` is the answer to
-    one. A batch that has the text `holds` is answered after `release`, or not at all when the driver gives it up:
-    `attentions` counts that.
+    of its parameters: a server makes a plan for each pair. `logins` has each sign-in. A batch that
+    has the text `holds` is answered after `release`, or not at all when the driver gives it up: `attentions` counts
+    that.
     """
 
     def __init__(self, state: Server | None = None) -> None:
@@ -39,7 +39,6 @@ class TdsServer:
         self.calls: list[str | int] = []
         self.prepared: list[tuple[str, str]] = []
         self.logins: list[str] = []
-        self.refusal: Error | None = None
         self.holds: str | None = None
         self.holding = threading.Event()
         self.attentions = 0
@@ -101,9 +100,6 @@ class TdsServer:
             return done(0xFD, ATTENDED)
         if kind == LOGIN:
             self.logins.append(message.decode("utf-16-le", "replace"))
-        if kind == LOGIN and self.refusal is not None:
-            return fault(self.refusal) + done(0xFD, FAULTY)
-        if kind == LOGIN:
             return environment(1, "master") + environment(4, "4096") + sign_in() + done(0xFD)
         body = io.BytesIO(message)
         body.seek(read(body, "I"))  # after the headers
