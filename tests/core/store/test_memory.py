@@ -165,7 +165,7 @@ def test_known_and_unknown_references_are_one_call_for_the_unknown() -> None:
         keys: ClassVar[list[str]] = []
 
         def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-            self.keys += [values["keys"]] if "keys" in values else []
+            self.keys.extend([values["keys"]] if "keys" in values else [])
             return super().ask(statement, **values)
 
     inner = MemoryStore()
