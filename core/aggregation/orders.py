@@ -63,7 +63,7 @@ class Pipelines:
         return False
 
     def read_oldest_commit(self, job: str) -> datetime | None:
-        """Return the time of the oldest commit that is not in the aggregate, or None."""
+        """Return the time of the oldest commit that changed rows and is not in the aggregate, or None."""
         found = self._database.ask("read_cut", job=job)
         begun = begun_json(Cut(found[0][0]) if found else NO_CUT)
         return instant_or_none(self._database.ask("read_oldest_commit", begun=begun)[0][0])

@@ -171,13 +171,19 @@ class Aggregations:
         return Standing(found.cut, found.number, last[0] if last else None, reached, found.pause, found.order)
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
-        """Return the end of a run that begins at a cut, after about `most_rows` rows, or None without new commits.
+        """Return the end of a run that begins at a cut, after about `most_rows` rows. None: no new commit changed rows.
+        So batches and retries that only make letters start no job, until they are as many as one run takes.
 
         The commits of all partitions are taken side by side, and one commit at least.
         """
-        found = self._database.ask("read_reach", begun=begun_json(cut), most_rows=most_rows, most_commits=MOST_COMMITS)
-        numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
-        return Reach(cut_of(numbers, cut), sum(row[3] for row in found), most_rows) if found else None
+        begun = begun_json(cut)
+        found = self._database.ask("read_reach", begun=begun, most_rows=most_rows, most_commits=MOST_COMMITS)
+        numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, *_ in found}
+        first = {(stream_id, partition_id): number for stream_id, partition_id, number in json.loads(begun)}
+        is_full = any(number - first.get(place, 0) >= MOST_COMMITS for place, number in numbers.items())
+        if not is_full and not any(has_changes for *_, has_changes in found):
+            return None
+        return Reach(cut_of(numbers, cut), sum(row[3] for row in found), most_rows)
 
     def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
         """Write a run and the intent to submit it. The first run opens the job's cut.

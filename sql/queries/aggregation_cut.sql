@@ -16,12 +16,14 @@ SELECT c.stream_id, c.partition_id, c.commit_number
   FROM event_hub_checkpoint AS c;
 
 -- name: read_reach
--- Read how far a run goes that begins at a cut: per partition the number of its last commit and the rows of its commits.
+-- Read how far a run goes that begins at a cut: per partition the number of its last commit, the rows of its commits, and
+-- whether one wrote rows or may have taken some away.
 -- The commits of all partitions are walked side by side, until those before have `most_rows`; at least one is taken.
 -- `begun` has the stream, the partition and the commit number of each place in the cut.
 -- params: begun nvarchar(max), most_rows bigint, most_commits bigint
 WITH pending AS (
     SELECT l.stream_id, l.partition_id, l.commit_number, CONVERT(bigint, l.rows_written) AS rows_written,
+           CASE WHEN l.rows_written > 0 OR l.kind = 'replay' THEN 1 ELSE 0 END AS is_change,
            SUM(CONVERT(bigint, l.rows_written)) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
                                                       ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
       FROM event_hub_checkpoint AS c
@@ -36,12 +38,13 @@ WITH pending AS (
        AND l.commit_number <= c.commit_number  -- sqlserver only
        AND l.commit_number <= COALESCE(j.commit_number, 0) + :most_commits  -- sqlserver only
 ), walked AS (
-    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,
+    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written, p.is_change,
            SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number
                                      ROWS UNBOUNDED PRECEDING) - p.rows_written AS rows_before
       FROM pending AS p
 )
-SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w.rows_written) AS rows_written
+SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w.rows_written) AS rows_written,
+       MAX(w.is_change) AS has_changes
   FROM walked AS w
  WHERE w.rows_before < :most_rows
  GROUP BY w.stream_id, w.partition_id;

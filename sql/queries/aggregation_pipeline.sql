@@ -30,8 +30,8 @@ SELECT c.history
  WHERE c.job = :job;
 
 -- name: read_oldest_commit
--- Read the time of the oldest commit that is not in the aggregate; none when all are. `begun` has the stream, the
--- partition and the commit number of each place in the cut.
+-- Read the time of the oldest commit that is not in the aggregate, and wrote rows or may have taken some away; none when
+-- all are in. `begun` has the stream, the partition and the commit number of each place in the cut.
 -- params: begun nvarchar(max)
 SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
   FROM event_hub_checkpoint AS c
@@ -41,7 +41,10 @@ SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
  CROSS JOIN batch_ledger AS l  -- in this order: one commit of each partition  -- sqlite only
  INNER JOIN batch_ledger AS l  -- sqlserver only
     ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
-   AND l.commit_number = COALESCE(j.commit_number, 0) + 1;
+   AND l.commit_number = (
+       SELECT MIN(x.commit_number) FROM batch_ledger AS x
+        WHERE x.stream_id = c.stream_id AND x.partition_id = c.partition_id
+          AND x.commit_number > COALESCE(j.commit_number, 0) AND (x.rows_written > 0 OR x.kind = 'replay'));
 
 -- name: count_quality_faults
 -- Count the runs that were committed since a time and found a fault in the quality of their rows.

@@ -124,6 +124,23 @@ def test_a_run_takes_a_bounded_number_of_commits_of_a_partition(
     assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=2), 2)
 
 
+def test_commits_that_changed_no_row_make_no_run_and_no_lag_until_they_are_as_many_as_a_run_takes(
+    store: AggregatingStore, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each gives a letter and no row, as retries do that cannot succeed."""
+    for number in (0, 1):
+        given_up = settled({}, letters=[letter(event(number))])
+        state = store.read_partition(partition())  # type: ignore[attr-defined]
+        store.commit_batch(commit(state, number, number, given_up))  # type: ignore[attr-defined]
+    assert (store.read_reach(NO_CUT, 1_000), pipelines.read_oldest_commit(HOME_ACTIVITY)) == (None, None)
+    monkeypatch.setattr("core.aggregation.store.MOST_COMMITS", 2)
+    assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=2), 0)
+    monkeypatch.undo()
+    ingest(store, [reading()])
+    assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=3), 1)
+    assert pipelines.read_oldest_commit(HOME_ACTIVITY) is not None
+
+
 def test_a_paused_job_opens_no_run_until_it_is_resumed(store: AggregatingStore, pipelines: Pipelines) -> None:
     ingest(store, [reading()])
     assert not given(pipelines.resume, order("resume"))
