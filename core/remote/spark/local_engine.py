@@ -1,6 +1,7 @@
 """Spark on this machine: spark-submit in a separate process that outlives us, with a folder named like the job."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,11 @@ from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.job_package import APP
 
 TAIL = 8_000  # octets of a log that a report holds
+ERROR_LENGTH = 1_000
+_TRACEBACK = "Traceback (most recent call last):\n"
+_ERROR = re.compile(
+    r"^(?P<python>[A-Za-z_][\w.]*(?::.*)?$)(?:(?<=\.)\n: (?P<java>.*))?", re.M
+)  # the frames are indented
 CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -87,13 +93,17 @@ class LocalEngine:
                 os.killpg(group, signal.SIGKILL)
 
     def report(self, job_id: str) -> JobReport:
-        """Return the exit code of a job, the end of its standard error, and its folder."""
+        """Return the exit code of a job with the error that ended it, the end of its log, and its folder. Spark writes
+        the traceback of a job to its standard output, and what it does itself to its standard error."""
         folder = self._spark.memory / job_id
         if not folder.exists():
             return JobReport()
-        code = _number_in(folder / "ended")
+        code, out, err = _number_in(folder / "ended"), _tail(folder / "out"), _tail(folder / "err")
         reason = "its processes were killed" if code is None else f"spark-submit ended with {code}"
-        return JobReport(reason, _tail(folder / "err") or _tail(folder / "out"), str(folder.resolve()))
+        for log in (out, err):
+            if error := error_in(log):
+                return JobReport(f"{reason}: {error}", log, str(folder.resolve()))
+        return JobReport(reason, err or out, str(folder.resolve()))
 
     def _start(self, command: str, folder: Path, request: JobRequest) -> None:
         conf = [word for name, value in {**CONF, **self._spark.conf}.items() for word in ("--conf", f"{name}={value}")]
@@ -114,6 +124,14 @@ class LocalEngine:
             )
         except (OSError, subprocess.CalledProcessError) as error:
             raise EngineUnreachable(f"{request.name} could not be started: {error}") from error
+
+
+def error_in(log: str) -> str | None:
+    """Return the error of the last traceback in a log: its name, and the first line of what it says. Py4J's own words
+    are left out: the line after them has the error of the JVM."""
+    *_, last = log.rpartition(_TRACEBACK)
+    found = _ERROR.search(last) if _TRACEBACK in log else None
+    return None if found is None else (found["java"] or found["python"]).strip()[:ERROR_LENGTH]
 
 
 def _is_alive(group: int) -> bool:

@@ -88,6 +88,35 @@ def test_a_job_is_explained_by_its_exit_code_the_end_of_its_errors_and_its_folde
     assert engine.report("agg-2-1") == JobReport()
 
 
+TRACEBACKS = {
+    "ValueError: no month 13": (
+        "Traceback (most recent call last):\n  File 'job.py', line 3\nValueError: no month 13\nmore\n"
+    ),
+    "org.apache.spark.SparkException: Job aborted": (
+        "Traceback (most recent call last):\n  File 'job.py', line 3\n"
+        "py4j.protocol.Py4JJavaError: An error occurred while calling o1.count.\n: org.apache.spark.SparkException: Job"
+        " aborted\n\tat org.apache\nCaused by: java.lang.Error: deep\n"
+    ),
+    "a.b.AnalysisException: [COLUMN] none": (
+        "Traceback (most recent call last):\n  File 'x'\nKeyError: 1\n\nDuring handling of the above exception:\n\n"
+        "Traceback (most recent call last):\n  File 'y'\na.b.AnalysisException: [COLUMN] none\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("error", TRACEBACKS)
+def test_a_failed_job_is_explained_by_the_error_that_ended_it_and_not_by_the_words_with_which_spark_shuts_down(
+    engine: LocalEngine, memory: Path, error: str
+) -> None:
+    """Spark writes the traceback of a job to its standard output, and its own log to the other one."""
+    ended(engine, engine.submit(request("1")))
+    (memory / "agg-1-1" / "out").write_text(f"begun\n{TRACEBACKS[error]}")
+    (memory / "agg-1-1" / "err").write_text("INFO ShutdownHookManager: Shutdown hook called\n")
+    report = engine.report("agg-1-1")
+    assert report.reason == f"spark-submit ended with 1: {error}"
+    assert str(report.log).startswith("begun")
+
+
 def test_a_job_that_never_began_is_not_found_and_lost(engine: LocalEngine, memory: Path) -> None:
     assert (engine.find("agg-1-1"), engine.state("agg-1-1")) == (None, JobState.LOST)
     (memory / "agg-1-1").mkdir(parents=True)  # the app died between the folder and the process
