@@ -91,7 +91,8 @@ def answer(
         except (Problem, RequestRefused) as refused:
             problem = refused if isinstance(refused, Problem) else of_refusal(refused)
             if route.level.needs_key:
-                facts = {"problem": problem.kind.name, "detail": problem.detail, "who": caller.name}
+                detail = {} if route.level is REVEALING or route.level.link else {"detail": problem.detail}
+                facts = {"problem": problem.kind.name, **detail, "who": caller.name}
                 log.info("request refused", extra={"action": route.name, **facts})
             return problem_response(problem)
     except HubledgerError as fault:
@@ -126,14 +127,17 @@ def _answered(
     at = app().clock.now() if level is CHANGING else at
     done = operation.run(Call(path, query, body, caller.name, at, operations, _room))
     answer = done if isinstance(done, Answer) else Answer(done)
-    asked = " ".join(f"{name}={value}" for name, value in _logged(query).items())
-    facts = {"who": caller.name, **_logged(path), "asked": asked}
+
+    def facts() -> dict[str, str]:
+        asked = " ".join(f"{name}={value}" for name, value in _logged(query).items())
+        return {"who": caller.name, **_logged(path), "asked": asked}
+
     if level is CHANGING:
         log.info("request done", extra={"action": route.name, "who": caller.name, "status": answer.status})
     if level is REVEALING or link is not None:
-        log.info("data revealed", extra={"action": "reveal", "route": route.name, **facts})
+        log.info("data revealed", extra={"action": "reveal", "route": route.name, **facts()})
     if level is LINKING:
-        log.info("link made", extra={"action": route.name, **facts})
+        log.info("link made", extra={"action": route.name, **facts()})
     return answer if level is REVEALING else replace(answer, body=hidden(answer.body))
 
 
@@ -143,9 +147,26 @@ def _room() -> RoomMeans:
     return RoomMeans(store, Signer(access.link_secrets, access.link_life))
 
 
+# The texts of requests that name no person and no thing. Of every other text, also of a room's, a log has a keyed hash.
+NAMELESS = frozenset({"partition_id", "sequence_number", "task_id", "body", "status", "error_class", "fingerprint"})
+
+
 def _logged(shape: Shape) -> dict[str, str]:
     """Return the values of a request, cut, and without letters that would break a line."""
-    return {name: clipped(str(value)) for name, value in msgspec.structs.asdict(shape).items() if value is not None}
+    given = {name: value for name, value in msgspec.structs.asdict(shape).items() if value is not None}
+    return {
+        name: hashed(value) if isinstance(value, str) and name not in NAMELESS else clipped(str(value))
+        for name, value in given.items()
+    }
+
+
+HIDDEN = "hidden: set ERASURE_KEY to tell names apart"
+
+
+def hashed(name: str) -> str:
+    """Return how a log names a person or a thing: by the beginning of the hash in `erased_subject`."""
+    key = app().settings.erasure
+    return f"hash:{key.hash_of(name)[:16]}" if key.secret else HIDDEN
 
 
 def _written(req: func.HttpRequest, given: Answer) -> func.HttpResponse:
