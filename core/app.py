@@ -62,7 +62,11 @@ class Core:
     def without_memory(self) -> Ingestion:
         """Return the ingestion of the checks beside the batches: other processes commit to their partitions too."""
         own = self.ingestion
-        return replace(own, store=Partitions(self.patient), incarnations=verification_of(own.gap_reading.hub))
+        return replace(
+            own,
+            store=Partitions(self.patient, key=self.settings.erasure),
+            incarnations=verification_of(own.gap_reading.hub),
+        )
 
 
 def open_core(
@@ -78,11 +82,18 @@ def open_core(
     children = Children(settings.transform, settings.rows_per_event, settings.transform_deadline, seconds_left)
     closing.callback(children.close)
     journal = StoredJournal(Attempts(patient), clock, children.in_child)
-    partitions = Partitions(patient, Memory(settings.reference_memory))
+    partitions = Partitions(patient, Memory(settings.reference_memory), settings.erasure)
     letters = Letters(patient, partitions)
     gap_reading = GapReading(hub, settings.anchoring, settings.heal_deadline)
     ingestion = Ingestion(
-        partitions, transform, clock, gap_reading, settings.letters, settings.fuse, verification_of(hub), journal
+        partitions,
+        transform,
+        clock,
+        gap_reading,
+        settings.letters,
+        settings.fuse,
+        verification_of(hub),
+        journal,
     )
     retrying = Keeper(
         settings.stream,
@@ -92,7 +103,6 @@ def open_core(
         letters.keepers_clock(own, monotonic),
         settings.letters,
         journal,
-        settings.erasure,
     )
     return Core(settings, transform, patient, clock, ingestion, retrying)
 

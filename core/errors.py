@@ -25,9 +25,10 @@
         ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
-        │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
+        │   ├── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
+        │   └── ErasureKeyMissing      subjects were erased with a key that the settings do not have
         ├── VersionChanged         the task was opened with a different version of the transform
-        ├── ErasureKeyMissing      subjects were erased with a different key  (in core/settle/erased_subjects.py)
+        ├── ErasureWaits           a run of an aggregate has to end before an erasure does
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
         │   └── ChildNotFree           none is free in time, or the events are tried already (in core/settle/settle.py)
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
@@ -54,7 +55,7 @@ A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastr
 from typing import Literal
 from uuid import UUID
 
-StopReason = Literal["incarnation", "outage", "held", "store", "trigger"]
+StopReason = Literal["incarnation", "outage", "held", "store", "trigger", "erasure_key"]
 
 
 class HubledgerError(Exception):
@@ -219,6 +220,19 @@ class HeldLettersFull(PartitionStopped):
         )
 
 
+class ErasureKeyMissing(PartitionStopped):
+    """Subjects were erased with a key that the settings do not have: nobody can tell which events to forget."""
+
+    reason: StopReason = "erasure_key"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "subjects were erased with a key that the settings do not have, so an erased event could come back: set"
+            " ERASURE_KEY, or ERASURE_KEY_BEFORE, to that key again. Events that reached the hub after the newest"
+            " erasure are taken, and older ones wait (docs/erasure.md)"
+        )
+
+
 class VersionChanged(InfrastructureFault):
     """A driver of a different version of the transform leaves a task to the drivers of the task's version."""
 
@@ -227,6 +241,13 @@ class VersionChanged(InfrastructureFault):
             f"VersionChanged: the task runs with the transform {of_task}, and this app has {of_app}. If no app with"
             f" {of_task} finishes it, cancel it, or resume it with the transform_version {of_app}"
         )
+
+
+class ErasureWaits(InfrastructureFault):
+    """An erasure ends after a run of an aggregate. `why` names the run, and what holds it up."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the rows are erased, and the erasure ends after the aggregates: {why}")
 
 
 class EngineUnreachable(InfrastructureFault):

@@ -219,8 +219,9 @@ class _Reader:
 
     def erasure(self) -> SubjectKey:
         secret = self._environment.get("ERASURE_KEY") or ""
-        self.faults += secret_faults({"ERASURE_KEY": secret})
-        return SubjectKey(secret)
+        before = self._environment.get("ERASURE_KEY_BEFORE") or ""
+        self.faults += secret_faults({"ERASURE_KEY": secret, "ERASURE_KEY_BEFORE": before})
+        return SubjectKey(secret, before)
 
     def count(self, name: str, default: int, most: int, least: int = 1) -> int:
         value = self._environment.get(name) or str(default)

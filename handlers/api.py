@@ -35,6 +35,7 @@ OWN = (
     Route("POST", "tasks/{task_id}/pause", CHANGING, "tasks.pause_task"),
     Route("POST", "tasks/{task_id}/resume", CHANGING, "tasks.resume_task", drives=True),
     Route("POST", "tasks/{task_id}/cancel", CHANGING, "tasks.cancel_task"),
+    Route("POST", "erasure-keys/forget", CHANGING, "erasure_keys.forget_erasure_keys"),
     Route("POST", "streams/next-incarnation", CHANGING, "incarnations.open_next_incarnation"),
     Route("POST", "aggregations", CHANGING, "aggregations.start_aggregation"),
     Route("GET", "aggregations", READING, "aggregations.list_aggregations"),

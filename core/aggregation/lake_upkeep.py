@@ -15,9 +15,9 @@ from uuid import UUID
 from core.aggregation.lake_publication import tables_of
 from core.aggregation.lake_tables import is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import Days, Order, fitting
+from core.aggregation.runs import Days, Order, Standing, fitting
 from core.aggregation.tick import Aggregation
-from core.errors import AggregationConflict
+from core.errors import AggregationConflict, ErasureWaits
 from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.store.columns import fields_of, types_of, whole_number
@@ -30,26 +30,28 @@ RUNS = 1_000  # of a job that are looked at for a repair
 class ErasedRows:
     """Subjects that a task has erased in SQL.
 
-    `until` has the last erased number of each partition, and `days` the first and the last day of the erased rows for
-    each aggregate. A job that began after `since` has read none of them. `by` and `at` tell who asked, and when."""
+    `until` has the last erased number of each partition of each stream, and `days` the first and the last day of the
+    erased rows for each aggregate. A job that began after `since` has read none of them. `by` and `at` tell who asked,
+    and when."""
 
     task_id: UUID
-    stream_id: int
     by: str
     at: datetime
     subjects: Sequence[str]
-    until: Mapping[PartitionId, int]
+    until: Mapping[tuple[int, PartitionId], int]
     days: Mapping[str, tuple[date, date]]
     since: datetime
 
 
-def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tuple[str, ...] | None:
+def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tuple[str, ...]:
     """Delete the rows of subjects from the lake, and return what was done, in words.
 
-    None while a run is open or missing that has to end first. Raises LakeUnreachable."""
-    runs = [own.store.read_standing(job).open_run for job in own.jobs]
-    if any(run is not None and run.planned_at <= erased.since for run in runs):
-        return None  # its job may have read rows that are erased since
+    Raises ErasureWaits while a run is open or missing that has to end first, and LakeUnreachable."""
+    standings = {job: own.store.read_standing(job) for job in own.jobs}
+    for job, standing in standings.items():
+        run = standing.open_run
+        if run is not None and run.planned_at <= erased.since:  # its job may have read rows that are erased since
+            raise ErasureWaits(f"run {run.run_id} of {job} began before it{_held(standing)}")
     notes = _delete_rows(erased, own)
     missing = [job for job in erased.days if job in own.jobs and not _is_repaired(job, erased, own)]
     for job in missing:
@@ -59,9 +61,15 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
             with suppress(AggregationConflict):  # another order was first, or the state has moved on
                 pipelines.place(order, standing)
     if missing:
-        return None
+        named = ", ".join(f"{job}{_held(own.store.read_standing(job))}" for job in missing)
+        raise ErasureWaits(f"the windows of its days are computed again: {named}")
     repaired = [f"{job}: the windows from {one[0]} to {one[1]} were computed again" for job, one in erased.days.items()]
     return (*notes, *(repaired if own.jobs else ()))
+
+
+def _held(standing: Standing) -> str:
+    """Return why a job does not go on, if a person has paused it."""
+    return "" if standing.pause is None else f" (paused by {standing.pause.who}: resume it)"
 
 
 def _delete_rows(erased: ErasedRows, own: Aggregation) -> list[str]:
@@ -86,9 +94,10 @@ def condition_of(row_class: type, erased: ErasedRows) -> str:
     known = map(_quoted, erased.subjects) if is_text else (str(one) for one in numbers if one is not None)
     values = ", ".join(known)
     places = " OR ".join(
-        f"(partition_id = {_quoted(id)} AND sequence_number <= {last})" for id, last in sorted(erased.until.items())
+        f"(stream_id = {stream_id} AND partition_id = {_quoted(id)} AND sequence_number <= {last})"
+        for (stream_id, id), last in sorted(erased.until.items())
     )
-    return f'"{name}" IN ({values or "NULL"}) AND stream_id = {erased.stream_id} AND ({places or "1 = 0"})'
+    return f'"{name}" IN ({values or "NULL"}) AND ({places or "1 = 0"})'
 
 
 def _quoted(text: str) -> str:

@@ -51,6 +51,7 @@ CONFLICT = ProblemType("conflict", "The current state does not allow the request
 TASK_OVERLAP = ProblemType("task-overlap", "An open task keeps this one out", 409)
 BUSY = ProblemType("busy", "The same work is running for another request", 409)
 COUNT_DIFFERS = ProblemType("count-differs", "The count differs from the expected one", 409)
+ERASED = ProblemType("erased", "An erasure has blanked it", 410)
 STATE_DIFFERS = ProblemType("state-differs", "The stream is not in the state that the request expects", 412)
 TOO_LARGE = ProblemType("body-too-large", "The body is larger than the limit", 413)
 NOT_JSON = ProblemType("not-json", "The body must be JSON", 415)
@@ -59,7 +60,7 @@ UNEXPECTED = ProblemType("unexpected", "The app failed, and its log has the reas
 UNAVAILABLE = ProblemType("unavailable", "A service that the answer needs cannot be used", 503)
 
 TYPES = (
-    INVALID, NO_ROUTE, NOT_FOUND, METHOD, BUSY, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS, STATE_DIFFERS,
+    INVALID, NO_ROUTE, NOT_FOUND, METHOD, BUSY, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS, ERASED, STATE_DIFFERS,
     TOO_LARGE, NOT_JSON, NOT_ALLOWED, UNEXPECTED, UNAVAILABLE,
 )  # fmt: skip
 

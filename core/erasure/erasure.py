@@ -1,14 +1,17 @@
 """Decide what an erasure forgets: the rows, letters and texts that name a subject."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from core.aggregation.lake_tables import FILES_KEPT
 from core.model.events import PartitionId, SequenceNumber, Span
-from core.model.rows import row_table
+from core.model.rows import row_table, texts_of
+from core.settle.mentions import without_subjects
+from core.store.columns import cut, fields_of, storable, types_of, whole_number
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
 MOST_SUBJECTS = 1_000
@@ -27,9 +30,11 @@ class ErasureAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedCounts:
-    """The number of letters, staged events, retracted rows and events of dry runs that belong to the subjects."""
+    """The number of letters, of attempts at other letters with a reason or an error that mentions a subject, and of
+    staged events, retracted rows and events of dry runs that belong to the subjects."""
 
     letters: int = 0
+    reasons: int = 0
     staged: int = 0
     retracted: int = 0
     diffs: int = 0
@@ -83,21 +88,39 @@ def erased_by(task: Task) -> Erasing:
 
 
 def erasure_request(
-    order: TaskOrder,
-    subjects: Sequence[str],
-    spans: Mapping[PartitionId, Span],
-    *,
-    is_dry_run: bool = True,
-    most_rows: int | None = None,
+    order: TaskOrder, asked: ErasureAsked, spans: Mapping[PartitionId, Span], *, is_dry_run: bool = True
 ) -> TaskRequest:
-    """Return the task of an erasure of these numbers of each partition."""
-    asked = ErasureAsked(tuple(subjects), len(subjects), most_rows)
-    begun = report_text(NOTHING_ERASED)
-    parts = [PartRequest(id, one.first, one, report=begun) for id, one in spans.items()]
-    parts.append(PartRequest(LAKE, report=begun))
-    return TaskRequest(
-        order, "erasure", "", report_text(asked), tuple(parts), len(parts), is_dry_run=is_dry_run, holds_numbers=True
-    )
+    """Return the task of an erasure. It and replays of these numbers keep each other out. Its opening adds the parts:
+    the partitions of every stream, then the lake."""
+    held = tuple(PartRequest(id, one.first, one) for id, one in spans.items())
+    return TaskRequest(order, "erasure", "", report_text(asked), held, is_dry_run=is_dry_run, holds_numbers=True)
+
+
+def forms_of(subject: str, row_classes: Sequence[type]) -> tuple[str, ...]:
+    """Return the texts that a subject has: its own as a partition key and in a column of texts, and in a column of
+    numbers that of the number, so `007` is 7. Raises ValueError with the reason when no column can have it."""
+    if "\0" in subject or subject != storable(subject):
+        raise ValueError("no column can have U+0000 or half of a character")
+    forms, why, fits = [subject], "", False
+    for row_class in (one for one in row_classes if row_table(one).subject):
+        table = row_table(row_class)
+        column, text = f"{table.name}.{table.subject}", texts_of(row_class).get(table.subject)
+        if str not in types_of(dict(fields_of(row_class))[table.subject]):
+            number = whole_number(subject)
+            forms += [] if number is None else [str(number)]
+            why, can_have = f"{column} has whole numbers of 64 bits", number is not None
+        else:
+            can_have = text is None or (cut(subject, text.length) == subject and (subject.isascii() or not text.ascii))
+            why = why if text is None else f"{column} has texts of at most {text.length} characters"
+        fits = fits or can_have
+    if not fits:
+        raise ValueError(why)
+    return tuple(dict.fromkeys(forms))
+
+
+def place_of_part(part: TaskPart) -> tuple[int, PartitionId]:
+    """Return the stream and the partition of a part."""
+    return report_of(part.asked, int), PartitionId(part.name.rpartition("/")[2])
 
 
 RetractedPlace = tuple[int, str, int, int]  # commit that took the row away, table, sequence number, ordinal
@@ -106,11 +129,12 @@ Diff = tuple[str, int]  # task of a dry run, and the event that it has stored a 
 
 @dataclass(frozen=True, slots=True)
 class FoundPiece:
-    """Everything of the subjects in a range of a partition. `rows` counts the rows of each table."""
+    """Everything of the subjects in a range of a partition. `rows_of` counts the rows of each table."""
 
     span: Span
-    rows: Mapping[type, int]
+    rows_of: Mapping[type, int]
     letters: tuple[SequenceNumber, ...] = ()
+    reasons: tuple[tuple[SequenceNumber, int], ...] = ()
     staged: tuple[SequenceNumber, ...] = ()
     retracted: tuple[RetractedPlace, ...] = ()
     diffs: tuple[Diff, ...] = ()
@@ -120,8 +144,9 @@ class FoundPiece:
     def figures(self) -> Erasing:
         """The counts of this piece."""
         return Erasing(
-            rows={row_table(row_class).name: count for row_class, count in self.rows.items()},
+            rows={row_table(row_class).name: count for row_class, count in self.rows_of.items()},
             letters=len(self.letters),
+            reasons=len(self.reasons),
             staged=len(self.staged),
             retracted=len(self.retracted),
             diffs=len(self.diffs),
@@ -129,17 +154,69 @@ class FoundPiece:
         )
 
 
-ERASED_WORD = "erased"
+# The fields of requests and histories that have what people wrote, and names: no other value can be a subject.
+PEOPLE_WROTE = frozenset({"why", "reason", "keys", "partition_key", "asked"})
 
 
-def without_subjects(text: str, subjects: Sequence[str]) -> str:
-    """Return a text, or a JSON text, in which `erased` stands for each subject. Part of a longer word is none."""
-    if not text:
-        return text
-    for subject in subjects:
-        for written in dict.fromkeys((subject, json.dumps(subject)[1:-1])):
-            text = re.sub(rf"(?<![\w-]){re.escape(written)}(?![\w-])", ERASED_WORD, text)
-    return text
+def values_without_subjects(text: str, subjects: Sequence[str]) -> str:
+    """Return the JSON of a request or of a history, one value a line, without subjects in what people wrote. A line
+    without one stays to the letter."""
+    lines = []
+    for line in text.split("\n"):
+        value = json.loads(line) if line else None
+        changed = _value_without(value, subjects, is_text=False)
+        lines.append(line if changed == value else json.dumps(changed))
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A table with texts that people or errors wrote, and the statements that read and replace them. Its rows have
+    `keys` columns of a key, and then texts. Those at the places `values` are JSON."""
+
+    read: str
+    reword: str
+    keys: int
+    values: frozenset[int] = frozenset()
+
+    def without(self, row: tuple[Any, ...], subjects: Sequence[str]) -> tuple[Any, ...]:
+        """Return a row without subjects in its texts."""
+        texts = [
+            text
+            if text is None
+            else values_without_subjects(text, subjects)
+            if place in self.values
+            else without_subjects(text, subjects)
+            for place, text in enumerate(row[self.keys :])
+        ]
+        return (*row[: self.keys], *texts)
+
+
+TASK_TEXTS = Worded("read_tasks_to_search", "reword_tasks", 1, frozenset([0, 3]))
+WORDED = (
+    TASK_TEXTS,
+    Worded("read_jobs_to_search", "reword_jobs", 1, frozenset([2])),
+    Worded("read_streams_to_search", "reword_streams", 1),
+    Worded("read_stops_to_search", "reword_stops", 3),
+)
+
+
+def _value_without(value: Any, subjects: Sequence[str], *, is_text: bool) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _value_without(inner, subjects, is_text=is_text or name in PEOPLE_WROTE)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_value_without(inner, subjects, is_text=is_text) for inner in value]
+    if not is_text or not isinstance(value, str):
+        return value
+    if value[:1] in ("{", "[") and value[-1:] in ("}", "]"):  # a request within a request
+        with suppress(ValueError):
+            inner = json.loads(value)
+            changed = _value_without(inner, subjects, is_text=False)
+            return value if changed == inner else json.dumps(changed)
+    return without_subjects(value, subjects)
 
 
 def left_elsewhere(now: datetime, retention: timedelta | None, *, has_lake: bool) -> tuple[str, ...]:
@@ -149,6 +226,7 @@ def left_elsewhere(now: datetime, retention: timedelta | None, *, has_lake: bool
         f"the event hub keeps its events {until}; they are not taken again",
         "files of Event Hubs Capture stay until you delete them; a replay out of them takes nothing of the subjects",
         "backups of the database keep the rows until their retention ends",
+        "the log of the app and the logs of Spark jobs may name a subject in an error, until their retention ends",
     ]
     if has_lake:
         left.append(

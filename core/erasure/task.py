@@ -1,8 +1,8 @@
 """An erasure as a task: it forgets subjects in each partition, then in the lake. One is open at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,32 +13,45 @@ from core.erasure.erasure import (
     COUNTS,
     LAKE,
     MOST_SUBJECTS,
+    TASK_TEXTS,
+    WORDED,
     ErasureAsked,
     FoundPiece,
     asked_of,
     erased_by,
     erasing_of,
     erasure_request,
-    without_subjects,
+    forms_of,
+    place_of_part,
 )
-from core.erasure.store import Erase, Erasures
+from core.erasure.store import Erase, Erasures, Reworded, opening_of
 from core.errors import RequestRefused
-from core.model.events import PartitionId, Stream, span
+from core.model.events import Stream, span
 from core.model.policies import SubjectKey
 from core.model.ports import Clock
 from core.model.rows import row_table
 from core.model.shapes import Answered, Reason
-from core.tasks.run import ONE_PIECE, Done, Sleep, TaskKind, move_task
-from core.tasks.store import Tasks
-from core.tasks.task import Advance, Task, TaskAnswer, TaskOrder, TaskPart, TaskRequest, TaskShape, report_text
+from core.settle.mentions import without_subjects
+from core.store.database import read_time
+from core.tasks.run import ONE_PIECE, Done, TaskKind, move_task
+from core.tasks.store import TaskOpening, Tasks
+from core.tasks.task import (
+    Advance,
+    Task,
+    TaskAnswer,
+    TaskOrder,
+    TaskPart,
+    TaskRequest,
+    TaskShape,
+    report_of,
+    report_text,
+)
 
 NUMBERS = 10_000  # of one piece
-PAUSE = timedelta(seconds=1)  # between two looks at a partition whose last events are not committed yet
 
-# Erases in the lake, and orders the repair of aggregates. Returns notes for the report, or None while a run is open or
-# missing that has to end first.
-EraseLake = Callable[[ErasedRows], tuple[str, ...] | None]
-LastInHub = Callable[[], Mapping[PartitionId, int]]
+# Erases in the lake, and orders the repair of aggregates. Returns notes for the report. Raises ErasureWaits while a run
+# is open or missing that has to end first.
+EraseLake = Callable[[ErasedRows], tuple[str, ...]]
 
 Subject = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
@@ -47,7 +60,7 @@ Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_S
 
 
 class ErasureShape(TaskShape, tag="erasure"):
-    """A request to forget subjects, without the blanks around them. Only a request with `dry_run` = false erases
+    """A request to forget subjects. Only a request with `dry_run` = false erases
     anything. It fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
 
     subjects: Subjects
@@ -57,21 +70,24 @@ class ErasureShape(TaskShape, tag="erasure"):
 
 
 class ErasedPartitionAnswer(Answered):
-    """A partition: the next number that is looked at, and the last one up to which the subjects stay forgotten."""
+    """A partition of any stream of the database: the next number that is looked at, and the last one."""
 
+    stream_id: int
     partition_id: str
     next: str
     last: str
 
 
 class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
-    """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, staged events, rows
-    that replays had taken away, and events in the results of dry runs. `notes` say what is left, and until when."""
+    """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, attempts at other
+    letters whose error or reason mentions a subject, staged events, rows that replays had taken away, and events in the
+    results of dry runs. `notes` say what is left, and until when."""
 
     subjects: int
     most_rows: int | None
     rows: int
     letters: int
+    reasons: int
     staged: int
     retracted: int
     diffs: int
@@ -82,16 +98,14 @@ class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
 
 @dataclass(frozen=True, slots=True)
 class ErasureKind(TaskKind):
-    """The erasures of one stream. One piece reads at most `numbers` sequence numbers."""
+    """The erasures of a database. One piece reads at most `numbers` sequence numbers."""
 
     stream: Stream
     store: Erasures
     key: SubjectKey
     erase_lake: EraseLake
     clock: Clock
-    sleep: Sleep
     numbers: int = NUMBERS
-    read_ends: LastInHub = dict  # the last number of each partition in the hub
 
     name = "erasure"
     asked = ErasureShape
@@ -102,42 +116,56 @@ class ErasureKind(TaskKind):
         return Tasks(self.store.stream.database)
 
     def request(self, order: TaskOrder, asked: ErasureShape) -> TaskRequest:
-        """Return the task of an erasure: up to each checkpoint, and for real up to the end of the hub."""
-        subjects = tuple(dict.fromkeys(subject for one in asked.subjects if (subject := one.strip())))
-        self._refuse(subjects, asked.reason)
-        lasts: dict[PartitionId, int] = {id: self.store.find_last(id) for id in self.store.read_partitions()}
-        for id, last in {} if asked.dry_run else self.read_ends().items():
-            lasts[id] = max(last, lasts.get(id, -1))
-        spans = {id: span(0, last) for id, last in sorted(lasts.items()) if last >= 0}
-        if not spans:
-            raise RequestRefused("erasures", "there is no event yet, so nothing can be erased", "not-found")
-        return erasure_request(order, subjects, spans, is_dry_run=asked.dry_run, most_rows=asked.most_rows)
+        """Return the task of an erasure. Raises RequestRefused for a subject that no column can have."""
+        given = tuple(dict.fromkeys(asked.subjects))
+        self._refuse()
+        forms: dict[str, None] = {}
+        for one in given:
+            try:
+                forms |= dict.fromkeys(forms_of(one, self.store.row_classes))
+            except ValueError as fault:
+                raise RequestRefused("subjects", f"{one!r:.80} is no subject: {fault}") from None
+        if without_subjects(asked.reason, tuple(forms)) != asked.reason:
+            raise RequestRefused("reason", "the reason is stored, so it must not name a subject")
+        spans = {id: span(0, last) for id, last in sorted(self.store.read_checkpoints().items())}
+        stored = ErasureAsked(tuple(forms), len(given), asked.most_rows)
+        return erasure_request(order, stored, spans, is_dry_run=asked.dry_run)
 
-    def _refuse(self, subjects: tuple[str, ...], reason: str) -> None:
+    def opening(self, request: TaskRequest) -> TaskOpening:
+        """Return the steps that note the subjects, by the clock of the database, and add the parts."""
+        subjects = report_of(request.asked, ErasureAsked).subjects
+        return opening_of(request, subjects, self.key, read_time(self.store.database))
+
+    def _refuse(self) -> None:
         if not self.key.secret:
             why = "set ERASURE_KEY first: its key hashes the subjects that stay forgotten (docs/erasure.md)"
             raise RequestRefused("", why, "conflict")
+        if any(one.key_hash not in self.key.names for one in self.store.read_keys()):
+            why = "subjects were erased with a key that the settings do not have: give it in ERASURE_KEY_BEFORE"
+            raise RequestRefused("", f"{why} (docs/erasure.md)", "conflict")
         tables = list(map(row_table, self.store.row_classes))
         if not any(one.subject for one in tables):
             named = next((one.name for one in tables if not one.key), tables[0].name if tables else "TABLE")
             why = "no table of the room declares its subject, so rows of a subject cannot be found: name the column, as"
             raise RequestRefused("", f'{why} in @appended_to("{named}", subject="COLUMN")', "conflict")
-        if not subjects:
-            raise RequestRefused("subjects", "these texts have nothing to read in them")
-        if without_subjects(reason, subjects) != reason:
-            raise RequestRefused("reason", "the reason is stored, so it must not name a subject")
 
     def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
         """Return what was erased so far, or what a dry run found."""
         asked, total = asked_of(task), erased_by(task)
         return {
+            "total": len(task.parts),
             "subjects": asked.count,
             "most_rows": asked.most_rows,
             "rows": total.row_count,
             **{name: getattr(total, name) for name in COUNTS},
             "tables": dict(total.rows),
             "partitions": [
-                ErasedPartitionAnswer(partition_id=one.name, next=str(one.position), last=str(one.span.last))
+                ErasedPartitionAnswer(
+                    stream_id=place_of_part(one)[0],
+                    partition_id=place_of_part(one)[1],
+                    next=str(one.position),
+                    last=str(one.span.last),
+                )
                 for one in task.parts
                 if one.span is not None
             ],
@@ -153,7 +181,7 @@ class ErasureKind(TaskKind):
         """Forget the values of the subjects of a cancelled or failed task. Erased rows stay erased."""
         task = self.tasks.find(task_id)
         if task is not None:
-            self.store.reword(_reworded(self.store, task, asked_of(task).subjects))
+            self.store.close(_reworded(self.store, task, asked_of(task).subjects), None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,65 +193,56 @@ class _PieceOfErasure:
     part: TaskPart
 
     def go_on(self) -> Done:
-        """Erase the next numbers of a partition, or wait until its last ones are committed."""
-        store, id = self.kind.store, PartitionId(self.part.name)
+        """Erase the next numbers of a partition."""
+        store, (stream_id, id) = self.kind.store, place_of_part(self.part)
         assert self.part.span is not None  # a part of a partition has one
-        last = min(self.part.span.last, store.find_last(id))
-        if last < self.part.position <= self.part.span.last and not self.task.is_dry_run:
-            self.kind.sleep(PAUSE.total_seconds())
-            return ONE_PIECE
-        first = store.find_next(id, self.part.position) if last >= self.part.position else last + 1
+        last = self.part.span.last
+        first = store.find_next(stream_id, id, self.part.position)
         if first > last:
-            return self._settle(id, FoundPiece(span(last + 1, last), {}), last)
-        reach, subjects = span(first, min(last, first + self.kind.numbers - 1)), frozenset(self._subjects)
-        found = store.find_piece(id, reach, self._subjects, lambda texts: not subjects.isdisjoint(texts))
-        return self._settle(id, found, last)
+            return self._settle(FoundPiece(span(last + 1, last), {}))
+        reach = span(first, min(last, first + self.kind.numbers - 1))
+        return self._settle(store.find_piece(stream_id, id, reach, self._subjects))
 
     def close(self) -> Done:
         """Erase in the lake, order repairs, and forget the values of the subjects: nothing is left of them then."""
         task = self.task
-        notes: tuple[str, ...] | None = ()
+        notes: tuple[str, ...] = ()
         if not task.is_dry_run:
             ended = [part for part in task.parts if part.span is not None]
             closed = [part.closed_at for part in ended if part.closed_at is not None]
             rows = ErasedRows(  # the database has already erased its own rows of these subjects
                 task_id=task.task_id,
-                stream_id=task.stream_id,
                 by=task.requested_by,
                 at=task.requested_at,
                 subjects=self._subjects,
-                until={PartitionId(part.name): part.span.last for part in ended if part.span is not None},
+                until={place_of_part(part): part.span.last for part in ended if part.span is not None},
                 days=erased_by(task).days,
                 since=max(closed, default=self.kind.clock.now()),
             )
             notes = self.kind.erase_lake(rows)
-        if notes is None:
-            self.kind.sleep(PAUSE.total_seconds())
-            return ONE_PIECE
         report = report_text(replace(erasing_of(self.part), notes=notes))
         ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last=True)
         self.kind.store.close(_reworded(self.kind.store, self.task, self._subjects), self.kind.ending(self.task), ahead)
         return ONE_PIECE
 
-    def _settle(self, id: PartitionId, found: FoundPiece, last: int) -> Done:
-        """Commit a piece and advance its part. A part of a dry run ends at the last committed number."""
+    def _settle(self, found: FoundPiece) -> Done:
+        """Commit a piece and advance its part."""
         assert self.part.span is not None
         rows, most = erased_by(self.task).plus(found.figures).row_count, asked_of(self.task).most_rows
         if most is not None and rows > most and not self.task.is_dry_run:
             why = f"it would erase at least {rows} rows, and most_rows is {most}: begin a dry run, and look at its rows"
             move_task(self.task.task_id, "fail", self.kind, why)
             return ONE_PIECE
-        is_last = found.span.last >= (last if self.task.is_dry_run else self.part.span.last)
+        is_last = found.span.last >= self.part.span.last
         report = report_text(erasing_of(self.part).plus(found.figures))
         ahead = Advance(self.part.name, self.part.step, found.span.last + 1, report, is_last)
+        stream_id, id = place_of_part(self.part)
         erase = Erase(
+            stream_id=stream_id,
             partition=self.kind.stream.partition(id),
             piece=FoundPiece(found.span, {}) if self.task.is_dry_run else found,
             subjects=self._subjects,
-            key=self.kind.key,
-            until=self.part.span.last,
             by=self.task.requested_by,
-            is_first=self.part.step == 0 and not self.task.is_dry_run,
         )
         self.kind.store.erase(erase, self.kind.ending(self.task), ahead)
         return Done(1, max(0, found.span.length))
@@ -233,16 +252,15 @@ class _PieceOfErasure:
         return asked_of(self.task).subjects
 
 
-def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the texts of the tasks that name a subject, without the subject. The erasure keeps only their number."""
-    found = []
-    for task_id, asked, reason, fault, history in store.read_tasks():
-        given = (asked, reason, fault, history)
-        if task_id == str(task.task_id):
-            known = asked_of(task)
-            asked = report_text(ErasureAsked((), known.count, known.most_rows))
-        texts = (asked, reason, fault, history)
-        after = tuple(None if text is None else without_subjects(text, subjects) for text in texts)
-        if after != given:
-            found.append((task_id, *after))
+def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> Reworded:
+    """Return the rows with texts that mention a subject, without it. The erasure itself keeps only their number."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for one in WORDED:
+        for row in store.read_texts(one):
+            after = one.without(row, subjects)
+            if one is TASK_TEXTS and row[0] == str(task.task_id):
+                known = asked_of(task)
+                after = (row[0], report_text(ErasureAsked((), known.count, known.most_rows)), *after[2:])
+            if after != tuple(row):
+                found.setdefault(one.reword, []).append(after)
     return found

@@ -262,9 +262,10 @@ def _commit_next(
 ) -> None:
     """Plan and commit the next new events: all of them, or a part when some are refused, deadly or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
+    erased = means.store.read_erased(reading.state, reading.guarded.run[0].enqueued_at)
     try:
         with means.journal.attempt(_request(batch, reading, means, isolation), means.transform) as attempt:
-            transform = isolation.around(attempt.transform)
+            transform = erased.around(isolation.around(attempt.transform))
             reading, commit = _plan_next(batch, reading, replace(means, transform=transform), progress)
             commit = replace(commit, is_marked=True) if attempt.is_marked else commit
             means.store.commit_batch(commit)
@@ -316,7 +317,7 @@ def _plan_next(
     if is_cut:
         reading = refer(reading.only(reading.guarded.run[:fitting]), means)
         commit = plan_commit(batch, reading, means)
-    return reading, commit.ending(outage=is_healthy, held=not is_cut)
+    return reading, commit.ending(outage=is_healthy, held=not is_cut, erasure_key=means.store.has_key(reading.state))
 
 
 def read(batch: EventBatch, means: Ingestion) -> BatchReading:

@@ -135,7 +135,6 @@ class Whereabouts:
     erased: int = 0
 
 
-ERASED_LETTER = "erased"  # in place of the type of the error
 Outcome = Literal[
     "not_yet",
     "before_first",
@@ -265,7 +264,7 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
 
 def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
     """Return the outcome that a letter, a row or the place of an erased row shows."""
-    if found.letter is not None and found.letter.letter.error_type == ERASED_LETTER:
+    if found.letter is not None and found.letter.letter.erased_by is not None:
         return "erased", "An erasure blanked its letter, and keeps it forgotten."
     if found.letter is not None and found.letter.letter.status != "resolved":
         letter = found.letter.letter

@@ -59,6 +59,7 @@ class ListedLetter:
     """A letter without its body. `body_bytes` is the length of a body that was stored.
 
     A held letter waits for the letter `held_behind`, the one before it of its partition key. Other letters have None.
+    `erased_by` is the erasure that blanked it.
     """
 
     partition_id: PartitionId
@@ -80,6 +81,7 @@ class ListedLetter:
     body_bytes: int
     body_kept: bool
     held_behind: SequenceNumber | None = None
+    erased_by: str | None = None
 
     @property
     def key(self) -> LetterKey:

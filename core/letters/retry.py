@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from core.errors import (
     CommitOutcomeUnknown,
     DataRefused,
+    ErasureKeyMissing,
     InfrastructureFault,
     LetterConflict,
     StoreFault,
@@ -41,12 +42,12 @@ from core.model.letters import (
     RetryReport,
     chunks_of,
 )
-from core.model.policies import SubjectKey
 from core.model.ports import Clock
 from core.model.rows import References
 from core.model.transforms import Transform
 from core.settle.erased_subjects import Erased
 from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
+from core.settle.partition_store import UNORDERED
 from core.settle.settle import reference_keys
 
 Claimed = tuple[ClaimedLetter, ...]
@@ -63,11 +64,10 @@ class Keeper:
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     journal: Journal = NOT_JOURNALED
-    erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
 
-    def read_erased(self, state: PartitionState) -> Erased:
-        """Return the subjects that were erased in a partition: a retry makes nothing of their events."""
-        return self.store.partitions.read_erased(state, self.erasure)
+    def read_erased(self, state: PartitionState, letters: Sequence[ClaimedLetter]) -> Erased:
+        """Return the subjects that were erased: a retry makes nothing of their events."""
+        return self.store.partitions.read_erased(state, min(one.event.enqueued_at for one in letters))
 
     @property
     def rules(self) -> RetryRules:
@@ -145,7 +145,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     taken: list[SequenceNumber] = []
     try:
         hold, letters = _begin_chunk(chunk, begun.claimed_by, keeper)
-        retry = _ChunkRetry(keeper, keeper.read_erased(hold.state), hold, invocation_id, taken)
+        retry = _ChunkRetry(keeper, hold, invocation_id, taken)
         retry.run(letters)
         if retry.left:
             released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)
@@ -183,7 +183,6 @@ class _ChunkRetry:
     """
 
     keeper: Keeper
-    erased: Erased
     hold: LetterHold
     invocation_id: str
     taken: list[SequenceNumber]
@@ -210,12 +209,26 @@ class _ChunkRetry:
         self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
     def _settle_all(self, letters: Claimed) -> None:
-        whole = self._made_whole(letters)
+        whole = self._made_whole(self._not_waiting(letters))
         ordinary = tuple(letter for letter in whole if not letter.lost_claims)
         for part in (ordinary, *((letter,) for letter in whole if letter.lost_claims)):  # one that lost a claim alone
             while part:
                 run = self.isolation.next_run(part)
                 part = (*self._settle(run), *part[len(run) :])
+
+    def _not_waiting(self, letters: Claimed) -> Claimed:
+        """Return the letters that can be tried. Without the key of erased subjects, these are the ones after the newest
+        erasure: the others are `left`, and the partition shows why."""
+        state, partitions = self.hold.state, self.keeper.store.partitions
+        try:
+            if letters:
+                self.keeper.read_erased(state, letters)
+        except ErasureKeyMissing as stop:
+            partitions.note_stop(state, stop.reason, str(stop), self.keeper.clock.now())
+            old = [one for one in letters if state.erased_at and one.event.enqueued_at <= state.erased_at + UNORDERED]
+            self.left += [one.sequence_number for one in old]
+            return tuple(one for one in letters if one not in old)
+        return letters
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
         """Fetch the events of letters without a body from the hub.
@@ -239,9 +252,10 @@ class _ChunkRetry:
     def _settle(self, run: Claimed) -> Claimed:
         """Settle a run in one transaction, and return the letters that have to be tried again."""
         keeper, asked = self.keeper, self._request(run)
+        erased = keeper.read_erased(self.hold.state, run)
         try:
             with keeper.journal.attempt(asked, keeper.transform) as attempt:
-                commit = self._plan(run, self.erased.around(attempt.transform))
+                commit = self._plan(run, erased.around(self.isolation.around(attempt.transform)))
                 keeper.store.commit_retry(commit)
                 attempt.done_to = asked.tried.last
         except RunChanged:
@@ -277,7 +291,7 @@ class _ChunkRetry:
 
     def _plan(self, run: Claimed, transform: Transform) -> RetryCommit:
         """READ the references of the events, and DECIDE."""
-        keeper = replace(self.keeper, transform=self.isolation.around(transform))
+        keeper = replace(self.keeper, transform=transform)
         keys = reference_keys(
             [letter.event for letter in run if is_to_run(letter)], keeper.transform, self.hold.partition
         )
@@ -300,6 +314,10 @@ class _ChunkRetry:
         found = {letter.sequence_number: letter for letter in self.keeper.store.find_letters(self._held(run))}
         touched = {number for number, letter in found.items() if letter.touched_by == self.hold.claimed_by}
         held = {number for number in touched if found[number].status == "retrying"}
+        if isinstance(fault, LetterConflict):  # an erasure that the state does not know may have refused the commit
+            self.keeper.store.partitions.forget_partition(self.hold.partition)
+            state = self.keeper.store.partitions.read_partition(self.hold.partition)
+            self.hold = replace(self.hold, state=state)
         stands = touched - held if isinstance(fault, CommitOutcomeUnknown) else set()
         if stands:
             self._note_commit(run, commit, [one for one in commit.outcomes if one.sequence_number in stands])

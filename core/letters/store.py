@@ -20,7 +20,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.ports import Clock
-from core.settle.partition_store import Partitions, Values, counts_of, freed_by, settled_row_steps
+from core.settle.partition_store import Partitions, Values, counts_of, freed_by, known_erasure, settled_row_steps
 from core.store.columns import (
     WHO_LENGTH,
     WHY_LENGTH,
@@ -178,7 +178,13 @@ def retry_script(commit: RetryCommit) -> Script:
     return Script(
         str(commit.partition),
         (
-            Step("count_commit", place, expect=1, otherwise=taken, keeps="commit_number"),
+            Step(
+                "count_commit",
+                {**place, **known_erasure(commit.state)},
+                expect=1,
+                otherwise=taken,
+                keeps="commit_number",
+            ),
             *settled_row_steps(commit.settled, place),
             Step(
                 "settle_letters",

@@ -81,7 +81,8 @@ class PartitionState:
 
     Only a state without a checkpoint has `opened_at`, the time at which the stream was opened, and, once it is decided,
     `anchor`, the partition's first number. `stops` are the stops that were recorded when the state was read.
-    `open_keys` are read where the events of a partition key are kept in order.
+    `open_keys` are read where the events of a partition key are kept in order. `erased_at` is the time of the newest
+    erasure of the database, if there was one.
     """
 
     partition: Partition
@@ -91,6 +92,7 @@ class PartitionState:
     opened_at: datetime | None = None
     stops: tuple[PartitionStop, ...] = ()
     open_keys: OpenKeys | None = None
+    erased_at: datetime | None = None
 
     def stop_for(self, reason: StopReason) -> PartitionStop | None:
         """Return the stop of this reason, if the partition was stopped for it."""
@@ -227,9 +229,9 @@ class BatchCommit:
         stored = NONE_UNKNOWN if checkpoint is None else checkpoint.unknown_fields
         return plus_unknown_fields(stored, self.settled.unknown_fields)
 
-    def ending(self, *, outage: bool, held: bool) -> "BatchCommit":
+    def ending(self, *, outage: bool, held: bool, erasure_key: bool) -> "BatchCommit":
         """Return the commit that ends the partition's stops of these reasons. Each commit ends a fault of the store."""
-        is_over = {"outage": outage, "held": held, "store": True}
+        is_over = {"outage": outage, "held": held, "store": True, "erasure_key": erasure_key}
         ends = tuple([stop.reason for stop in self.state.stops if is_over.get(stop.reason)])
         return replace(self, ends=ends) if ends else self
 
@@ -241,7 +243,14 @@ class BatchCommit:
         keys, stops = self.state.open_keys, self.state.without_stops(self.ends).stops
         if keys is not None:
             keys = keys.plus([order_key(letter.event) for letter in self.settled.letters])
-        return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=stops, open_keys=keys)
+        return PartitionState(
+            self.partition,
+            self.state.stream_id,
+            checkpoint,
+            stops=stops,
+            open_keys=keys,
+            erased_at=self.state.erased_at,
+        )
 
 
 # SQL Server exchanges 5,000 locks of one statement in one index for a lock of the table. A row takes two: one on its

@@ -27,18 +27,32 @@ def anchoring_of(text: str) -> Anchoring:
 
 @dataclass(frozen=True, slots=True)
 class SubjectKey:
-    """The key that hashes the values of erased subjects."""
+    """The key that hashes the values of erased subjects, and the one before it, while not all hashes are made anew."""
 
     secret: str = field(default="", repr=False)
+    secret_before: str = field(default="", repr=False)
 
     def hash_of(self, value: str) -> str:
         """Return the hash of a value, as 64 digits."""
         return hmac.new(self.secret.encode(), value.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     @property
+    def before(self) -> "SubjectKey | None":
+        """The key before this one, or None."""
+        return SubjectKey(self.secret_before) if self.secret_before else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of both keys."""
+        return frozenset([self.name] if self.before is None else [self.name, self.before.name])
+
+    @property
     def name(self) -> str:
         """A hash that names the key without telling it."""
         return hmac.new(self.secret.encode(), b"the name of this key", hashlib.sha256).hexdigest()[:16]
+
+
+NO_KEY = SubjectKey()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,15 @@ from core.replay.pieces import (
     WrittenState,
     replay_of,
 )
-from core.settle.partition_store import Partitions, counts_of, freed_by, keys_json, letter_values, order_steps
+from core.settle.partition_store import (
+    Partitions,
+    counts_of,
+    freed_by,
+    keys_json,
+    known_erasure,
+    letter_values,
+    order_steps,
+)
 from core.settle.settle import OpenLetter
 from core.store.columns import (
     decoded,
@@ -145,7 +153,13 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         "committed_at": at,
     }
     return [
-        Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
+        Step(
+            "count_replay",
+            {**reach, **known_erasure(commit.state)},
+            expect=1,
+            otherwise=conflict,
+            keeps="commit_number",
+        ),
         *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
         *_retract_steps(commit),
         *(step for row_class in in_table_order(commit.row_classes) for step in _row_steps(row_class, commit)),

@@ -14,7 +14,6 @@ from core.errors import CommitOutcomeUnknown, DataRefused, TaskConflict
 from core.model.commits import OpenKeys, PartitionState
 from core.model.events import BATCH_EVENTS, PartitionId, SequenceNumber, Span, Stream, order_key
 from core.model.letters import LetterPolicy
-from core.model.policies import SubjectKey
 from core.model.ports import Clock, HubReader
 from core.model.rows import ReferenceKey, row_table
 from core.model.shapes import Answered, shape_of, written
@@ -115,7 +114,6 @@ class ReplayKind(TaskKind):
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     piece: int = BATCH_EVENTS
-    erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
     journal: Journal = NOT_JOURNALED
     most_events: int = 0
 
@@ -142,7 +140,8 @@ class ReplayKind(TaskKind):
         state = partitions.read_partition(self.stream.partition(PartitionId(part.name)))
         if self.letters.order == "hold_key":
             state = replace(state, open_keys=OpenKeys(None))
-        work = _WorkSlice(self, replay_of(task), state, partitions.read_erased(state, self.erasure), until)
+        erased = partitions.read_erased(state)
+        work = _WorkSlice(self, replay_of(task), state, erased, until)
         try:
             work.go_on(progress_of(part))
         except (TaskConflict, CommitOutcomeUnknown):
@@ -227,7 +226,7 @@ class _WorkSlice:
             asked = AttemptRequest("replay", self.state, part.span, isolation, str(task_id), look_again=look_again)
             try:
                 with kind.journal.attempt(asked, kind.transform) as attempt:
-                    commit = self._plan(part, progress, isolation.around(self.erased.around(attempt.transform)))
+                    commit = self._plan(part, progress, isolation.around(attempt.transform))
                     counts = settle(commit)
                     attempt.done_to = part.span.last
             except RunChanged:
@@ -252,7 +251,7 @@ class _WorkSlice:
         """READ the states that the events refer to, and DECIDE."""
         store, state, job_id = self.kind.store, self.state, self.job.task.task_id
         crashed = store.find_crashed(state, part.span, transform.version)
-        transform = Isolation(killed=dict.fromkeys(crashed, CRASHED)).around(transform)
+        transform = self.erased.around(Isolation(killed=dict.fromkeys(crashed, CRASHED)).around(transform))
         keys = reference_keys(part.events, transform, state.partition)
         place = (job_id, state.partition.partition_id)
         known = (self._standing(keys), store.read_carried(*place, keys)) if keys else ({}, {})

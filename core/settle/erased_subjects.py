@@ -1,49 +1,40 @@
 """Subjects that were erased: how they are named without their value, and how their events stay forgotten.
 
 A subject is a person or a thing: a partition key, or a value of the column that a row class declares as its subject. Of
-an erased subject only a keyed hash is stored, with the last sequence number that is forgotten.
+an erased subject only a keyed hash is stored, with one time: its events that reached the hub until then are filtered,
+in every stream of the database.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 
 import msgspec
 
-from core.errors import InfrastructureFault
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.policies import SubjectKey
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
+from core.settle.mentions import body_text, candidates_of
 from core.settle.settle import ChildNotStarted, EventKilled
 
-_WORD = re.compile(r"""[^\s"'`,;:|/\\(){}\[\]<>=]+""")
-_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ENDS_THE_CALL = (MemoryError, KeyboardInterrupt, EventKilled, ChildNotStarted)
-
-
-class ErasureKeyMissing(InfrastructureFault):
-    """Subjects were erased with a key that the settings do not have: nobody can tell which events to forget."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "subjects were erased with a different ERASURE_KEY: set the key of that time again; without it an erased"
-            " event could come back"
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """The erased subjects of a partition: the last number that is forgotten, by the hash of the subject."""
+    """Erased subjects: the time up to which their events are forgotten, by the hash of the subject."""
 
-    until: Mapping[str, int]
+    until: Mapping[str, datetime]
     key: SubjectKey
 
-    def names(self, number: SequenceNumber, values: Iterable[str]) -> bool:
-        """Return True when one of these values is a subject that is forgotten up to this number or a later one."""
-        return any(self.until.get(self.key.hash_of(value), -1) >= number for value in values)
+    def names(self, event: Event, values: Iterable[str]) -> bool:
+        """Return True when one of these values is a subject that was erased after the event had reached the hub."""
+        keys = (self.key,) if self.key.before is None else (self.key, self.key.before)
+        found = (self.until.get(key.hash_of(value)) for value in values for key in keys)
+        return any(erased_at is not None and event.enqueued_at <= erased_at for erased_at in found)
 
     def around(self, transform: Transform) -> Transform:
         """Return the transform with one change: it makes no rows of what was erased, and no letters."""
@@ -57,10 +48,10 @@ class Erased:
             try:
                 made = tuple(islice(transform.rows_of(event, references), transform.rows_limit + 1))
             except BaseException as error:
-                if isinstance(error, _ENDS_THE_CALL) or not self.names(event.sequence_number, words_of_event(event)):
+                if isinstance(error, _ENDS_THE_CALL) or not self.names(event, words_of_event(event)):
                     raise
                 return ()
-            return tuple([row for row in made if not self.names(event.sequence_number, subjects_of(row))])
+            return tuple([row for row in made if not self.names(event, subjects_of(row))])
 
         def references_of(event: Event) -> Iterable[ReferenceKey]:
             return () if ask is None or self._is_of(event) else ask(event)
@@ -68,7 +59,10 @@ class Erased:
         return replace(transform, rows_of=rows_of, references_of=None if ask is None else references_of)
 
     def _is_of(self, event: Event) -> bool:
-        return event.partition_key is not None and self.names(event.sequence_number, (event.partition_key,))
+        return event.partition_key is not None and self.names(event, (event.partition_key,))
+
+
+NONE_ERASED = Erased({}, SubjectKey())
 
 
 def subjects_of(row: Row) -> tuple[str, ...]:
@@ -79,25 +73,12 @@ def subjects_of(row: Row) -> tuple[str, ...]:
 
 
 def words_of_event(event: Event) -> set[str]:
-    """Return every text of an event that may name a subject."""
-    return words_of(event.body, event.partition_key, str(dict(event.properties)))
-
-
-def words_of(body: bytes, *texts: str | None) -> set[str]:
-    """Return the texts whole, their words and what they quote, and every value of a JSON body, as texts.
-
-    A body that is neither JSON nor text has no words: then its partition key names its subject, or nothing does.
-    """
-    given = [text for text in texts if text is not None]
-    found = set(given)
-    if body:
-        given.append(body.decode("utf-8", "replace"))
-        with suppress(ValueError, msgspec.DecodeError, RecursionError):
-            found.update(_json_values(msgspec.json.decode(body)))
-    for text in given:
-        found.update(word.strip(".!?") for word in _WORD.findall(text))
-        found.update(one or other for one, other in _QUOTED.findall(text))
-    return found
+    """Return every text of an event that may be a subject: what its body, key and properties mention, and the values of
+    a JSON body."""
+    body, found = body_text(event.body), set[str]()
+    with suppress(ValueError, msgspec.DecodeError, RecursionError):
+        found.update(_json_values(msgspec.json.decode(body)))
+    return found | candidates_of(body, event.partition_key or "", *map(str, event.properties.values()))
 
 
 def _json_values(value: object) -> Iterator[str]:

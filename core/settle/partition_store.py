@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from core.errors import CheckpointConflict, DataRefused, StopReason
+from core.errors import CheckpointConflict, DataRefused, ErasureKeyMissing, StopReason
 from core.model.commits import (
     BatchCommit,
     Checkpoint,
@@ -20,10 +21,10 @@ from core.model.commits import (
     Settled,
 )
 from core.model.events import Incarnation, Partition, SequenceNumber, Span, Stream
-from core.model.policies import SubjectKey
+from core.model.policies import NO_KEY, SubjectKey
 from core.model.property_values import encode_properties
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
-from core.settle.erased_subjects import Erased, ErasureKeyMissing
+from core.settle.erased_subjects import NONE_ERASED, Erased
 from core.settle.settle import OpenLetter
 from core.store.columns import (
     can_stand,
@@ -31,6 +32,7 @@ from core.store.columns import (
     decoded,
     decoder,
     instant_of,
+    instant_or_none,
     instant_text,
     key_text,
     names_of,
@@ -45,6 +47,15 @@ from core.store.database import Database, read_time, write
 from core.store.memory import Memory
 from core.store.row_statements import in_table_order
 from core.store.script import RowVerb, Script, Step, of_rows
+
+UNORDERED = timedelta(minutes=1)  # by which the time of a later event of a partition may be before an earlier one's
+NEVER_ERASED = instant_text(datetime.min.replace(tzinfo=UTC))  # before every erasure
+
+
+def known_erasure(state: PartitionState) -> dict[str, str]:
+    """Return the newest erasure that a plan knows: a commit after a newer one conflicts, so that it is planned anew."""
+    return {"known_erasure": NEVER_ERASED if state.erased_at is None else instant_text(state.erased_at)}
+
 
 NOTED = "noted"  # the count of rows that the script stores: 0 when the checkpoint has moved
 
@@ -67,9 +78,10 @@ MOST_OPEN_KEYS = 50_000  # open keys of a partition that are remembered; with mo
 class HeldLetters:
     """The part of the partitions that keeps the events of a partition key in order."""
 
-    def __init__(self, database: Database, memory: Memory | None = None) -> None:
+    def __init__(self, database: Database, memory: Memory | None = None, key: SubjectKey = NO_KEY) -> None:
         self._database = database
         self._memory = memory
+        self.erasure_key = key
 
     def read_open_keys(self, state: PartitionState) -> PartitionState:
         """Return the state with the partition keys that have an open letter. Keys that the state has already stay."""
@@ -88,12 +100,23 @@ class HeldLetters:
         found = self._database.ask("find_open_letters", **place_of(state), **asked)
         return {key: OpenLetter(SequenceNumber(number), error_class) for key, number, error_class in found}
 
-    def read_erased(self, state: PartitionState, key: SubjectKey) -> Erased:
-        """Return the subjects that were erased in a partition. Raises ErasureKeyMissing for those of another key."""
-        found = self._database.ask("read_erased_subjects", **place_of(state))
-        if any(key_hash != key.name for _, _, key_hash in found):
+    def read_erased(self, state: PartitionState, since: datetime | None = None) -> Erased:
+        """Return the erased subjects of which an event from a time on may be: none, without a call, when no erasure was
+        later. Raises ErasureKeyMissing when one has a hash of an unknown key."""
+        if state.erased_at is None or (since is not None and since > state.erased_at + UNORDERED):
+            return NONE_ERASED
+        first = NEVER_ERASED if since is None else instant_text(since - UNORDERED)
+        found = self._database.ask("read_erased_subjects", since=first)
+        names = self.erasure_key.names
+        if any(key_hash not in names for _, _, key_hash in found):
             raise ErasureKeyMissing
-        return Erased({subject: until for subject, until, _ in found}, key)
+        return Erased({subject: instant_of(erased_at) for subject, erased_at, _ in found}, self.erasure_key)
+
+    def has_key(self, state: PartitionState) -> bool:
+        """Return True when a partition that waited for the key of erased subjects has it."""
+        with suppress(ErasureKeyMissing):
+            return state.stop_for("erasure_key") is not None and bool(self.read_erased(state))
+        return False
 
     def count_held(self, state: PartitionState) -> int:
         """Count the held letters of a partition."""
@@ -299,9 +322,12 @@ class Partitions(HeldLetters):
         stops = decoded(PartitionStop, self._database.ask("read_stops", **key))
         found = self._database.ask("read_checkpoint", **key)
         if found:
-            return PartitionState(partition, stream_id, decoder(Checkpoint)(found[0]), stops=stops)
-        ((anchor, opened_at),) = self._database.ask("read_anchor", **key)
-        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at), stops)
+            *columns, erased_at = found[0]
+            checkpoint, erased = decoder(Checkpoint)(columns), instant_or_none(erased_at)
+            return PartitionState(partition, stream_id, checkpoint, stops=stops, erased_at=erased)
+        ((anchor, opened_at, erased_at),) = self._database.ask("read_anchor", **key)
+        opened, erased = instant_of(opened_at), instant_or_none(erased_at)
+        return PartitionState(partition, stream_id, None, anchor, opened, stops, erased_at=erased)
 
 
 def batch_script(commit: BatchCommit) -> Script:
@@ -386,6 +412,7 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
         "commit_id": str(commit.commit_id),
         "updated_at": instant_text(commit.committed_at),
         **counts_of(commit.settled, commit.absent),
+        **known_erasure(commit.state),
     }
     counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields}
     noted = [Step("note_unknown_fields", counted)] if commit.settled.unknown_fields else []

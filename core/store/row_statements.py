@@ -87,8 +87,10 @@ def _of_subjects(row_class: type) -> str:
     is_text = str in types_of(dict(fields_of(row_class))[name])
     place, kind, collated = (0, key_type(row_class, name), f" {BY_CODE_POINT}") if is_text else (1, "bigint", "")
     typed, whole = f"subject {kind} '$[{place}]'", ""
+    if is_text:  # T-SQL ignores blanks at the end of a text
+        whole = f" WHERE DATALENGTH(s.subject) = DATALENGTH(t.{quoted(name)})"
     if kind == ASCII_TEXT:
-        typed, whole = f"{typed}, sent {KEY_TEXT} '$[{place}]'", f" WHERE s.sent = s.subject{collated}"
+        typed, whole = f"{typed}, sent {KEY_TEXT} '$[{place}]'", f"{whole} AND s.sent = s.subject{collated}"
     return (
         f"{in_range('t')}\n   AND t.{quoted(name)} IN (\n"
         f"       SELECT s.subject{collated} FROM OPENJSON(:subjects) WITH ({typed}) AS s{whole})  -- sqlserver only\n"

@@ -18,7 +18,7 @@ from core.measured import measured
 from core.model.ports import Clock
 from core.model.shapes import written
 from core.tasks.statuses import OPEN, TaskMove, TaskVerb
-from core.tasks.store import Ending, Tasks
+from core.tasks.store import PLAIN_OPENING, Ending, TaskOpening, Tasks
 from core.tasks.task import (
     LONGEST_REST,
     MoveAnswer,
@@ -77,6 +77,10 @@ class TaskKind(ABC):
     def request(self, order: TaskOrder, asked: Any) -> TaskRequest:
         """Return the task of a request. Raises RequestRefused."""
 
+    def opening(self, request: TaskRequest) -> TaskOpening:
+        """Return the steps that the transaction of a new task has in addition, and those that find its parts."""
+        return PLAIN_OPENING
+
     @abstractmethod
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Do the next piece of a part, and further ones until a time. Each is one transaction that ends with
@@ -125,14 +129,14 @@ class SliceReport:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def open_task(request: TaskRequest, tasks: Tasks) -> Task:
+def open_task(request: TaskRequest, tasks: Tasks, opening: TaskOpening = PLAIN_OPENING) -> Task:
     """Open a task and return it. If the answer of the first try is lost, find out whether it is open. Raises as
     `Tasks.open`."""
     try:
-        tasks.open(request)
+        tasks.open(request, opening)
     except CommitOutcomeUnknown:
         if tasks.find(request.order.task_id) is None:
-            tasks.open(request)
+            tasks.open(request, opening)
     found = tasks.find(request.order.task_id)
     if found is None:
         named = f"{request.kind} {request.order.task_id}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from core.errors import StoreUnavailable, TaskConflict, TaskDiffers, TaskOverlap, TooManyTasks
@@ -64,13 +64,13 @@ class Tasks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open(self, request: TaskRequest) -> None:
+    def open(self, request: TaskRequest, opening: "TaskOpening | None" = None) -> None:
         """Write a new task, planned, unless the same request has opened it.
 
         Raises TaskDiffers, TaskOverlap, TooManyTasks and StreamClosed, each with nothing written, and
         CommitOutcomeUnknown when the answer was lost.
         """
-        script = open_script(request)
+        script = open_script(request, opening or PLAIN_OPENING)
         while True:
             try:
                 self._database.run(script)
@@ -174,15 +174,27 @@ _PART: Callable[[Sequence[Any]], TaskPart] = decoder(TaskPart)
 _STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
 
 
-def open_script(request: TaskRequest) -> Script:
+class TaskOpening(NamedTuple):
+    """The steps of a new task's transaction before the task, and those that add its parts. Without these, the
+    parts are those of the request."""
+
+    before: tuple[Step, ...] = ()
+    parts: tuple[Step, ...] = ()
+
+
+PLAIN_OPENING = TaskOpening()
+
+
+def open_script(request: TaskRequest, opening: TaskOpening = PLAIN_OPENING) -> Script:
     """Return the transaction of a new task. It locks the stream, whose tasks are opened one after the other."""
     values = _request_values(request)
     return Script(
         f"{request.kind} {request.order.task_id}",
         (
             lock_step(request.order.stream_id, StreamClosed),
+            *opening.before,
             Step("add_task", values, expect=1, otherwise=_NotAdded),
-            Step("add_parts", {"task_id": values["task_id"], "parts": values["parts"]}),
+            *(opening.parts or [Step("add_parts", {"task_id": values["task_id"], "parts": values["parts"]})]),
         ),
     )
 

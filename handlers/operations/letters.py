@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from core.api.operation import Call, Moment, Number, key_of, operation, page_of, query_of
-from core.api.problems import CONFLICT, NOT_FOUND, not_found
+from core.api.problems import CONFLICT, ERASED, NOT_FOUND, Problem, not_found
 from core.errors import StreamIncarnationChanged
 from core.letters.listing import (
     FIRST_PAGE,
@@ -225,7 +225,9 @@ def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
 
 
 @operation(
-    "One letter; only the revealing address shows what quotes its event", "letters", problems=(NOT_FOUND, CONFLICT)
+    "One letter; only the revealing address shows what quotes its event",
+    "letters",
+    problems=(NOT_FOUND, CONFLICT, ERASED),
 )
 def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnswer:
     """Return a letter with the rest of its event, and its body in a form on request."""
@@ -244,8 +246,12 @@ def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnsw
 
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    """Read a body from the store, or from the hub. Raises StreamIncarnationChanged for another event."""
+    """Read a body from the store, or from the hub. Raises StreamIncarnationChanged for another event, and Problem for a
+    letter that was erased: what is blanked stays blank, also while the hub still has the event."""
     own = app()
+    if letter.erased_by is not None:
+        why = f"the erasure {letter.erased_by} blanked the letter, and its body is shown no more"
+        raise Problem(ERASED, why, more={"task_id": letter.erased_by})
     if letter.body_kept:
         body = LetterListing(own.stream).read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
         return shown(body, letter.body_bytes, form)

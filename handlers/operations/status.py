@@ -22,6 +22,7 @@ from core.model.letters import OPEN, LetterKey
 from core.model.release import VERSION
 from core.model.shapes import Answered, Nothing, Shape, shape_of, written
 from handlers.app import CLOCK, app
+from handlers.operations.erasure_keys import ErasureKeyAnswer, lost_keys
 from handlers.remembered import Lifetime, Remembered
 from handlers.room_routes import own_room
 from handlers.timers import watching
@@ -95,9 +96,11 @@ class HealthAnswer(Answered):
 
 
 class LedgerHealthAnswer(Answered):
-    """The health of the books, with the numbers that prove it, and the partitions that are stopped or stand."""
+    """The health of the books, with the numbers that prove it, the partitions that are stopped or stand, and the number
+    of keys of erased subjects that the settings do not have."""
 
     healthy: bool
+    lost_erasure_keys: int
     numbers: int
     accounted: int
     dead_lettered: int
@@ -139,13 +142,14 @@ def _find_fault_of_writing() -> str | None:
 
 @operation("The books balance and no partition stands", "health", {200: LedgerHealthAnswer, 503: LedgerHealthAnswer})
 def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Check that the books balance, and that no partition is stopped or stands."""
+    """Check that the books balance, no partition is stopped or stands, and no key of erased subjects is lost."""
     books, stops = BOOKS.get()
     standing = standing_answers()
     body = written(
         LedgerHealthAnswer,
         books,
-        healthy=books.balanced and not stops and not standing,
+        healthy=books.balanced and not stops and not standing and not LOST_KEYS.get(),
+        lost_erasure_keys=len(LOST_KEYS.get()),
         dead_lettered=books.letters.dead_lettered,
         replayed=books.letters.replayed,
         letters_open=books.letters.open,
@@ -163,6 +167,7 @@ def _read_books() -> tuple[Books, Mapping[PartitionId, tuple[PartitionStop, ...]
 
 READINESS, BOOKS = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)
 WRITABLE = Remembered(_find_fault_of_writing, THIRTY_SECONDS)
+LOST_KEYS = Remembered(lost_keys, THIRTY_SECONDS)
 
 MOST_MINUTES = KEPT // timedelta(minutes=1)
 
@@ -284,7 +289,8 @@ class RoomPage(Answered):
 class StatusAnswer(OutcomesAnswer):
     """The books: `accounted` must equal `numbers`. Sequence numbers are strings, and other numbers are numbers. Each
     `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
-    pages that the app's room brings to the operator's page. `version` is the version of the app's release."""
+    pages that the app's room brings to the operator's page. While `lost_erasure_keys` has some, events older than the
+    newest erasure wait. `version` is the version of the app's release."""
 
     at: datetime
     version: str
@@ -302,6 +308,7 @@ class StatusAnswer(OutcomesAnswer):
     oldest_open_letter: OldestLetter | None
     hub_forgets: HubForgets
     unknown_fields: list[UnknownField]
+    lost_erasure_keys: list[ErasureKeyAnswer]
     room_pages: list[RoomPage]
     partitions: list[PartitionBooksAnswer]
 
@@ -348,6 +355,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         oldest_open_letter=None if oldest is None else written(OldestLetter, oldest),
         hub_forgets=written(HubForgets, forgets),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
+        lost_erasure_keys=LOST_KEYS.get(),
         room_pages=[written(RoomPage, one) for one in own_room().pages],
         partitions=partitions,
     )

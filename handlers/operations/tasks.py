@@ -25,7 +25,6 @@ from core.letters.redrive import RedriveKind, Redrives
 from core.model.shapes import PAGE, Answered, Cursor, Limit, Nothing, Reason, Shape
 from core.purge.store import Purges
 from core.purge.task import PurgeKind
-from core.remote.hub.reader import read_ends
 from core.replay.store import Replays
 from core.replay.task import ReplayKind
 from core.settle.partition_store import Partitions
@@ -43,14 +42,14 @@ log = logging.getLogger("hubledger.api")
 
 def replay_store(own: App) -> Replays:
     """Return the store of the replays, which waits for a database that does not answer."""
-    return Replays(own.core.patient, Partitions(own.core.patient))
+    return Replays(own.core.patient, Partitions(own.core.patient, key=own.settings.erasure))
 
 
 def replays_of(own: App) -> ReplayKind:
     """Make the replays of the stream."""
     given, parts = own.settings, (replay_store(own), own.stream_hub, own.transform, own.clock)
     most, journal = given.replay_most_events, own.core.ingestion.journal
-    return ReplayKind(given.stream, *parts, given.letters, erasure=given.erasure, journal=journal, most_events=most)
+    return ReplayKind(given.stream, *parts, given.letters, journal=journal, most_events=most)
 
 
 def redrives_of(own: App) -> RedriveKind:
@@ -69,16 +68,16 @@ def purges_of(own: App) -> PurgeKind:
 def erasures_of(own: App) -> ErasureKind:
     """Make the erasures of the stream."""
 
-    def erase_lake(erased: ErasedRows) -> tuple[str, ...] | None:
+    def erase_lake(erased: ErasedRows) -> tuple[str, ...]:
         engine = aggregation()
         notes = () if engine is None else erase_rows(erased, engine, Pipelines(own.brief))
         has_lake = engine is not None and engine.lake is not None
         left = left_elsewhere(own.clock.now(), own.settings.hub_retention, has_lake=has_lake)
-        return None if notes is None else (*notes, *left)
+        return (*notes, *left)
 
     classes, given = own.transform.row_classes, own.settings
-    store, ends = Erasures(own.stream, classes, load_aggregates(classes)), partial(read_ends, own.stream_hub)
-    return ErasureKind(given.stream, store, given.erasure, erase_lake, own.clock, time.sleep, read_ends=ends)
+    store = Erasures(own.stream, classes, load_aggregates(classes))
+    return ErasureKind(given.stream, store, given.erasure, erase_lake, own.clock)
 
 
 # The kinds of tasks, each with the function that makes it of the parts of the app. A new kind is a line here.
@@ -181,7 +180,8 @@ def _opened(own: App, kind: TaskKind, call: Call[TaskPath, Nothing, TaskShape], 
     if stream_id is None:
         raise not_found("kind", f"there is no commit yet, so there is nothing for this {kind.name}")
     order = TaskOrder(UUID(call.path.task_id), stream_id, call.who, call.body.reason, call.at, digest)
-    task = open_task(kind.request(order, call.body), Tasks(own.brief))
+    request = kind.request(order, call.body)
+    task = open_task(request, Tasks(own.brief), kind.opening(request))
     facts = {"kind": kind.name, "task_id": call.path.task_id, "who": call.who, "why": clipped(call.body.reason)}
     log.info("task opened", extra={"action": "open", **facts, "total": task.total})
     if kind.at_once is None or task.per_second is not None:

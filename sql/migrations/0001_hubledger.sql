@@ -13,6 +13,7 @@ CREATE TABLE hubledger.event_stream (
     closed_at      datetime2(7),  -- from then on nothing is committed to this stream
     opened_by      nvarchar(400),  -- the person who opened an incarnation after the first, and why
     opened_why     nvarchar(400),
+    erased_at      datetime2(7),  -- of the newest erasure: from then on no plan that was made before it is committed
     CONSTRAINT pk_event_stream PRIMARY KEY (stream_id),
     CONSTRAINT uq_event_stream UNIQUE (event_hub, consumer_group, incarnation)
 ) STRICT;  -- sqlite only
@@ -141,7 +142,7 @@ CREATE TABLE hubledger.partition_stop (
     carried_to   bigint,  -- the last one of them
     CONSTRAINT pk_partition_stop PRIMARY KEY (stream_id, partition_id, reason),
     CONSTRAINT fk_partition_stop_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
-    CONSTRAINT ck_partition_stop_reason CHECK (reason IN ('incarnation', 'outage', 'held', 'store', 'trigger'))
+    CONSTRAINT ck_partition_stop_reason CHECK (reason IN ('incarnation', 'outage', 'held', 'store', 'trigger', 'erasure_key'))
 );
 
 -- Who reads a partition, for consumers outside the Functions host; owner_id is empty when it was released.
@@ -185,6 +186,7 @@ CREATE TABLE hubledger.event_hub_dead_letter (
     failed_at            datetime2(7) NOT NULL,
     settled_at           datetime2(7),
     settled_why          nvarchar(400),
+    erased_by            varchar(36) COLLATE Latin1_General_100_BIN2,  -- the erasure that blanked it: what it quoted stays gone
     replay_commit_number bigint,  -- of the replay that made a letter of an event that its batch counts as written or filtered
     CONSTRAINT pk_event_hub_dead_letter PRIMARY KEY (stream_id, partition_id, sequence_number),
     CONSTRAINT ck_event_hub_dead_letter_class
@@ -361,17 +363,18 @@ CREATE TABLE hubledger.staged_event (
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
 
--- Subjects that were erased, as keyed hashes: their events up to a number stay forgotten.
+-- Subjects that were erased, as keyed hashes: their events up to a time stay forgotten, in every stream.
 CREATE TABLE hubledger.erased_subject (
-    stream_id             int NOT NULL,
-    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    subject_hash          varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    key_hash              varchar(16) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- of the key of the hash, to see that it has changed
-    until_sequence_number bigint NOT NULL,
-    erased_by             varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the task
-    erased_at             datetime2(7) NOT NULL,
-    CONSTRAINT pk_erased_subject PRIMARY KEY (stream_id, partition_id, subject_hash)
+    subject_hash varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    key_hash     varchar(16) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- names the key of the hash
+    erased_at    datetime2(7) NOT NULL,  -- by the clock of the database, or of the hub if that one is ahead
+    erased_by    varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the task
+    CONSTRAINT pk_erased_subject PRIMARY KEY (subject_hash)
 );
+
+-- The newest erasure, which each read of a partition looks up.
+CREATE INDEX ix_erased_subject_newest
+    ON hubledger.erased_subject (erased_at);
 
 -- Where the job of each aggregate stands, and its orders.
 CREATE TABLE hubledger.aggregation_cut (

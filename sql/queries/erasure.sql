@@ -12,25 +12,54 @@ SELECT (SELECT MIN(x.sequence_number) FROM event_hub_dead_letter AS x
            AND x.sequence_number >= :first_sequence_number) AS next_retracted;
 
 -- name: read_letters_to_search
--- Read the first letters of a range with their texts, in order; those that an erasure blanked are left out.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int
+-- Read the first letters of a range with their texts, in order, without those that an erasure blanked. With needles, a
+-- JSON array of [needle], only the letters that have one of these ASCII texts or are UTF-16.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int, needles nvarchar(max)
 SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
    AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
-   AND d.error_type <> 'erased'
+   AND d.erased_by IS NULL
+   AND (:needles = '[]' OR SUBSTRING(d.body, 1, 2) IN (0xFFFE, 0xFEFF) OR EXISTS (  -- sqlserver only
+   AND (:needles = '[]' OR SUBSTRING(d.body, 1, 2) IN (x'FFFE', x'FEFF') OR EXISTS (  -- sqlite only
+       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
+        WHERE CHARINDEX(n.needle, CONVERT(varchar(max), d.body) COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
+           OR CHARINDEX(n.needle, d.partition_key COLLATE Latin1_General_100_BIN2) > 0 OR CHARINDEX(n.needle, d.properties COLLATE Latin1_General_100_BIN2) > 0 OR CHARINDEX(n.needle, d.error COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
+        WHERE INSTR(d.body, CAST(n.needle AS BLOB)) > 0 OR INSTR(d.partition_key, n.needle) > 0 OR INSTR(d.properties, n.needle) > 0 OR INSTR(d.error, n.needle) > 0))  -- sqlite only
  ORDER BY d.sequence_number
  LIMIT :most;
 
 -- name: read_staged_to_search
--- Read the first staged events of a range with their texts, in order.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int
+-- Read the first staged events of a range with their texts, in order, as `read_letters_to_search` does.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int, needles nvarchar(max)
 SELECT s.sequence_number, s.partition_key, s.properties, s.body
   FROM staged_event AS s
  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
    AND s.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+   AND (:needles = '[]' OR SUBSTRING(s.body, 1, 2) IN (0xFFFE, 0xFEFF) OR EXISTS (  -- sqlserver only
+   AND (:needles = '[]' OR SUBSTRING(s.body, 1, 2) IN (x'FFFE', x'FEFF') OR EXISTS (  -- sqlite only
+       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
+        WHERE CHARINDEX(n.needle, CONVERT(varchar(max), s.body) COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
+           OR CHARINDEX(n.needle, s.partition_key COLLATE Latin1_General_100_BIN2) > 0 OR CHARINDEX(n.needle, s.properties COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
+        WHERE INSTR(s.body, CAST(n.needle AS BLOB)) > 0 OR INSTR(s.partition_key, n.needle) > 0 OR INSTR(s.properties, n.needle) > 0))  -- sqlite only
  ORDER BY s.sequence_number
  LIMIT :most;
+
+-- name: read_reasons_to_search
+-- Read the first attempts at letters of a range with their errors and reasons, in order, as `read_letters_to_search` does.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most_reasons int, needles nvarchar(max)
+SELECT a.sequence_number, a.attempt, a.error, a.why
+  FROM dead_letter_attempt AS a
+ WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
+   AND a.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+   AND (a.error IS NOT NULL OR a.why IS NOT NULL)
+   AND (:needles = '[]' OR EXISTS (
+       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
+        WHERE CHARINDEX(n.needle, a.error COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
+           OR CHARINDEX(n.needle, a.why COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
+        WHERE INSTR(a.error, n.needle) > 0 OR INSTR(a.why, n.needle) > 0))  -- sqlite only
+ ORDER BY a.sequence_number, a.attempt
+ LIMIT :most_reasons;
 
 -- name: read_retracted_to_search
 -- Read the retracted rows of a range that still have their columns.
@@ -69,10 +98,10 @@ UPDATE retracted_row AS r
 
 -- name: blank_letters
 -- Blank what letters quote of their events: only the place, the outcome and the cause stay.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), erased_by varchar(8000)
 UPDATE event_hub_dead_letter AS d
    SET partition_key = NULL, properties = '{}', body_kept = 0, error_type = 'erased', error = 'erased', fingerprint = d.cause,
-       settled_why = CASE WHEN d.settled_why IS NOT NULL THEN 'erased' END,
+       settled_why = CASE WHEN d.settled_why IS NOT NULL THEN 'erased' END, erased_by = :erased_by,
        body = x''  -- sqlite only
        body = 0x  -- sqlserver only
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
@@ -87,6 +116,27 @@ UPDATE dead_letter_attempt AS a
  WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
    AND a.sequence_number IN (
        SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
+
+-- name: blank_reasons
+-- Blank the errors and reasons of some attempts, a JSON array of [sequence_number, attempt].
+-- params: stream_id int, partition_id varchar(8000), reasons nvarchar(max)
+UPDATE dead_letter_attempt AS a
+   SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END, why = CASE WHEN a.why IS NOT NULL THEN 'erased' END
+ WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
+   AND a.sequence_number IN (
+       SELECT m.sequence_number FROM rows(:reasons) AS m (sequence_number bigint))
+   AND EXISTS (
+       SELECT 1 FROM rows(:reasons) AS n (sequence_number bigint, attempt int)
+        WHERE n.sequence_number = a.sequence_number AND n.attempt = a.attempt);
+
+-- name: blank_reasons_of_letters
+-- Blank why letters were settled, of the attempts in a JSON array of [sequence_number, attempt].
+-- params: stream_id int, partition_id varchar(8000), reasons nvarchar(max)
+UPDATE event_hub_dead_letter AS d
+   SET settled_why = 'erased'
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.settled_why IS NOT NULL
+   AND d.sequence_number IN (
+       SELECT n.sequence_number FROM rows(:reasons) AS n (sequence_number bigint));
 
 -- name: delete_staged_of
 -- Delete staged events that name a subject. Their numbers have a parameter of their own, since a piece has letters too.
@@ -103,63 +153,167 @@ DELETE FROM replay_diff
    AND task_id IN (SELECT t.task_id COLLATE Latin1_General_100_BIN2 FROM rows(:dry_runs) AS t (task_id varchar(36)))
    AND sequence_number IN (SELECT n.sequence_number FROM rows(:diffed) AS n (sequence_number bigint));
 
+-- name: refuse_former_plans
+-- Let no plan be committed that was made before this erasure; a commit that has begun is waited for, in every stream.
+-- params: erased_at datetime2(7)
+UPDATE event_stream
+   SET erased_at = MAX(:erased_at, COALESCE((SELECT MAX(c.enqueued_at) FROM event_hub_checkpoint AS c), :erased_at),
+                       COALESCE(erased_at, :erased_at));
+-- sqlserver:
+UPDATE e
+   SET erased_at = GREATEST(@erased_at, (SELECT MAX(c.enqueued_at) FROM hubledger.event_hub_checkpoint AS c), e.erased_at)
+  FROM hubledger.event_stream AS e WITH (HOLDLOCK);
+
+-- name: forget_hashes
+-- Delete the hashes of subjects by the key before, a JSON array of [subject_hash], which have new ones now.
+-- params: former_hashes nvarchar(max)
+DELETE FROM erased_subject
+ WHERE subject_hash IN (
+       SELECT n.subject_hash COLLATE Latin1_General_100_BIN2 FROM rows(:former_hashes) AS n (subject_hash varchar(64)));
+
 -- name: add_erased_subjects
--- Note the subjects that are erased up to a number of a partition, from a JSON array of [subject_hash].
--- params: stream_id int, partition_id varchar(8000), hashes nvarchar(max), key_hash varchar(8000), until_sequence_number bigint, erased_by varchar(8000), erased_at datetime2(7)
-INSERT INTO erased_subject (stream_id, partition_id, subject_hash, key_hash, until_sequence_number, erased_by, erased_at)
-SELECT :stream_id, :partition_id, n.value ->> 0, :key_hash, :until_sequence_number, :erased_by, :erased_at
+-- Note erased subjects, from a JSON array of [subject_hash], at the time that the streams have since `refuse_former_plans`:
+-- a second erasure moves the time forward.
+-- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000)
+INSERT INTO erased_subject (subject_hash, key_hash, erased_at, erased_by)
+SELECT n.value ->> 0, :key_hash, (SELECT MAX(e.erased_at) FROM event_stream AS e), :erased_by
   FROM json_each(:hashes) AS n
  WHERE TRUE
-ON CONFLICT (stream_id, partition_id, subject_hash) DO UPDATE
-   SET until_sequence_number = MAX(until_sequence_number, excluded.until_sequence_number),
-       key_hash = excluded.key_hash, erased_by = excluded.erased_by, erased_at = excluded.erased_at;
+ON CONFLICT (subject_hash) DO UPDATE
+   SET erased_at = excluded.erased_at, key_hash = excluded.key_hash, erased_by = excluded.erased_by;
 -- sqlserver:
 UPDATE s
-   SET until_sequence_number = CASE WHEN s.until_sequence_number > @until_sequence_number
-                                    THEN s.until_sequence_number ELSE @until_sequence_number END,
-       key_hash = @key_hash, erased_by = @erased_by, erased_at = @erased_at
+   SET erased_at = (SELECT MAX(e.erased_at) FROM hubledger.event_stream AS e), key_hash = @key_hash, erased_by = @erased_by
   FROM OPENJSON(@hashes) WITH (subject_hash varchar(64) '$[0]') AS n
- INNER JOIN hubledger.erased_subject AS s
-    ON s.stream_id = @stream_id AND s.partition_id = @partition_id
-   AND s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2
+ INNER JOIN hubledger.erased_subject AS s ON s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2
 OPTION (LOOP JOIN, FORCE ORDER);
-INSERT INTO hubledger.erased_subject
-       (stream_id, partition_id, subject_hash, key_hash, until_sequence_number, erased_by, erased_at)
-SELECT @stream_id, @partition_id, n.subject_hash, @key_hash, @until_sequence_number, @erased_by, @erased_at
+INSERT INTO hubledger.erased_subject (subject_hash, key_hash, erased_at, erased_by)
+SELECT n.subject_hash, @key_hash, (SELECT MAX(e.erased_at) FROM hubledger.event_stream AS e), @erased_by
   FROM OPENJSON(@hashes) WITH (subject_hash varchar(64) '$[0]') AS n
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.erased_subject AS s
-        WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id
-          AND s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2)
+        WHERE s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2)
 OPTION (LOOP JOIN, FORCE ORDER);
 
+-- name: add_parts_to_erase
+-- Add a part for each partition of each stream, up to its checkpoint, with its stream, and a last one for the lake. Of
+-- this stream, the parts have the names of the partitions.
+-- params: task_id varchar(8000), stream_id int, report nvarchar(max), lake varchar(8000)
+INSERT INTO task_part
+       (task_id, ordinal, part, first_sequence_number, last_sequence_number, position, step, asked, report)
+SELECT :task_id, ROW_NUMBER() OVER (ORDER BY c.stream_id, LEN(c.partition_id), c.partition_id) - 1,
+       CASE WHEN c.stream_id = :stream_id THEN c.partition_id
+            ELSE CONVERT(varchar(11), c.stream_id) || '/' || c.partition_id END,
+       0, c.sequence_number, 0, 0, CONVERT(varchar(11), c.stream_id), :report
+  FROM event_hub_checkpoint AS c
+ UNION ALL
+SELECT :task_id, 2147483647, :lake, NULL, NULL, 0, 0, 'null', :report;
+
 -- name: read_erased_subjects
--- Read the subjects that were erased in a partition, each with the last number that is forgotten.
--- params: stream_id int, partition_id varchar(8000)
-SELECT s.subject_hash, s.until_sequence_number, s.key_hash
+-- Read the subjects that were erased from a time on.
+-- params: since datetime2(7)
+SELECT s.subject_hash, s.erased_at, s.key_hash
   FROM erased_subject AS s
- WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id;
+ WHERE s.erased_at >= :since;
+
+-- name: read_erasure_keys
+-- Read the names of the keys of all hashes, with their number and the newest time.
+-- params:
+SELECT s.key_hash, COUNT(*) AS subjects, CONVERT(varchar(33), MAX(s.erased_at), 126) AS erased_at
+  FROM erased_subject AS s
+ GROUP BY s.key_hash;
+
+-- name: forget_erasure_keys
+-- Delete the hashes of some keys, a JSON array of [key_hash].
+-- params: key_hashes nvarchar(max)
+DELETE FROM erased_subject
+ WHERE key_hash IN (SELECT n.key_hash COLLATE Latin1_General_100_BIN2 FROM rows(:key_hashes) AS n (key_hash varchar(16)));
 
 -- name: read_tasks_to_search
--- Read the texts that people wrote in tasks of a stream.
--- params: stream_id int
+-- Read the texts that people wrote in tasks.
+-- params:
 SELECT t.task_id, t.asked, t.reason, t.fault, t.history
-  FROM task AS t
- WHERE t.stream_id = :stream_id;
+  FROM task AS t;
+
+-- name: read_jobs_to_search
+-- Read the texts that people wrote about the jobs of aggregates.
+-- params:
+SELECT c.job, c.paused_why, c.ordered_why, c.history
+  FROM aggregation_cut AS c;
+
+-- name: read_streams_to_search
+-- Read the texts that people wrote about incarnations.
+-- params:
+SELECT e.stream_id, e.opened_why
+  FROM event_stream AS e
+ WHERE e.opened_why IS NOT NULL;
+
+-- name: read_stops_to_search
+-- Read the details of all stops, which may quote an error.
+-- params:
+SELECT s.stream_id, s.partition_id, s.reason, s.detail
+  FROM partition_stop AS s;
 
 -- name: reword_tasks
 -- Replace the texts that people wrote in tasks, and the digests of these, from a JSON array of [task_id, asked, reason, fault, history].
--- params: reworded nvarchar(max)
+-- params: reword_tasks_to nvarchar(max)
 UPDATE task AS t
    SET asked = n.value ->> 1, reason = n.value ->> 2, fault = n.value ->> 3, history = n.value ->> 4,
        request_digest = ''
-  FROM json_each(:reworded) AS n
+  FROM json_each(:reword_tasks_to) AS n
  WHERE t.task_id = n.value ->> 0;
 -- sqlserver:
 UPDATE t
    SET asked = n.asked, reason = n.reason, fault = n.fault, history = n.history, request_digest = ''
-  FROM OPENJSON(@reworded) WITH (
+  FROM OPENJSON(@reword_tasks_to) WITH (
        task_id varchar(36) '$[0]', asked nvarchar(max) '$[1]', reason nvarchar(1000) '$[2]', fault nvarchar(2000) '$[3]',
        history nvarchar(max) '$[4]') AS n
  INNER JOIN hubledger.task AS t ON t.task_id = n.task_id COLLATE Latin1_General_100_BIN2
+OPTION (LOOP JOIN, FORCE ORDER);
+
+-- name: reword_jobs
+-- Replace the texts that people wrote about jobs, from a JSON array of [job, paused_why, ordered_why, history].
+-- params: reword_jobs_to nvarchar(max)
+UPDATE aggregation_cut AS c
+   SET paused_why = n.value ->> 1, ordered_why = n.value ->> 2, history = n.value ->> 3
+  FROM json_each(:reword_jobs_to) AS n
+ WHERE c.job = n.value ->> 0;
+-- sqlserver:
+UPDATE c
+   SET paused_why = n.paused_why, ordered_why = n.ordered_why, history = n.history
+  FROM OPENJSON(@reword_jobs_to) WITH (
+       job varchar(128) '$[0]', paused_why nvarchar(max) '$[1]', ordered_why nvarchar(max) '$[2]',
+       history nvarchar(max) '$[3]') AS n
+ INNER JOIN hubledger.aggregation_cut AS c ON c.job = n.job COLLATE Latin1_General_100_BIN2
+OPTION (LOOP JOIN, FORCE ORDER);
+
+-- name: reword_streams
+-- Replace the texts that people wrote about incarnations, from a JSON array of [stream_id, opened_why].
+-- params: reword_streams_to nvarchar(max)
+UPDATE event_stream AS e
+   SET opened_why = n.value ->> 1
+  FROM json_each(:reword_streams_to) AS n
+ WHERE e.stream_id = n.value ->> 0;
+-- sqlserver:
+UPDATE e
+   SET opened_why = n.opened_why
+  FROM OPENJSON(@reword_streams_to) WITH (stream_id int '$[0]', opened_why nvarchar(max) '$[1]') AS n
+ INNER JOIN hubledger.event_stream AS e ON e.stream_id = n.stream_id
+OPTION (LOOP JOIN, FORCE ORDER);
+
+-- name: reword_stops
+-- Replace the details of stops, from a JSON array of [stream_id, partition_id, reason, detail].
+-- params: reword_stops_to nvarchar(max)
+UPDATE partition_stop AS s
+   SET detail = n.value ->> 3
+  FROM json_each(:reword_stops_to) AS n
+ WHERE s.stream_id = n.value ->> 0 AND s.partition_id = n.value ->> 1 AND s.reason = n.value ->> 2;
+-- sqlserver:
+UPDATE s
+   SET detail = n.detail
+  FROM OPENJSON(@reword_stops_to) WITH (
+       stream_id int '$[0]', partition_id varchar(40) '$[1]', reason varchar(20) '$[2]', detail nvarchar(max) '$[3]') AS n
+ INNER JOIN hubledger.partition_stop AS s
+    ON s.stream_id = n.stream_id AND s.partition_id = n.partition_id COLLATE Latin1_General_100_BIN2
+   AND s.reason = n.reason COLLATE DATABASE_DEFAULT
 OPTION (LOOP JOIN, FORCE ORDER);

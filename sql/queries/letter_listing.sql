@@ -5,7 +5,7 @@ d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS e
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
        CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes,
        d.body_kept,
-       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind;
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind, d.erased_by;
 
 -- name: list_letters
 -- List letters of a stream, the last to fail first: a page after a key.

@@ -26,7 +26,7 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.erased_subject TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.erased_subject TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 
 -- The role of the Spark jobs: they read the tables that they add up or compare, and write only staging tables.

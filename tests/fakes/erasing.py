@@ -1,20 +1,18 @@
 """A world for tests of erasures: a stream with events of several subjects, its hub, and tasks to drive."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from core.aggregation.lake_upkeep import ErasedRows
 from core.audit.audit import audit, recount_rows, window
 from core.audit.faults import LedgerFault
 from core.audit.store import AuditStore
-from core.erasure.erasure import erasure_request
 from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind
+from core.erasure.task import ErasureKind, ErasureShape
+from core.errors import ErasureWaits
 from core.letters.retry import Keeper
-from core.model.events import Event, PartitionId, span
+from core.model.events import Event
 from core.model.policies import SubjectKey
-from core.replay.task import ReplayKind
 from core.store.database import OneStream
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import Task, TaskOrder
@@ -39,10 +37,9 @@ def _key_of(body: str) -> str | None:
 class ErasingWorld(World):
     """A stream whose subjects can be erased. `asked_of_lake` are the calls for the lake."""
 
-    key: SubjectKey = KEY
     numbers: int = 4
     asked_of_lake: list[ErasedRows] = field(default_factory=list)
-    answers_of_lake: list[tuple[str, ...] | None] = field(default_factory=list)
+    waits_of_lake: list[str] = field(default_factory=list)
 
     @property
     def stream(self) -> OneStream:
@@ -55,31 +52,38 @@ class ErasingWorld(World):
     @property
     def erasing(self) -> ErasureKind:
         erasures = Erasures(self.stream, ROW_CLASSES, load_aggregates(ROW_CLASSES))
-        return ErasureKind(STREAM, erasures, self.key, self._erase_lake, self.own, self.clock.sleep, self.numbers)
+        return ErasureKind(STREAM, erasures, self.key, self._erase_lake, self.own, self.numbers)
+
+    def __post_init__(self) -> None:
+        self.store.erasure_key = KEY
+        super().__post_init__()
 
     @property
-    def means(self) -> ReplayKind:
-        return replace(super().means, erasure=self.key)
+    def key(self) -> SubjectKey:
+        """The key of the app, which a test may change."""
+        return self.store.erasure_key
+
+    @key.setter
+    def key(self, key: SubjectKey) -> None:
+        self.store.erasure_key = key
 
     @property
     def keeper(self) -> Keeper:
         store, find = self.store, self.hub.find_event
-        return Keeper(STREAM, store, self.transform, find, self.own, self.letters, erasure=self.key)
+        return Keeper(STREAM, store, self.transform, find, self.own, self.letters)
 
     def ask_erasure(
         self,
         *subjects: str,
         dry_run: bool = False,
         most_rows: int | None = None,
-        until: Mapping[str, int] | None = None,
     ) -> Task:
-        ends = until or {id: self.hub.last[id] for id in self.logs}
-        spans = {PartitionId(id): span(0, last) for id, last in ends.items()}
         stream_id = self.stream.find()
         assert stream_id is not None
-        order = TaskOrder(self.own.new_id(), stream_id, "officer", "a request came", self.own.now())
-        request = erasure_request(order, subjects, spans, is_dry_run=dry_run, most_rows=most_rows)
-        return open_task(request, self.erasing.tasks)
+        asked = ErasureShape(subjects=list(subjects), reason="a request came", dry_run=dry_run, most_rows=most_rows)
+        order = TaskOrder(self.own.new_id(), stream_id, "officer", asked.reason, self.own.now())
+        request = self.erasing.request(order, asked)
+        return open_task(request, self.erasing.tasks, self.erasing.opening(request))
 
     def erase(self, *subjects: str, **more: object) -> Task:
         return self.drive(self.ask_erasure(*subjects, **more))  # type: ignore[arg-type]
@@ -106,6 +110,8 @@ class ErasingWorld(World):
                 faults += recount_rows(one, reach, self.audits).faults
         return faults
 
-    def _erase_lake(self, erased: ErasedRows) -> tuple[str, ...] | None:
+    def _erase_lake(self, erased: ErasedRows) -> tuple[str, ...]:
         self.asked_of_lake.append(erased)
-        return self.answers_of_lake.pop(0) if self.answers_of_lake else ("the lake was asked",)
+        if self.waits_of_lake:
+            raise ErasureWaits(self.waits_of_lake.pop(0))
+        return ("the lake was asked",)

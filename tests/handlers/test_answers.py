@@ -19,6 +19,7 @@ import pytest
 
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.remote.hub.reader import read_ends
+from core.store.database import write
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
@@ -290,6 +291,13 @@ def of_erasures(to: Recorder) -> None:
     to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
     to.put("erasure", {**asked, "reason": "home-1 asked for it"})
     to.put("erasure", {**asked, "subjects": ["home-1 "]})
+    own = app().stream.database
+    write(own, "a lost key", "add_erased_subjects", hashes='[["ab"]]', key_hash="lost", erased_by="somebody")
+    to.get("status")
+    to.get("health_ledger")
+    to.post("forget_erasure_keys", REASON)
+    to.post("forget_erasure_keys", {**REASON, "dry_run": False})
+    to.post("forget_erasure_keys", {})
 
 
 def of_aggregations(to: Recorder) -> None:

@@ -126,7 +126,8 @@ BY_LEVEL = {level: names.split() for level, names in {
     "preview_redrive show_aggregation show_letter show_task",
     "revealing": "find_homes reveal_groups reveal_letter reveal_letters reveal_number reveal_places reveal_stops "
     "show_activity show_replay_diff",
-    "changing": "backfill_aggregation cancel_aggregation cancel_task discard_aggregation open_next_incarnation "
+    "changing": "backfill_aggregation cancel_aggregation cancel_task discard_aggregation "
+    "forget_erasure_keys open_next_incarnation "
     "pause_aggregation pause_task put_task repair_aggregation resume_aggregation resume_task "
     "start_aggregation withdraw_aggregation",
     "linking": "make_home_link",

@@ -116,7 +116,6 @@ REQUESTS: dict[str, Callable[[Swapped], Any]] = {
         "replay", {"reason": "by offset", "partitions": ["1"], "from": {"offset": "128"}}
     ),
     "a body that was not stored": lambda to: to.get("reveal_letter", LETTER, body="text"),
-    "an erasure": lambda to: to.put("erasure", {"reason": "asked for", "subjects": ["x"], "dry_run": False}),
 }
 
 

@@ -389,13 +389,14 @@ UNNAMED = {  # by their sentences in docs/api.md
         ),
     ),
     "the error, the class, the cause, the transform version, the offset, the attempts, the claim, `held_behind`, the"
-    " settling reason or a time of a letter is changed": (
+    " settling reason, the erasure or a time of a letter is changed": (
         every("event_hub_dead_letter", "error = 'none', error_class = 'crash', error_type = 'none', error_at = 'none'"),
         every("event_hub_dead_letter", "fingerprint = 'none', cause = 'none', transform_version = 'none'"),
         every("event_hub_dead_letter", "offset_token = 'none', attempts = attempts + 1, held_behind = 1"),
         every("event_hub_dead_letter", f"claimed_by = 'me', claimed_until = {LATER}, lost_claims = 2"),
         every("event_hub_dead_letter", f"due_at = {LATER}, began_at = {LATER}, failed_at = {LATER}"),
         every("event_hub_dead_letter", f"settled_at = {LATER}, settled_why = 'none'"),
+        every("event_hub_dead_letter", "erased_by = 'somebody'"),
     ),
     "the status of an open letter without an attempt is changed to a different open one": (
         unnamed(
@@ -439,6 +440,7 @@ UNNAMED = {  # by their sentences in docs/api.md
     " cleared": (
         every("event_stream", f"anchored_at = {LATER}, opened_by = 'me', opened_why = 'x', hub_created_at = NULL"),
         every("event_stream", f"closed_at = {LATER}"),
+        every("event_stream", f"erased_at = {LATER}"),
         every("partition_anchor", f"anchored_at = {LATER}"),
         every("sequence_gap", f"found_at = {LATER}, attempts = attempts + 1"),
     ),

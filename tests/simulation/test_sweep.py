@@ -19,11 +19,10 @@ from core.aggregation.tick import Aggregation, aggregate
 from core.audit.audit import audit
 from core.audit.store import AuditStore
 from core.audit.task import AuditAsked, AuditKind, audit_request
-from core.erasure.erasure import erasure_request
 from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind
+from core.erasure.task import ErasureKind, ErasureShape
 from core.errors import InfrastructureFault
-from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
 from core.model.policies import DEFAULT_DAYS
 from core.purge.purge import purge_request
@@ -161,13 +160,18 @@ def to_forget(bench: Bench) -> None:
     bench.ingest(LOG)
     for is_dry_run in (False, True):
         bench.replay(is_dry_run)
-    spans = {PartitionId("0"): Span(SequenceNumber(0), SequenceNumber(len(LOG) - 1))}
-    open_task(erasure_request(bench.order, ("a",), spans, is_dry_run=False), Tasks(bench.store.database))
+    kind = erasing(bench, OneStream(bench.store.database, STREAM))
+    request = kind.request(bench.order, ErasureShape(subjects=["a"], reason="request 4711", dry_run=False))
+    open_task(request, kind.tasks, kind.opening(request))
+
+
+def erasing(bench: Bench, stream: OneStream) -> ErasureKind:
+    store = Erasures(stream, FIRST.row_classes)
+    return ErasureKind(STREAM, store, KEY, lambda _: (), bench.own, numbers=3)
 
 
 def erase(process: Process) -> None:
-    store, clock = Erasures(process.stream, FIRST.row_classes), process.bench.clock
-    process.work(ErasureKind(STREAM, store, KEY, lambda _: (), process.bench.own, clock.sleep, numbers=3))
+    process.work(erasing(process.bench, process.stream))
 
 
 def audited(bench: Bench) -> None:

@@ -9,10 +9,10 @@ import polars as pl
 
 from core.aggregation.lake_upkeep import ErasedRows, erase_rows
 from core.aggregation.orders import Pipelines
-from core.erasure.erasure import erased_by, erasure_request
+from core.erasure.erasure import erased_by
 from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind
-from core.model.events import PartitionId, span
+from core.erasure.task import ErasureKind, ErasureShape
+from core.errors import ErasureWaits
 from core.store.database import OneStream
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import Task, TaskOrder
@@ -41,21 +41,21 @@ def erase(world: World, *subjects: str) -> Task:
     stream = OneStream(database, STREAM)
     store = Erasures(stream, ROW_CLASSES, (find_aggregate(HOME_ACTIVITY),))
 
-    def in_lake(erased: ErasedRows) -> tuple[str, ...] | None:
+    def in_lake(erased: ErasedRows) -> tuple[str, ...]:
         return erase_rows(erased, world.own, Pipelines(database))
 
-    def tick(_: float) -> None:
-        for job in (JOB, HOME_ACTIVITY):
-            world.tick(job=job)
-
-    kind = ErasureKind(STREAM, store, KEY, in_lake, clock, tick)
-    ends = {id: span(0, store.find_last(id)) for id in (PartitionId("0"), PartitionId("1"))}
-    order = TaskOrder(clock.new_id(), 1, "officer", "a request came", clock.now())
-    task = open_task(erasure_request(order, subjects, ends, is_dry_run=False), kind.tasks)
+    kind = ErasureKind(STREAM, store, KEY, in_lake, clock)
+    asked = ErasureShape(subjects=list(subjects), reason="a request came", dry_run=False)
+    request = kind.request(TaskOrder(clock.new_id(), 1, "officer", asked.reason, clock.now()), asked)
+    task = open_task(request, kind.tasks, kind.opening(request))
     for _ in range(100):
         if not open_parts(task.task_id, kind):
             break
-        work_on(task.task_id, None, kind, world.clock.now() + timedelta(hours=9))
+        try:
+            work_on(task.task_id, None, kind, world.clock.now() + timedelta(hours=9))
+        except ErasureWaits:
+            for job in (JOB, HOME_ACTIVITY):
+                world.tick(job=job)
     found = kind.tasks.find(task.task_id)
     assert found is not None
     return found

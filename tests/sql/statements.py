@@ -32,8 +32,8 @@ from core.aggregation.store import (
     stop_script,
 )
 from core.audit.task import AuditAsked, audit_request
-from core.erasure.erasure import FoundPiece
-from core.erasure.store import Erase, closing_script, erasure_script
+from core.erasure.erasure import ErasureAsked, FoundPiece, erasure_request
+from core.erasure.store import Erase, closing_script, erasure_script, opening_of
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
 from core.ledger.totals import LedgerRange, Minute
@@ -162,24 +162,29 @@ def purges() -> Mapping[str, Script]:
 
 
 def erasures() -> Mapping[str, Script]:
-    """Return the first piece of an erasure, a later one that finds nothing, and the end of one."""
+    """Return the opening of an erasure, a piece, one that finds nothing, and the end of one."""
     partition, number = commit_of((), first=True, letters=False).partition, SequenceNumber(7)
     found = FoundPiece(
         Span(*GAP),
         {row_class: 1 for row_class in ROW_CLASSES if row_table(row_class).subject},
         letters=GAP,
+        reasons=((number, 2),),
         staged=(number,),
         retracted=((2, "sensor_reading", number, 0),),
         diffs=((str(ID), number),),
     )
     ending = Ending(ID, "erasure", EPOCH)
     ahead, ends = Advance("0", 0, 10, "{}"), Advance("lake", 0, 0, "{}", is_last=True)
-    first = Erase(partition, found, ("home-7", "7"), SubjectKey("secret"), 99, "ann", is_first=True)
-    later = replace(first, piece=FoundPiece(Span(*GAP), {}), is_first=False)
+    some = Erase(1, partition, found, ("home-7", "7"), "ann")
+    none = replace(some, piece=FoundPiece(Span(*GAP), {}))
+    order = TaskOrder(ID, 1, "ann", "a request", EPOCH)
+    request = erasure_request(order, ErasureAsked(("7",), 1), {}, is_dry_run=False)
+    opening = opening_of(request, ("7",), SubjectKey("secret", "former"), EPOCH)
     return {
-        "erasure first piece": erasure_script(1, first, ending, ahead),
-        "erasure later piece": erasure_script(1, later, ending, ahead),
-        "erasure end": closing_script([(str(ID), "{}", "why", None, "")], ending, ends),
+        "erasure opening": open_script(request, opening),
+        "erasure piece": erasure_script(some, ending, ahead),
+        "erasure piece without finds": erasure_script(none, ending, ahead),
+        "erasure end": closing_script({"reword_tasks": [(str(ID), "{}", "why", None, "")]}, ending, ends),
     }
 
 

@@ -129,7 +129,7 @@ GROUPS: dict[str, _Group] = {
     ),
     "erase": (
         "Forget persons or things: a dry run by default.",
-        {"start": (tasks.start_erasure, CHANGING)},
+        {"start": (tasks.start_erasure, CHANGING), "forget-key": (tasks.forget_key, CHANGING)},
     ),
     "purge": (
         "Remove old rows of the store: a dry run by default.",

@@ -112,6 +112,10 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
         yield Diagnosis("stops", "wrong", f"events wait, and partitions stand: {text_of(named)}: {program()} status")
     elif not reasons:
         yield Diagnosis("stops", "ok", "no partition is stopped or stands")
+    lost = status["lost_erasure_keys"]
+    subjects = counted(sum(one["subjects"] for one in lost), "subject")
+    said = f"{subjects} were erased with a key that the app does not have: set ERASURE_KEY_BEFORE, or {program()} erase"
+    yield Diagnosis("erasures", *(("wrong", f"{said} forget-key") if lost else ("ok", "the app has the key of each")))
     exhausted = status["letters"]["exhausted"]
     said = f"{counted(exhausted, 'letter')} that nothing retries any more: {program()} {GIVEN_UP}"
     yield Diagnosis("letters", "look", said) if exhausted else Diagnosis("letters", "ok", "none waits for you")

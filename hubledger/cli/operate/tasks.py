@@ -145,7 +145,7 @@ AUDIT: Sequence[Listing] = (
 _OF_REPLAY = "partition=partition_id, first#, last#, next#, events=counts.events#, closed=closed_at@~, note~?"
 _PURGED = "table, rows#, octets=bytes#~, oldest@~, newest@~, what stays=notes~?"
 _OF_A_PURGE = "rows, ages in days=older_than_days%"
-_OF_ERASURE = "subjects, rows, letters, staged, retracted, diffs"
+_OF_ERASURE = "subjects, rows, letters, reasons, staged, retracted, diffs"
 KINDS: Mapping[str, Shown] = {
     "replay": Shown(replay_facts, (("partitions", _OF_REPLAY, ""),), replay_lines),
     "redrive": Shown(redrive_facts),
@@ -479,3 +479,31 @@ def start_erasure(
     order = {"subjects": list(dict.fromkeys(subjects)), "reason": reason, "most_rows": most_rows}
     question = "Erase these subjects for good?"
     return dry_run_first(at, "erasure", order, lambda _: question, for_real=for_real, no_wait=no_wait)
+
+
+def forget_key(
+    at: At,
+    reason: Why,
+    for_real: Annotated[bool, typer.Option("--for-real", help="After the dry run, forget them; it asks.")] = False,
+) -> None:
+    """Forget lost keys of erased subjects: a dry run, which shows them.
+
+    This is the way out when nobody has the key any more. Then nothing waits for it, and what was erased with it can
+    come back: by a retry, a replay or the next incarnation, out of the hub, Capture or letters. Erase the subjects
+    again.
+
+    Example: bin/hubledger erase forget-key --reason "the vault was deleted" --for-real
+    """
+    if for_real:
+        at.refuse_without_person()
+    found = at.app.post("erasure-keys/forget", {"reason": reason, "dry_run": True})
+    keys = found.value["keys"]
+    if not at.out.as_json:
+        at.out.show(at.out.listing("key=key_hash, subjects#, last erasure=erased_at@", keys))
+    if for_real and keys:
+        at.confirm(f"Forget {counted(len(keys), 'key')}? What was erased before {keys[0]['erased_at']} can come back.")
+        found = at.app.post("erasure-keys/forget", {"reason": reason, "dry_run": False})
+        if not at.out.as_json:
+            at.out.show(at.out.facts({"outcome": "forgotten", "keys": len(keys)}))
+    if at.out.as_json:
+        at.out.json(found.text)

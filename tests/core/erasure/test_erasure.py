@@ -1,31 +1,38 @@
 """Promises of every store about erasures: a subject is gone from all tables, the ledger stays provable, and nothing
 brings the subject back."""
 
+import json
+import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from core.erasure.erasure import asked_of, erased_by
-from core.errors import TaskOverlap
+from core.erasure.erasure import asked_of, erased_by, forms_of
+from core.erasure.task import Subject
+from core.errors import ErasureKeyMissing, ErasureWaits, RequestRefused, TaskOverlap
 from core.ingest.ingest import ingest_batch
 from core.ledger.explain import Explanations, explain
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterMove
 from core.model.policies import SubjectKey
-from core.model.rows import References, Row
+from core.model.rows import References, Row, appended_to
 from core.replay.request import ReplayOrder
-from core.settle.erased_subjects import ErasureKeyMissing
+from core.settle.partition_store import Partitions
+from core.store.database import read_time
+from core.store.memory import Memory
 from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.fakes.builders import batch, partition
+from tests.fakes.builders import batch, event, partition
 from tests.fakes.child_tries import ChildTries
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.erasing import ErasingWorld, events_of
+from tests.fakes.erasing import KEY, ErasingWorld, events_of
+from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES, transform
 from tests.fakes.replaying import changed, order, request_replay
@@ -229,27 +236,124 @@ def test_why_people_moved_its_letters_is_blanked_too(world: ErasingWorld, engine
     assert [why for why in told if GONE in why] == []
 
 
-def test_a_new_event_after_the_erasure_is_a_new_event(world: ErasingWorld, engine: Engine) -> None:
+def later_than(world: ErasingWorld, *bodies: str, first: int = len(LOG)) -> list[Event]:
+    """Return events that reach the hub two minutes after now by the clock of the database."""
+    at = read_time(world.store.database) + timedelta(minutes=2)
+    return [msgspec.structs.replace(one, enqueued_at=at) for one in events_of(*bodies, first=first)]
+
+
+def test_a_new_event_after_the_erasure_is_a_new_event_until_the_next_erasure(
+    world: ErasingWorld, engine: Engine
+) -> None:
     world.erase(GONE)
-    later = events_of(f"reading {GONE}", first=len(LOG))
+    later = later_than(world, f"reading {GONE}")
     world.hub.publish("0", later)
     ingest_batch(batch(later, partition("0")), world.ingesting)
     assert len(rows_of(engine, GONE)) == 1
     world.replay()
     assert len(rows_of(engine, GONE)) == 1
-    world.erase(GONE)
+    world.erase(
+        GONE
+    )  # its event is ahead of the clock of the database, and was committed: it is forgotten all the same
     assert rows_of(engine, GONE) == []
-
-
-def test_the_last_events_of_the_hub_are_waited_for(world: ErasingWorld, engine: Engine) -> None:
-    later = events_of(f"double {GONE}", f"double {STAYS}", first=len(LOG))
-    world.hub.publish("0", later)
-    task = world.drive(world.ask_erasure(GONE), rounds=2)
-    assert task.status == "running"
-    ingest_batch(batch(later, partition("0")), world.ingesting)
-    assert world.drive(task).status == "done"
+    world.replay()
     assert rows_of(engine, GONE) == []
     assert world.faults() == []
+
+
+def test_events_in_the_hub_that_are_not_committed_yet_are_filtered(world: ErasingWorld, engine: Engine) -> None:
+    later = events_of(f"double {GONE}", f"double {STAYS}", f"bug {GONE}", first=len(LOG))
+    world.hub.publish("0", later)
+    before = len(rows_of(engine, STAYS))
+    assert world.erase(GONE).status == "done"
+    report = ingest_batch(batch(later, partition("0")), world.ingesting)
+    assert (report.facts()["written"], report.facts()["filtered"], report.facts()["dead_lettered"]) == (1, 2, 0)
+    assert rows_of(engine, GONE) == []
+    assert len(rows_of(engine, STAYS)) == before + 2
+    assert world.faults() == []
+
+
+def test_every_stream_and_the_next_incarnation_forget_too(world: ErasingWorld, engine: Engine) -> None:
+    """Another consumer group has rows and a letter, and the next incarnation takes the events of the hub anew."""
+    other = partition("0", group="other")
+    ingest_batch(batch(world.logs["0"], other), replace(world.ingesting))
+    open_next(world.store)
+    task = world.erase(GONE)
+    assert rows_of(engine, GONE) == []
+    assert (erased_by(task).row_count, erased_by(task).letters) == (
+        11,
+        5,
+    )  # the newer home of the other stream took the place of the first
+    assert [one.name for one in task.parts] == ["1/0", "1/1", "2/0", "lake"]
+    ingest_batch(batch(world.logs["0"]), world.ingesting)
+    assert rows_of(engine, GONE) == []
+    assert [one.partition_key for one in engine.letters() if one.stream_id == 3] == [STAYS]
+
+
+def test_a_plan_that_was_made_before_the_erasure_is_made_anew(world: ErasingWorld, engine: Engine) -> None:
+    """A process that remembers the partition, and has planned its batch, commits after the erasure."""
+    partitions, given = Partitions(world.store.database, Memory(timedelta()), KEY), None
+    later = events_of(f"double {GONE}", f"double {STAYS}", first=len(LOG))
+
+    def rows_and_erasure(event: Event, references: References) -> list[Row]:
+        nonlocal given
+        if given is None:
+            given = world.erase(GONE)
+        return list(transform(event, references))
+
+    means = replace(world.ingesting, store=partitions, transform=changed(rows_and_erasure))
+    means.store.read_partition(partition("0"))
+    report = ingest_batch(batch(later, partition("0")), means)
+    assert given is not None
+    assert given.status == "done"
+    assert rows_of(engine, GONE) == []
+    assert (report.facts()["written"], report.facts()["filtered"]) == (1, 1)
+
+
+def test_a_retry_and_a_replay_that_were_planned_before_the_erasure_are_planned_anew(
+    world: ErasingWorld, engine: Engine
+) -> None:
+    """The letter does not name the subject; only the rows that it becomes do."""
+    world.clock.advance(3600)
+    done: list[str] = []
+
+    def rows_and_erasure(event: Event, references: References) -> list[Row]:
+        if not done:
+            done.append(world.erase(GONE).status)
+        return [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)]
+
+    chunks = claim_due(world.keeper)
+    world.transform = changed(rows_and_erasure)
+    for chunk in chunks:
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    assert done == ["done"]
+    assert rows_of(engine, GONE) == []
+    assert world.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [("", "1"), ("home\0", "U+0000"), ("home\ud800", "half of a character"), ("x" * 201, "200")],
+)
+def test_what_no_column_can_have_is_refused_and_nothing_is_stripped(
+    world: ErasingWorld, given: str, refused: str
+) -> None:
+    with pytest.raises((RequestRefused, ValueError), match=re.escape(refused)):
+        world.ask_erasure(msgspec.convert(given, Subject))
+    world.ask_erasure(" home-7\u2028")  # a value of its own: it is looked for as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    number: int
+
+
+def test_a_number_is_one_subject_in_each_of_its_spellings() -> None:
+    numbered = appended_to("numbered", subject="number")(Numbered)
+    assert forms_of("007", (numbered,)) == ("007", "7")
+    assert forms_of("-0", (numbered,)) == ("-0", "0")
+    with pytest.raises(ValueError, match=r"numbered\.number has whole numbers"):
+        forms_of("seven", (numbered,))
 
 
 def test_a_dry_run_counts_and_changes_nothing(world: ErasingWorld, engine: Engine) -> None:
@@ -262,7 +366,7 @@ def test_a_dry_run_counts_and_changes_nothing(world: ErasingWorld, engine: Engin
         engine.letters(),
         engine.ledger(),
     )
-    assert world.store.database.ask("read_erased_subjects", stream_id=1, partition_id="0") == []
+    assert world.store.database.ask("read_erasure_keys") == []
     assert world.asked_of_lake == []
 
 
@@ -296,13 +400,53 @@ def test_an_erasure_and_a_replay_of_the_same_numbers_keep_each_other_out(world: 
         world.ask(ReplayOrder(None, None, None, "{}", False))
 
 
-def test_without_its_key_nothing_is_retried_or_replayed(world: ErasingWorld) -> None:
-    """Nobody could tell then which events are to be forgotten."""
+OTHER_KEY = SubjectKey("another key of at least thirty-two octets")
+
+
+def test_without_its_key_older_events_wait_and_newer_ones_are_taken(world: ErasingWorld, engine: Engine) -> None:
+    """Nobody could tell which of the older ones are to be forgotten."""
     world.erase(GONE)
-    world.key = SubjectKey("another key of at least thirty-two octets")
+    world.key, known = OTHER_KEY, world.key
     job = world.ask()
     with pytest.raises(ErasureKeyMissing, match="ERASURE_KEY"):
         world.work(job)
+    old, new = events_of(f"reading {GONE}", first=len(LOG)), later_than(world, f"bug {STAYS}", first=3)
+    world.hub.publish("0", old)
+    with pytest.raises(ErasureKeyMissing):
+        ingest_batch(batch(old, partition("0")), world.ingesting)
+    ingest_batch(batch(new, partition("1")), world.ingesting)
+    stops = [
+        (one.partition.partition_id, [each.reason for each in one.stops])
+        for one in map(world.store.read_partition, map(partition, "01"))
+    ]
+    assert stops == [("0", ["erasure_key"]), ("1", [])]
+    world.clock.advance(3600)
+    for chunk in claim_due(world.keeper):
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    tried = {(one.partition_id, one.sequence_number) for one in engine.letters() if one.attempts > 1}
+    assert tried == {("1", 3)}
+    world.key = known
+    ingest_batch(batch(old, partition("0")), world.ingesting)
+    assert world.store.read_partition(partition("0")).stops == ()
+    assert world.work(job).task.status == "done"
+    assert rows_of(engine, GONE) == []
+
+
+def test_a_key_is_changed_with_both_given_until_every_subject_was_named_anew(
+    world: ErasingWorld, engine: Engine
+) -> None:
+    world.erase(GONE)
+    world.key, known = OTHER_KEY, world.key
+    with pytest.raises(RequestRefused, match="ERASURE_KEY_BEFORE"):
+        world.ask_erasure(STAYS)
+    world.key = SubjectKey(OTHER_KEY.secret, known.secret)
+    assert world.work(world.ask()).task.status == "done"
+    assert rows_of(engine, GONE) == []
+    world.erase(GONE)
+    world.key = OTHER_KEY
+    assert world.work(world.ask()).task.status == "done"
+    assert rows_of(engine, GONE) == []
+    assert [(name, count) for name, count, _ in world.store.database.ask("read_erasure_keys")] == [(OTHER_KEY.name, 1)]
 
 
 def test_an_erasure_that_stops_anywhere_goes_on_where_it_was(world: ErasingWorld, engine: Engine) -> None:
@@ -320,11 +464,16 @@ def test_an_erasure_that_stops_anywhere_goes_on_where_it_was(world: ErasingWorld
     assert world.faults() == []
 
 
-def test_the_lake_is_asked_until_it_has_answered(world: ErasingWorld) -> None:
-    world.answers_of_lake = [None, ("lake: 3 rows were deleted",)]
-    task = world.erase(GONE)
+def test_an_erasure_that_waits_for_a_run_says_so_and_asks_the_lake_again(world: ErasingWorld, engine: Engine) -> None:
+    world.waits_of_lake = ["run 7 of a job began before it"]
+    task = world.ask_erasure(GONE)
+    with pytest.raises(ErasureWaits, match=r"the rows are erased, .* run 7"):
+        world.drive(task)
+    assert world.task(task).status == "running"
+    assert rows_of(engine, GONE) == []
+    task = world.drive(task)
     assert [one.subjects for one in world.asked_of_lake] == [(GONE,), (GONE,)]
-    assert erased_by(task).notes == ("lake: 3 rows were deleted",)
+    assert (task.status, erased_by(task).notes) == ("done", ("the lake was asked",))
     (days,) = set(world.asked_of_lake[0].days.values())
     assert str(days[0]) == "2026-01-01"
 
@@ -340,3 +489,52 @@ def test_other_tasks_that_name_the_subject_are_reworded_and_lose_the_digest_of_t
     assert found is not None
     assert (found.task.reason, found.asked.asked) == ("for erased, please", '{"keys": ["erased", "home-70"]}')
     assert found.task.request_digest == ""
+
+
+def test_reasons_that_people_wrote_elsewhere_are_blanked_and_the_rest_of_them_stays(
+    world: ErasingWorld, engine: Engine
+) -> None:
+    """Of other letters, of a job's orders, of an incarnation and of a stop."""
+    now = world.clock.now()
+    world.store.move_letters(
+        LetterMove("discard", partition(), (N(6),), "move-1", now, now, "somebody", f"as {GONE} asked")
+    )
+    world.store.note_stop(world.store.read_partition(partition("1")), "outage", f"10 of 12 fail: no home {GONE}", now)
+    history = json.dumps({"at": "2026-01-01T07:07:07Z", "move": "pause", "by": "ann", "why": f"for {GONE}"}) + "\n"
+    engine.by_hand(f"UPDATE event_stream SET opened_why = 'for {GONE}!'")
+    columns = "job, cut, run_number, paused_why, history"
+    engine.by_hand(f"INSERT INTO aggregation_cut ({columns}) VALUES ('a', '{{}}', 0, '{GONE}', '{history}')")
+    task = world.erase(GONE)
+    assert erased_by(task).reasons == 1
+    assert [one.why for one in engine.attempts() if one.sequence_number == 6] == ["erased"]
+    assert [one.settled_why for one in engine.letters() if one.sequence_number == 6] == ["erased"]
+    ((job, _, _, told),) = world.store.database.ask("read_jobs_to_search")
+    assert (job, json.loads(told)) == ("a", {**json.loads(history), "why": "for erased"})
+    assert world.store.database.ask("read_streams_to_search") == [(1, "for erased!")]
+    assert [row[-1] for row in world.store.database.ask("read_stops_to_search")] == ["10 of 12 fail: no home erased"]
+    assert world.faults() == []
+
+
+@pytest.mark.parametrize("body", ['{"q": "?home=home-7&x"}', "home%2D7", '"home\\u002d7"'])
+def test_a_letter_that_mentions_the_subject_in_an_address_or_an_escape_is_blanked(
+    world: ErasingWorld, engine: Engine, body: str
+) -> None:
+    later = [msgspec.structs.replace(one, body=body.encode()) for one in events_of("bug", first=len(LOG))]
+    ingest_batch(batch(later, partition("0")), replace(world.ingesting, transform=changed(fails_with_its_name)))
+    before = erased_by(world.erase("nobody"))
+    task = world.erase(GONE)
+    assert (before.letters, erased_by(task).letters) == (0, 4)
+    assert [one.error for one in engine.letters() if one.sequence_number == len(LOG)] == ["erased"]
+
+
+def test_an_event_that_the_database_refuses_leaves_no_letter_that_mentions_the_subject(
+    world: ErasingWorld, engine: Engine
+) -> None:
+    """Its row is of nobody, and its body mentions the subject: the letter would quote it."""
+    world.erase(GONE)
+    given = [event(len(LOG), f"huge odd {GONE}"), event(len(LOG) + 1, "huge odd other")]
+    world.hub.publish("0", given)
+    ingest_batch(batch(given, partition("0")), world.ingesting)
+    assert [one.sequence_number for one in engine.letters() if one.sequence_number >= len(LOG)] == [len(LOG) + 1]
+    world.replay()
+    assert [one.sequence_number for one in engine.letters() if one.sequence_number >= len(LOG)] == [len(LOG) + 1]

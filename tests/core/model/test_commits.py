@@ -36,12 +36,12 @@ def test_a_transform_cannot_change_an_event() -> None:
 def test_the_state_after_a_commit_has_only_the_stops_that_do_not_end_with_it() -> None:
     reasons: tuple[StopReason, ...] = ("outage", "held", "incarnation")
     stopped = replace(NEW, stops=tuple(PartitionStop(reason, "it was met", 1, EPOCH) for reason in reasons))
-    whole = commit(stopped, 3, 8).ending(outage=True, held=True)
-    cut = commit(stopped, 3, 8).ending(outage=True, held=False)
+    whole = commit(stopped, 3, 8).ending(outage=True, held=True, erasure_key=True)
+    cut = commit(stopped, 3, 8).ending(outage=True, held=False, erasure_key=True)
     assert (whole.ends, cut.ends) == (("outage", "held"), ("outage",))
     assert [stop.reason for stop in whole.state_after(12).stops] == ["incarnation"]
     assert [stop.reason for stop in cut.state_after(12).stops] == ["held", "incarnation"]
-    assert commit(NEW, 3, 8).ending(outage=True, held=True).ends == ()
+    assert commit(NEW, 3, 8).ending(outage=True, held=True, erasure_key=True).ends == ()
 
 
 def test_a_conflict_or_a_changed_incarnation_says_which_checkpoint_and_that_nothing_was_written() -> None:

@@ -14,6 +14,7 @@ import core.aggregation.tick
 import core.store.sqlite.database
 from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
 from core.model.rows import appended_to, state_of
+from core.settle.partition_store import NEVER_ERASED
 from core.store.database import write
 from core.store.script import Outcome, Script, Step, of_rows
 from core.store.sqlite.database import SqliteDatabase
@@ -159,7 +160,13 @@ class Conflict(Exception):
 
 
 def counting(**changed: Any) -> Step:
-    return Step("count_commit", PLACE | changed, expect=1, otherwise=Conflict, keeps="commit_number")
+    return Step(
+        "count_commit",
+        {**PLACE, "known_erasure": NEVER_ERASED} | changed,
+        expect=1,
+        otherwise=Conflict,
+        keeps="commit_number",
+    )
 
 
 def run(store: Store, *steps: Step, rehearse: bool = False) -> Outcome:

@@ -16,7 +16,7 @@ from core.errors import DataRefused, LetterConflict
 from core.letters.store import retry_script
 from core.model.commits import BatchCommit
 from core.model.rows import Row, appended_to, state_of
-from core.settle.partition_store import batch_script
+from core.settle.partition_store import NEVER_ERASED, batch_script
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
 from core.store.sqlserver.statements import (
@@ -50,6 +50,7 @@ class Version:
 
 DAY, NOON = date(2026, 1, 2), datetime(2026, 1, 2, 12, tzinfo=UTC)
 PLACE = {"stream_id": 1, "partition_id": "0"}
+COUNTED = {**PLACE, "known_erasure": NEVER_ERASED}
 NO_LETTERS = {**PLACE, "claimed_by": "c", "transform_version": "v", "committed_at": "2026-01-01T00:00:00.000000Z"}
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -94,7 +95,7 @@ def test_one_statement_without_a_condition_is_plain_and_any_other_or_a_rehearsal
 
 
 def test_each_step_that_expects_is_checked_by_a_number_of_its_own_and_those_that_count_one_number_add_up() -> None:
-    one = Step("count_commit", PLACE, expect=1, keeps="commit_number")
+    one = Step("count_commit", COUNTED, expect=1, keeps="commit_number")
     text = batch_of(one, Step("settle_letters", NO_LETTERS, many=[], expect=0))[0]
     assert f"IF @@ROWCOUNT <> 1 THROW {UNMET}, 'count_commit touched" in text
     assert f"IF @@ROWCOUNT <> @expected_of_step_1 THROW {UNMET + 1}, 'settle_letters touched" in text
@@ -124,9 +125,9 @@ def test_scripts_of_one_shape_have_the_same_text_object_which_names_no_class_wit
 
 def test_parameters_that_are_missing_or_that_steps_share_with_different_values_are_a_fault_of_the_script() -> None:
     with pytest.raises(KeyError, match="partition_id"):
-        batch_of(Step("count_commit", {"stream_id": 1}))
+        batch_of(Step("count_commit", {"stream_id": 1, "known_erasure": NEVER_ERASED}))
     with pytest.raises(ValueError, match=r"^close_gaps gives partition_id a different value"):
-        batch_of(Step("count_commit", PLACE), Step("close_gaps", {**PLACE, "partition_id": "1"}))
+        batch_of(Step("count_commit", COUNTED), Step("close_gaps", {**PLACE, "partition_id": "1"}))
     gap = {"first_sequence_number": 1, "last_sequence_number": 1}
     many = [Step("settle_gap", PLACE, many=[{**gap, "status": status}]) for status in ("healed", "absent")]
     with pytest.raises(ValueError, match=r"^settle_gap gives gaps a different value"):

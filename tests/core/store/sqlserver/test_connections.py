@@ -297,7 +297,7 @@ def test_readers_that_wait_for_writers_are_reported_once(driver: FakeDriver, cap
     assert caplog.records == []
 
 
-GIVING_WAY = re.compile(r"purge .*|erasure .* piece|run slices.*|run result|replay (?!open|close).*|rehearsal .*")
+GIVING_WAY = re.compile(r"purge .*|erasure piece.*|run slices.*|run result|replay (?!open|close).*|rehearsal .*")
 
 
 @holds_for(every_script())

@@ -40,6 +40,7 @@ COMMANDS = {
     "runs backfill": "--until 2026-02-01 --reason why --yes", "runs withdraw": "--reason why --yes",
     "runs cancel": f"{RUN} --reason why --yes", "runs discard": f"{RUN} --reason why --yes",
     "erase start": "home-7 --reason why --for-real --yes",
+    "erase forget-key": "--reason why --for-real --yes",
     "purge start": "--older-than batch_ledger=90 --reason why --for-real --yes",
 }  # fmt: skip
 CHANGING = [f"{group} {name}" for group, (_, own) in GROUPS.items() for name, (_, changes) in own.items() if changes]

@@ -28,15 +28,18 @@ GOOD: dict[str, Any] = {
     "version": VERSION, "hub_fault": None, "event_hub": "telemetry",
     "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
     "partitions": [{"stops": []}], "stops": 0, "standing": [], "letters": {"exhausted": 0}, "unknown_fields": [],
+    "lost_erasure_keys": [],
 }  # fmt: skip
 BAD: dict[str, Any] = {
     **GOOD, "hub_fault": "no route", "ledger_balanced": False, "partitions": [{"stops": [STOP]}], "stops": 1,
     "letters": {"exhausted": 1_200}, "unknown_fields": [{"name": "coupon", "events": 12_000}],
+    "lost_erasure_keys": [{"key_hash": "ab12", "subjects": 3, "erased_at": SINCE}],
 }  # fmt: skip
 OK = dict.fromkeys(
-    ("versions", "address", "database", "sign-in", "app", "hub", "ledger", "stops", "letters", "engine"), "ok"
+    ("versions", "address", "database", "sign-in", "app", "hub", "ledger", "stops", "erasures", "letters", "engine"),
+    "ok",
 )
-WRONG = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
+WRONG = dict.fromkeys(("database", "hub", "ledger", "stops", "erasures"), "wrong")
 CHANGED = problem("unavailable", 503, "store.db was made with a different text of migration 0001 hubledger")
 States = dict[str, str]
 Diagnose = Callable[..., tuple[int, States, States]]

@@ -1,0 +1,103 @@
+"""How a text mentions a subject: one definition, for letters, staged events, diffs and what people wrote.
+
+A mention is the subject as a word: no letter, digit, underscore or hyphen stands next to it, and no dot or at sign
+joins it to a further word. So `ann-7` is not in `ann-70`, and `anna` is not in `anna.smith`. A text has its own
+words and those that remain when its escapes are read: `%20` and `+` of addresses, `\\u00eb` and `\\\\` of JSON, and
+`&amp;` of HTML, up to three times one in the other. A body is UTF-8, or UTF-16 with a byte order mark. What is
+compressed, encrypted or in Base64 mentions nobody.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import unescape
+from urllib.parse import unquote_plus
+
+ERASED_WORD = "erased"
+MOST_WORDS = 4  # of a subject of which only the hash is known
+_BEFORE, _AFTER = r"(?<![\w-])(?<!\w[.@])", r"(?![\w-])(?![.@]\w)"
+_RUN = re.compile(r"[A-Za-z0-9]{2,}")
+_TOKEN = re.compile(rf"{_BEFORE}\w(?:[\w.@-]*\w)?{_AFTER}")
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+DEPTH = 3  # escapes within escapes
+MOST_NEEDLES = 50
+
+Mentions = Callable[[Iterable[str]], bool]
+
+
+def body_text(body: bytes) -> str:
+    """Return the text of a body, without a byte order mark."""
+    return body.decode("utf-16", "replace") if body[:2] in _UTF_16 else body.decode("utf-8-sig", "replace")
+
+
+def views_of(text: str) -> Iterator[str]:
+    """Yield a text, and what it says when its escapes are read."""
+    seen, new = {text}, [text]
+    yield text
+    for _ in range(DEPTH):
+        read = {view for one in new for view in _unescaped_of(one)} - seen
+        yield from sorted(read)
+        seen, new = seen | read, sorted(read)
+
+
+def mention_of(subjects: Sequence[str]) -> Mentions:
+    """Return a function that tells whether any of some texts mentions a subject."""
+    pattern = _pattern(subjects)
+
+    def mentions(texts: Iterable[str]) -> bool:
+        return any(pattern.search(_composed(view)) for text in texts for view in views_of(text))
+
+    return mentions
+
+
+def without_subjects(text: str, subjects: Sequence[str]) -> str:
+    """Return a text in which `erased` stands for each subject, and for a text that mentions one in escapes."""
+    if not text or not subjects:
+        return text
+    pattern = _pattern(subjects)
+    left = pattern.sub(ERASED_WORD, _composed(text)) if pattern.search(_composed(text)) else text
+    return ERASED_WORD if any(pattern.search(_composed(view)) for view in views_of(left)) else left
+
+
+def needles_of(subjects: Sequence[str]) -> tuple[str, ...]:
+    """Return ASCII letters or digits of which each text that mentions a subject has some. Nothing: they are too many,
+    or a subject has none, so that any text may mention it."""
+    found = {max(_RUN.findall(subject), key=len, default="") for subject in subjects}
+    return tuple(sorted(found)) if all(found) and len(found) <= MOST_NEEDLES else ()
+
+
+def candidates_of(*texts: str) -> set[str]:
+    """Return every text that may be a subject which some texts mention, where only the hash of the subject is known: up
+    to four words in a row."""
+    found: set[str] = set()
+    for text in texts:
+        for view in views_of(text):
+            words = list(_TOKEN.finditer(_composed(view)))
+            for at, first in enumerate(words):
+                found.update(first.string[first.start() : last.end()] for last in words[at : at + MOST_WORDS])
+            found.add(view)
+    return found
+
+
+def _pattern(subjects: Sequence[str]) -> re.Pattern[str]:
+    longest_first = sorted({_composed(one) for one in subjects}, key=len, reverse=True)
+    return re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, longest_first))}){_AFTER}")
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _unescaped_of(text: str) -> Iterator[str]:
+    if "%" in text or "+" in text:
+        yield unquote_plus(text)
+    if "\\" in text:
+        yield (
+            _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), text)
+            .encode("utf-16", "surrogatepass")
+            .decode("utf-16", "replace")
+        )
+    if "&" in text:
+        yield unescape(text)

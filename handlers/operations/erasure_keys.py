@@ -1,0 +1,54 @@
+"""The keys of erased subjects that the settings do not have: list them, and forget those that are lost."""
+
+import logging
+from datetime import datetime
+
+from core.api.operation import Call, operation
+from core.api.problems import clipped
+from core.erasure.store import Erasures
+from core.model.shapes import Answered, Nothing, Reason, Shape, written
+from handlers.app import app
+
+log = logging.getLogger("hubledger.api")
+
+
+class ErasureKeyAnswer(Answered):
+    """A key that the settings do not have: `subjects` were erased with it, the last one at `erased_at`."""
+
+    key_hash: str
+    subjects: int
+    erased_at: datetime
+
+
+class ForgetKeysShape(Shape):
+    """A request to forget the lost keys. Only a request with `dry_run` = false forgets them."""
+
+    reason: Reason
+    dry_run: bool = True
+
+
+class ForgottenKeysAnswer(Answered):
+    """The lost keys, forgotten or only listed. Without them, a retry, a replay or the next incarnation brings back what
+    the hub, Capture or letters still have of events that reached the hub before `erased_at`."""
+
+    dry_run: bool
+    keys: list[ErasureKeyAnswer]
+
+
+def lost_keys() -> list[ErasureKeyAnswer]:
+    """Return the keys of erased subjects that the settings do not have."""
+    own = app()
+    found = Erasures(own.stream, own.transform.row_classes).read_keys()
+    return [written(ErasureKeyAnswer, one) for one in found if one.key_hash not in own.settings.erasure.names]
+
+
+@operation("Forget lost keys of erased subjects; a dry run by default", "tasks")
+def forget_erasure_keys(call: Call[Nothing, Nothing, ForgetKeysShape]) -> ForgottenKeysAnswer:
+    """Delete the hashes of which the settings do not have the key. Then nothing waits for the key, and what was erased
+    with it can come back."""
+    own, lost = app(), lost_keys()
+    if lost and not call.body.dry_run:
+        Erasures(own.stream, own.transform.row_classes).forget_keys([one.key_hash for one in lost])
+        facts = {"action": "forget keys", "who": call.who, "why": clipped(call.body.reason)}
+        log.warning("lost keys of erased subjects forgotten", extra={**facts, "keys": len(lost)})
+    return ForgottenKeysAnswer(dry_run=call.body.dry_run, keys=lost)
