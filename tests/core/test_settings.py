@@ -148,10 +148,7 @@ LINKS = "RESIDENT_LINK_SECRET"
             "DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS",
         ),
         *(
-            (
-                {"HUB_READER_CONSUMER_GROUP": value},
-                "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP",
-            )
+            ({"HUB_READER_CONSUMER_GROUP": value}, "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP")
             for value in ("hubledger", "HubLedger")
         ),
         ({"OPERATOR_ROLE": "Mine"}, "OPERATOR_ROLE needs sign-in"),
@@ -161,10 +158,7 @@ LINKS = "RESIDENT_LINK_SECRET"
             for door in ("x", DOOR[:-1], f"{DOOR},{DOOR}", f"{DOOR}\n", "*", "{" + DOOR + "}")
         ),
         ({f"{LINKS}_PREVIOUS": "o" * 32}, f"{LINKS} must be set where {LINKS}_PREVIOUS is"),
-        (
-            SPARK_GOOD | {"LIVY_URL": "livy"},
-            "LIVY_URL must be an address, https://..., for SPARK_ENGINE=livy",
-        ),
+        (SPARK_GOOD | {"LIVY_URL": "livy"}, "LIVY_URL must be an address, https://..., for SPARK_ENGINE=livy"),
         (SPARK_GOOD | {"SPARK_JOBS": None}, "SPARK_JOBS must be set"),
         (
             {"SPARK_ENGINE": "databricks", "SPARK_JOBS": "x", "DATABRICKS_URL": "adb"},

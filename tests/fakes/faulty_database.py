@@ -175,11 +175,7 @@ class FaultyStore(Store):
     """The store over a faulty database; the rival of a commit gets the store without faults, and the commit."""
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        rival: Callable[[Store, BatchCommit], None] = rival_takes_all,
-        **faults: Any,
+        self, store: Store, *, rival: Callable[[Store, BatchCommit], None] = rival_takes_all, **faults: Any
     ) -> None:
         self._in_hand: list[BatchCommit] = []
         self.faulty = FaultyDatabase(store.database, rival=lambda: rival(store, self._in_hand[-1]), **faults)

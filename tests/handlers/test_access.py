@@ -168,9 +168,7 @@ def test_each_revealing_answer_logs_one_line_with_who_what_and_which_route(fille
     assert [one["action"] for one in filled.lines if one["msg"] == "request refused"] == ["show_replay_diff"]
 
 
-def test_where_the_platform_signs_callers_in_every_route_refuses_all_but_the_role_of_its_level(
-    filled: Running,
-) -> None:
+def test_where_the_platform_signs_callers_in_every_route_refuses_all_but_the_role_of_its_level(filled: Running) -> None:
     filled.restart(WEBSITE_AUTH_ENABLED="True")
     for one in ROUTES:
         needed = NEEDED.get(one.level.name)

@@ -34,11 +34,7 @@ def test_a_signal_comes_out_of_the_next_pause(interruption: Interruption) -> Non
 
 
 def test_a_run_refuses_a_taken_port_a_folder_that_cannot_be_written_and_a_transform_with_faults(
-    taken_port: int,
-    free_port: int,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    taken_port: int, free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusal(folder: Path, hub_port: int = free_port, port: int = free_port) -> str:
         assert main(["--hub-port", str(hub_port), "--port", str(port), "--folder", str(folder)]) == 1

@@ -23,14 +23,7 @@ from core.aggregation.runs import (
     Staged,
     StagedSlice,
 )
-from core.aggregation.store import (
-    close_run_script,
-    ending_steps,
-    fail_steps,
-    plan_script,
-    portion_script,
-    stop_script,
-)
+from core.aggregation.store import close_run_script, ending_steps, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import ErasureAsked, FoundPiece, erasure_request
 from core.erasure.store import Erase, closing_script, erasure_script, opening_of

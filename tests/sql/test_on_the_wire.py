@@ -18,13 +18,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.errors import (
-    CheckpointConflict,
-    CommitOutcomeUnknown,
-    DataRefused,
-    SchemaMismatch,
-    StoreUnavailable,
-)
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.listing import FIRST_PAGE, LetterChoice, LetterListing
 from core.model.commits import BatchCommit, SequenceGap

@@ -18,9 +18,7 @@ THREADS = 50
 
 
 @pytest.mark.proof("API")
-def test_the_status_the_audit_and_a_number_prove_the_balance_and_pages_lead_through_all_letters(
-    served: Served,
-) -> None:
+def test_the_status_the_audit_and_a_number_prove_the_balance_and_pages_lead_through_all_letters(served: Served) -> None:
     answer = served.get("status")
     assert (answer.headers["cache-control"], answer.headers["content-type"]) == ("no-store", "application/json")
     status = answer.json

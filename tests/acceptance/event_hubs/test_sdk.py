@@ -17,16 +17,7 @@ from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
 from azure.eventhub.exceptions import AuthenticationError, EventDataSendError, EventHubError
 
 from local.event_hubs import Emulator, HubSettings, partition_index
-from tests.acceptance.event_hubs.clients import (
-    CONSUMER,
-    HUB,
-    producer,
-    publish,
-    reading,
-    reading_aio,
-    sas,
-    wait_until,
-)
+from tests.acceptance.event_hubs.clients import CONSUMER, HUB, producer, publish, reading, reading_aio, sas, wait_until
 from tests.acceptance.started import MovableClock
 from tests.patience import allowed
 

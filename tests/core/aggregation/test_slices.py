@@ -14,13 +14,7 @@ from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
 from hubledger.cli.ddl.tables import added_text
-from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
-    AggregationEngine,
-    SqliteAggregation,
-    committed,
-    slice_of,
-)
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, SqliteAggregation, committed, slice_of
 from tests.fakes.builders import EPOCH
 from tests.fakes.rollups import rolled, with_levels
 from tests.fakes.runs import FAR, HOMES, NOW, OF, Dying, close, last_run, opened_run, staged_result, stored, window

@@ -35,8 +35,7 @@ from tests.sql.values import ROW_CLASSES
 
 N = SequenceNumber
 LOG = log_of(
-    *("reading a", "quiet", "double a", "poison", "reading b", "bug", "home h 1"),
-    *("reading c", "quiet", "reading d"),
+    *("reading a", "quiet", "double a", "poison", "reading b", "bug", "home h 1"), *("reading c", "quiet", "reading d")
 )
 GAP = (
     "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status,"

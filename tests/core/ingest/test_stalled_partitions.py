@@ -375,9 +375,7 @@ def test_the_words_name_the_event_at_which_the_trigger_stands_if_the_hub_does(ho
     assert asked == [10]
 
 
-def test_the_words_say_when_the_trigger_has_delivered_nothing_although_the_hub_names_no_event(
-    hosted: Silence,
-) -> None:
+def test_the_words_say_when_the_trigger_has_delivered_nothing_although_the_hub_names_no_event(hosted: Silence) -> None:
     def suspect(partition: Partition, first: int) -> str:
         raise HubUnreachable("the hub does not answer")
 

@@ -53,8 +53,7 @@ def test_anything_that_is_off_shows(name: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hub_end", "lag", "waited"),
-    [(None, None, None), (-1, 0, 0), (19, 0, 0), (25, 6, 90), (5, 0, 0)],
+    ("hub_end", "lag", "waited"), [(None, None, None), (-1, 0, 0), (19, 0, 0), (25, 6, 90), (5, 0, 0)]
 )
 def test_lag_is_what_the_hub_has_beyond_the_checkpoint_and_waits_at_most_since_its_event(
     hub_end: int | None, lag: int | None, waited: float | None

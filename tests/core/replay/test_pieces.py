@@ -131,14 +131,7 @@ NUMBERS = st.sets(st.integers(0, 40), max_size=30)
 KEYS = ["a", "A", "a ", "ä", "😀"]
 
 
-@given(
-    NUMBERS,
-    NUMBERS,
-    st.integers(0, 20),
-    st.integers(20, 45),
-    st.integers(1, 6),
-    st.sets(st.sampled_from(KEYS)),
-)
+@given(NUMBERS, NUMBERS, st.integers(0, 20), st.integers(20, 45), st.integers(1, 6), st.sets(st.sampled_from(KEYS)))
 def test_every_number_of_a_range_is_an_event_of_the_keys_or_of_others_or_gone_and_none_is_two(
     in_hub: set[int], in_letters: set[int], first: int, last: int, most: int, keys: set[str]
 ) -> None:

@@ -225,10 +225,7 @@ def test_no_second_child_tries_an_event_that_another_owner_has_written(deadly: C
     def look_again() -> None:
         raise CheckpointConflict(partition(), None)
 
-    with (
-        deadly.in_child(KILLING, look_again) as in_child,
-        pytest.raises(ChildNotFree, match="another owner committed"),
-    ):
+    with deadly.in_child(KILLING, look_again) as in_child, pytest.raises(ChildNotFree, match="another owner committed"):
         settle(run("fine", "exit"), homes(), in_child)
 
 

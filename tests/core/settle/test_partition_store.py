@@ -258,9 +258,7 @@ def begun(store: Store, of: str = "0", anchor: int = 0) -> PartitionState:
     return store.anchor_partition(store.read_partition(partition(of)), number(anchor), NOON)
 
 
-def test_the_anchor_of_a_partition_stays_whoever_asks(
-    make_store: Callable[[], Store],
-) -> None:
+def test_the_anchor_of_a_partition_stays_whoever_asks(make_store: Callable[[], Store]) -> None:
     one, other, before = make_store(), make_store(), datetime.now(UTC)
     early = other.read_partition(P)
     assert early.anchor is None and early.opened_at is not None

@@ -49,10 +49,7 @@ def parsed(text: str, engine: Engine = "sqlite") -> list[Query]:
 
 def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
     declared = (Param("a", "int"), Param("b", "nvarchar(4000)"))
-    texts = {
-        "sqlite": "SELECT :a\n  FROM t WHERE b = :b;",
-        "sqlserver": "SELECT @a\n  FROM hubledger.t WHERE b = @b;",
-    }
+    texts = {"sqlite": "SELECT :a\n  FROM t WHERE b = :b;", "sqlserver": "SELECT @a\n  FROM hubledger.t WHERE b = @b;"}
     for engine in ("sqlite", "sqlserver"):
         assert parsed(TWO, engine) == [
             Query("first_one", "What it does, in two lines.", declared, texts[engine]),

@@ -15,11 +15,7 @@ from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import BATCH_FORMAT, Event, key_hash, partition_index, read_publication, stamp
 from local.event_hubs.hubs import Hubs, HubSettings
 from local.event_hubs.log import PartitionLog
-from local.event_hubs.sections import (
-    DATA,
-    MESSAGE_ANNOTATIONS,
-    sections,
-)
+from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, sections
 from tests.local.event_hubs.messages import batch, message
 from tests.local.event_hubs.peer import Clock
 

@@ -5,17 +5,7 @@ import logging
 import pytest
 
 from local.event_hubs.codec import Symbol, UInt
-from local.event_hubs.frames import (
-    AMQP_HEADER,
-    ATTACH,
-    BEGIN,
-    CLOSE,
-    OPEN,
-    SASL_HEADER,
-    SASL_INIT,
-    composite,
-    frame,
-)
+from local.event_hubs.frames import AMQP_HEADER, ATTACH, BEGIN, CLOSE, OPEN, SASL_HEADER, SASL_INIT, composite, frame
 from local.event_hubs.peers import PATIENCE, WAITING_LIMIT, Complaints, described
 from tests.local.event_hubs.messages import attach_sender, message, transfer
 from tests.local.event_hubs.peer import Clock, Peer, make_broker

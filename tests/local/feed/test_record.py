@@ -26,9 +26,7 @@ def rows(path: Path, query: str) -> list[tuple]:
         return connection.execute(query).fetchall()
 
 
-def test_it_holds_every_event_with_its_outcome_in_order_and_the_bodies_of_letters_alone(
-    tmp_path: Path,
-) -> None:
+def test_it_holds_every_event_with_its_outcome_in_order_and_the_bodies_of_letters_alone(tmp_path: Path) -> None:
     minutes = story(events=3 * FLUSH + 7)
     path = record(tmp_path / "record.db", minutes)
     columns = "partition_key, outcome, kind, sensor_id, state, ppm, observed_us, alerts, time_zone, armed, body"

@@ -8,13 +8,7 @@ from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.event_source import END, START, HubAddress, StartAt
-from local.functions_host.sdk_stream import (
-    FIRST_PAUSE,
-    WATCH_INTERVAL,
-    PartitionLink,
-    SdkStream,
-    sdk_position,
-)
+from local.functions_host.sdk_stream import FIRST_PAUSE, WATCH_INTERVAL, PartitionLink, SdkStream, sdk_position
 from tests.local.functions_host.doubles import NOON, ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio

@@ -18,15 +18,7 @@ from azure.functions.meta import Datum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.functions_host.durable.episodes import (
-    FAILURE_MARK,
-    Answer,
-    Turn,
-    Unreadable,
-    begin,
-    conclude,
-    read_answer,
-)
+from local.functions_host.durable.episodes import FAILURE_MARK, Answer, Turn, Unreadable, begin, conclude, read_answer
 from local.functions_host.durable.instances import (
     Entry,
     Episode,
@@ -42,13 +34,7 @@ from local.functions_host.errors import NotEmulated
 from local.functions_host.invoker import InvocationResult
 from tests.afterwards import after_the_test
 from tests.local.functions_host.doubles import NOON
-from tests.local.functions_host.durable.doubles import (
-    FUNCTIONS,
-    STARTED,
-    instance,
-    timer,
-    walked,
-)
+from tests.local.functions_host.durable.doubles import FUNCTIONS, STARTED, instance, timer, walked
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Potential duplicate Task completion"),
