@@ -6,7 +6,6 @@ _closing: list[Callable[[], object]] = []
 
 
 def after_the_test(close: Callable[[], object]) -> None:
-    """Call `close` when the running test is over."""
     _closing.append(close)
 
 

@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[1]
 
 
 def files_of_checkout(root: Path = ROOT) -> list[str]:
-    """Return the names of the files that .gitignore lets in, sorted."""
     ignored = (root / ".gitignore").read_text(encoding="utf-8").splitlines()
     spec = pathspec.GitIgnoreSpec.from_lines([*ignored, ".git"])
     found: list[str] = []

@@ -1,5 +1,3 @@
-"""Fixtures of all tests: the engines of the store, hypothesis made repeatable, and a Ctrl-C that reaches programs."""
-
 import gc
 import signal
 from collections.abc import Callable, Iterator
@@ -33,7 +31,6 @@ settings.load_profile("repeatable")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a T-SQL server on a machine that names none, here alone, so that `-rs` prints one line."""
     if item.get_closest_marker("server") and not CONNECTION:
         pytest.skip("MSSQL_CONNECTION names no T-SQL server")
 
@@ -46,7 +43,6 @@ def _afterwards() -> Iterator[None]:
 
 @pytest.fixture(params=EACH_ENGINE)
 def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngine:
-    """An empty, migrated database of each engine that processes share, in turn."""
     return ENGINES[request.param](tmp_path)
 
 
@@ -57,7 +53,6 @@ def engine(persistent: PersistentEngine) -> Engine:
 
 @pytest.fixture
 def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
-    """Opens stores over one database, and closes them when the test is over."""
     opened: list[Store] = []
 
     def make() -> Store:
@@ -90,7 +85,6 @@ def odbc_manager() -> None:
 
 @pytest.fixture(scope="session")
 def driver_name() -> str:
-    """Microsoft's ODBC driver, as a connection string calls it."""
     name = microsoft_driver()
     if name is None:
         pytest.skip(MISSING)
@@ -98,6 +92,5 @@ def driver_name() -> str:
 
 
 def pytest_collection_finish() -> None:
-    """Leave the collected tests out of garbage collection: they stay until the end."""
     gc.collect()
     gc.freeze()

@@ -38,7 +38,6 @@ def unit_of(nodeid: str) -> str:
 
 
 def room_of(module: str) -> str:
-    """Return the room of a module in the tables of the times: `acceptance/worker`, `spark`, `core`."""
     parts = module.removeprefix("tests/").split("/")[:-1]
     return "/".join(parts[:2] if parts[:1] == ["acceptance"] else parts[:1])
 
@@ -50,7 +49,6 @@ class LongestFirst(LoadScopeScheduling):
         return unit_of(nodeid)
 
     def schedule(self) -> None:
-        """Give out the units in the order in which they were collected, not by the number of their tests."""
         self.config.option.loadscopereorder = False
         super().schedule()
 
@@ -70,7 +68,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by its place, leave what Spark has passed to `make soak`, and put the longest unit first."""
     folders = tuple(f"tests/{each}/" for each in SLOW)
     passed = is_passed()
     for item in items:
@@ -86,7 +83,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def is_always_run(item: pytest.Item) -> bool:
-    """Return True for a test of Spark that each run has: the proof of aggregation, and the engines."""
     return module_of(item.nodeid) == "tests/spark/test_engines.py" or item.get_closest_marker(OF_SUBJECTS) is not None
 
 
@@ -95,7 +91,6 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell the main process, from one of xdist, what was left out."""
     getattr(session.config, "workeroutput", {}).update(LEFT_OUT)
 
 
@@ -111,7 +106,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the seconds of each room, and what the run left out."""
     if config.getoption("--store-seconds"):
         kept = {module: round(spent, 1) for module, spent in sorted(SECONDS.items()) if spent >= 1}
         STORED.write_text(json.dumps(kept) + "\n", encoding="utf-8")

@@ -1,5 +1,3 @@
-"""An app for each test, which has not started: on a hub of two partitions, or of eight for workers."""
-
 from collections.abc import Iterator
 from pathlib import Path
 

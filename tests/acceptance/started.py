@@ -65,7 +65,6 @@ def line_of(process: Process, begin: str, holds: Callable[[str], bool] = bool, d
 
 
 def send_to_the_end(process: Process) -> None:
-    """Send SIGTERM every 2 ms, also while the interpreter ends."""
     while process.poll() is None:
         process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
@@ -73,7 +72,6 @@ def send_to_the_end(process: Process) -> None:
 
 
 def settings_of(connection: str, database: Path) -> dict[str, str]:
-    """Return the settings of an app on a hub and a store."""
     return {
         "EVENTHUB": connection,
         "EVENTHUB_NAME": HUB,
@@ -106,19 +104,16 @@ class App:
 
     @cached_property
     def producer(self) -> EventHubProducerClient:
-        """A producer that stays open: each connection takes half a second."""
         return EventHubProducerClient.from_connection_string(self.emulator.connection_string, eventhub_name=HUB)
 
     @cached_property
     def store(self) -> Store:
-        """The store, as the test reads and writes it."""
         return self.engine.open()
 
     def settings(self, **changed: str) -> dict[str, str]:
         return {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
 
     def start(self, **changed: str) -> None:
-        """Start the host, and wait until it reads every partition."""
         self.start_host(**changed)
         self.until(lambda: self.emulator.reader_count(HUB) >= len(self.published))
 
@@ -148,14 +143,12 @@ class App:
             connection.execute("ROLLBACK")
 
     def request(self, path: str, body: object = None, method: str | None = None) -> Any:
-        """Send a request to the host, and return the JSON of its answer, if any."""
         octets, headers = None if body is None else json.dumps(body).encode(), {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.address}/{path}", octets, headers, method=method)
         with urllib.request.urlopen(request, timeout=allowed(DEADLINE)) as answer:
             return json.loads(answer.read() or b"null")
 
     def open_task(self, kind: str, **body: object) -> str:
-        """Open a task, and return its id."""
         return str(self.request(f"api/tasks/{uuid.uuid4()}", {"kind": kind, **body}, "PUT")["task_id"])
 
     def ended(self, task: str) -> Any:
@@ -176,7 +169,6 @@ class App:
         self.request("admin/faults", {"skip": batches})
 
     def send(self, id: str, bodies: list[bytes]) -> None:
-        """Publish to one partition."""
         self._send(bodies, partition_id=id)
         self.published[id] += len(bodies)
 
@@ -205,7 +197,6 @@ class App:
         self.until(lambda: self.host_checkpoints() == self.published)
 
     def host_checkpoints(self) -> dict[str, int]:
-        """Return the number of events of each partition that the host has checkpointed."""
         with closing(sqlite3.connect(f"file:{self.folder}/host.db?mode=ro", uri=True)) as state:
             rows = state.execute("SELECT partition_id, sequence_number FROM host_checkpoint").fetchall()
         return {id: number + 1 for id, number in rows}
@@ -225,7 +216,6 @@ class App:
         self.until(lambda: self.shares() == list(shares))
 
     def accounted(self) -> dict[str, int]:
-        """Return the number of events of each partition that the ledger accounts for."""
         books = {str(one.partition.partition_id): int(one.checkpoint) + 1 for one in self.store.read_ledgers(STREAM)}
         return {**dict.fromkeys(self.published, 0), **books}
 
@@ -241,7 +231,6 @@ class App:
         return [entry for entry in map(json.loads, named) if entry.get("action") == action]
 
     def letters(self) -> dict[str, tuple[str, str, str]]:
-        """Return the class, the type and the status of each letter by its body."""
         return {
             kept.body.decode(): (kept.error_class, kept.error_type.rpartition(".")[2], kept.status)
             for kept in self.engine.letters()
@@ -255,7 +244,6 @@ class App:
             self.host = None
 
     def end(self) -> None:
-        """Kill the host and the workers, and close the producer and the store."""
         self.end_host()
         for worker in self.workers:
             with worker:
@@ -299,7 +287,6 @@ class MovableClock:
 
 @contextmanager
 def working(folder: Path, partitions: int = 2, clock: Callable[[], int] = unix_milliseconds) -> Iterator[App]:
-    """Run a hub with an empty store beside it, and an app that has not started."""
     emulator = Emulator([HubSettings(HUB, partitions, (GROUP, READERS))], clock=clock)
     with emulator.running():
         app = App(emulator, folder, SqliteEngine(folder / "store.db"), {str(id): 0 for id in range(partitions)})

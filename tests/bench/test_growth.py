@@ -1,5 +1,3 @@
-"""bench/growth.py: the table of docs/capacity.md, and the estimates of purges, have what it measures."""
-
 import re
 
 import pytest

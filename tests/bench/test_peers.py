@@ -1,5 +1,3 @@
-"""bench/peers: it counts what a consumer lost and doubled, and strikes all consumers alike."""
-
 import sqlite3
 import time
 from collections.abc import Iterator

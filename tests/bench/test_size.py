@@ -1,5 +1,3 @@
-"""bench/size: figures follow from looks, commits and waits, and a lost, doubled or changed row of a run is seen."""
-
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -47,7 +45,6 @@ def look(number: int, cpu: float, worker: float = 100.0) -> Look:
 
 
 def fed(each: int) -> Fed:
-    """A feed with a commit of so many events each second, of two partitions in turn."""
     commits = [(f"{n % 2}", each * (n // 2) - 1, each * (n // 2 + 1) - 1, 100.0 + n) for n in range(21)]
     return Fed("telemetry", 7_000, commits)
 

@@ -1,5 +1,3 @@
-"""bench/way: every stage is replayed with the recorded events; bench/waits: the seconds until each was committed."""
-
 import math
 import sqlite3
 from contextlib import closing

@@ -1,5 +1,3 @@
-"""The operator's desk over each engine that has named statements."""
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +18,6 @@ from tests.sql.values import ROW_CLASSES
 
 @dataclass(frozen=True)
 class Office:
-    """A store that is written to, its engine, and the desk that looks at it."""
-
     engine: Engine
     store: Any
     desk: OperatorStores
@@ -33,7 +29,6 @@ class Office:
         return made
 
     def anchored(self, of: Partition, first: int) -> PartitionState:
-        """The state of a partition, which begins at this number if nothing was committed yet."""
         state: PartitionState = self.store.read_partition(of)
         if state.checkpoint is None and state.anchor is None:
             state = self.store.anchor_partition(state, SequenceNumber(first), EPOCH)

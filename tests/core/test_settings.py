@@ -1,5 +1,3 @@
-"""core/settings.py: every setting read once, every fault reported together."""
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

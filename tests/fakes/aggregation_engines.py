@@ -133,7 +133,6 @@ def committed(store: Aggregations, run: AggregationRun, staged: StagedResult, at
 
 
 def slice_of(key: object) -> int:
-    """Return the slice of a value of the first column of a key, as jobs compute it."""
     return crc32(str(key).encode()) % SLICES
 
 

@@ -26,12 +26,10 @@ STREAM = Stream(HUB, "hubledger")
 
 
 def partition(partition_id: str = "0", *, hub: str = HUB, group: str = "hubledger") -> Partition:
-    """A partition of the hub `telemetry`."""
     return Partition(hub, group, PartitionId(partition_id))
 
 
 def event(number: int, body: bytes | str = b"", *, at: datetime | None = None, key: str | None = None) -> Event:
-    """An event, enqueued as many seconds after EPOCH as its sequence number says."""
     moment = EPOCH + timedelta(seconds=number % 10**9) if at is None else at
     octets = body.encode() if isinstance(body, str) else body
     return Event(SequenceNumber(number), str(number * 64), moment, key, {}, octets)
@@ -67,7 +65,6 @@ class FakeClock:
 
 
 def ids(seed: int = 0) -> Iterable[UUID]:
-    """Endless ids, the same for the same seed."""
     chance = random.Random(seed)
     while True:
         yield UUID(int=chance.getrandbits(128), version=4)
@@ -97,7 +94,6 @@ def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
 def keep_letters(
     store: Partitions, bodies: Mapping[int, bytes | str], place: str | Partition = "0", **changed: Any
 ) -> None:
-    """Commit these events as letters that wait and are due at NOON, and the events between them as filtered."""
     state = store.read_partition(partition(place) if isinstance(place, str) else place)
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = max(bodies)
@@ -114,13 +110,11 @@ def hold(store: Partitions, numbers: Iterable[int], claimed_by: str = "claim-1")
 def claim(
     claimed_by: str = "claim-1", *, at: datetime | None = None, most: int = 1_000, lease: int = 300
 ) -> LetterClaim:
-    """A claim of all letters that are due at NOON."""
     now = at or NOON
     return LetterClaim(STREAM, claimed_by, now, now + timedelta(seconds=lease), LATEST, most)
 
 
 def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter] = (), filtered: int = 0) -> Settled:
-    """The outcome of a transform: the rows of each sequence number, letters, and the number of filtered events."""
     blocks: dict[type, list[PlacedRow]] = {}
     for number, rows in placed.items():
         for ordinal, row in enumerate(rows):

@@ -16,7 +16,6 @@ CHOSEN = ("order", "group", "index", "größe", "select")  # words of SQL, and l
 
 
 def state(table: str, key: tuple[str, ...], /, **fields: Any) -> type:
-    """Return a class of states, named as its table. `newest_by` among the fields is that of the declaration."""
     newest_by = fields.pop("newest_by", "")
     return state_of(table, key, newest_by=newest_by)(_class(table, fields))
 
@@ -26,7 +25,6 @@ def appended(table: str, /, **fields: Any) -> type:
 
 
 def windows(source: type, name: str, at: str, /, **fields: Any) -> Aggregate:
-    """Return an aggregate by day. `window` and `rollups` among the fields are those of the declaration."""
     window, rollups = fields.pop("window", timedelta(days=1)), fields.pop("rollups", None)
     declared: type = aggregate_of(source, name, at=at, window=window, rollups=rollups)(_class(name, fields))
     return aggregate_table(declared)
@@ -43,7 +41,6 @@ def every_type() -> tuple[type, type]:
 
 
 def named_by_words() -> tuple[type, type, Aggregate]:
-    """Return a class of states, one of appended rows, and an aggregate of these, whose columns are words of SQL."""
     key, user = Annotated[str, Text(20)], Annotated[str, Text(20, ascii=True)]
     fields = {"key": key, "user": user, "order": int, "group": str | None, "index": float, "select": bool}
     fields |= {"end": datetime, "open": date, "größe": int | None}

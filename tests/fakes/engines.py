@@ -50,7 +50,6 @@ class SqliteEngine(SqliteEyes, PersistentEngine):
         return Store(self.database())
 
     def database(self) -> SqliteDatabase:
-        """Return a database that is closed with this object, at the latest."""
         self._opened.append(Compiled(self.path))
         return self._opened[-1]
 

@@ -78,7 +78,6 @@ class Killed(KeyboardInterrupt):
 
 
 def rival_takes_all(store: Store, commit: BatchCommit) -> None:
-    """The usual rival: it commits the same events under a different id."""
     store.commit_batch(replace(commit, commit_id=UUID(int=commit.commit_id.int ^ 1), invocation_id="rival"))
 
 

@@ -23,7 +23,6 @@ def recorded_events() -> list[dict[str, str]]:
 
 
 def metadata_of(numbers: list[int], *, partition_id: str = "1") -> dict[str, Any]:
-    """Metadata of the recorded shape for events of these sequence numbers."""
     metadata = recorded_metadata()
     context = {**metadata["PartitionContext"], "PartitionId": partition_id}
     system = [{**metadata["SystemPropertiesArray"][0], "SequenceNumber": number} for number in numbers]

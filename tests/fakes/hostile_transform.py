@@ -67,7 +67,6 @@ class Text(str):
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """Name the home, or die as the body says."""
     if event.body == b"dies early":
         os._exit(9)
     return [ReferenceKey(Home, (event.body.decode(),))]

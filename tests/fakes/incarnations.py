@@ -8,7 +8,6 @@ from tests.fakes.store import Store
 
 
 def opening(store: Store, first: int = 0) -> Opening:
-    """The next incarnation of the stream, which begins at `first` in two partitions."""
     anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
     return Opening(store.read_incarnation(STREAM), STREAM, NOON, anchors, "ada", "the hub was recreated", NOON)
 

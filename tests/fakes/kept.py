@@ -129,7 +129,6 @@ class KeptGap:
 
 
 def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
-    """The values of the STAGED columns of staged_event, as the embedded store has them."""
     place = (state.stream_id, state.partition.partition_id, event.sequence_number)
     properties = encode_properties(event.properties)
     return (*place, event.offset, instant_text(event.enqueued_at), event.partition_key, properties, event.body)
@@ -168,7 +167,6 @@ class Engine:
         raise NotImplementedError
 
     def read_in_order(self, text: str, order: str) -> list[Any]:
-        """Run a SELECT with `{p}` before its table, ordered by partition and then by these columns."""
         raise NotImplementedError
 
     def rows(self, row_class: type) -> list[KeptRow]:
@@ -213,7 +211,6 @@ class Engine:
         return [one for one, (found,) in zip(ranges, kinds, strict=True) if found == kind]
 
     def _kept(self, of: type[Kept], table: str, order: tuple[str, ...]) -> list[Kept]:
-        """Read a table whose columns have the names of the fields, or those of COLUMNS."""
         hints = get_type_hints(of)
         names = [one.name for one in fields(of)]  # type: ignore[arg-type]
         found = self._select(table, tuple(COLUMNS.get(name, name) for name in names), order)

@@ -74,7 +74,6 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """Die as the body says, or make one reading."""
     if event.body in WAYS and KILLS:
         _fail() if KILLS == "fails" else None
     else:

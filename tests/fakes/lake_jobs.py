@@ -71,7 +71,6 @@ class LakeWorld:
         return run
 
     def close(self, run: AggregationRun, place: str | None, is_whole: bool = False) -> None:
-        """Close a run whose manifest lies at a place."""
         self.finish(run)
         sql = "UPDATE staged_result SET lake_path = ?, is_snapshot = ? WHERE staging_id = ?"
         self.database.sqlite.sql(sql, place, int(is_whole), run.run_id)
@@ -80,12 +79,10 @@ class LakeWorld:
         assert committed(self.store, run, staged, self.clock.now())
 
     def finish(self, run: AggregationRun) -> None:
-        """Finish the job of a run, which has no windows."""
         finish(self.database, run.run_id, run.run_id, self.clock.now())
         self.database.sqlite.sql("UPDATE staged_result SET levels = ?", json.dumps({self.job: 0}))
 
     def run(self, home: str, is_whole: bool = False) -> AggregationRun:
-        """Run a job that adds one home, or replaces all files with it, and close it."""
         run = self.plan()
         added = written(self.folder, self.table, run.run_id, [(home, run.number)])
         changes = {self.table: change([added], is_whole=is_whole)}

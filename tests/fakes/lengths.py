@@ -10,7 +10,6 @@ _LINE = re.compile(r"CREATE TABLE hubledger\.(?P<table>\w+)|^ +\[?(?P<column>\w+
 
 
 def lengths() -> dict[str, dict[str, int]]:
-    """Return the length of each text of our tables that has one, by table and column."""
     found, table = defaultdict[str, dict[str, int]](dict), ""
     for each in load_migrations("sqlserver"):
         for line in _LINE.finditer(each.text):

@@ -83,7 +83,6 @@ class MemoryHub:
                 yield event
 
     def _refuse_offset(self, partition: Partition, place: Place) -> None:
-        """Refuse an offset after the last one, or in a form that is not the hub's, as Event Hubs does."""
         if isinstance(place, str) and place != BEFORE_FIRST:
             last = max((int(event.offset) for event in self._log(partition.partition_id)), default=-1)
             if not place.isdecimal() or int(place) > last:

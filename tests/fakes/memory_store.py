@@ -13,8 +13,6 @@ from tests.fakes.store import Store
 
 
 class MemoryStore(Store, SqliteEyes):
-    """An empty, migrated database that is gone with this object. Owners that share it share the object."""
-
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), rooms: Rooms = EXAMPLES) -> None:
         self._connection = connection = memory_connection(rooms)
         database = SqliteDatabase(Path(":memory:"), connect=lambda: connection, now=now)

@@ -26,19 +26,16 @@ def redriving(keeper: Keeper) -> RedriveKind:
 def discard(
     positions: Iterable[LetterPosition], keeper: Keeper, by: str = "somebody", why: str = "because"
 ) -> tuple[LetterPosition, ...]:
-    """Discard those letters that may be discarded, and return them."""
     return _move("discard", positions, keeper, by, why)
 
 
 def requeue(
     positions: Iterable[LetterPosition], keeper: Keeper, by: str = "somebody", why: str = "because"
 ) -> tuple[LetterPosition, ...]:
-    """Make those letters due that may be retried, and return them."""
     return _move("requeue", positions, keeper, by, why)
 
 
 def drive(keeper: Keeper) -> None:
-    """Work on the redrives that are open, as the orchestration does after a death."""
     kind = redriving(keeper)
     for task_id, name, _ in kind.tasks.read_open(keeper.store.partitions.open_stream(keeper.stream)):
         if name == "redrive":

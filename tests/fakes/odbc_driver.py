@@ -66,7 +66,6 @@ class Server:
         return [one for one in self.executed if COMMIT in one[0]]
 
     def answer(self, text: str, values: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
-        """Return the results of a batch, of those that have rows."""
         results = [self._selected(text, values)]
         if COMMIT in text:
             number = self._commit(text, values)
@@ -122,7 +121,6 @@ class Server:
 
 
 def unmet(text: str, statement: str) -> Error:
-    """Return the error that a batch throws after a statement that touched a different number of rows than expected."""
     found = re.search(rf"THROW (\d+), '(\w*{statement}\w*) ", text)
     assert found, statement
     return fault("42000", int(found[1]), f"{found[2]} touched a different number of rows than expected")
@@ -152,8 +150,6 @@ class FakeDriver:
 
 
 class FakeConnection:
-    """One connection: it belongs to the thread that opened it, and can be lost."""
-
     def __init__(self, server: Server) -> None:
         self.server = server
         self.closed = False

@@ -47,8 +47,6 @@ FLIGHTS = Transform("flights/1", rows_of, looked_up, (FlightStatus, FlightChange
 
 
 def now_as(bodies: Mapping[int, str], version: str = "flights/2") -> Transform:
-    """Return the transform after a change: these events say something else."""
-
     def changed(given: Event, references: References) -> Iterable[Row]:
         body = bodies.get(given.sequence_number)
         return rows_of(given if body is None else event(given.sequence_number, body), references)

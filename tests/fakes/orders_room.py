@@ -104,7 +104,6 @@ FILES = {
 
 
 def write_room(root: Path, name: str = "orders") -> Path:
-    """Write the room `apps/NAME` below a folder, and return the room's folder."""
     room = root / "apps" / name
     for file, text in FILES.items():
         (room / file).parent.mkdir(parents=True, exist_ok=True)

@@ -18,8 +18,6 @@ def attributes_of(found: Any) -> dict[str, Any]:
 
 
 class Received:
-    """The spans and metrics that arrived, and the attributes of their senders."""
-
     def __init__(self) -> None:
         self.address = ""
         self.spans: list[Any] = []

@@ -12,7 +12,6 @@ TEXTS = {"0001_orders.sql": "CREATE TABLE parcel (parcel_id TEXT NOT NULL) STRIC
 def own_room(
     folder: Path, texts: dict[str, str] | None = None, name: str = "apps.orders", engines: Iterable[str] = ENGINES
 ) -> Room:
-    """Return a room with these migrations, of all engines alike."""
     for engine in engines:
         place = folder / name / "migrations" / engine
         place.mkdir(parents=True, exist_ok=True)

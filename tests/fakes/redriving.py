@@ -80,7 +80,6 @@ class Redriving:
         return redrive_of(found)
 
     def moved(self, job: Redrive) -> list[tuple[str, int]]:
-        """Return the letters that a job moved, by their attempts."""
         found, own = [], str(job.task.task_id)
         for part in job.task.parts:
             assert part.span is not None

@@ -42,7 +42,6 @@ def order(
 def request_replay(
     asked: ReplayOrder, means: ReplayKind, most: int, why: str = "the transform was mended"
 ) -> ReplayJob:
-    """Open the replay that somebody orders. A refused one takes no id: the ids of a seeded world stay as they are."""
     refused = TaskOrder(UUID(int=0), 0, "somebody", why, EPOCH)
     made = replay_task(refused, asked, means, most)
     task_id, stream_id = means.clock.new_id(), means.store.partitions.open_stream(means.stream)
@@ -53,7 +52,6 @@ def request_replay(
 def replay_asked(
     job_id: UUID, ranges: tuple[PartitionRange, ...], left_out: tuple[LeftOut, ...] = (), *, dry_run: bool = True
 ) -> TaskRequest:
-    """Return a replay of these ranges that somebody requested at the beginning of time, in the first stream."""
     asked = ReplayAsked('{"from": null}', left_out)
     order = TaskOrder(job_id, 1, "somebody", "because", EPOCH)
     return replay_request(order, asked, ranges, "test/1", is_dry_run=dry_run)

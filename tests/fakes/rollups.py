@@ -21,7 +21,6 @@ def windows_of(rows: Iterable[Any], one: Aggregate) -> list[Any]:
 
 
 def rolled(windows: Iterable[Any], level: Aggregate) -> list[Any]:
-    """Return the windows of a level, in the order of its key, from those of any finer level."""
     found: dict[tuple[Any, ...], list[Any]] = {}
     for one in windows:
         begins = _begin(one.window_start, level.window)
@@ -31,7 +30,6 @@ def rolled(windows: Iterable[Any], level: Aggregate) -> list[Any]:
 
 
 def with_levels(windows: Iterable[Any]) -> list[Any]:
-    """Return windows of the finest level, followed by those of every rollup."""
     finest = list(windows)
     levels = aggregate_table(type(finest[0])).rollups
     return [*finest, *(one for level in levels for one in rolled(finest, level))]

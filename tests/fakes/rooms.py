@@ -22,5 +22,4 @@ def migrate_examples(path: Path) -> list[Migration]:
 
 
 def all_migrations(engine: str, rooms: Rooms = EXAMPLES) -> list[Migration]:
-    """Return our migrations and those of rooms, in the order in which they apply."""
     return [*load_migrations(engine), *(one for room in rooms for one in migrations_of(room, engine))]

@@ -32,7 +32,6 @@ def planned(store: Aggregations) -> AggregationRun:
 
 
 def opened_run(store: Aggregations) -> AggregationRun:
-    """Commit an event, and open the run that covers it."""
     ingest(store, [reading()])
     run = planned(store)
     assert store.open_run(run)

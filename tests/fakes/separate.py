@@ -41,7 +41,6 @@ def output(running: "subprocess.Popen[str]") -> str:
 
 
 def opened() -> Store:
-    """The database that this process was started over: STORE_CONNECTION, and STORE_SCHEMA on a server."""
     connection = os.environ["STORE_CONNECTION"]
     path = embedded_path(connection)
     if path is not None:

@@ -95,7 +95,6 @@ def _made_schema(connection_string: str, rooms: Rooms) -> str:
 
 
 def empty_schema(session: Session, schema: str, rooms: Rooms = EXAMPLES) -> None:
-    """Delete every row except the list of migrations, referring rows first."""
     session.run("SET NOCOUNT ON; " + " ".join(f"DELETE FROM {schema}.{table};" for table in reversed(tables_of(rooms))))
 
 

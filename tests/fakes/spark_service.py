@@ -64,7 +64,6 @@ class Service(ABC):
         return self.batches[-1]
 
     def shown(self) -> list[Batch]:
-        """The jobs in a list, which comes late, as with real engines."""
         self.hidden -= 1
         return [] if self.hidden >= 0 else self.batches
 

@@ -22,7 +22,6 @@ class SqliteEyes(Engine):
         return self.sql(statement)
 
     def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run one statement with the values of each row, in one transaction."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(statement, rows)

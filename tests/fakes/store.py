@@ -37,11 +37,9 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
 
     @property
     def partitions(self) -> Partitions:  # type: ignore[override]
-        """Itself: one object has every verb."""
         return self
 
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
-        """Return the ledger of every partition of a stream, summed from the first range, not from a known sum."""
         own = AuditStore(OneStream(self.database, stream), ())
         ledgers = []
         for id in own.find_traces():
@@ -65,7 +63,6 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
         return tuple(map(redrive_of, self.tasks.read(self.open_stream(stream), most, before, kind="redrive")))
 
     def read_open_tasks(self, stream: Stream) -> tuple[UUID, ...]:
-        """Return the tasks of a stream that are planned or running."""
         found = self.tasks.read_open(self.open_stream(stream))
         return tuple(id for id, _, status in found if status != "paused")
 

@@ -52,7 +52,6 @@ class TdsServer:
         return f"DRIVER={{{driver}}};SERVER=127.0.0.1,{self.port};UID=app;PWD=secret;Encrypt=no"
 
     def release(self) -> None:
-        """Answer the batches that are held, and hold no more."""
         self._release.close()
 
     def close(self) -> None:
@@ -236,7 +235,6 @@ def done(token: int, status: int = 0, rows: int = 0) -> bytes:
 
 
 def handle() -> bytes:
-    """The answer to a call that prepares a batch: its return status, and the handle of the prepared batch."""
     return struct.pack("<BI", 0x79, 0) + struct.pack("<BHBBIHBBBi", 0xAC, 0, 0, 1, 0, 0, INT, 4, 4, 1)
 
 

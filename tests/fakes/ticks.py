@@ -87,7 +87,6 @@ class World:
         return run
 
     def finish(self, staging_id: str = "s") -> None:
-        """Stage a window as the job of the open run does, and end the job."""
         stage(self.database, staging_id, self.run.run_id, [WINDOW])
         finish(self.database, staging_id, self.run.run_id, self.clock.now())
         self.engine.states[self.run.job_name] = JobState.SUCCEEDED

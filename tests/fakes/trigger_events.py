@@ -55,7 +55,6 @@ class Published:
 
 
 def published() -> list[Published]:
-    """Return the events of a .NET producer, then raw messages with values of all kinds, good and bad."""
     return [*_of_dotnet(), *_raw()]
 
 

@@ -13,8 +13,6 @@ _numbers = count()
 
 
 class WrittenModules:
-    """A folder from which modules can be imported."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -62,7 +60,6 @@ def written_modules(folder: Path) -> Iterator[WrittenModules]:
 
 
 def _is_below(folder: Path, module: ModuleType) -> bool:
-    """Return True for a module or a package of this folder. A package of the app stays, also with this folder added."""
     file = getattr(module, "__file__", None)
     places = [file] if file else list(getattr(module, "__path__", ()))
     return bool(places) and all(Path(place).is_relative_to(folder) for place in places)

@@ -1,5 +1,3 @@
-"""The app in this process, put together again for each test, without and with a Spark engine."""
-
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -38,7 +36,6 @@ class Aggregating(Running):
         return list(self.post("start_aggregation", {}).body["did"])
 
     def begin(self) -> str:
-        """Begin a run, and return its id."""
         self.commit()
         assert self.step() == ["submitted"]
         return self.run_id

@@ -39,20 +39,16 @@ SETTINGS = {
 
 
 class SettingsHub(MemoryHub):
-    """A hub whose partitions are those of the settings."""
-
     def partitions(self) -> tuple[Partition, ...]:
         return tuple(app().settings.stream.partition(one.partition_id) for one in super().partitions())
 
 
 def forget_health() -> None:
-    """Forget the health that is remembered for seconds."""
     for one in (health.READINESS, health.WRITABLE, health.BOOKS, health.STANDING):
         one.forget()
 
 
 def handed_over(number: int, body: bytes) -> Event:
-    """Return the hub's event of a number that `Running.ingest` gave to the trigger."""
     at = datetime.fromisoformat(recorded_metadata()["SystemPropertiesArray"][0]["EnqueuedTimeUtc"])
     return event(number, body, at=at.replace(tzinfo=UTC))
 
@@ -82,7 +78,6 @@ class LostDatabase:
 
 @cache
 def functions() -> Mapping[str, Callable[..., Any]]:
-    """Return the functions that the worker calls, by name."""
     all_of_them = func.FunctionApp()
     for module in (ingest, timers, dead_letters, tasks, api):
         all_of_them.register_functions(module.bp)
@@ -100,12 +95,10 @@ class Reply:
 
     @property
     def fields(self) -> list[str]:
-        """The fields that a problem names."""
         return [one["field"] for one in self.body.get("errors", [])]
 
 
 def reply_of(response: func.HttpResponse) -> Reply:
-    """Read a response."""
     octets = response.get_body() if response.mimetype.endswith("json") else b""
     return Reply(
         response.status_code, response.mimetype, dict(response.headers), json.loads(octets) if octets else None
@@ -120,7 +113,6 @@ def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
 
 
 def client_function(name: str) -> Any:
-    """Return the function inside the middleware that makes a Durable client."""
     return vars(functions()[name])["client_function"]
 
 
@@ -145,18 +137,15 @@ class Running:
         self.restart(**SETTINGS, **sqlite.environment())
 
     def restart(self, **settings: str) -> None:
-        """Let the next call put the app together, with these settings besides those before."""
         self.close()
         for name, value in settings.items():
             self._monkeypatch.setenv(name, value)
 
     def without(self, *settings: str) -> None:
-        """Take settings away before the first call."""
         for name in settings:
             self._monkeypatch.delenv(name)
 
     def close(self) -> None:
-        """Close the app, and forget its health, which is remembered for seconds."""
         forget_health()
         if app.value is not None:
             app.value.close()
@@ -164,7 +153,6 @@ class Running:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """The log lines so far."""
         return [vars(record) for record in self._caplog.records if record.name.startswith("hubledger")]
 
     def ingest(self, numbers: list[int], bodies: list[bytes], partition_id: str = "1", retries: int = 0) -> None:
@@ -180,7 +168,6 @@ class Running:
         functions()["ingest"](events, SimpleNamespace(invocation_id="i-1", retry_context=retrying))
 
     def give_hub(self, *bodies: bytes) -> SettingsHub:
-        """Give the app a hub that has these events of partition 1."""
         hub = SettingsHub({"1": [handed_over(number, body) for number, body in enumerate(bodies)]})
         app.value = replace(app(), hub=hub)  # type: ignore[arg-type]
         return hub
@@ -198,29 +185,24 @@ class Running:
         raise AssertionError("the task did not end")
 
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
-        """Call a function that reads."""
         return reply_of(respond(operation, request("GET", params=params, route_params=route)))
 
     def has_begun_to_drive(self, task_id: str) -> bool:
         return self.client.started == [("drive_task", f"task-{task_id}", task_id)]
 
     def task(self, task_id: str) -> Any:
-        """Return a task, as the API shows it."""
         return self.get("show_task", {"task_id": task_id}).body
 
     def tasks(self) -> list[Any]:
-        """Return all tasks, as the API lists them."""
         return list(self.get("list_tasks").body["tasks"])
 
     def open(self, kind: str, /, **asked: object) -> Any:
-        """Open a task, and return it as it was accepted."""
         reply = self.put(kind, asked)
         assert reply.status == 201, reply.body
         assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
         return reply.body
 
     def move(self, verb: str, task_id: str, **more: object) -> Reply:
-        """Pause, resume or cancel a task."""
         return self.post(f"{verb}_task", {"reason": "because I say so", **more}, {"task_id": task_id})
 
     def tick(self, client: DurableClient | None = None) -> list[str]:
@@ -230,7 +212,6 @@ class Running:
         return [str(given) for _, _, given in client.started]
 
     def keep(self) -> None:
-        """Retry the letters that are due, as the keeper does."""
         for chunk in functions()["claim_letters"](None):
             functions()["retry_letters"](chunk, CONTEXT)
 

@@ -1,5 +1,3 @@
-"""The levels of routes through the app: the caller that each admits, the values that it hides, and its log lines."""
-
 import base64
 import json
 from collections.abc import Mapping
@@ -39,7 +37,6 @@ TWINS = {
 
 @pytest.fixture
 def filled(running: Running) -> Running:
-    """A home and its alert, a letter and two stops, all of which quote MARK."""
     running.restart(RESIDENT_LINK_SECRET=SECRET)
     own = app()
     state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))
@@ -59,7 +56,6 @@ def filled(running: Running) -> Running:
 
 
 def ask(route: Route | str, headers: Mapping[str, str] | None = None, **params: str) -> Reply:
-    """Send a request to a route, with an example of each value of its path."""
     found = next(one for one in ROUTES if route in (one, one.name))
     of_path = {name: value for name, value in PLACES.items() if f"{{{name}}}" in found.template}
     given = request(found.method, {}, params=params, route_params=of_path, headers=dict(headers or {}))

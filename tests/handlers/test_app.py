@@ -1,5 +1,3 @@
-"""handlers/app.py: the app is put together once, by the first who uses it. And its lake, and the home of an example."""
-
 import gc
 import logging
 import sys

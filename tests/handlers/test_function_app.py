@@ -1,5 +1,3 @@
-"""function_app.py: the functions that there are, their bindings, and the routes with their levels."""
-
 import json
 import re
 import subprocess

@@ -1,5 +1,3 @@
-"""The app's orchestrations: step by step, watched by their timers, and in our engine, which dies like Azure's."""
-
 import asyncio
 import itertools
 import json
@@ -145,7 +143,6 @@ class World:
         self.control(EventType.EXECUTION_RESUMED, instance_id)
 
     async def watch(self, orchestration: str) -> None:
-        """Do as the timer of an orchestration does."""
         client: Any = self
         if orchestration == "drive_task":
             await drive(client, TASK)
@@ -158,7 +155,6 @@ class World:
         self.wake()
 
     def is_quiet(self) -> bool:
-        """True when no orchestration has an event that is due, and no activity runs or waits."""
         return not self.store.ready(self.clock.now(), 1) and not self.store.activities_after(0, 1)
 
     def status(self, instance_id: str) -> Status:
@@ -168,7 +164,6 @@ class World:
 
 
 def letters() -> dict[str, Callable[[Any], Any]]:
-    """Return the activities of a keeper that always has letters due."""
     return {"find_wait": lambda _: 0.0, "claim_letters": lambda _: [*TOGETHER, ALONE], "retry_letters": lambda _: {}}
 
 
@@ -285,7 +280,6 @@ NOTHING = timedelta()
 
 
 def a_round(*answers: Any) -> tuple[list[Any], OrchestrationContext]:
-    """Run a round with these answers, of which an error is raised, and return its requests."""
     context = OrchestrationContext(KEEPER)
     orchestrator = keep_dead_letters(context)
     asked = [next(orchestrator)]
@@ -318,7 +312,6 @@ def test_a_round_retries_all_chunks_side_by_side_and_those_that_may_kill_the_pro
 def watched(
     status: str | None, age: timedelta = NOTHING, sleeps: timedelta | None = NOTHING, patience: timedelta = IDLE_AFTER
 ) -> DurableClient:
-    """Watch a keeper whose last round ended `age` ago, and which sleeps so long from now on."""
     client = DurableClient(status, age, None if sleeps is None else NOW + sleeps, NOW)
     asyncio.run(keep_running(client, KEEPER, NOW, LOOK, patience))
     return client

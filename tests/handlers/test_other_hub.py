@@ -1,5 +1,3 @@
-"""A hub that is a different one, an emptied one, or out of reach: what reads it, and how its incarnation is opened."""
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -140,13 +138,11 @@ PROBLEM = "urn:hubledger:problem:"
 
 @pytest.fixture
 def recreated(swapped: Swapped) -> Swapped:
-    """The app over a hub that was recreated an hour after the stream was read from it."""
     swapped.give(*BODIES, made_at=EPOCH + timedelta(hours=1))
     return swapped
 
 
 def open_next(to: Running, **body: Any) -> Reply:
-    """Request the next incarnation of the first one."""
     return to.post("open_next_incarnation", {**ORDER, **body})
 
 

@@ -1,5 +1,3 @@
-"""handlers/remembered.py: quick looks are always new, slow ones never keep a request waiting, and many share one."""
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,3 @@
-"""room_routes.py: a room brings its routes and pages, and the app says at its start what is wrong with them."""
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +14,6 @@ Made = Callable[..., str]
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
-    """Make a room of texts by file, with a page "orders", and return its package."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def make(routes: str, init: str = "", pages: tuple[str, ...] = ("orders.js",)) -> str:

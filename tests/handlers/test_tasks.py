@@ -1,5 +1,3 @@
-"""handlers/tasks.py: the orchestration, driven by hand, and the timer. Only ids travel through it."""
-
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,3 @@
-"""handlers/timestamps.py: the fast reader of times gives what the worker library's own gives, or changes nothing."""
-
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -31,7 +29,6 @@ assert read_times_fast()
 
 
 def reading(converter: Any, stamp: str | None) -> tuple[object, ...]:
-    """Convert a stamp: to the moment and its zone, or to the class of the error."""
     try:
         moment = converter._parse_datetime(stamp)
     except Exception as error:  # noqa: BLE001 - which one is the answer

@@ -39,8 +39,6 @@ class Declaration:
 
 @dataclass(frozen=True)
 class File:
-    """One file: its declarations, its syntax errors by line, and its text."""
-
     name: str
     text: str
     declarations: tuple[Declaration, ...]
@@ -63,14 +61,12 @@ def read_folder(folder: Path) -> dict[str, File]:
 
 
 def read_text(name: str, text: str) -> File:
-    """Read one file from its text."""
     root = PARSER.parse(text.encode()).root_node
     errors = tuple(node.start_point[0] + 1 for node in walk(root) if node.type == "ERROR" or node.is_missing)
     return File(name, text, tuple(_declarations(root)), errors)
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it."""
     yield node
     for child in node.children:
         yield from walk(child)
@@ -94,7 +90,6 @@ def pieces(node: Node) -> Iterator[str | Node]:
 
 
 def nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value inside a value, with its path."""
     yield path, value
     inside: list[tuple[str, Any]] = []
     if isinstance(value, dict):
@@ -162,7 +157,6 @@ def _value(node: Node) -> Any:
 
 
 def _parts(node: Node) -> Iterator[Any]:
-    """Yield the outermost objects and arrays below a node: in calls, conditions and loops."""
     for child in node.named_children:
         if child.type in ("object", "array"):
             yield _value(child)
@@ -171,7 +165,6 @@ def _parts(node: Node) -> Iterator[Any]:
 
 
 def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
-    """Yield each declaration of a kind, with its file."""
     yield from ((file, one) for file in files.values() for one in file.of_kind(kind))
 
 
@@ -181,14 +174,12 @@ def resources(files: Files) -> Iterator[tuple[File, Declaration]]:
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path of keys, or None."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def shown(value: Any) -> str:
-    """Return a value as the text of the template."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     return value.text if isinstance(value, Expression) else repr(value)

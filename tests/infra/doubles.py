@@ -29,13 +29,11 @@ PIPELINE = {
 
 
 def token_of(claims: dict[str, Any]) -> str:
-    """Return a token with these claims, in the form of Entra's."""
     body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     return f"e30.{body}.signature"
 
 
 def plant(path: Path, text: str) -> Path:
-    """Write a program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)

@@ -25,26 +25,22 @@ MARK = "      # An empty value is the default of infra/main.parameters.json.\n"
 
 
 def choices(parameters: str) -> list[str]:
-    """Return the names that a person sets with `azd env set`: those of the parameters, and those of the hooks."""
     named = set(re.findall(r"\$\{(\w+)", parameters))
     return sorted(named - NOT_KEPT | {*JOB_IDENTITY, *CHOICES, *GROUPS, ADDRESS})
 
 
 def azure_with(text: str, names: list[str]) -> str:
-    """Return azure.yaml with these choices under `pipeline`."""
     lines = "".join(f"    - {name}\n" for name in names if name not in SECRET)
     return re.sub(r"(?<=  variables:\n)(    - .*\n)*", lines, text, count=1)
 
 
 def workflow_with(text: str, names: list[str]) -> str:
-    """Return a workflow whose `env` passes these choices on."""
     kinds = {name: "secrets" if name in SECRET else "vars" for name in names}
     lines = "".join(f"      {name}: ${{{{ {kind}.{name} }}}}\n" for name, kind in kinds.items())
     return re.sub(rf"(?<={re.escape(MARK)})(      \w+: .*\n)*", lambda _: lines, text, count=1)
 
 
 def main() -> None:
-    """Write the files."""
     names = choices(PARAMETERS.read_text(encoding="utf-8"))
     AZURE.write_text(azure_with(AZURE.read_text(encoding="utf-8"), names), encoding="utf-8")
     for path in WORKFLOWS:

@@ -34,7 +34,6 @@ class Unknown(str):
     """A text that only a deployment knows, under the name of its source; each member of it is unknown too."""
 
     def member(self, name: str) -> "Unknown":
-        """Return a member, under its longer name."""
         return Unknown(f"{self}.{name}")
 
 
@@ -229,7 +228,6 @@ def _parsed(text: str) -> Node:
 
 
 def given_by(path: Path) -> dict[str, Any]:
-    """Return the parameters of a file, which are plain values."""
     lines = re.sub(r"^using .*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     file = read_text(path.name, re.sub(r"^param ", "var ", lines, flags=re.MULTILINE))
     if file.errors:
@@ -289,14 +287,12 @@ class Deployment:
             yield from each.resources() if isinstance(each, Call) else [each]
 
     def deployments(self) -> Iterator[tuple[str, str]]:
-        """Yield the group and the name of the deployment of each module, and of the modules in it."""
         for each in self.parts():
             if isinstance(each, Call):
                 yield each.group, each.member("name")
                 yield from each.inner.deployments() if each.inner else ()
 
     def member(self, name: str) -> Any:
-        """Return one output."""
         return self.value(next(one.value for one in self.file.of_kind("output") if one.name == name))
 
     def _symbol(self, name: str) -> Any:
@@ -331,7 +327,6 @@ class Call:
     local: Mapping[str, Any]
 
     def member(self, name: str) -> Any:
-        """Return the outputs, which of a module of the registry are unknown, or the name of the deployment."""
         if name == "outputs":
             return self.inner or Unknown(f"{self.one.name}.outputs")
         return str(self.caller.value(self.one.value[name], **self.local))
@@ -346,7 +341,6 @@ class Call:
 
     @cached_property
     def group(self) -> str:
-        """The group into which the module is deployed."""
         scope = self.one.value.get("scope")
         return self.caller.group if scope is None else str(self.caller.value(scope, **self.local).name)
 
@@ -365,7 +359,6 @@ class Call:
 
 
 def main(files: Files, given: Mapping[str, Any]) -> Deployment:
-    """Return the deployment of main.bicep with parameters."""
     fixed = {"environmentName": "dev", "location": "westeurope", "principalId": DEPLOYER}
     return Deployment(files, files["main.bicep"], {**fixed, **given}, NO_GROUP, "main")
 

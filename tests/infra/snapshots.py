@@ -57,7 +57,6 @@ def expected(files: Files, path: Path) -> Row:
 
 
 def read_rows(folder: Path) -> dict[str, Row]:
-    """Return the expectation of each set."""
     rows = map(json.loads, (folder / "expected.jsonl").read_text(encoding="utf-8").splitlines())
     return {row["set"]: row for row in rows}
 

@@ -1,5 +1,3 @@
-"""The alerts: each query reads facts of the watch, the page explains each alert, and log values become properties."""
-
 import re
 from datetime import datetime, timedelta
 

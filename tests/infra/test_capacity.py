@@ -1,5 +1,3 @@
-"""tools/capacity: its sums, its prices and the pages that quote it; and the cost of telemetry, by measured sizes."""
-
 import gzip
 import json
 import re
@@ -168,7 +166,6 @@ def default(name: str) -> Any:
 
 
 def months(rate: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the dollars of each part in an idle month, and at a load."""
     sizing = size(Load(rate), memory=2048)
     idle, loaded = (bill(STANDARD_PROFILE, each, PARTITIONS) for each in (at_rest(sizing), sizing))
     return {one.part: one.dollars for one in idle}, {one.part: one.dollars for one in loaded}
@@ -248,7 +245,6 @@ QUOTED = (*(Aggregating(number) for number in (1e6, 1e8, 1e9)), Aggregating(1e6,
 
 
 def row_of(one: Aggregating) -> str:
-    """Return the row of the page's table for a load and the pace of its runs."""
     found = dict(re.findall(r"^  ([\w ]+): +(.+)$", aggregation.report(one), re.MULTILINE))
     results = {name: text.rpartition(" = ")[2] for name, text in found.items()}
     run, log, lake = results["run"], results["log"].partition(",")[0], results["lake"].partition(", without")[0]

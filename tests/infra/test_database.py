@@ -43,7 +43,6 @@ CLOSED = signing_in(47073, "Connection was denied because Deny Public Network Ac
 
 
 def refusing(*refusals: Error) -> FakeDriver:
-    """Return a driver that refuses the next sign-ins."""
     driver = FakeDriver()
     driver.refusals += refusals
     return driver
@@ -67,7 +66,6 @@ def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_
 
 
 def rooms(folder: Path, *files: str) -> tuple[Room, ...]:
-    """Write rooms, each with a file of rights or with none."""
     found = tuple(Room(f"apps.r{number}", folder / str(number)) for number, _ in enumerate(files))
     for one, text in zip(found, files, strict=True):
         one.folder.mkdir()

@@ -1,5 +1,3 @@
-"""infra/hooks/deployer: who signs in, what is refused before anything is made, and what azd's environment gets."""
-
 import json
 import os
 import re
@@ -51,7 +49,6 @@ echo '{"token": "@token@", "expiresOn": "2099-01-01T00:00:00Z"}'
 
 
 def azd(folder: Path, claims: dict[str, str] = PERSON) -> Path:
-    """Write a command azd that signs in and stores its words."""
     return plant(folder / "azd", AZD.replace("@token@", token_of(claims))).parent
 
 

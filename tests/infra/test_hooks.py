@@ -85,7 +85,6 @@ def test_outputs_are_those_of_the_template_read_whole_or_refused_with_every_faul
 
 
 def shows(answer: Any) -> Services:
-    """Return services that show this."""
     return Services(lambda method, path, body: answer)
 
 
@@ -375,7 +374,6 @@ def told(*statuses: Mapping[str, Any], explained: Answer = FOUND) -> App:
 
 
 def status(second: int, *, read: int, end: int, **books: Any) -> dict[str, Any]:
-    """Return a status of one second, of a hub that was read at another."""
     own = {"hub_end": str(end), "checkpoint": str(books.pop("checkpoint", end))}
     partition = {**own, "written": 0, "stops": [], "balanced": True, **books}
     stopped = {**partition, "partition_id": "0", "stops": [{"reason": "outage"}]}
@@ -391,7 +389,6 @@ BEFORE = status(1, read=1, end=4)
 
 
 def prove(*statuses: Mapping[str, Any], explained: Answer = FOUND) -> tuple[str, list[str]]:
-    """Prove an event, and return the sentence with the partitions to which it was sent."""
     sent: list[str] = []
     return prove_event(told(*statuses, explained=explained), sent.append, Leaping(1.0)), sent
 
@@ -450,7 +447,6 @@ OWNER = f"{SENDER.rpartition('/')[0]}/f526a384-b230-433a-b45c-95f59c4a2dec"
 
 
 def roles(*ids: str) -> Services:
-    """Return the role assignments of the deployer."""
     assignments = [{"properties": {"roleDefinitionId": role}} for role in ids]
     return Services(lambda method, path, body: {"value": assignments})
 

@@ -49,7 +49,6 @@ FACE = ("hubledger/__init__.py", "hubledger/web.py")  # of their package alone: 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Copy the files that are deployed, and the file that selects them."""
     root = tmp_path / "project"
     for name in package.files_of(ROOT):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +190,6 @@ class Instruction:
 
 
 def read(text: str) -> list[Instruction]:
-    """Return the instructions of a Dockerfile."""
     code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     found: list[Instruction] = []
     stage = -1
@@ -211,7 +209,6 @@ def instructions(name: str) -> list[Instruction]:
 
 
 def last(name: str) -> str:
-    """Return the text of the last instruction of a name in the last stage."""
     return [one.text for one in instructions(name) if one.stage == IMAGE[-1].stage][-1]
 
 

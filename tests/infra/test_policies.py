@@ -180,7 +180,6 @@ CALLS = {f"{file.name} {one.name}": (file, one) for file, one in all_of(FILES, "
 
 
 def interface(file: File, call: Declaration) -> tuple[set[str], set[str], set[str]]:
-    """Return the required parameters of a module, all its parameters, and its outputs."""
     if call.of.startswith(REGISTRY):
         noted = NOTED[call.of.removeprefix(REGISTRY)]
         return set(noted["required"]), {*noted["required"], *noted["optional"]}, set(noted["outputs"])

@@ -1,5 +1,3 @@
-"""The choices that main.bicep refuses before it makes anything, evaluated for sets of parameters."""
-
 import re
 from typing import Any
 

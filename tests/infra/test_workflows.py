@@ -367,7 +367,6 @@ def test_the_roles_of_the_page_are_those_of_the_template() -> None:
 
 
 def flight(number: int) -> FlightChange:
-    """Return a row of the other example."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     return FlightChange("ZZ", number, date(2026, 1, 1), "scheduled", None, None, None, moment)
 

@@ -1,5 +1,3 @@
-"""jobs/as_of.py: the rows that count at a cut are the same whenever they are read, on the embedded store's tables."""
-
 import json
 import random
 import sqlite3
@@ -92,7 +90,6 @@ class History:
         return one
 
     def _remove(self, of: str, span: range) -> None:
-        """Move rows as a replay does."""
         for place, one in enumerate(self.facts):
             if one.partition_id == of and one.number in span and one.gone is None:
                 self.facts[place] = Fact(of, one.number, one.home_id, one.ppm, one.at, one.written, self.commits[of])
@@ -107,7 +104,6 @@ class History:
         return [CommitSpan(1, of, begin[of], end[of]) for of in PARTITIONS if end[of] > begin[of]]
 
     def standing(self, cut: dict[str, int]) -> list[Fact]:
-        """Return the rows that count at a cut."""
         written = [one for one in self.facts if one.written <= cut[one.partition_id]]
         return [one for one in written if one.gone is None or one.gone > cut[one.partition_id]]
 

@@ -1,5 +1,3 @@
-"""A column of a room may have each name that a statement of the jobs has, and the others are refused."""
-
 import keyword
 import re
 import sqlite3
@@ -32,14 +30,12 @@ SLICE, SPAN = Slice(1, "0", 1, 9, 0, 9), CommitSpan(1, "0", 0, 9)
 
 
 def declared(key: str, number: str) -> Aggregate:
-    """Return an aggregate whose key has one of these columns, and whose sum is of the other."""
     line = appended("a_line", **{key: Annotated[str, Text(20)], number: int, "placed": datetime})
     measures = {"a_count": Annotated[int, Count()], number: Annotated[int, Sum(number)]}
     return windows(line, "a_sale", "placed", **{key: Annotated[str, Key(20)], "window_start": datetime, **measures})
 
 
 def statements(of: Aggregate, engine: str) -> dict[str, str]:
-    """Return each statement about the rows and the windows of an aggregate."""
     sql, window = ENGINES[engine], {of.key[0]: "a", "window_start": NOON.replace(hour=0)}
     return {
         "rows": f"SELECT * FROM ({as_of.counting(of, sql)}) AS q WHERE {as_of.counted_where(SLICE)}",
@@ -65,7 +61,6 @@ def words() -> list[str]:
 
 
 def listed(columns: str) -> Iterator[str]:
-    """Yield each column of a list, with its brackets."""
     depth, begun = 0, ""
     for sign in f"{columns},":
         depth += (sign == "(") - (sign == ")")
@@ -75,7 +70,6 @@ def listed(columns: str) -> Iterator[str]:
 
 
 def twice(text: str) -> list[str]:
-    """Return the names that one list of columns has twice."""
     names = [
         [one.rpartition(" ")[2] for one in listed(each)] for each in re.findall(r"SELECT (?!DISTINCT)(.*?) FROM ", text)
     ]

@@ -1,5 +1,3 @@
-"""jobs/package.py: the package of an engine elsewhere is whole, named by its content, and knows no database."""
-
 import shutil
 import subprocess
 import sys
@@ -32,7 +30,6 @@ def brought(folder: Path, python: str, source: str = "x = 1") -> Path:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a package with a wheel."""
     folder = tmp_path_factory.mktemp("package")
     write_package(folder, [brought(folder / "wheels", "311")])
     return folder / VERSION

@@ -1,5 +1,3 @@
-"""jobs/ranges.py: the ranges of the ledger, and the slices between two cuts, hold every row of the commits once."""
-
 import random
 import sqlite3
 from collections import Counter
@@ -40,7 +38,6 @@ SPAN = CommitSpan(1, "0", 0, 99)
 
 
 def read(rows: list[Row], *spans: CommitSpan, purged: Checkpoint = (1, "0", 0, 0, -1)) -> list[MergedRange]:
-    """Return the ranges that SQL gives of a ledger, and of a checkpoint that says how far it is purged."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
         connection.execute("INSERT INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?)", purged)

@@ -1,5 +1,3 @@
-"""jobs/sign_in.py: each way is tried in order, and the message names why every one of them failed."""
-
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -25,8 +23,6 @@ class Credentials:
 
 @pytest.fixture
 def workspace(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the module of a workspace into place."""
-
     def make(fabric: Credentials | None = None, synapse: Credentials | None = None) -> None:
         module = ModuleType("notebookutils")
         if fabric is not None:

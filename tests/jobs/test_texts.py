@@ -1,5 +1,3 @@
-"""jobs/row_texts.py, capture.py: rows as texts and back, and the times of Capture, which are never rounded."""
-
 import io
 from datetime import UTC, datetime
 

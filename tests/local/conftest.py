@@ -1,5 +1,3 @@
-"""Ports of this machine, and a host that gives its answers from lists."""
-
 import http.server
 import json
 import socket

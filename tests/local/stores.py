@@ -50,7 +50,6 @@ AGGREGATED = {  # the statements that add up the aggregates of a business
 
 
 def shop(key: str = "customerId") -> Domain:
-    """Return the events of the room tests/fixtures/rooms/shop, keyed by a field."""
     if str(ROOMS) not in sys.path:
         sys.path.append(str(ROOMS))
     path = ROOMS / "shop" / "events.jsonl"
@@ -58,7 +57,6 @@ def shop(key: str = "customerId") -> Domain:
 
 
 def write_record(path: Path, minutes: Iterable[tuple[Minute, Copies]], domain: Domain = HOMES) -> None:
-    """Write the record of a feed that published these minutes."""
     record = Record(path, domain, seed=1, senders=40)
     for minute, copies in minutes:
         record.add(minute, copies)
@@ -83,7 +81,6 @@ def ingest(path: Path, minutes: Iterable[Minute], domain: Domain = HOMES) -> Non
 
 
 def settle_letters(path: Path, domain: Domain = HOMES) -> None:
-    """Retry the letters an hour later, when all homes are registered."""
     store, stream = Store(SqliteDatabase(path)), Stream("localhost/telemetry", "hubledger")
     clock = Clock(lambda: NOW + timedelta(hours=1), uuid.uuid4)
     keeper = Keeper(stream, store, load_transform(domain.transform), lambda *_: None, clock)
@@ -112,7 +109,6 @@ class Files:
         return files
 
     def copied_to(self, folder: Path) -> Self:
-        """Copy the files, which are slow to make, to a different folder."""
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
         return type(self)(folder)
 
@@ -129,7 +125,6 @@ Fault = tuple[str, str, str]  # a statement that plants it, the kinds of all dif
 
 
 def unnamed(faults: list[Fault], files: Files, folder: Path) -> dict[str, list[str]]:
-    """Plant each fault in a copy of the store, and return the differences of those that the recount does not name."""
     found = {}
     for number, (statement, kinds, says) in enumerate(faults):
         copy = files.copied_to(folder / str(number))
@@ -141,6 +136,5 @@ def unnamed(faults: list[Fault], files: Files, folder: Path) -> dict[str, list[s
 
 
 def first_row(table: str) -> str:
-    """Return the condition that holds for one row of a table."""
     key = "stream_id, partition_id, sequence_number, ordinal"
     return f"({key}) = (SELECT {key} FROM {table} LIMIT 1)"

@@ -1,5 +1,3 @@
-"""local/capture.py: an event as Capture writes it; whole files are read back in tests/spark/test_replay_capture.py."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""`python -m local.func`, a process whose docker and func are small programs on the PATH that note their calls."""
-
 import json
 import os
 import shutil
@@ -82,7 +80,6 @@ class Place:
         return process.returncode, output, errors
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return the calls so far: words, the store and whether it was migrated, the path."""
         return [json.loads(line) for line in self._calls.read_text().splitlines()] if self._calls.exists() else []
 
     def words(self) -> list[list[str]]:

@@ -1,5 +1,3 @@
-"""local/run.py, serve.py and programs.py: what is refused before anything starts, and signals."""
-
 import os
 import signal
 import sqlite3

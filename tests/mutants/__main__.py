@@ -25,7 +25,6 @@ COMPILED = ("core", "handlers", "jobs", "local", "tests", "function_app.py")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try the chosen mutants, print a line for each and the sum, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--list", action="store_true", help="print the names, and try none")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="part of a name; may be repeated")

@@ -34,7 +34,6 @@ class Runner:
         self._stopped = False
 
     def try_mutant(self, mutant: Mutant, tree: Path) -> Trial:
-        """Run the tests of a mutant with the mutant planted, and restore the file."""
         path = tree / mutant.path
         original = path.read_text(encoding="utf-8")
         try:
@@ -74,7 +73,6 @@ class Runner:
 
 
 def _kill(process: "subprocess.Popen[str]") -> None:
-    """Kill the process group of a run: a hanging test may have children."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

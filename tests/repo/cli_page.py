@@ -34,7 +34,6 @@ def row(name: str) -> str:
 
 
 def written() -> str:
-    """Return the page with the present reference."""
     head, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     table = ["| command | effect | options |", "|---|---|---|", *map(row, NAMES)]
     return f"{head}{MARK}\n" + "\n".join([*table, ""])

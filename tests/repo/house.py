@@ -103,7 +103,6 @@ class House:
 
     @cached_property
     def walks(self) -> dict[str, list[str]]:
-        """The files of each walk of `docs/architecture.md`, in their order: of a block that begins with "```walk"."""
         page = self.root / "docs" / "architecture.md"
         text = page.read_text(encoding="utf-8") if page.exists() else ""
         blocks = re.findall(r"^```walk (\w+)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
@@ -114,7 +113,6 @@ class House:
 
     @cached_property
     def features(self) -> list[Feature]:
-        """The features that tests/repo/features.toml names, each with its lines."""
         page = self.root / "tests" / "repo" / "features.toml"
         named = tomllib.loads(page.read_text(encoding="utf-8")) if page.exists() else {}
         weights = {path.relative_to(self.root).as_posix(): _lines(path) for path in self._weighed(*WEIGHED)}
@@ -145,7 +143,6 @@ class House:
         return graph
 
     def engine_modules(self) -> list[str]:
-        """Return the modules of the store that are named by an engine, outside the engines' rooms."""
         files = [path.relative_to(self.root).as_posix() for path in self._under("core/store")]
         return [file for file in files if ENGINES.search(Path(file).stem) and not file.startswith(ENGINE_ROOMS)]
 
@@ -165,11 +162,9 @@ class House:
         return max((node.end_lineno or 0) - node.lineno + 1 for node in found)
 
     def weight(self, *folders: str) -> int:
-        """Return the lines of folders, with JavaScript, CSS, HTML and SQL."""
         return sum(_lines(path) for path in self._weighed(*folders))
 
     def lone_helpers(self, folder: str) -> int:
-        """Return how many private functions with one caller there are in a folder, for each 1,000 lines."""
         lone = 0
         for nodes in map(nodes_of, self._under(folder)):
             used = Counter(getattr(one, "id", getattr(one, "attr", "")) for one in nodes)
@@ -178,14 +173,11 @@ class House:
         return round(1000 * lone / max(self.lines(folder), 1))
 
     def names_in_two_modules(self) -> list[str]:
-        """Return the functions and classes of one name that stand at the top of several modules."""
         modules = [nodes_of(path)[0] for path in self._under("core", "handlers")]
         tops = [{one.name for one in module.body if isinstance(one, Definition)} for module in modules]  # type: ignore[attr-defined]
         return sorted(name for name, times in Counter(itertools.chain(*tops)).items() if times > 1)
 
     def twin_classes(self) -> list[tuple[str, str]]:
-        """Return the pairs of classes in core and handlers that share six fields or more."""
-
         def fields_of(node: ast.ClassDef) -> set[str]:
             fields = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
             return {target.id for target in fields if isinstance(target, ast.Name)}
@@ -270,7 +262,6 @@ def _is_of_another(called: ast.expr, name: str) -> bool:
 
 
 def _passed(call: ast.Call) -> set[str] | None:
-    """Return the names that a call passes on, or None when it passes anything else."""
     values = [*call.args, *(one.value for one in call.keywords)]
     values = [one.value if isinstance(one, ast.Starred) else one for one in values]
     names = {one.id for one in values if isinstance(one, ast.Name)}

@@ -1,5 +1,3 @@
-"""docs/api.md names every route, problem, fault and limit of the API, and no other."""
-
 import os
 import re
 import subprocess
@@ -51,7 +49,6 @@ def operation_of(word: str, address: str) -> Operation:
 
 
 def listed(head: str) -> list[tuple[str, str]]:
-    """Return the first two cells of each row of the table with this head."""
     table = PAGE.partition(head)[2].partition("\n\n")[0]
     return re.findall(r"^\| (.+?) \| (.+?) \|", table, flags=re.MULTILINE)
 

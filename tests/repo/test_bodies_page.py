@@ -1,5 +1,3 @@
-"""docs/bodies.md: the transform of the page makes rows of its bodies, and a letter of everything else."""
-
 import gzip
 import re
 import subprocess

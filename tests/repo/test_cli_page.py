@@ -1,5 +1,3 @@
-"""docs/cli.md has the help of every command, and the deployed app has no command line."""
-
 import re
 
 import pathspec

@@ -1,5 +1,3 @@
-"""Every file, function, table and setting that the documents name exists, and examples print what a page shows."""
-
 import ast
 import json
 import re
@@ -18,7 +16,6 @@ WALK = (ROOT / "docs" / "one-event.md").read_text(encoding="utf-8")
 
 
 def quoted(text: str) -> set[str]:
-    """All that stands between single backticks, outside of blocks."""
     return set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)))
 
 

@@ -1,5 +1,3 @@
-"""The changes that docs/architecture.md walks through are made in copies of the tree, and the copies run."""
-
 import os
 import re
 import subprocess
@@ -91,7 +89,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The app of the copy, over a store with letters of several classes in two partitions."""
     served = Served(tmp_path_factory.mktemp("app"), (copy, EXAMPLES), **NO_TIMER)
     for id, classes in LETTERS.items():
         first = 0

@@ -1,5 +1,3 @@
-"""The public face: rooms import it alone, each of its names is documented, and it loads nothing that stays here."""
-
 import re
 import subprocess
 import sys
@@ -24,7 +22,6 @@ PAGE = (ROOT / "docs" / "transforms.md").read_text(encoding="utf-8")
 
 
 def written() -> Iterator[tuple[str, str]]:
-    """Yield the code of all rooms, of the pages, and of the rooms that tests and the scaffold write, with its place."""
     for folder in ("examples", "apps", "tests/fixtures/rooms"):
         yield from ((name_of(path), path.read_text(encoding="utf-8")) for path in (ROOT / folder).rglob("*.py"))
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
@@ -77,7 +74,6 @@ def test_the_face_loads_nothing_until_a_name_is_asked_for_and_then_values_alone(
 
 
 def loaded(line: str) -> set[str]:
-    """Return the modules of ours, and the clients and drivers, that a line loads in a process of its own."""
     watched = OURS | {"azure", "pyodbc", "sqlite3", "typer", "rich", "requests", "hypothesis"}
     script = f"import sys\n{line}\nprint(*(one for one in sys.modules if one.split('.')[0] in {sorted(watched)!r}))"
     command = [sys.executable, "-c", script]

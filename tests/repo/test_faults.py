@@ -1,5 +1,3 @@
-"""docs/faults.md: every fault has its row, and the test that each row names exists; core/errors.py draws the tree."""
-
 import ast
 import re
 
@@ -15,7 +13,6 @@ ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in LINES 
 
 
 def errors_of_the_product() -> dict[str, str]:
-    """Return the base of each error below HubledgerError, by its name."""
     classes = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
     bases = [(one.name, ast.unparse(base).rpartition(".")[2]) for one in classes for base in one.bases]
     found: dict[str, str] = {}

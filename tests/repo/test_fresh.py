@@ -1,5 +1,3 @@
-"""The newcomer of bin/fresh does all that docs/run.md says, and the scripts beside it are sound."""
-
 import re
 import subprocess
 import sys

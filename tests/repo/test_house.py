@@ -1,5 +1,3 @@
-"""The house keeps its shape and its rules, and docs/architecture.md shows it as the code is built."""
-
 import ast
 import re
 import subprocess

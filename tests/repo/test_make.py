@@ -1,5 +1,3 @@
-"""The settings of make: each is read by the target that it is given to, or refused before anything starts."""
-
 import re
 import shutil
 import subprocess
@@ -19,7 +17,6 @@ READ = {target: names.split() for target, names in re.findall(r"^SETTINGS_OF_([\
 
 
 def rehearsed(*arguments: str) -> tuple[int, str]:
-    """Return the code of a call that runs no recipe, and its fault."""
     done = subprocess.run([str(MAKE), "-n", *arguments], cwd=ROOT, env={}, capture_output=True, text=True)
     return done.returncode, done.stderr
 

@@ -1,5 +1,3 @@
-"""Every mutant applies to the tree, is code, and names tests that are there."""
-
 import ast
 from collections import Counter
 

@@ -1,5 +1,3 @@
-"""The pages and pictures of the benchmarks are those of the stored results, and nobody edited a verdict."""
-
 import re
 
 from bench.__main__ import FULL, LONG, PARTS, QUICK

@@ -1,5 +1,3 @@
-"""docs/runbook.md: every alarm has its section, each section its parts, and each command exists."""
-
 import re
 import shlex
 from typing import get_args

@@ -1,5 +1,3 @@
-"""One list of settings: the code, the page, the example and the templates agree."""
-
 import json
 import re
 from collections.abc import Iterator
@@ -26,7 +24,6 @@ HOST_JSON: dict[str, Any] = json.loads((ROOT / "host.json").read_text(encoding="
 
 
 def in_code() -> set[str]:
-    """Return the settings that core reads, and those that the timers of handlers/ read to be indexed."""
     source = "".join((ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/policies.py"))
     timers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "handlers").glob("*.py"))
     schedules = re.findall(r'os\.environ\.get\("(\w+)"\)', timers)
@@ -34,7 +31,6 @@ def in_code() -> set[str]:
 
 
 def in_page(heading: str) -> dict[str, str]:
-    """Return the settings of a table of the page, each with its next cell."""
     section = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
     table = next(part for part in section if part.startswith(heading))
     rows = re.findall(r"^\| `([\w.]+)` \|([^|\n]*)\|", table, flags=re.MULTILINE)

@@ -1,5 +1,3 @@
-"""Every statement of sql/ keeps the form, and is written once."""
-
 import re
 
 from core.store.queries import SQL, load_queries, query_files

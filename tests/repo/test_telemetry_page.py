@@ -1,5 +1,3 @@
-"""docs/telemetry.md, dashboards, alerts and conventions agree with core/remote/telemetry, in both directions."""
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The room under test, each in turn or the only one that ROOM names, and a database of each engine with its tables."""
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ def room(request: pytest.FixtureRequest) -> Room:
 
 @pytest.fixture
 def rooms(room: Room) -> Rooms:
-    """The rooms whose tables the transform needs."""
     return rooms_of(transform_of(room).row_classes)
 
 

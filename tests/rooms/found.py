@@ -50,12 +50,10 @@ def lines_of(room: Room) -> tuple[Line, ...]:
 
 
 def samples_of(room: Room) -> list[bytes]:
-    """Return the bodies of the sample events."""
     return [line.body for line in lines_of(room)]
 
 
 def outcomes_of(room: Room) -> list[Outcome]:
-    """Return the outcome of each sample: it sees the states that the samples before it wrote."""
     transform, known = transform_of(room), dict[ReferenceKey, Row]()
     found = []
     for number, body in enumerate(samples_of(room)):
@@ -65,12 +63,10 @@ def outcomes_of(room: Room) -> list[Outcome]:
 
 
 def known_after(room: Room) -> list[Row]:
-    """Return the states after all samples."""
     return list({key: row for one in outcomes_of(room) for key, row in _states(one.rows)}.values())
 
 
 def logs_of(room: Room) -> dict[str, list[Event]]:
-    """Return the samples as the logs of a few partitions, in their order: those that share a state are in one."""
     transform, bodies, groups = transform_of(room), samples_of(room), list[tuple[set[ReferenceKey], list[int]]]()
     for number, (body, outcome) in enumerate(zip(bodies, outcomes_of(room), strict=True)):
         keys = {key for key, _ in _states(outcome.rows)}
@@ -87,7 +83,6 @@ def logs_of(room: Room) -> dict[str, list[Event]]:
 
 
 def _package_of(name: str) -> str:
-    """Return the package of a room that a setting names, by itself or by the module of its transform."""
     return module_of(name).removesuffix(f".{TRANSFORM}")
 
 

@@ -1,5 +1,3 @@
-"""The suite itself: a sound room passes, and each bug that is planted in it is named in plain words."""
-
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -199,7 +197,6 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
 
 
 def run(check: Check, room: Room, caplog: pytest.LogCaptureFixture) -> None:
-    """Run a test of the suite for a room, with SQLite in memory."""
     rooms = rooms_of(transform_of(room).row_classes)
     store = MemoryStore(rooms=rooms)
     database = aggregation_of(ENGINES["sqlite"](room.folder, rooms))

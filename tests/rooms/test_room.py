@@ -152,7 +152,6 @@ def test_the_roles_are_granted_what_they_need(room: Room) -> None:
 
 
 def ingested(room: Room, store: Store, transform: Transform | None = None) -> World:
-    """Ingest the samples of a room in batches of a few events, partition by partition."""
     return World(store, {id: list(log) for id, log in logs_of(room).items()}, transform or transform_of(room))
 
 

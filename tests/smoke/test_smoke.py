@@ -28,7 +28,6 @@ Target = tuple[App, Hub | None]  # an app, and its hub where it is known
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """The app that the environment names, or one on this machine."""
     token = open_identity(os.environ).token
     if base_url := os.environ.get("SMOKE_BASE_URL"):
         hub, name = os.environ.get("SMOKE_EVENTHUB"), os.environ.get("SMOKE_EVENTHUB_NAME", HUB)

@@ -54,11 +54,9 @@ class Scope:
     params: Mapping[str, str] | None = None  # the types of the variables, where columns have types
 
     def inner(self) -> "Scope":
-        """Return the scope of a query within this one."""
         return Scope(self.tables, self, params=self.params)
 
     def label(self, kind: str) -> frozenset[str]:
-        """Return what stands for a text of no table: its collation, or its type."""
         if kind not in (NARROW, WIDE):
             return frozenset()
         return frozenset([DATABASE if self.params is None else WIDE if kind == WIDE else LISTED])
@@ -80,7 +78,6 @@ class Scope:
         return self.around.column(name) if self.around else frozenset()
 
     def source(self, name: str) -> Columns | None:
-        """Return the columns of a table or of a named query."""
         if name.startswith("hubledger."):
             return self.tables.get(name.partition(".")[2], {})
         found = self.named.get(name)
@@ -123,7 +120,6 @@ def nested(text: str) -> Tokens:
 
 
 def columns_of(migrations: Iterator[str], *, types: bool = False) -> dict[str, dict[str, frozenset[str]]]:
-    """Return the tables that migrations make, with the collation of each text, or with its type."""
     tables: dict[str, dict[str, frozenset[str]]] = {}
     for text in map(without_comments, migrations):
         for table, columns in re.findall(r"CREATE TABLE hubledger\.(\w+) \((.*?)^ *\)", text, re.M | re.S):
@@ -161,7 +157,6 @@ def _of_query(tokens: Tokens, scope: Scope) -> tuple[dict[str, Text], list[str]]
 
 
 def _is_source(tokens: Tokens, place: int) -> bool:
-    """Find a derived table, or a query that WITH names."""
     group, before = tokens[place], tokens[place - 1] if place else ""
     return group[:1] == ["SELECT"] and before in ("FROM", "JOIN", "APPLY", "AS")
 
@@ -196,7 +191,6 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
 
 
 def _listed(value: Tokens, scope: Scope) -> frozenset[str]:
-    """Return what stands for a value of a table of values."""
     texts = [one for one in value if isinstance(one, str) and "'" in one]
     return scope.label("" if not texts else WIDE if texts[0][0] == "N" else NARROW)
 
@@ -289,7 +283,6 @@ def _after(tokens: Tokens, place: int) -> Tokens:
 
 
 def _is_set(tokens: Tokens, place: int) -> bool:
-    """Find the assignment of an UPDATE, which is no comparison."""
     clauses = [one for one in tokens[:place] if one in ("SET", "FROM", "WHERE", "OUTPUT", "ON")]
     return clauses[-1:] == ["SET"]
 

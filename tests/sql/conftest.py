@@ -1,5 +1,3 @@
-"""Fixtures of the tests that need a T-SQL server: its schema, emptied, and a store over it whose line is watched."""
-
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -26,7 +24,6 @@ def server_session() -> Iterator[Session]:
 
 @pytest.fixture
 def line() -> Iterator[tuple[Wire, str]]:
-    """A line to the server that is counted and can be cut, and the string that leads through it."""
     wire, through = Wire.before(CONNECTION)
     yield wire, through
     wire.close()
@@ -39,7 +36,6 @@ def wire(line: tuple[Wire, str]) -> Wire:
 
 @pytest.fixture
 def server_store(server_session: Session, line: tuple[Wire, str]) -> Iterator[Store]:
-    """A store over the emptied schema, behind that line."""
     opened = Store(SqlServerDatabase(line[1], schema=shared_schema()))
     yield opened
     opened.close()
@@ -47,6 +43,5 @@ def server_store(server_session: Session, line: tuple[Wire, str]) -> Iterator[St
 
 @pytest.fixture
 def hasty(server_session: Session) -> Iterator[Store]:
-    """A store that ends with an error instead of waiting for a lock."""
     with closing(Store(SqlServerDatabase(CONNECTION, SOON, schema=shared_schema()))) as opened:
         yield opened

@@ -7,6 +7,5 @@ from tests.sql.statements import without_comments
 
 
 def grants_of(script: str, role: str) -> set[Use]:
-    """Return the rights that a role has after the script."""
     grants = re.findall(rf"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO {role};", without_comments(script))
     return {Use(table, verb) for verbs, table in grants for verb in verbs.split(", ")}

@@ -12,7 +12,6 @@ from typing import Any
 
 
 def main(library: str) -> None:
-    """Read {name: text} from stdin, and write {name: [fault, ...]} of those that have any."""
     parser, reader = load(library)
     faults = {}
     for name, text in json.load(sys.stdin).items():
@@ -23,7 +22,6 @@ def main(library: str) -> None:
 
 
 def load(library: str) -> tuple[Any, Any]:
-    """The parser, and what makes a reader of a text, out of the .NET runtime that the package dotnetcore2 holds."""
     import dotnetcore2
     from clr_loader import get_coreclr
     from pythonnet import set_runtime

@@ -103,7 +103,6 @@ RENEWED = {"engine": "livy", "attempt": 2, "intent_at": AT, "expected_attempt": 
 
 
 def portion_of(job: str, *, has_whole: bool) -> Portion:
-    """Return a portion with windows of every level."""
     slices = tuple(
         StagedSlice(number, 1, int(has_whole), one.name) for one in find_aggregate(job).levels for number in (0, 1)
     )
@@ -115,20 +114,17 @@ PORTION = portion_of(HOME_ACTIVITY, has_whole=True)
 
 @cache
 def every_batch() -> Mapping[str, str]:
-    """Return the text of each, as it is sent."""
     sent = {name: text for name, (text, _) in every_run().items()}
     return dict([*_files(), *_migrations(), *_queries(), *_selects(), *sent.items()])
 
 
 @cache
 def every_run() -> Mapping[str, Batch]:
-    """Return the batch of every script in every shape, with its values."""
     return {name: run_batch(script, name.startswith("rehearsal ")) for name, script in every_script().items()}
 
 
 @cache
 def every_script() -> Mapping[str, Script]:
-    """Return every script in every shape."""
     letters = {**retries(), **moves(), **claims()}
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
@@ -137,7 +133,6 @@ def every_script() -> Mapping[str, Script]:
 
 
 def purges() -> Mapping[str, Script]:
-    """Return the pieces of a purge: of ledger rows, with a replay's, of letters, and of each other table."""
     partition = commit_of((), first=True, letters=False).partition
     ending = Ending(UUID(int=7), "purge", EPOCH)
     ahead = Advance("a part", 3, 0, "{}")
@@ -155,7 +150,6 @@ def purges() -> Mapping[str, Script]:
 
 
 def erasures() -> Mapping[str, Script]:
-    """Return the opening of an erasure, a piece, one that finds nothing, and the end of one."""
     partition, number = commit_of((), first=True, letters=False).partition, SequenceNumber(7)
     found = FoundPiece(
         Span(*GAP),
@@ -195,7 +189,6 @@ def tasks() -> Mapping[str, Script]:
 
 
 def commits() -> Mapping[str, Script]:
-    """Return a commit, the first or a later one, of no rows, rows of each class and of all, with letters and gaps."""
     shapes = [*product((True, False), (True, False), ((), ROW_CLASSES))]
     shapes += [(False, False, (row_class,)) for row_class in ROW_CLASSES]
     named: dict[str, Script] = {}
@@ -215,17 +208,14 @@ def commits() -> Mapping[str, Script]:
 
 
 def retries() -> Mapping[str, Script]:
-    """Return a retry of no rows, rows of each class and of all."""
     return {f"retry {_tables(classes)}": retry_script(retry_of(classes)) for classes in _classes()}
 
 
 def moves() -> Mapping[str, Script]:
-    """Return every move of letters."""
     return {f"move {move}": move_script(move_of(move), 1) for move in MOVED}
 
 
 def claims() -> Mapping[str, Script]:
-    """Return the claim of a keeper, and that of the letters that a retry has freed."""
     claim = LetterClaim(commit_of((), first=True, letters=False).partition.stream, "claim-1", EPOCH, EPOCH, EPOCH, 1)
     return {"claim": claim_script(claim, 1), "taking": taking_script(retry_of(()), EPOCH)}
 
@@ -245,7 +235,6 @@ def replays() -> Mapping[str, Script]:
 
 
 def jobs() -> Mapping[str, Script]:
-    """Return the scripts of a replay job beside those of its pieces."""
     commit = replay_of(ROW_CLASSES, letters=False)
     return {
         "job open": open_script(request_of(is_dry_run=False)),
@@ -258,7 +247,6 @@ def jobs() -> Mapping[str, Script]:
 
 
 def redrives() -> Mapping[str, Script]:
-    """Return the scripts of redrives of both moves."""
     named: dict[str, Script] = {}
     for move in get_args(OrderedMove):
         letters = replace(move_of(move), move_id=str(ID))
@@ -273,7 +261,6 @@ def redrives() -> Mapping[str, Script]:
 
 
 def running(request: TaskRequest, stream: Stream) -> Task:
-    """Return a task of this request that runs."""
     order = request.order
     parts = tuple(TaskPart(one.name, one.span, one.position, 0, one.asked, one.report, None) for one in request.parts)
     asked = (request.is_dry_run, request.asked, order.digest, request.total or 0, 3, request.per_second)
@@ -282,7 +269,6 @@ def running(request: TaskRequest, stream: Stream) -> Task:
 
 
 def aggregations() -> Mapping[str, Script]:
-    """Return the scripts of an aggregation run, and of a person's orders about it."""
     failure, order = (
         Failure("r", 1, 1, EPOCH, "why"),
         Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH),
@@ -307,7 +293,6 @@ def aggregations() -> Mapping[str, Script]:
 
 
 def incarnations() -> Mapping[str, Script]:
-    """Return the script that opens the next incarnation of a stream."""
     closed = Incarnation(1, 1, EPOCH, EPOCH)
     anchors = {PartitionId("0"): SequenceNumber(7)}
     stream = Stream("namespace/telemetry", "hubledger")
@@ -315,12 +300,10 @@ def incarnations() -> Mapping[str, Script]:
 
 
 def named_statements(scripts: Iterable[Script]) -> set[str]:
-    """Return the names of the named statements in scripts."""
     return {step.statement for script in scripts for step in script.steps if isinstance(step.statement, str)}
 
 
 def request_of(*, is_dry_run: bool) -> TaskRequest:
-    """A request for one event."""
     partition = commit_of((), first=True, letters=False).partition
     order = TaskOrder(ID, 1, "somebody", "because", EPOCH)
     ranges = (PartitionRange(partition.partition_id, Span(SequenceNumber(7), SequenceNumber(7)), "a note"),)
@@ -328,7 +311,6 @@ def request_of(*, is_dry_run: bool) -> TaskRequest:
 
 
 def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:
-    """A piece of one event with a row of each class, taken out of the tables of all."""
     commit = commit_of(classes, first=False, letters=letters)
     event = commit.last
     assert isinstance(event, Event)
@@ -348,7 +330,6 @@ def without_comments(text: str) -> str:
 
 
 def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> BatchCommit:
-    """A commit of one event with a row of each class."""
     partition = Partition("namespace/telemetry", "hubledger", PartitionId("0"))
     event = Event(SequenceNumber(7), "448", EPOCH, None, {}, b"body")
     checkpoint = None if first else Checkpoint(SequenceNumber(6), "384", EPOCH, 1, ID)
@@ -362,7 +343,6 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
 
 
 def in_order(commit: BatchCommit) -> BatchCommit:
-    """Return a commit whose letter is held after an earlier one of its partition key."""
     held = [replace(letter, status="held", held_behind=SequenceNumber(5)) for letter in commit.settled.letters]
     stop = PartitionStop("held", "why", 1, EPOCH)
     state = replace(commit.state, open_keys=OpenKeys(frozenset(["a key"])), stops=(stop,))
@@ -370,20 +350,17 @@ def in_order(commit: BatchCommit) -> BatchCommit:
 
 
 def replay_in_order(commit: ReplayCommit) -> ReplayCommit:
-    """Return a replay whose event has a partition key."""
     event = structs.replace(commit.piece.events[0], partition_key="a key")
     state = replace(commit.state, open_keys=OpenKeys(None))
     return replace(commit, state=state, piece=replace(commit.piece, events=(event,)))
 
 
 def with_gap(commit: BatchCommit) -> BatchCommit:
-    """Return a commit of which the number before its event is absent."""
     gaps = (SequenceGap(SequenceNumber(6), SequenceNumber(6), "absent"),)
     return replace(commit, first=SequenceNumber(6), absent=1, gaps=gaps)
 
 
 def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:
-    """Return a commit of these rows."""
     commit = commit_of((), first=True, letters=False)
     return replace(commit, settled=Settled(rows, [], 1, 0))
 
@@ -399,7 +376,6 @@ def retry_of(classes: tuple[type, ...]) -> RetryCommit:
 
 
 def move_of(move: Move) -> LetterMove:
-    """A move of two letters by a person."""
     partition, numbers = commit_of((), first=True, letters=False).partition, (SequenceNumber(7), SequenceNumber(9))
     return LetterMove(move, partition, numbers, "move-1", EPOCH, EPOCH, "somebody", "because")
 
@@ -452,5 +428,4 @@ def _selects() -> Iterator[tuple[str, str]]:
 
 
 def asked_rows(of: OfRows) -> str:
-    """Return the batch that reads by a statement of row classes."""
     return ask_batch(of, {param.name: "x" for param in rows_query(of).declared})[0]

@@ -1,5 +1,3 @@
-"""Every T-SQL batch passes a parser, which is seen to refuse what is broken, and keeps rules that no parser knows."""
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -60,7 +58,6 @@ FORBIDDEN = {
 
 
 def found_in(pattern: str, texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the group of each match, with the name of its text."""
     return [(name, found) for name, text in texts.items() for found in re.findall(pattern, text, re.M | re.S)]
 
 
@@ -70,7 +67,6 @@ def in_code(text: str) -> str:
 
 
 def is_one_transaction(text: str, end: str) -> bool:
-    """Find one transaction, after the declarations, that ends at the first error."""
     parts = ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", f"{end} TRANSACTION;")
     places = [text.find(part) for part in parts]
     return -1 not in places and places == sorted(places) and text.count("TRANSACTION") == 2
@@ -374,7 +370,6 @@ DAMAGE = {  # the name of a batch, a part of it, and the part broken
 
 @cache
 def faults(gate: str) -> Faults:
-    """Of everything at once: a parser starts slowly."""
     return GATES[gate]({**every_batch(), USER.name: USER.read_text("utf-8"), **damaged()})
 
 

@@ -63,7 +63,6 @@ AGAIN = {  # statements that lock a row which an earlier step of their transacti
 
 
 def documented() -> list[str]:
-    """Return the tables in the order of the page."""
     section = PAGE.read_text(encoding="utf-8").partition("\n## Locks\n")[2].partition("\n| transaction |")[0]
     tables: list[str] = []
     for line in re.findall(r"^\d+\. (.*)", section, re.M):
@@ -73,14 +72,12 @@ def documented() -> list[str]:
 
 
 def locked(text: str) -> Iterator[str]:
-    """Give the tables that a text locks, in order: a statement reads before it writes."""
     for statement in without_comments(text).split(";"):
         yield from LOCKING.findall(statement)
         yield from (use.table for use in uses_of(statement) if use.verb != "SELECT")
 
 
 def out_of_order(steps: list[tuple[str, str]], order: list[str]) -> list[str]:
-    """Return the steps, of a name and a text, that lock a table after a later one."""
     found, reached = [], 0
     for name, text in steps:
         places = [order.index(table) for table in locked(text)]
@@ -205,7 +202,6 @@ def send_twice(script: Script) -> None:
 
 
 def running_task(script: Script) -> SqliteDatabase:
-    """Return a database in memory in which the task of a script runs, and its part stands where the script expects."""
     opened = sqlite3.connect(":memory:", isolation_level=None)
     migrated().backup(opened)
     opened.execute("PRAGMA ignore_check_constraints = ON")  # the values of a shape need not fit together

@@ -43,7 +43,6 @@ def planted(text: str) -> Migration:
 
 
 def breaks(migration: Migration) -> bool:
-    """Return True if the migration removes something that older code uses, or needs something that it does not do."""
     return TAKES_AWAY.search(re.sub(r"--.*", "", migration.text)) is not None
 
 
@@ -74,7 +73,6 @@ def unbounded_rebuilds(text: str) -> int:
 
 
 def crosses(migration: Migration) -> bool:
-    """Return True if a migration rebuilds tables, which it then keeps locked, in an order that no commit has."""
     tables = re.findall(r"ALTER TABLE hubledger\.(\w+) REBUILD\b", without_comments(migration.text))
     return tables != sorted(tables, key=ORDER.index)
 

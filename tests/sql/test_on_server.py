@@ -324,7 +324,6 @@ EXEC(N'CREATE INDEX ix_shop_note ON hubledger.batch_ledger (shop_note) WHERE sho
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    """A room whose migrations read the ledger, build indexes and change a table of ours."""
     return own_room(tmp_path, {"0001_sums.sql": SUMS, "0002_notes.sql": NOTES})
 
 
@@ -429,7 +428,6 @@ def test_columns_become_wider_and_keep_their_rows(session: Session, schema: str,
 
 @pytest.fixture
 def other() -> Iterator[Session]:
-    """A run that holds the lock of the migrations."""
     opened = connect(CONNECTION)
     opened.run((SQL / "sqlserver" / "lock_migrations.sql").read_text(encoding="utf-8"), [25_000])
     yield opened

@@ -160,8 +160,6 @@ def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
     slow, driver, opened = "ix_retracted_row_number", load_driver(), list[Any]()
 
     class Opened:
-        """The driver itself, with the connections that it opened."""
-
         Error = driver.Error
 
         def connect(self, connection_string: str, /, **options: Any) -> Any:
@@ -275,7 +273,6 @@ def fed() -> Iterator[tuple[str | None, bytes]]:
 
 
 def batches(count: int, longest: int) -> Iterator[EventBatch]:
-    """Yield batches of the feed of varied sizes, of two partitions."""
     chance, bodies, numbers = Random(SEED), fed(), {"0": 0, "1": FAR_NUMBER}
     for at in range(count):
         place, size = chance.choice("01"), chance.randint(1, longest)

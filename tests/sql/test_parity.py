@@ -1,5 +1,3 @@
-"""Both dialects say the same: second bodies of statements, migrations, tables and columns."""
-
 import re
 
 from core.model.rows import row_table

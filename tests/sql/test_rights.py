@@ -58,7 +58,6 @@ PERMISSIONS = (SQL / "sqlserver" / "permissions.sql", *sorted(ROOT.glob("example
 
 
 def all_grants() -> str:
-    """Return our grants, and after them those of the rooms."""
     return "\n".join(path.read_text(encoding="utf-8") for path in PERMISSIONS)
 
 
@@ -67,7 +66,6 @@ def granted(role: str) -> set[Use]:
 
 
 def needed_by_jobs() -> set[Use]:
-    """Return the uses of the tables that the jobs name, and of those of row classes, which they compare."""
     named = {
         *re.findall(r"""["'](\w+)["']""", JOBS),
         *re.findall(r"\}(event_hub_dead_letter|retracted_row)", JOBS),

@@ -166,7 +166,6 @@ def statements(rows: str, states: str, aggregate: str) -> tuple[list[OfRows], st
 
 
 def statements_about(states: type, rows: type, one: Aggregate) -> list[OfRows]:
-    """Return every statement about a class of states, one of appended rows, and an aggregate of these."""
     asked = [of_rows("find_row_faults", rows)]
     for verb in get_args(RowVerb):
         if verb in OF_WINDOWS:
@@ -181,7 +180,6 @@ def statements_about(states: type, rows: type, one: Aggregate) -> list[OfRows]:
 
 @cache
 def texts_about_rows() -> list[str]:
-    """Return the texts of the statements about rows of both engines."""
     with forgotten():
         asked, _ = statements("a_line", "a_state", "a_sale")
         return [text for each in asked for text in (rows_text(each), rows_query(each).text)]
@@ -189,7 +187,6 @@ def texts_about_rows() -> list[str]:
 
 @cache
 def words() -> list[str]:
-    """Return the words of the statements of both engines that may name a table of a room, and are no table of ours."""
     texts = texts_about_rows()
     ours = {name for one in load_migrations("sqlite") for name in re.findall(r"CREATE TABLE (\w+)", one.text)}
     found = {word.lower() for text in texts for word in re.findall(r"\b[A-Za-z_]\w*", text)}
@@ -245,7 +242,6 @@ def test_a_named_query_in_a_statement_about_rows_begins_as_no_table_of_a_room_ma
 
 
 def declared_in(text: str) -> Iterator[list[str]]:
-    """Yield the columns of each table that a statement reads from JSON."""
     for listed in re.findall(r"WITH \(((?:[^()]|\([^()]*\))*)\) AS", text):
         yield [one.split()[0].strip("[]").lower() for one in re.split(r",(?![^(]*\))", listed)]
 
@@ -293,7 +289,6 @@ def bytes_of(column: str) -> int:
 
 
 def widths(script: str) -> dict[str, int]:
-    """Return the bytes of the primary key of each table of SQL Server."""
     found: dict[str, int] = {}
     for name, lines in of_server(script).items():
         columns = {word.strip("[]"): rest for word, _, rest in (line.partition(" ") for line in lines)}

@@ -40,8 +40,6 @@ _KEY = re.compile(r"CONSTRAINT (\w+) (?:PRIMARY KEY|UNIQUE) \(([^)]*)\)")
 
 @dataclass(frozen=True)
 class Index:
-    """An index or a key with its columns in order, and the condition of a filtered one."""
-
     name: str
     keys: tuple[str, ...]
     included: tuple[str, ...] = ()
@@ -49,13 +47,11 @@ class Index:
 
     @property
     def filters(self) -> set[str]:
-        """The columns of its condition."""
         return set(re.findall(r"\b(\w+) (?:IN|=|<>|IS)\s", self.condition))
 
 
 @cache
 def indexes() -> Mapping[str, Mapping[str, Index]]:
-    """Return the indexes of each table by name, its keys first."""
     found: dict[str, dict[str, Index]] = {}
     for migration in all_migrations("sqlserver"):
         text = without_comments(migration.text).replace("''", "'").replace("')", ";")
@@ -260,7 +256,6 @@ OF_WINDOWS: Mapping[RowVerb, int] = {
 
 
 def locks_of_row(statement: str) -> Mapping[str, int]:
-    """Return the locks that a statement takes for one row in each index of the table that it changes."""
     (use,) = [one for one in uses_of(statement) if one.verb != "SELECT"]
     found = list(indexes()[use.table].values())
     if use.verb != "UPDATE":
@@ -280,7 +275,6 @@ def _of_update(index: Index, columns: set[str], *, is_table: bool) -> int:
 
 
 def most_locks(text: str) -> int:
-    """Return the most locks of a row in one index, of all statements of a text."""
     return max(max(locks_of_row(one).values()) for one in text.split(";") if one.strip())
 
 

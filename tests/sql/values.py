@@ -36,11 +36,9 @@ ROW_CLASSES: tuple[type, ...] = tuple(_ROWS)
 
 
 def row_of(row_class: type) -> Row:
-    """A row of this class."""
     return _ROWS[row_class]
 
 
 def awkward_row_of(row_class: type) -> Row:
-    """Return a row whose first text has a quote and a backslash."""
     row = cast(Any, _ROWS[row_class])
     return cast(Row, replace(row, **{fields(row)[0].name: '"\\'}))

@@ -45,7 +45,6 @@ class Requests:
         return seen, ended
 
     def answered(self) -> None:
-        """Note that the server answered, so that the next data under TLS begin a new request."""
         self._answered = True
 
     def _length(self) -> int:
@@ -77,7 +76,6 @@ class Wire:
 
     @staticmethod
     def before(connection_string: str) -> "tuple[Wire, str]":
-        """Return a proxy of the server that a connection string names, and the string that leads through the proxy."""
         found = _SERVER.search(connection_string)
         if found is None:
             raise ValueError("the connection string names no server as SERVER=HOST or SERVER=HOST,PORT")

@@ -1,5 +1,3 @@
-"""One host for all tests that change nothing, over a store with letters and ranges in it, and one for those that do."""
-
 from collections.abc import Iterator
 
 import pytest
@@ -21,5 +19,4 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="package")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A filled app whose store a test changes."""
     yield from filled(tmp_path_factory)

@@ -52,12 +52,10 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """Its body as JSON."""
         return json.loads(self.body)
 
     @property
     def fields(self) -> list[str]:
-        """The fields that a problem names."""
         return [one["field"] for one in self.json.get("errors", [])]
 
 
@@ -82,7 +80,6 @@ class Served:
         return self.request("GET", f"/api/{path}{asked}", headers=headers or {})
 
     def post(self, path: str, body: object, *, headers: Mapping[str, str] | None = None, method: str = "POST") -> Reply:
-        """POST JSON below /api."""
         given = {"Content-Type": "application/json", **(headers or {})}
         octets = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.request(method, f"/api/{path}", octets, given)
@@ -96,7 +93,6 @@ class Served:
     def request(
         self, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
-        """Any request."""
         connection = http.client.HTTPConnection(urlsplit(self.base_url).netloc, timeout=allowed(DEADLINE_S))
         try:
             connection.request(method, target, body, dict(headers or {}))
@@ -113,7 +109,6 @@ class Served:
             patience.pause()
 
     def contents(self) -> Contents:
-        """All rows of the store, by table."""
         named = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         tables = [name for (name,) in self.sqlite.sql(named)]
         return {name: self.sqlite.sql(f"SELECT * FROM {name}") for name in tables}
@@ -139,7 +134,6 @@ class Served:
 
 
 def segment(text: str) -> str:
-    """A text as one segment of a path."""
     return quote(text, safe="")
 
 

@@ -46,7 +46,6 @@ def served_by_the_app() -> dict[tuple[str, str], tuple[str, str]]:
 
 
 def filled(template: str) -> str:
-    """A path of a route."""
     return re.sub(r"\{(\w+)\}", lambda part: VALUES[part[1]], template)
 
 
@@ -57,7 +56,6 @@ for _route, _method in PLACES:
 
 
 def paths(method: str) -> list[str]:
-    """The paths that answer to a method."""
     return sorted(path for path, methods in METHODS.items() if method in methods)
 
 
@@ -240,7 +238,6 @@ ORDER = {"move": "discard", "expected_count": 1, "reason": "because", "letters":
 
 @pytest.fixture
 def unchanged(served: Served) -> Iterator[Served]:
-    """The app, whose store has the same contents after the test."""
     before = served.contents()
     yield served
     assert served.contents() == before
@@ -257,7 +254,6 @@ def is_problem(answer: Reply, *statuses: int, case: object = "") -> None:
 
 
 def names(answer: Reply, field: str, case: object = "") -> None:
-    """A problem of one field, by its name."""
     is_problem(answer, 400, case=case)
     assert answer.fields == [field], case
 

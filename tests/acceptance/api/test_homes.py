@@ -1,5 +1,3 @@
-"""Homes over HTTP: found by prefix, shown with the last day and week, opened by a resident's link, refused in words."""
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,7 +34,6 @@ def fill(served: Served) -> None:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
-    """One host for the module, and the contents of its store before the aggregation."""
     made = Served(tmp_path_factory.mktemp("homes"), RESIDENT_LINK_SECRET=SECRET, RESIDENT_LINK_SECONDS="600")
     fill(made)
     filled = made.contents()

@@ -1,5 +1,3 @@
-"""docs/your-own-events.md, "Show it": a room that follows the page has a route and a page, and no other app has."""
-
 import re
 import subprocess
 import sys
@@ -21,7 +19,6 @@ FILES: dict[str, str] = dict(re.findall(r"^```\w+ (apps/orders/\S+)\n(.*?)^```",
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout with the room of the page."""
     root = copy_checkout(tmp_path_factory.mktemp("own") / "app", without=("bench/results.json", "docs/adr/"))
     (root / "orders.jsonl").write_text(EVENTS, encoding="utf-8")
     new = [sys.executable, "-m", "hubledger", "new", "orders", "--from", "orders.jsonl", "--key", "order_id"]

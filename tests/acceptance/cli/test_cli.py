@@ -1,5 +1,3 @@
-"""The command line against the real app, in a real terminal and without one: width, colour, questions, Ctrl-C."""
-
 import json
 import os
 import re
@@ -48,7 +46,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Cont
 
 @pytest.fixture
 def fresh(app: tuple[Served, Contents]) -> Served:
-    """The app, with the rows of the beginning."""
     app[0].restore(app[1])
     return app[0]
 
@@ -85,7 +82,6 @@ class Terminal:
         return str(subprocess.run(words, capture_output=True, text=True, **{"check": True, **options}).stdout)  # type: ignore[call-overload]
 
     def press(self, *keys: str) -> None:
-        """Press keys, by their names in tmux."""
         self.tmux("send-keys", *keys)
 
     def begin(self, line: str) -> None:
@@ -95,7 +91,6 @@ class Terminal:
         self.answer(f"{line}; echo {ENDED}$?")
 
     def answer(self, line: str) -> None:
-        """Type a line, and press Enter."""
         self.press("-l", line)
         self.press("Enter")
 
@@ -111,11 +106,9 @@ class Terminal:
         return screen
 
     def shows(self, text: str) -> str:
-        """Wait until the screen shows a text, its lines joined, and return the screen."""
         return self.until(lambda screen: text in joined(screen))
 
     def code(self) -> int:
-        """Wait until the command has ended, and return its exit code."""
         ended = re.compile(rf"{ENDED}(\d+)")
         found = ended.search(joined(self.until(lambda screen: ended.search(joined(screen)))))
         assert found
@@ -139,7 +132,6 @@ def terminal(given: Mapping[str, str], *command: str, size: tuple[int, int], at:
 
 @contextmanager
 def running(app: Served, command: str, size: tuple[int, int] = (80, 40), **more: Any) -> Iterator[Terminal]:
-    """Run a command of ours in a terminal."""
     line = f"trap : INT; {sys.executable} -m hubledger {command}; echo {ENDED}$?; cat"
     with terminal(environment(app.base_url, **more), line, size=size) as made:
         yield made
@@ -219,7 +211,6 @@ def test_what_a_command_needs_is_asked_for(tmp_path: Path) -> None:
         shell.answer("trap : INT")
 
         def typed(line: str, *answers: tuple[str, str]) -> str:
-            """Type a command that ends well, answer its questions, and return its screen."""
             shell.begin(line)
             for question, answer in answers:
                 shell.shows(question)

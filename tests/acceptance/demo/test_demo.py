@@ -1,5 +1,3 @@
-"""`make demo`, `make run`, `make serve` and the feed as a person starts them: whole processes over a real hub."""
-
 import json
 import os
 import re
@@ -60,7 +58,6 @@ def left() -> list[int]:
 
 
 def proven(demo: Process, deadline: float = DEADLINE) -> tuple[dict, list[str]]:
-    """Return the figures and the other lines of a demo that ended well and left no process."""
     out, errors = ended(demo, deadline)
     assert demo.returncode == 0, errors
     assert left() == []
@@ -81,7 +78,6 @@ def port() -> str:
 
 
 def ready_at(served: Process) -> str:
-    """Return the address of the pages that a command serves, once it does."""
     return re.findall(r"^ready: (http://localhost:\d+)/api/ops", line_of(served, "ready: ", deadline=DEADLINE))[0]
 
 
@@ -198,7 +194,6 @@ def feed(emulator: Emulator, *options: str) -> Process:
 
 
 def figures_of(process: Process) -> dict:
-    """Return the last line of a feed that ended well."""
     out, errors = ended(process, DEADLINE)
     assert (process.returncode, errors) == (0, "")
     return dict(json.loads(out.splitlines()[-1]))

@@ -40,7 +40,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:
-    """Return a token for the hub, signed with the key of the connection string."""
     parts = dict(part.split("=", 1) for part in emulator.connection_string.split(";"))
     expiry = int(time.time() + expires_in.total_seconds())
     resource = f"sb://localhost:{emulator.port}/{HUB}"
@@ -121,7 +120,6 @@ class Readings:
 
 
 def join_consumers() -> None:
-    """Wait for the consumers whose block has ended: each sleeps for up to a second before its thread ends."""
     for thread in threading.enumerate():
         if thread.name == CONSUMER:
             thread.join(allowed(DEADLINE))
@@ -144,7 +142,6 @@ def reading(emulator: Namespace, group: str = "$Default", retry_total: int = 3, 
 
 @contextmanager
 def reading_aio(emulator: Namespace, group: str = "$Default", **options: Any) -> Iterator[Readings]:
-    """Run an aio consumer while the block runs, on an event loop in a separate thread."""
     seen, loop, end = Readings(), asyncio.new_event_loop(), asyncio.Event()
     receive = {"starting_position": "-1", **options, "on_error": _as_coroutine(seen.fail)}
 

@@ -1,5 +1,3 @@
-"""An emulator for each test, which starts in milliseconds, and a clock that tests move."""
-
 import gc
 import logging
 from collections.abc import Iterator
@@ -40,6 +38,5 @@ def clock() -> MovableClock:
 
 @pytest.fixture
 def emulator(clock: MovableClock) -> Iterator[Emulator]:
-    """A hub `telemetry` of four partitions, with $Default and one consumer group each for trigger and hub reader."""
     with Emulator([HubSettings(HUB, 4, (GROUP, READERS))], clock=clock).running() as running:
         yield running

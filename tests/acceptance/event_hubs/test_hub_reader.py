@@ -1,5 +1,3 @@
-"""core/remote/hub/reader.py over real AMQP: the SDK against the emulator."""
-
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator

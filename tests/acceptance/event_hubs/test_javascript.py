@@ -1,5 +1,3 @@
-"""Microsoft's JavaScript client, which reads every answer more strictly than Python's: sending, reading, refusals."""
-
 import json
 import os
 import re
@@ -61,7 +59,6 @@ def test_producers_of_one_group_see_its_last_number_and_a_wrong_one_ends_nobody(
 
 @contextmanager
 def idle_owner(emulator: Emulator) -> Iterator[None]:
-    """Attach a reader with an epoch that takes nothing, so that the outcomes of stored events wait."""
     ends = Described(ULong(SOURCE), [f"{HUB}/ConsumerGroups/$Default/Partitions/0"]), Described(ULong(TARGET), ["here"])
     epoch = {Symbol("com.microsoft:epoch"): 0}
     attach = composite(ATTACH, "owner", UInt(1), True, None, None, *ends, *[None] * 6, epoch)

@@ -1,5 +1,3 @@
-"""Broken and random bytes: nothing kills the server, and no connection is left."""
-
 import logging
 import random
 

@@ -1,5 +1,3 @@
-"""The SDK's clients on the emulator: they publish, read, are refused, wait, and go on after faults and restarts."""
-
 import asyncio
 import itertools
 import threading

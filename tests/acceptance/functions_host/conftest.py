@@ -1,5 +1,3 @@
-"""The sample app with settings, the fixtures of the unit tests, and both workers."""
-
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +16,5 @@ WORKERS = ("builtin", pytest.param("microsoft", marks=MICROSOFT_S))
 
 @pytest.fixture
 def app(sample_app: Path) -> Path:
-    """The sample app, ready to start."""
     write_settings(sample_app)
     return sample_app

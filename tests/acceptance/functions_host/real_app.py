@@ -62,7 +62,6 @@ class Client:
             return json.loads(await answer.text() or "null")
 
     async def until(self, path: str, name: str, *values: object) -> Any:
-        """Return an answer once a field of it has one of these values."""
         while (found := await self.request("GET", path) or {}).get(name) not in values:
             await asyncio.sleep(0.01)
         return found
@@ -89,7 +88,6 @@ class Client:
             await asyncio.sleep(0.01)
 
     def letters(self) -> list[str]:
-        """Return the status of each letter of the late homes."""
         with closing(sqlite3.connect(self._store)) as connection:
             found = connection.execute("SELECT status FROM event_hub_dead_letter WHERE partition_id = '0'")
             return [status for (status,) in found]

@@ -35,7 +35,6 @@ HOW_TO_GET_IT = (
 
 
 def worker_of(name: str) -> Worker:
-    """Return our worker for "builtin" and Microsoft's for "microsoft"."""
     return BuiltinWorker() if name == "builtin" else RuntimeWorker()
 
 
@@ -94,7 +93,6 @@ def _retry_settings(options: Any) -> dict[str, str] | None:
 
 
 def _from_repr(error: str) -> str:
-    """Turn `ValueError('text')` into `ValueError: text`, the form of the gRPC worker."""
     name, _, rest = error.partition("(")
     try:
         texts = ast.literal_eval(f"({rest[:-1]},)")

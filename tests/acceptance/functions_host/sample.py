@@ -31,14 +31,11 @@ WEBHOOK = "/runtime/webhooks/durabletask"
 
 
 def write_settings(directory: Path, **changes: str) -> None:
-    """Write local.settings.json of an app."""
     (directory / "local.settings.json").write_text(json.dumps({"Values": {**SETTINGS, **changes}}))
 
 
 @dataclass
 class Hubs:
-    """The hubs in memory by consumer group."""
-
     by_group: dict[str, MemoryHub] = field(default_factory=dict)
 
     def open(self, connection: HubConnection, options: EventHubOptions, clock: Clock) -> EventSource:
@@ -50,7 +47,6 @@ class Hubs:
 
 @asynccontextmanager
 async def running(directory: Path, options: HostOptions | None = None) -> AsyncIterator[FunctionsHost]:
-    """Run a host on a free port."""
     host = FunctionsHost(directory, replace(options or HostOptions(), port=0))
     await host.start()
     try:
@@ -60,26 +56,21 @@ async def running(directory: Path, options: HostOptions | None = None) -> AsyncI
 
 
 def seen(function_name: str) -> list[Any]:
-    """Return the notes of a function of the sample app."""
     found: list[Any] = sys.modules["function_app"].seen.get(function_name, [])
     return found
 
 
 def bodies() -> list[list[str]]:
-    """Return the bodies of the batches that `ingest` got."""
     return [[each["body"][2:-1] for each in batch["events"]] for batch in seen("ingest")]
 
 
 async def ingested(*batches: list[str]) -> None:
-    """Wait until `ingest` got these batches in this order."""
     await eventually(lambda: len(seen("ingest")) >= len(batches))
     assert bodies() == list(batches)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A running host of the sample app, its HTTP address and its hubs."""
-
     host: FunctionsHost
     http: aiohttp.ClientSession
     hubs: Hubs
@@ -98,7 +89,6 @@ class Sample:
 async def serving_sample(
     directory: Path, options: HostOptions | None = None, hubs: Hubs | None = None
 ) -> AsyncIterator[Sample]:
-    """Run a host of the sample app whose hubs are in memory."""
     own = hubs or Hubs()
     async with (
         running(directory, replace(options or HostOptions(), open_source=own.open)) as host,
@@ -121,11 +111,9 @@ class DurableApp:
             return str((await answer.json())["id"])
 
     async def run(self, name: str, value: Any = None, instance_id: str | None = None) -> Any:
-        """Start, wait for the end, and return the whole status."""
         return await self.ended(await self.start(name, value, instance_id))
 
     async def ended(self, instance_id: str) -> Any:
-        """Wait for the end and return the whole status."""
         final = ("Completed", "Failed", "Terminated")
         return await self.until(instance_id, lambda status: status["runtimeStatus"] in final)
 
@@ -137,7 +125,6 @@ class DurableApp:
         return status
 
     async def is_at(self, instance_id: str, *kinds: str) -> None:
-        """Wait until the history of an orchestration has exactly these kinds of events after its beginning."""
         await self.until(instance_id, lambda status: kinds_of(status)[1:] == list(kinds))
 
     async def get(self, instance_id: str) -> tuple[int, Any]:
@@ -146,25 +133,21 @@ class DurableApp:
             return answer.status, await answer.json(content_type=None)
 
     async def post(self, path: str, value: Any = None) -> int:
-        """Post to the management API and return the status."""
         async with self.http.post(f"{WEBHOOK}/{path}", json=value) as answer:
             return answer.status
 
     async def client(self, verb: str, instance_id: str, value: Any = None, **query: str) -> Any:
-        """Call a verb of the SDK's client in a function of the app."""
         async with self.http.post(f"/api/client/{verb}/{instance_id}", json=value, params=query) as answer:
             assert answer.status == 200, await answer.text()
             return await answer.json(content_type=None)
 
 
 def kinds_of(status: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of the events in a history."""
     return [each["EventType"] for each in status["historyEvents"]]
 
 
 @asynccontextmanager
 async def serving(directory: Path, options: HostOptions) -> AsyncIterator[DurableApp]:
-    """Run a host of the Durable app."""
     async with running(directory, options) as host, aiohttp.ClientSession(host.base_url) as http:
         yield DurableApp(http)
 
@@ -185,12 +168,10 @@ class StartedHost:
         self.base_url = self.lines[-1].removeprefix(READY)
 
     def seen(self, function_name: str) -> list[Any]:
-        """Return the notes of a function, of all processes that ran the app."""
         lines = self._seen.read_text().splitlines() if self._seen.exists() else []
         return [value for name, value in map(json.loads, lines) if name == function_name]
 
     def until(self, holds: Callable[[], object]) -> None:
-        """Wait for a condition while the host runs."""
         patience = Patience(30)
         while not holds():
             assert self.process.poll() is None, f"the host ended with {self.process.returncode}"

@@ -1,5 +1,3 @@
-"""An app's storage client reads and writes the host's checkpoints at the host's own port."""
-
 import asyncio
 import os
 from collections.abc import Callable
@@ -33,8 +31,6 @@ def no_storage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asked(call: Callable[[BlobClient], Any], name: str = NAME) -> Any:
-    """Make a call of a client of a blob, with the account that the setting names."""
-
     def ask() -> Any:
         with ContainerClient.from_connection_string(os.environ[SETTING], CONTAINER, retry_total=0) as container:
             return call(container.get_blob_client(name))

@@ -1,5 +1,3 @@
-"""Small functions have the same results on our worker and on Microsoft's."""
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -122,7 +120,6 @@ ACCEPTED = {
 
 
 async def indexed(directory: Path, worker: str, source: str) -> list[str]:
-    """Return the names of the functions of an app, or none when the worker refuses it."""
     directory.mkdir()
     (directory / "function_app.py").write_text(HEAD + source + "\n")
     chosen = worker_of(worker)

@@ -1,5 +1,3 @@
-"""Orchestrators, activities, entities and clients have the same results on our worker and on Microsoft's."""
-
 import sys
 from collections.abc import AsyncIterator
 from datetime import timedelta

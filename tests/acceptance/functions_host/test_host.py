@@ -1,5 +1,3 @@
-"""The host as a whole, with hubs in memory: settings, faults on demand, drain, restart, and what it refuses."""
-
 import asyncio
 import json
 import os
@@ -54,12 +52,10 @@ async def sample(app: Path, options: HostOptions, hubs: Hubs) -> AsyncIterator[S
 
 
 def next_host(app: Path, options: HostOptions, hubs: Hubs) -> AbstractAsyncContextManager[Sample]:
-    """A host with the state and the hubs of the one before."""
     return serving_sample(app, replace(options, clock=ManualClock()), hubs)
 
 
 async def checkpoint_is(options: HostOptions, number: int) -> None:
-    """Wait for the host checkpoint of partition 0."""
     state = StateFile(options.state)
 
     def is_written() -> bool:
@@ -271,7 +267,6 @@ def request(line: str, *headers: str, body: str = "", host: str = "localhost") -
 
 
 async def status_of(sample: Sample, sent: bytes) -> int:
-    """Send the bytes, and return the status of the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", sample.host.port)
     writer.write(sent)
     async with asyncio.timeout(allowed(10)):

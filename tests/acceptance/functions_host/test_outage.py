@@ -1,5 +1,3 @@
-"""An outage of the store that outlives the retries: the host passes batches, and the app reads their events back."""
-
 import signal
 from pathlib import Path
 
@@ -22,7 +20,6 @@ FEED = ("--homes", "100", "--events", "1000000", "--rate", "400", "--registered"
 
 
 def committed(engine: SqliteEngine) -> dict[str, int]:
-    """Return the number of events that each partition has committed."""
     return dict(engine.sql("SELECT partition_id, sequence_number + 1 FROM event_hub_checkpoint"))
 
 
@@ -49,7 +46,6 @@ def run_ahead(app: App, table: str) -> dict[str, range]:
 
 
 def assert_order_of_keys(engine: SqliteEngine) -> None:
-    """Check that the events of each home, which is their partition key, were committed in their order."""
     newest: dict[str, tuple[int, int]] = {}
     rows = engine.sql("SELECT home_id, commit_number, sequence_number FROM sensor_reading ORDER BY sequence_number")
     for home_id, *place in rows:

@@ -1,5 +1,3 @@
-"""The Event Hubs trigger over real AMQP: lost links, and each way in which an event cannot be delivered."""
-
 import asyncio
 import gc
 import logging
@@ -70,8 +68,6 @@ def good(body: str) -> bytes:
 
 
 async def send(emulator: Emulator, *messages: bytes, partition_id: str = "0") -> None:
-    """Publish encoded messages, which come together."""
-
     def publish() -> None:
         connection = emulator.connection_string
         with EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB) as producer:
@@ -127,7 +123,6 @@ class Hub:
         await eventually(lambda: self.checkpoint() == number, SOON_S)
 
     def lift(self, number: int) -> None:
-        """Write a checkpoint that has a number and no offset."""
         state = StateFile(self._state)
         state.write_checkpoint(ADDRESS, "0", StartAt("", None, number))
         state.close()

@@ -1,5 +1,3 @@
-"""The host in a process of its own: its output and exit code, and its deaths as in Azure."""
-
 import json
 import os
 import signal

@@ -1,5 +1,3 @@
-"""Hubledger's own function_app on our worker and on Microsoft's."""
-
 import json
 import sqlite3
 from contextlib import closing

@@ -24,13 +24,11 @@ class NotEvaluated(Exception):
 
 
 def firing(lines: Sequence[Line], limits: Mapping[str, object]) -> set[str]:
-    """Return the alarms that these lines of one window raise, with the limits of the deployment by their names."""
     watched = [name for name in QUERIES if name not in OF_THE_WORKSPACE]
     return {name for name in watched if rows_of(QUERIES[name], lines, limits)}
 
 
 def rows_of(query: str, lines: Iterable[Line], limits: Mapping[str, object]) -> list[Line]:
-    """Return the rows of a query over AppTraces."""
     text = re.sub(r"\{(\w+)\}", lambda limit: str(limits[limit[1]]), query)
     table, *steps = [line for line in text.splitlines() if line and not line.startswith("//")]
     if table != "AppTraces":

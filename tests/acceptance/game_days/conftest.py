@@ -1,5 +1,3 @@
-"""A game day for each test."""
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from tests.acceptance.started import MovableClock, working
 
 @pytest.fixture
 def day(tmp_path: Path) -> Iterator[Day]:
-    """Return a day whose app has not started."""
     clock = MovableClock()
     with working(tmp_path, clock=clock) as app:
         yield Day(app, clock, Operator(tmp_path))

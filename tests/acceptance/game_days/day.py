@@ -60,13 +60,11 @@ class Day:
         self.start()
 
     def publish(self, id: str, *bodies: bytes, ago: timedelta = timedelta(0)) -> None:
-        """Publish events to a partition, as if they had come some time ago."""
         self.clock.ahead = -ago
         self.app.send(id, list(bodies))
         self.clock.ahead = timedelta(0)
 
     def publish_keyed(self, key: str, *bodies: bytes) -> None:
-        """Publish events to the partition that the hub chooses for a key."""
         batch = self.app.producer.create_batch(partition_key=key)
         for body in bodies:
             batch.add(EventData(body))
@@ -74,7 +72,6 @@ class Day:
         self.app.published = {one: last + 1 for one, last in self.app.emulator.end_of(HUB).items()}
 
     def firing(self) -> set[str]:
-        """Return the alarms that the lines of the last seconds raise."""
         since = datetime.now(UTC) - WINDOW
         watches = self.app.lines("watch")
         return firing([one for one in watches if datetime.fromisoformat(one["time"]) > since], self.limits)
@@ -117,11 +114,9 @@ class Day:
             self.others[call[0] if call[0] != "az" else call[1]](call)
 
     def until_quiet(self) -> None:
-        """Wait until all published events are accounted for."""
         self.until(lambda: self.app.accounted() == self.app.published, "all are accounted for")
 
     def until_healthy(self, but: frozenset[str] = frozenset()) -> None:
-        """Wait until no alarm fires, apart from those that the page says end by themselves, and the app is healthy."""
         self.until_quiet()
         self.until(lambda: self.firing() <= but, "no alarm")
         self.until(lambda: self.health() == 200, "health")
@@ -131,7 +126,6 @@ class Day:
         self.app.assert_each_number_once(self.lost, lost="in some way")
 
     def post(self, path: str, **body: object) -> None:
-        """Send a change, as somebody who is not on duty."""
         self.app.request(path, {"order_id": str(uuid.uuid4()), **body})
 
     def health(self) -> int:

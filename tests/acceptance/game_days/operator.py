@@ -69,7 +69,6 @@ class Operator:
         return self.ran[-1]
 
     def azure_calls(self) -> list[str]:
-        """Return the commands that Azure's tools were given."""
         calls = self.folder / "calls"
         return calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
 

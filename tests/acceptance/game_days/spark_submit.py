@@ -26,8 +26,6 @@ SCRIPT = '#!/bin/sh\nexec "{python}" -m tests.acceptance.game_days.spark_submit 
 
 
 class WithoutLake(SqliteAggregation):
-    """Stages results that are not in the lake."""
-
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         at = columns.split(", ").index("lake_path") if table == "staged_result" else None
         super().insert(
@@ -36,7 +34,6 @@ class WithoutLake(SqliteAggregation):
 
 
 def main() -> None:
-    """Stage the result of the run that the arguments name."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-id", required=True)
     given, _ = parser.parse_known_args()
@@ -55,7 +52,6 @@ def main() -> None:
 
 
 def _quality(store: SqliteEngine, run: AggregationRun) -> str | None:
-    """Return the rows of the run's commits beside those that the ledger counts."""
     if run.kind != "increment":
         return None
     ledger = _counted(run, store.sql(COMMITS))
@@ -73,7 +69,6 @@ def _quality(store: SqliteEngine, run: AggregationRun) -> str | None:
 
 
 def _counted(run: AggregationRun, rows: Iterable[tuple[int, str, int, int]]) -> Counter[str]:
-    """Sum counts over the commits of a run, by stream and partition."""
     begin, end, found = json.loads(run.cut_from), json.loads(run.cut_to), Counter[str]()
     for stream, partition, number, count in rows:
         place = f"{stream}/{partition}"

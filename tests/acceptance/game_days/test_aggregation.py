@@ -1,5 +1,3 @@
-"""Game days of the alarms about the aggregation, with a local engine that needs no Java."""
-
 import sys
 
 import pytest

@@ -1,5 +1,3 @@
-"""The queries of the alerts, as the game days evaluate them: each fact raises its alarm, and a calm watch none."""
-
 from datetime import timedelta
 
 from tests.acceptance.game_days.alarms import firing
@@ -26,7 +24,6 @@ RAISED = {
 
 
 def line(seconds: float = 0, **changed: object) -> dict[str, object]:
-    """Return a line of a watch, some seconds after noon."""
     return {**CALM, **changed, "time": (EPOCH + timedelta(seconds=seconds)).isoformat()}
 
 

@@ -1,5 +1,3 @@
-"""Game days of the alarms about delivery: events that wait or left the hub, an app that is down, a damaged ledger."""
-
 import signal
 import sqlite3
 from contextlib import closing
@@ -70,7 +68,6 @@ def open_long_ago(day: Day) -> None:
 
 
 def assert_it_stands(day: Day, said: str) -> None:
-    """Check that the watch, the health, the status and the doctor name the partition, and its last error."""
     day.until_it_fires("partition-stopped")
     day.until(lambda: day.app.lines("watch")[-1]["standing"] == f"0{said}", "the watch names its error")
     day.until(lambda: day.health() == 503, "health")

@@ -1,5 +1,3 @@
-"""Game days of the alarms about letters."""
-
 from datetime import timedelta
 
 import pytest

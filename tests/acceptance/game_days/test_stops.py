@@ -1,5 +1,3 @@
-"""Game days of the alarm stop-recorded: each reason is played, and the runbook ends it."""
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

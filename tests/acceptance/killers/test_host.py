@@ -1,5 +1,3 @@
-"""Events and letters that kill the process that transforms them: they become letters, and all else is written."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,7 +59,6 @@ def test_a_hang_in_native_code_is_named_by_the_next_process(app: App) -> None:
 
 
 def replay(app: App, dry_run: bool = False) -> None:
-    """Replay everything, and see each killer among the letters of the answer."""
     counts = app.ended(app.open_task("replay", reason="a new version", dry_run=dry_run))["counts"]
     assert (counts["dead_lettered"], counts["written"]) == (len(WAYS), 18 * len(WAYS))
     assert app.letters() == ({} if dry_run else {way.decode(): CRASHED for way in WAYS})

@@ -1,5 +1,3 @@
-"""The package as in a deployment: unpacked alone, in an environment with only its requirements.txt."""
-
 import os
 import re
 import shutil
@@ -28,7 +26,6 @@ print(*sorted(one.get_function_name() for one in function_app.app.get_functions(
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the unpacked package."""
     folder = tmp_path_factory.mktemp("package")
     package.build(ROOT, folder / "package.zip")
     with zipfile.ZipFile(folder / "package.zip") as packed:
@@ -38,7 +35,6 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for the local host and its own requirements: beside the package, not in its environment."""
     folder = tmp_path_factory.mktemp("tools")
     shutil.copytree(ROOT / "local", folder / "local", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -66,7 +62,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def index(python: Path, app: Path) -> list[str]:
-    """Return the names of the functions of an app that a Python indexes."""
     words, given = [str(python), "-c", INDEX], environment()
     done = subprocess.run(words, cwd=app, env=given, capture_output=True, text=True, check=True, timeout=allowed(60))
     return done.stdout.splitlines()[-1].split()

@@ -47,11 +47,9 @@ class Azure:
         self._thread.join()
 
     def rest(self) -> Rest:
-        """Return the hook's own client, with each service at this address."""
         return _Here(self.address)
 
     def set_key(self, function: str, body: dict[str, Any]) -> int:
-        """Set a key as ARM does, and return the status."""
         if self.unknown_functions:
             self.unknown_functions -= 1
             return 404
@@ -79,7 +77,6 @@ class _Here(Rest):
 
 
 def token(scope: str) -> str:
-    """Return a token with the deployer's object id."""
     return token_of({**PERSON, "oid": DEPLOYER, "aud": scope})
 
 

@@ -1,5 +1,3 @@
-"""The hook after a deployment, against the app on the local host and the emulator: real AMQP and HTTP."""
-
 import json
 import re
 import time
@@ -38,7 +36,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 
 @pytest.fixture
 def azure(running: tuple[str, str, str]) -> Iterator[Azure]:
-    """Put Azure's front before the app."""
     with Azure(running[0]) as started:
         yield started
 

@@ -1,5 +1,3 @@
-"""`make real-host`: the acceptance of a whole host, here on ours by its address, with a program for `func`."""
-
 import json
 import sys
 import time
@@ -30,7 +28,6 @@ exec {sys.executable} -m local.functions_host --app . --port "$3"
 
 @contextmanager
 def stack_of(folder: Path, port: int = 0) -> Iterator[tuple[Stack, Children]]:
-    """A hub and a store, as for a host at this port."""
     with Children(folder) as children:
         stack = Stack(Place(folder, host_port=port), children, time.sleep)
         stack.start_emulator()

@@ -1,5 +1,3 @@
-"""bench/size: a small run of the story is recounted without a difference, and each plant in its store is one."""
-
 import sqlite3
 import time
 from contextlib import closing

@@ -1,5 +1,3 @@
-"""A real blob service: the host's checkpoints, as the real host keeps them, and the hook that uploads jobs."""
-
 import time
 import zipfile
 from collections.abc import Iterator
@@ -25,7 +23,6 @@ __all__ = ["app", "sample_app"]
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The connection string of an empty storage account."""
     if azurite.command() is None:
         pytest.skip("Azurite is not installed: `make azurite` does it, with npm")
     with azurite.running(tmp_path_factory.mktemp("azurite")) as connection:
@@ -33,7 +30,6 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def metadata_of(account: str, blob: str) -> dict[str, str]:
-    """The metadata of one blob of the host."""
     with ContainerClient.from_connection_string(account, CONTAINER) as container:
         return dict(container.get_blob_client(blob).get_blob_properties().metadata)
 

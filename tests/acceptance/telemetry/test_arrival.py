@@ -1,5 +1,3 @@
-"""Spans with links to their producers, and metrics, arrive at a receiver of OTLP, from the trigger and the worker."""
-
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +22,6 @@ def received() -> Iterator[Received]:
 
 
 def publish_traced(app: App) -> None:
-    """Publish an event from each producer, and one whose context is hostile."""
     sent: Any = app.producer.create_batch(partition_id="0")
     for number, context in enumerate([*PRODUCERS, "00-" + "g" * 52]):
         event = EventData(b"reading home-1")

@@ -86,12 +86,10 @@ class Walk:
         print(f"{time.monotonic() - self._began:6.1f} s  {'$ ' if is_command else ''}{line}", flush=True)
 
     def show(self, output: str) -> None:
-        """Print the end of an output."""
         for line in [one for one in output.splitlines() if one.strip()][-SHOWN:]:
             print(f"          {line[:WIDTH]}", flush=True)
 
     def type(self, line: str, code: int = 0, shows: str = "") -> str:
-        """Run a command, and note an exit code, a traceback or an output that the pages do not lead to expect."""
         self.say(line)
         output = self.reader.run(line)
         self.show(output)
@@ -101,7 +99,6 @@ class Walk:
         return output
 
     def begin(self, line: str) -> None:
-        """Start a command that does not end, and wait until its pages are there."""
         self.say(f"{line}   until Ctrl-C")
         self.reader.begin(line)
         self._until(lambda: READY.search(self.reader.shown) and self.answers("/api/status"), line)
@@ -115,7 +112,6 @@ class Walk:
             return ""
 
     def must_answer(self, path: str) -> None:
-        """Note an address that does not answer with 200 in time."""
         self.say(f"GET {path}", is_command=False)
         self._until(lambda: self.answers(path), path)
 
@@ -153,7 +149,6 @@ def front_page(walk: Walk) -> None:
 
 
 def row_of(table: str) -> tuple[str, str, str]:
-    """Return the cause of the first row of a table of causes, and the partition and number of its sample."""
     found = re.search(r"^ ([0-9a-f]+) .* (\d+)/(\d+) ", table, re.M)
     return (found[1], found[2], found[3]) if found else ("none", "none", "none")
 
@@ -176,7 +171,6 @@ def page(walk: Walk, name: str) -> None:
 
 
 def page_of_commands(walk: Walk) -> None:
-    """Call each target of docs/run.md, and open the addresses of `make run`."""
     text = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
     for target, reason in LEFT_OUT.items():
         walk.say(f"make {target}   left out: {reason}", is_command=False)
@@ -202,7 +196,6 @@ def page_of_commands(walk: Walk) -> None:
 
 
 def main() -> int:
-    """Return 0 when every command did as its page says."""
     walk = Walk()
     without_packages(walk)
     front_page(walk)

@@ -24,25 +24,19 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A change of files, as a diff."""
-
     diff: str
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command and its output on the page. A line `...` stands for any lines."""
-
     line: str
     output: str
 
     @property
     def is_endless(self) -> bool:
-        """True for a command that runs until Ctrl-C."""
         return self.line.startswith(("make run", "make serve"))
 
     def shows(self, output: str) -> bool:
-        """Return whether the page shows this output, apart from volatile figures, blank lines and ends of lines."""
         lines = [rf"{re.escape(line)}\n" if line != ANY else r"(?:.*\n)*?" for line in self._steady(self.output)]
         found = "".join(f"{line}\n" for line in self._steady(output))
         return re.fullmatch("".join(lines) + (r"(?:.*\n)*" if self.is_endless else ""), found) is not None

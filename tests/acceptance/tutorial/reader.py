@@ -51,7 +51,6 @@ class Reader:
         self._output = folder / ".local-run" / "tutorial.out"
 
     def take(self, step: Step) -> None:
-        """Take one step."""
         match step:
             case Written(name, text):
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,11 +80,9 @@ class Reader:
 
     @property
     def shown(self) -> str:
-        """The output, so far, of the command that was begun last."""
         return self._output.read_text(encoding="utf-8")
 
     def run(self, line: str) -> str:
-        """Run a command to its end, and return its output."""
         done = subprocess.run(
             self._shell(line), cwd=self.folder, env=self._environment(), capture_output=True, text=True, check=False
         )
@@ -100,7 +97,6 @@ class Reader:
             self._running = None
 
     def _compare(self, command: Command, read: Callable[[], str]) -> None:
-        """Read until the page shows the output, when an app runs: it needs a moment."""
         until = time.monotonic() + allowed(DEADLINE) * (self._running is not None)
         while not command.shows(output := read()) and time.monotonic() < until:
             time.sleep(0.5)

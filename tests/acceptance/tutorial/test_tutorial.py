@@ -51,7 +51,6 @@ READY = re.compile(r"^ready: http://localhost:\d+(/api/ops) ", re.M)
 
 
 def answers(reader: Reader, path: str) -> bool:
-    """Return whether the app that the reader started answers with 200."""
     with urllib.request.urlopen(f"http://localhost:{reader.port}{path}", timeout=allowed(10)) as answer:
         return bool(answer.status == 200)
 
@@ -77,7 +76,6 @@ class Walk:
         self.reader, self.shown, self._taken = reader, "", set[str]()
 
     def take(self, line: str, named: str = "", by: str = "") -> str:
-        """Run a command that an output before, or the text `by`, names as it is or in the words `named`."""
         assert line in self._taken or (named or line) in (by or self.shown), f"nothing names {named or line!r}"
         self._taken.add(line)
         output = self.reader.run(f"COLUMNS=160 {line}")
@@ -131,7 +129,6 @@ def a_room(walk: Walk) -> None:
 
 
 def the_causes(walk: Walk) -> dict[str, str]:
-    """Publish the mistakes, and return the cause of the letter of each body."""
     tried = walk.take(f"{HUBLEDGER} try mistakes.jsonl --transform apps.shop", "bin/hubledger try bad.jsonl", PAGE)
     assert "unknown field `coupon`: add it to the body, or ignore it" in tried
     demo = walk.begin("make demo TRANSFORM=apps.shop EVENTS_FROM=mistakes.jsonl EVENTS=6")

@@ -20,7 +20,6 @@ CREATE INDEX ix_batch_ledger_{name} ON hubledger.batch_ledger (stream_id, commit
 
 
 def add_migration(folder: Path, version: str) -> int:
-    """Write the migration of a release into a checkout, and return its number."""
     migrations = folder / "sql/migrations"
     number = 1 + max(int(path.name[:4]) for path in migrations.glob("*.sql"))
     name = f"of_{version.replace('.', '_')}"
@@ -48,7 +47,6 @@ class Repository:
         return done.stdout
 
     def try_git(self, command: str, *more: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command of git that may fail."""
         return self._run([str(GIT), *command.split(), *more])
 
     def shell(self, line: str) -> str:
@@ -68,17 +66,14 @@ class Repository:
         return done.stdout
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the working tree."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
 
     def append(self, name: str, text: str) -> None:
-        """Add text to the end of a file of the working tree."""
         self.write(name, (self.folder / name).read_text(encoding="utf-8") + text)
 
     def commit(self, message: str) -> None:
-        """Commit the whole working tree."""
         self.git("add --all")
         self.git("commit --quiet --message", message)
 
@@ -99,7 +94,6 @@ def new_repository(folder: Path, settings: Mapping[str, str] | None = None) -> R
 
 
 def first_release(folder: Path, without: tuple[str, ...] = ()) -> Repository:
-    """Return our repository with the present checkout as its release v0.2.0, except for some folders."""
     ours = Repository(copy_checkout(folder, without), {})
     ours.git("init --quiet --initial-branch main")
     ours.commit("Release 0.2.0")
@@ -108,7 +102,6 @@ def first_release(folder: Path, without: tuple[str, ...] = ()) -> Repository:
 
 
 def release(ours: Repository, version: str) -> int:
-    """Commit a release: changed core files, a page less, and a migration. Return the number of the migration."""
     ours.append("core/errors.py", f"\n# of release {version}\n")
     ours.append("CHANGELOG.md", f"\nRelease {version} changed this.\n")
     ours.git("rm --quiet --ignore-unmatch", "CONTRIBUTING.md")
@@ -133,18 +126,15 @@ ADDRESS = "https://github.com/OWNER/hubledger"
 
 
 def commands(section: str) -> list[str]:
-    """Return the commands of the blocks of a section of the page."""
     (text,) = re.findall(rf"^##+ {section}\n(.*?)(?=^##+ )", PAGE, re.S | re.M)
     return [line.split("  # ")[0].strip() for line in re.findall(r"^ *\$ (.+)$", text, re.M)]
 
 
 def join(theirs: Repository, ours: Repository) -> None:
-    """Join the histories by the commands of the page."""
     run(commands("Join once")[:3], theirs, ours)
 
 
 def upgrade(theirs: Repository, ours: Repository, version: str) -> None:
-    """Take a release by the commands of the page."""
     run([line.replace("v0.3.0", version) for line in commands("Each release")[:2]], theirs, ours)
 
 

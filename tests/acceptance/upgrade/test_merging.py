@@ -1,5 +1,3 @@
-"""A user merges our releases by the commands of docs/upgrading.md, with real git and without a conflict."""
-
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ ROOM = "apps/orders/transform.py"
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """Our repository with three releases."""
     ours = git.first_release(tmp_path_factory.mktemp("ours") / "hubledger", BIG)
     git.release(ours, "v0.3.0")
     git.release(ours, "v0.4.0")
@@ -25,7 +22,6 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 @pytest.fixture
 def theirs(ours: Repository, tmp_path: Path) -> Repository:
-    """The repository of a user who started with azd, has a room, and joined the histories."""
     theirs = init_by_azd(ours, tmp_path / "theirs")
     add_room(theirs, ROOM)
     join(theirs, ours)
@@ -38,8 +34,6 @@ def add_room(theirs: Repository, name: str) -> None:
 
 
 def differing(theirs: Repository, ours: Repository, version: str, folder: str = "") -> list[str]:
-    """Return the names of the files in which a user differs from a release."""
-
     def files(of: Repository, commit: str) -> set[tuple[str, ...]]:
         return {tuple(line.split(maxsplit=3)) for line in of.git("ls-tree -r", commit).splitlines()}
 

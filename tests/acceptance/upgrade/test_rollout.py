@@ -1,5 +1,3 @@
-"""An upgrade and a rollback under load: two releases over one store, apart and together, with kills in between."""
-
 import json
 import signal
 from pathlib import Path
@@ -35,12 +33,10 @@ def test_an_upgrade_and_a_rollback_under_load_account_for_each_event_once(tmp_pa
             return hosts[-1]
 
         def progress() -> None:
-            """Wait until so many events more are accounted for that an app is at work."""
             before = sum(app.accounted().values())
             app.until(lambda: sum(app.accounted().values()) >= before + 250)
 
         def ingests() -> None:
-            """Wait until the newest app has ingested some batches."""
             log = tmp_path / f"{len(hosts) - 1}.log"
             app.until(lambda: log.exists() and log.read_text().count('"action": "ingest"') > 2)
 

@@ -1,5 +1,3 @@
-"""A user takes two releases: their room, its rows and its migrations stand beside ours, at the same numbers too."""
-
 import json
 import re
 import sqlite3
@@ -31,11 +29,9 @@ class Shop:
         return ("--store", f"sqlite:{self.path}", "--transform", self.transform)
 
     def migrate(self) -> list[str]:
-        """Migrate the store and return what the command prints."""
         return self.code.python("-m", "core.store.migrate", *self.place).splitlines()
 
     def ingest(self) -> None:
-        """Ingest some events more, and check that the ledger balances and each order has its row."""
         bodies = [json.dumps({"number": self.ingested + at}) for at in range(EVENTS)]
         place = (f"sqlite:{self.path}", self.transform, str(self.ingested))
         self.ingested += EVENTS
@@ -48,7 +44,6 @@ class Shop:
             return connection.execute(statement).fetchall()
 
     def add_note(self, number: int) -> None:
-        """Write one more migration of the room: a table of its own."""
         for engine, schema in (("sqlite", ""), ("sqlserver", "hubledger.")):
             text = f"-- Note {number} of the shop.\nCREATE TABLE {schema}shop_note_{number} (number bigint NOT NULL);\n"
             self.code.write(f"apps/orders/migrations/{engine}/{number:04}_note_{number}.sql", text)
@@ -63,7 +58,6 @@ class Shop:
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Repository:
-    """Our repository, in which the present checkout is the first release."""
     return first_release(tmp_path / "hubledger", WITHOUT)
 
 

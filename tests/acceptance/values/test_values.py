@@ -1,5 +1,3 @@
-"""Events of every type over AMQP, through the trigger and through the worker: each letter has exactly its values."""
-
 import json
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -87,7 +85,6 @@ DELIVERED_BODIES = {name: BODIES[name] for name in ("data", "null")}
 
 
 def messages(values: Mapping[str, Values], bodies: Mapping[str, tuple[list[bytes], bytes]]) -> list[bytes]:
-    """Return an event for each value and body."""
     properties = (section(PROPERTIES, {name: value, "beside": 1}) for name, (value, _, _) in values.items())
     data = section(SECTIONS["data"], b"poison")
     return [*(each + data for each in properties), *(b"".join(sections) for sections, _ in bodies.values())]
@@ -109,7 +106,6 @@ def letters_of(app: App, encoded: Sequence[bytes], *others: AmqpAnnotatedMessage
 
 
 def assert_values(letters: Sequence[KeptLetter], values: Mapping[str, Values], way: int) -> None:
-    """Check the properties of the events of values."""
     found = {name: letter.properties for name, letter in zip(values, letters, strict=False)}
     whole = {name: {name: each[way], "beside": 1} for name, each in values.items()}
     assert json.dumps(found, sort_keys=True) == json.dumps(whole, sort_keys=True)  # tells 1, 1.0 and true apart
@@ -135,7 +131,6 @@ def test_the_worker_has_every_value_whole_in_its_letters(app: App) -> None:
 
 
 def assert_delivered(letters: Sequence[KeptLetter]) -> None:
-    """Check the values, the bodies and the event of the SDK that the trigger delivers."""
     assert_values(letters, DELIVERED, 2)
     assert [one.body for one in letters[len(DELIVERED) : -1]] == [body for _, body in DELIVERED_BODIES.values()]
     plain = {"nan": "NaN", "raw": "AP8=", "text": "ß", "id": str(UUID(int=7)), "yes": True}

@@ -1,5 +1,3 @@
-"""A worker that cannot begin says why in one line, and ends with 1."""
-
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The parts of a worker that depend on time, in this process and on a fake clock."""
-
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable
@@ -32,12 +30,10 @@ TERMS = Terms(timedelta(seconds=0.5), timedelta(seconds=3), None)
 
 
 async def hurried(seconds: float) -> None:
-    """Sleep for a small part of the time."""
     await asyncio.sleep(seconds / 200)
 
 
 async def hurried_for_partitions(seconds: float) -> None:
-    """Sleep for the whole time, except between two looks at the hub's partitions: no check for gaps comes before."""
     await asyncio.sleep(seconds / 200 if seconds == RENEWED else seconds)
 
 
@@ -49,7 +45,6 @@ def work(
     clock: FakeClock | None = None,
     **settings: str,
 ) -> None:
-    """Work on a hub with an event, in this process, until the check has ended in a thread of its own."""
     own, read = clock or FakeClock(), read_settings(place.settings(**settings))
     timing = Timing(Clock(own.now, CLOCK.new_id), own.monotonic, sleep)
     seconds = count(0.0, RENEWED)  # each look at the partitions is due
@@ -131,8 +126,6 @@ def test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database(place: A
     running, go_on, ran = threading.Event(), threading.Event(), threading.Event()
 
     class SlowStart(SqliteDatabase):
-        """A database that holds the statement of a start until the test releases it."""
-
         def run(self, script: Script, rehearse: bool = False) -> Outcome:
             if script.steps[0].statement != "open_stream":
                 return super().run(script, rehearse)

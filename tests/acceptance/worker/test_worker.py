@@ -1,5 +1,3 @@
-"""Workers over AMQP: they share, drain, hang, die and are killed by events, and each event is written once."""
-
 import json
 import signal
 from pathlib import Path

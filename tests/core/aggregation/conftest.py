@@ -1,5 +1,3 @@
-"""The stores of the tests of aggregation, and the world in which the tests of a tick begin: one event is committed."""
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,5 +32,4 @@ def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
 
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each slice be a separate transaction."""
     monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)

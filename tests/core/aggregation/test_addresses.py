@@ -1,5 +1,3 @@
-"""core/model/policies.py: no job leaves this machine over http, and no token goes to a wrong host."""
-
 import pytest
 
 from core.errors import SettingsRefused

@@ -1,5 +1,3 @@
-"""Every store bounds the runs of the pipeline, and keeps the orders of a person and the reasons of failures."""
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +67,6 @@ def order(move: Move, run: AggregationRun | None = None, days: Days | None = Non
 
 
 def place(store: AggregatingStore, kind: OrderedKind, days: Days = TODAY) -> bool:
-    """Order a run, and return False where the state of the aggregate does not fit it."""
     return given(Pipelines(store.database).place, order(kind, days=days), store.read_standing(HOME_ACTIVITY))
 
 
@@ -79,7 +76,6 @@ def moves_of(pipelines: Pipelines) -> list[tuple[str | None, ...]]:
 
 
 def planned_open(store: AggregatingStore, rows: int = 1_000) -> AggregationRun:
-    """Open the next run."""
     standing = store.read_standing(HOME_ACTIVITY)
     reach = store.read_reach(standing.cut, rows)
     assert reach is not None
@@ -232,7 +228,6 @@ def test_the_oldest_commit_is_the_first_after_the_cut_of_any_partition(
 
 
 def ordered(store: AggregatingStore) -> AggregationRun:
-    """Return the run of the order that waits, which is not open yet."""
     standing = store.read_standing(HOME_ACTIVITY)
     run = ordered_run(HOME_ACTIVITY, standing, RowSource("sql", standing.reached), "local", NOW)
     assert isinstance(run, AggregationRun)

@@ -1,5 +1,3 @@
-"""core/aggregation/lake_publication.py: aggregates and rows in Delta tables, whoever dies, races or meddles."""
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +37,6 @@ def rows(tmp_path: Path) -> LakeWorld:
 
 
 def published(world: LakeWorld, *homes: str) -> None:
-    """Publish a run of each home."""
     for home in homes:
         world.run(home)
         assert world.publish()
@@ -48,7 +45,6 @@ def published(world: LakeWorld, *homes: str) -> None:
 def result(
     world: LakeWorld, run: AggregationRun, name: str, *homes: tuple[str, int], removed: tuple[str, ...] = ()
 ) -> None:
-    """Close a run whose job wrote these homes, and removed files."""
     added = [written(world.folder, TABLE, name, homes)] if homes else []
     world.close(run, manifest(world.folder, TABLE, name, {TABLE: change(added, removed)}))
 
@@ -203,7 +199,6 @@ def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake
 
 
 def staged(rows: LakeWorld, staging_id: str, removed: list[str] | None = None) -> tuple[AggregationRun, Staged]:
-    """Have a job of the open run, or of the next one, write a row and a removed row, and finish."""
     run = rows.store.read_standing(JOB).open_run or rows.plan()
     changes = {
         REMOVED: change([written(rows.folder, REMOVED, staging_id, [(f"gone-{staging_id}", run.number)])]),

@@ -1,5 +1,3 @@
-"""core/aggregation/runs.py: cuts, plans, and the next step of an open run."""
-
 import json
 from dataclasses import replace
 from datetime import date, timedelta
@@ -165,13 +163,11 @@ def test_a_repair_with_committed_slices_is_given_up_after_its_last_attempt_and_a
 
 
 def ask(world: World, kind: OrderedKind, days: Days = DAYS) -> None:
-    """Order a run as a person does."""
     given = Order(HOME_ACTIVITY, kind, "somebody", "because", world.clock.now(), days=days)
     Pipelines(world.store.database).place(given, world.store.read_standing(HOME_ACTIVITY))
 
 
 def increment(world: World) -> None:
-    """Commit an increment."""
     assert world.tick() == ("submitted",)
     world.finish(f"s-{world.run.number}")
     assert world.tick()[0] == "committed"

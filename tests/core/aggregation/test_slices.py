@@ -1,5 +1,3 @@
-"""Every store commits each slice of a run whole, in all levels or in none, and refuses a slice that was changed."""
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -38,7 +36,6 @@ def run_of(store: Aggregations, database: AggregationEngine, windows: list[HomeA
 
 
 def agree(store: Aggregations) -> bool:
-    """Return True when each level is the sum of the finest one."""
     finest, homes = stored(store), sorted(HOMES)
     return all(stored(store, level, homes) == rolled(finest, level) for level in OF.rollups)
 

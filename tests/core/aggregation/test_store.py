@@ -1,5 +1,3 @@
-"""Every store has at most one open run of a job, and changes a run only by compare and set."""
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -349,7 +347,6 @@ SOUND, FAULTY = json.dumps({"fault": None}), json.dumps({"fault": "rows differ ð
 
 
 def committed_with(store: AggregatingStore, database: AggregationEngine, quality: str | None) -> None:
-    """Commit a run whose result has this quality, beside a later result that has none."""
     run = opened_run(store)
     finish(database, f"{run.run_id}-a", run.run_id, NOW, quality)
     finish(database, f"{run.run_id}-b", run.run_id, LATER, None)

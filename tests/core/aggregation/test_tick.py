@@ -1,5 +1,3 @@
-"""core/aggregation/tick.py over the embedded store, with an engine that stages by hand and fails on demand."""
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -158,7 +156,6 @@ REFUSED = EngineRefused("GET /batches answered 403: forbidden")
 
 
 def failures(world: World) -> tuple[Failure, ...]:
-    """Return the failures of the newest run, the newest first."""
     return Pipelines(world.store.database).read_failures(world.run.run_id)
 
 
@@ -397,8 +394,6 @@ FAR = EPOCH + 900 * DAY
 
 @dataclass
 class Kept:
-    """A store with the tables of an aggregate that is kept for a week, and a clock."""
-
     sqlite: SqliteEngine
     clock: FakeClock = field(default_factory=FakeClock)
 

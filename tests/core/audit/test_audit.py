@@ -1,5 +1,3 @@
-"""Audits over every store: what was changed by hand is named, in pieces, and one task at a time stores it all."""
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -55,7 +53,6 @@ def audited(office: Office) -> Office:
 
 
 def check(faults: tuple[LedgerFault, ...], expected: list[Told]) -> None:
-    """Each fault has the numbers and the words that are expected, in any order."""
     found = [(fault.kind, fault.first, fault.last, fault.detail) for fault in faults]
     assert sorted(one[:3] for one in found) == sorted(one[:3] for one in expected), found
     for *place, words in expected:
@@ -219,7 +216,6 @@ def test_ranges_that_a_different_process_adds_meanwhile_are_no_fault(
 
 
 def after(pieces: int) -> Callable[[], bool]:
-    """Return a clock whose time is over after so many pieces."""
     answers = chain(repeat(False, pieces), repeat(True))
     return lambda: next(answers)
 
@@ -297,7 +293,6 @@ def at(minutes: float) -> datetime:
 
 @pytest.fixture
 def desks(make_office: Callable[[], Office]) -> tuple[Office, Office]:
-    """Two processes over a stream with one commit."""
     here, there = make_office(), make_office()
     here.commit(0, 0)
     return here, there
@@ -305,8 +300,6 @@ def desks(make_office: Callable[[], Office]) -> tuple[Office, Office]:
 
 @dataclass(frozen=True, slots=True)
 class NotingAudits(AuditKind):
-    """Audits that tell of each partition before they audit it."""
-
     told: Callable[[PartitionId], None]
 
     def find_in_partition(self, task: Task, id: PartitionId) -> Finding:

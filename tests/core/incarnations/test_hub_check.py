@@ -1,5 +1,3 @@
-"""hub_check.py: where a partition begins, and that no number of a different hub passes for one of the stream's."""
-
 import threading
 from collections.abc import Callable, Collection
 from contextlib import closing, nullcontext
@@ -35,12 +33,10 @@ REFUSED = "recreated, restored or failed over"
 
 
 def log(first: int, last: int, body: str = "reading old", since: datetime = EPOCH) -> list[Event]:
-    """Events, each enqueued as many seconds after a time as its number says."""
     return [event(number, body, at=since + timedelta(seconds=number)) for number in range(first, last + 1)]
 
 
 def renewed(first: int, last: int) -> list[Event]:
-    """Events of a recreated hub."""
     return log(first, last, "reading new", NEW)
 
 
@@ -64,12 +60,10 @@ class World:
         return Ingestion(store, PLAIN, stamps(1, self.clock), GapReading(self.hub), incarnations=verified)
 
     def deliver(self, events: list[Event], id: str = "0") -> IngestReport:
-        """Publish events that the hub does not hold yet, and hand them over."""
         self.hub.publish(id, [one for one in events if one.sequence_number not in self.hub.held[id]])
         return ingest_batch(batch(events, partition(id)), self.means)
 
     def refuse(self, events: list[Event], id: str = "0") -> str:
-        """Return the message of the stop."""
         before = (self.base.rows(SensorReading), self.base.ledger())
         with pytest.raises(StreamIncarnationChanged, match=REFUSED) as stop:
             self.deliver(events, id)
@@ -77,12 +71,10 @@ class World:
         return str(stop.value)
 
     def recreate(self, *events: Event) -> None:
-        """Recreate the hub, with these events in partition 0."""
         self.hub.recreate_hub(NEW)
         self.hub.publish("0", events)
 
     def open_next(self, first: int = 0) -> None:
-        """Open the next incarnation as an operator does, in a separate process."""
         made = replace(opening(self.base, first), hub_created_at=self.hub.made_at)
         Incarnations(self.base.database, Partitions(self.base.database)).open_incarnation(made)
 
@@ -100,7 +92,6 @@ class World:
         return count
 
     def bodies(self) -> dict[tuple[int, str], set[str]]:
-        """Return whose rows each stream and partition has: `old` or `new`."""
         found: dict[tuple[int, str], set[str]] = {}
         for row in self.base.rows(SensorReading):
             home = row.row.home_id  # type: ignore[attr-defined]
@@ -118,7 +109,6 @@ def at(second: int) -> Anchoring:
 
 
 def hub(last: int = 20, first: int = 0) -> MemoryHub:
-    """Event n was enqueued n seconds after EPOCH."""
     made = MemoryHub({"0": events(0, last, "quiet")})
     made.expire_before("0", first)
     return made
@@ -153,8 +143,6 @@ def test_a_partition_begins_at_the_first_event_that_counts(
 
 def test_an_event_that_comes_in_between_two_questions_is_not_left_out() -> None:
     class GrowingHub(MemoryHub):
-        """A hub that gets an event after each answer."""
-
         def extent(self, partition: Partition) -> Extent:
             found = super().extent(partition)
             self.publish("0", [event(self.last["0"] + 1)])
@@ -183,7 +171,6 @@ def test_events_before_the_anchor_are_dropped_and_another_setting_later_moves_no
 
 @pytest.fixture
 def ten(world: World) -> World:
-    """The world with events 0 to 9 committed."""
     world.deliver(log(0, 9))
     return world
 
@@ -254,7 +241,6 @@ def back(ten: World) -> World:
 
 
 def pass_over(world: World, words: str, retries: int = 0) -> None:
-    """See the batch of the other hub refused."""
     with pytest.raises(BatchRefused, match=words):
         ingest_batch(replace(batch(renewed(10, 19)), retries=retries), world.means)
 
@@ -416,8 +402,6 @@ def test_the_next_incarnation_drops_the_events_of_the_former_hub_that_the_host_s
 
 
 class Reading(World):
-    """A world in which partition 0 is committed up to 9, and 1 up to 2, and a reading of the hub is remembered."""
-
     def __init__(self) -> None:
         super().__init__()
         self.deliver(log(0, 9))

@@ -1,5 +1,3 @@
-"""next_incarnation.py: one at a time is open, for a hub that does not fit, and nothing is committed to a closed one."""
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -198,8 +196,6 @@ def test_open_replays_of_the_closed_stream_are_cancelled_and_no_further_one_is_o
 
 
 class World:
-    """A stream of the old hub with ten numbers and two letters, and a new hub with five events."""
-
     def __init__(self) -> None:
         self.base, self.clock = MemoryStore(), FakeClock()
         self.hub = MemoryHub({"0": events(0, 4), "1": []})

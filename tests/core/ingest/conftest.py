@@ -1,5 +1,3 @@
-"""One partition and its owner: the hub, the store, and the batches that are handed over."""
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -33,19 +31,15 @@ class World:
         self.means = Ingestion(self.store, PLAIN, stamps(1, self.clock), GapReading(self.hub), **means)
 
     def take(self, *given: Event, of: str = "0", retries: int = 0, **changed: Any) -> IngestReport:
-        """Hand over a batch, with other means where they are given."""
         return ingest_batch(replace(batch(given, partition(of)), retries=retries), replace(self.means, **changed))
 
     def faulty(self, *faults: Fault | None, **other: Any) -> FaultyStore:
-        """The store, with the faults of the commits to come."""
         return FaultyStore(self.store, on_commit=faults, **other)
 
     def deliver(self, first: int, last: int, **changed: Any) -> IngestReport:
-        """Hand over events of the log."""
         return self.take(*(one for one in self.log if first <= one.sequence_number <= last), **changed)
 
     def ranges(self, id: str = "0") -> list[tuple[int, int, int]]:
-        """The first, the last and the absent numbers of each commit."""
         return [(kept.first, kept.last, kept.absent) for kept in self.store.ledger() if kept.partition_id == id]
 
     def gaps(self) -> list[tuple[int, int, str]]:
@@ -60,7 +54,6 @@ class World:
         return self.store.read_partition(partition()).next_number
 
     def assert_whole(self, upto: int, *absent: int) -> None:
-        """Each event of the log has one outcome, the books balance and no gap is open."""
         log = [each for each in self.log[: upto + 1] if each.sequence_number not in absent]
         assert_equals_one_pass(self.store, {"0": log}, absent={"0": set(absent)})
         assert [books.balanced for books in self.store.read_ledgers()] == [True]
@@ -77,5 +70,4 @@ def gap(first: int, last: int) -> Span:
 
 
 def keyed(first: int, last: int, body: str = "reading a", key: str | None = "k") -> list[Event]:
-    """Events of one key."""
     return [event(number, body, key=key) for number in range(first, last + 1)]

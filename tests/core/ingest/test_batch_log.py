@@ -1,5 +1,3 @@
-"""core/ingest/batch_log.py: a batch is one line, or part of a sum that is logged after its minute."""
-
 import re
 import threading
 from collections import Counter
@@ -24,7 +22,6 @@ MINUTE = timedelta(minutes=1)
 
 
 def reports() -> tuple[list[IngestReport], list[IngestReport]]:
-    """Return ordinary reports, of two partitions, and unusual ones: redelivered, with a letter, with both."""
     world, first = World(), events(0, 4, "reading a")
     ordinary = [world.take(*first), world.take(*events(0, 1, "reading a"), of="1")]
     letter = world.take(event(5, "reading a"), event(6, "poison"))

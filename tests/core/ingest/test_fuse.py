@@ -1,5 +1,3 @@
-"""core/ingest/fuse.py: a batch that mostly fails is held for a while, and then its letters are accepted."""
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -37,7 +35,6 @@ def letters(world: World) -> int:
 
 
 def mixed(good: int, bad: int, word: str = "bug", first: int = 0) -> list[Event]:
-    """Good events, and after them bad ones."""
     return [*events(first, first + good - 1, "reading a"), *events(first + good, first + good + bad - 1, word)]
 
 
@@ -147,8 +144,6 @@ def test_a_patience_of_none_switches_the_fuse_off(world: World) -> None:
 
 def test_a_table_that_refuses_every_row_stops_after_few_letters_and_adds_none_while_it_is_held(world: World) -> None:
     class Refusing(MemoryStore):
-        """A store with a broken table."""
-
         def commit_batch(self, commit: BatchCommit) -> int:
             if commit.settled.rows_written:
                 raise DataRefused("no such table")
@@ -182,7 +177,6 @@ def test_the_silence_check_holds_a_gap_too_and_clears_the_stop_once_nothing_wait
 
 
 def keys(count: int, each: int, word: str = "bug", first: int = 0) -> list[Event]:
-    """Events of some keys in turn."""
     return [event(first + at, word, key=f"key-{at % count}") for at in range(count * each)]
 
 

@@ -1,5 +1,3 @@
-"""guard.py and gaps.py: which events are new, and what is missing is fetched back unless the hub lost it."""
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -21,7 +19,6 @@ Row = tuple[int, int, str]
 
 
 def made(last: int = 29) -> World:
-    """A hub that holds events 0 to `last`, and a store in which 0 to 4 are committed."""
     world = World(events(0, last, "reading a"))
     world.deliver(0, 4)
     return world
@@ -182,7 +179,6 @@ def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_began(later: i
 
 
 def committed(number: int) -> PartitionState:
-    """A partition that is committed up to a number."""
     checkpoint = Checkpoint(SequenceNumber(number), str(number * 64), event(number).enqueued_at, 1, UUID(int=1))
     return PartitionState(partition(), 1, checkpoint)
 

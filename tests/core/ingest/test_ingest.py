@@ -1,5 +1,3 @@
-"""core/ingest/ingest.py: read, decide, write once; every way in which the store can fail; and the order of keys."""
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -47,7 +45,6 @@ def numbers(world: World) -> list[int]:
 
 @pytest.fixture
 def five() -> World:
-    """A world in which events 0 to 4 are committed."""
     world = World(readings(0, 19))
     world.deliver(0, 4)
     return world
@@ -276,8 +273,6 @@ def test_the_check_of_silent_partitions_ends_a_record_that_a_different_owner_lef
 
 
 class Holding(World):
-    """A process that remembers and holds keys, over a database that notes its calls."""
-
     def __init__(self, **policy: int) -> None:
         super().__init__(letters=replace(HOLDING, **policy))
         self.noted = NotedDatabase(self.store.database)
@@ -287,7 +282,6 @@ class Holding(World):
         self.means = replace(self.means, store=Store(self.noted).remembering(timedelta(minutes=1)))
 
     def held(self, *given: Event, **changed: Any) -> tuple[IngestReport, int, list[str]]:
-        """The report of a batch, the number of its held events, and the calls."""
         self.noted.calls.clear()
         report = self.take(*given, **changed)
         return report, sum(commit.settled.held for commit in report.commits), self.noted.calls

@@ -1,5 +1,3 @@
-"""Whatever order batches come in, however often, and whoever wins: each event has one outcome, as in one pass."""
-
 import os
 import signal
 from collections.abc import Callable

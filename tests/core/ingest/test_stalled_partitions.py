@@ -1,5 +1,3 @@
-"""stalled_partitions.py: a partition that fell silent is healed, and a trigger that stands is lifted."""
-
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -41,7 +39,6 @@ class MemoryHost:
         self.meanwhile: Callable[[], object] = lambda: None
 
     def deliver_up_to(self, number: int, id: str = "0") -> None:
-        """Move the checkpoint as the host itself does."""
         self.numbers[id] = number
 
     def read(self, partition: Partition) -> HostCheckpoint:
@@ -78,7 +75,6 @@ class Silence(World):
         self.check = SilenceCheck(replace(self.means, **changed), GRACE, self.host)
 
     def trigger(self, last: int, id: str = "0") -> None:
-        """Let the trigger deliver all events up to a number."""
         given = [one for one in self.events[id] if one.sequence_number <= last]
         self.take(*given, of=id)
         if self.host:

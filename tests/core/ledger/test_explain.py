@@ -1,5 +1,3 @@
-"""core/ledger/explain.py: the evidence about a number, the first commit since a time, and the places of a key."""
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -83,14 +81,12 @@ def test_a_letter_is_explained_with_its_status_and_the_letter_that_it_waits_for(
 
 
 def replayed(office: Office, rows_of: Callable[[Event, References], Iterable[Row]], *bodies: str) -> World:
-    """Events that were ingested, and the transform of a replay."""
     world = World(office.store, {"0": log_of(*bodies)})
     world.transform = changed(rows_of)
     return world
 
 
 def only_doubles(event: Event, references: References) -> Iterable[Row]:
-    """Only doubles are worth a row, and looks are poison."""
     if event.body.startswith(b"look"):
         raise PoisonEvent("no looks any more")
     return transform(event, references) if event.body.startswith(b"double") else []

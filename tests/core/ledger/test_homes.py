@@ -1,5 +1,3 @@
-"""Every store finds homes for the pages: registrations, alerts by time, and the newest readings of a home."""
-
 from datetime import timedelta
 
 import pytest
@@ -19,7 +17,6 @@ def alert(home_id: str = "home-1", minute: int = 0, sensor_id: str = "co-1", ppm
 
 
 def ring(office: Office, *alerts: HomeAlert, of: str = "0", first: int = 0) -> None:
-    """One event with all these alerts."""
     office.commit(first, first, settled({first: list(alerts)}), partition(of))
 
 

@@ -1,5 +1,3 @@
-"""Promises of every store about the ledger: totals, minutes, the burn-down, and what the watch reads."""
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -144,7 +142,6 @@ def test_a_ledger_that_begins_after_its_anchor_does_not_balance(office: Office) 
 
 
 def failed(number: int, hour: float, status: LetterStatus = "waiting", is_kept: bool = True) -> DeadLetter:
-    """Return the letter of an event that was enqueued in an hour."""
     return replace(letter(event(number, "body", at=EPOCH + hour * HOUR)), status=status, keeps_body=is_kept)
 
 
@@ -234,7 +231,6 @@ def test_each_stream_has_its_own_minutes_and_the_watch_of_any_removes_those_of_a
 
 
 def commit_at(office: Office, at: datetime, first: int, last: int, *gaps: SequenceGap, of: str = "0") -> None:
-    """A range of a partition that is filtered, but for what its gaps say is absent."""
     absent = sum(gap.last - gap.first + 1 for gap in gaps if gap.status == "absent")
     state = office.store.read_partition(partition(of))
     made = commit(state, first, last, settled({}, filtered=last - first + 1 - absent))

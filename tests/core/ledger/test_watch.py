@@ -1,5 +1,3 @@
-"""core/ledger/watch.py and totals.py: which books balance, the facts of a moment for the alerts, the burn-down."""
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -80,7 +78,6 @@ HOUR = timedelta(hours=1)
 
 
 def books(checkpoint: int, ago: timedelta) -> PartitionBooks:
-    """Balanced books of events 0 up to a checkpoint, whose event was enqueued so long ago."""
     at, first = NOW - ago, SequenceNumber(0)
     return PartitionBooks(checkpoint + 1, 0, 0, 0, 0, P0, SequenceNumber(checkpoint), at, 1, first, 1, 0)
 
@@ -124,7 +121,6 @@ class FakeLedger(Ledger):
 
 
 def hub_of(waits: timedelta) -> MemoryHub:
-    """A hub whose partition 0 has 15 events, of which each is so old."""
     return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(15)]})
 
 
@@ -286,14 +282,11 @@ def test_the_hours_are_those_of_the_first_event(
 
 
 def hours(count: float) -> datetime:
-    """The time so many hours after the first event."""
     return EPOCH + timedelta(hours=count)
 
 
 @dataclass
 class Open(BurnDowns):
-    """The open letters and gaps of partition 0, with letters of these numbers by kind, one event an hour."""
-
     letters: dict[ForgottenKind, list[int]]
     gaps: tuple[OpenGap, ...] = ()
 

@@ -1,5 +1,3 @@
-"""Promises of every store about claims: what is due, once, until the lease ends, whoever else works on the letters."""
-
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +46,6 @@ TICK = timedelta(microseconds=1)
 
 
 def numbers(store: Store, by: str = "claim-1", **asked: object) -> list[int]:
-    """The letters that a claim gets, rising."""
     got = store.claim_letters(claim(by, **asked))  # type: ignore[arg-type]
     return sorted(one.position.sequence_number for one in got)
 
@@ -256,8 +253,6 @@ PATIENCE = 30.0  # seconds
 
 @dataclass
 class Owner:
-    """A process with its own clock: it ingests a partition, and retries the letters of all."""
-
     store: Store
     own: Clock
     policy: LetterPolicy
@@ -274,14 +269,12 @@ class Owner:
         ingest_batch(batch(given, partition(place)), self.means)
 
     def retry(self) -> None:
-        """Retry the letters that are due, if any."""
         if wait_for_due(self.keeper, DAY) == NONE:
             for chunk in claim_due(self.keeper):
                 retry_chunk(chunk, self.keeper, "keeper")
 
 
 def clock_that_is(*off: timedelta, seed: int) -> Clock:
-    """The clock of a process: off by these times in turn, so that several make it jump."""
     turns, made = cycle(off), ids(seed)
     return Clock(lambda: datetime.now(UTC) + next(turns), lambda: next(iter(made)))
 

@@ -1,5 +1,3 @@
-"""Promises of every store about held letters: each is freed when the one before it of its key is settled, no sooner."""
-
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta

@@ -1,5 +1,3 @@
-"""Promises of every store about letters as operators look at them: filters, pages, groups, one whole."""
-
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -41,7 +39,6 @@ def fill(office: Office, count: int = 40) -> list[DeadLetter]:
 
 
 def pages(office: Office, wanted: LetterChoice, most: int) -> list[ListedLetter]:
-    """All letters of a filter, page by page."""
     found: list[ListedLetter] = []
     behind = FIRST_PAGE
     while page := office.desk.letters.list_letters(wanted, behind, most):

@@ -1,5 +1,3 @@
-"""Promises of every store about redrives: each letter is moved once and counted, whatever dies, and a job ends."""
-
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +37,6 @@ SLOW = 4  # letters a second: pieces of two
 
 @pytest.fixture
 def desk(store: Store) -> Redriving:
-    """Six exhausted letters of partition 0, six of partition 1."""
     return with_exhausted_letters(store, LETTERS)
 
 
@@ -56,7 +53,6 @@ def statuses(engine: Engine, place: str = "0") -> list[str]:
 
 
 def begun(desk: Redriving, rate: int | None = None) -> Redrive:
-    """A running job over all twelve letters."""
     planned = desk.ask(12, rate=rate)
     desk.move(planned, "begin")
     return desk.now(planned)
@@ -261,7 +257,6 @@ def test_letters_that_were_counted_before_the_next_incarnation_are_never_those_o
 
 @pytest.fixture
 def held(store: Store) -> tuple[World, Redriving]:
-    """A key whose event 0 has failed, with 1 to 3 held after it."""
     world = World(store)
     world.broken = {0}
     world.ingest(of_key(0, 1, 2, 3))
@@ -311,7 +306,6 @@ def drive(desk: Redriving, job: Redrive, seed: int, fault: Fault | None) -> None
 
 
 def fail_again(desk: Redriving) -> None:
-    """Every requeued letter fails its retry, and is exhausted again."""
     for place in "01":
         now, numbers = desk.clock.now(), tuple(map(SequenceNumber, LETTERS))
         move = LetterMove("exhaust", partition(place), numbers, f"fail-{now}", now, now, "keeper", "it failed")

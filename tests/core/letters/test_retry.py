@@ -1,5 +1,3 @@
-"""core/letters/retry.py: a letter is claimed, retried and settled or given back once, whatever fails meanwhile."""
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,7 +36,6 @@ def at(*numbers: int) -> list[LetterPosition]:
 
 
 def counts(report: RetryReport) -> dict[str, int]:
-    """The counts of a report that are not zero."""
     names = ("resolved", "waiting", "exhausted", "released", "lost")
     return {name: getattr(report, name) for name in names if getattr(report, name)}
 

@@ -1,5 +1,3 @@
-"""Promises of every store about letters: kept whole, retried in one transaction, moved as the table allows and once."""
-
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
@@ -50,7 +48,6 @@ TEXTS = ["", "'; --", '"\\a\n\t\x1f', "👩‍👩‍👧", "👩" * 2_000, "k" 
 
 
 def keep(store: Store, engine: Engine, *given: DeadLetter) -> list[KeptLetter]:
-    """Commit letters, of events 0 or more in a row."""
     numbers = [one.event.sequence_number for one in given]
     store.commit_batch(commit(store.read_partition(P), numbers[0], numbers[-1], settled({}, letters=given)))
     return engine.letters()
@@ -142,7 +139,6 @@ def retry(
 
 @pytest.fixture
 def claimed(store: Store) -> Store:
-    """Letters 2, 5 and 8 of partition 0, claimed."""
     keep_letters(store, dict.fromkeys((2, 5, 8), "a"))
     store.claim_letters(claim())
     return store
@@ -223,7 +219,6 @@ def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: Store) -> N
 
 
 def take_away(store: Store, how: str) -> None:
-    """Letter 5 is no longer held by claim-1."""
     if how == "claimed again":
         store.claim_letters(claim("claim-2", at=NOON + timedelta(seconds=300)))
     elif how == "settled":
@@ -285,7 +280,6 @@ def move(what: Move, *numbers: int, move_id: str = "move-1", claimed_by: str | N
 
 
 def put(store: Store, status: str) -> None:
-    """Letter 0 of partition 0 in this status."""
     keep_letters(store, {0: "a"}, status="waiting" if status == "retrying" else status)
     if status == "retrying":
         store.claim_letters(claim())

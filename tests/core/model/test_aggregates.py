@@ -1,5 +1,3 @@
-"""core/model/aggregates.py: declarations, their levels and retention, and what is refused."""
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -57,8 +55,6 @@ def test_the_aggregates_of_a_transform_are_those_of_its_rows() -> None:
 
 
 def made(fields: dict[str, Any], source: type = SensorReading, **options: Any) -> Callable[[], type]:
-    """Return a function that declares a class with these fields."""
-
     def declare() -> type:
         declared: type = dataclass(frozen=True)(type("Wrong", (), {"__annotations__": fields}))
         given = {"at": "observed_at", "window": QUARTER, **options}
@@ -103,7 +99,6 @@ WRONG = {
 
 
 def levels(rollups: dict[str, Any], window: Any = QUARTER) -> Callable[[], type]:
-    """Return a function that declares an aggregate with these levels."""
     return made(GOOD, window=window, rollups=rollups)
 
 

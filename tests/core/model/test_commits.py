@@ -1,5 +1,3 @@
-"""core/model/commits.py and events.py: what a commit says of itself, and what no transform can change."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""core/model/letters.py: the table of moves, the pauses, and what travels through an orchestration."""
-
 import json
 from datetime import timedelta
 from typing import get_args

@@ -1,5 +1,3 @@
-"""Properties of every kind: JSON that any reader takes, and the same values of the same types back from it."""
-
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,5 +1,3 @@
-"""core/model/rows.py: rows name their table once, and references are looked up by it."""
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,5 +1,3 @@
-"""core/model/transforms.py: fields that a room does not know are ignored and counted, and poison nothing."""
-
 import gzip
 import json
 import threading
@@ -82,7 +80,6 @@ PLAIN = (  # bodies that have the error of msgspec
 
 
 def fault_of(body: bytes) -> str:
-    """Return the fault of a body as a decoder of msgspec and as `body_decoder` have it."""
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)) as of_msgspec:
         msgspec.json.Decoder(Order).decode(body)
     with pytest.raises(type(of_msgspec.value)) as refused:

@@ -1,5 +1,3 @@
-"""Purges: old rows go in pieces; the totals, the audit and the explanation of a partition know how far."""
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,13 +45,11 @@ class Keeper:
     pieces: Mapping[str, int] = field(default_factory=dict)
 
     def purge(self, days: int = 400, dry_run: bool = False, **own: int) -> Purge:
-        """Request a purge and work on it."""
         task_id = self.ask(days, dry_run, **own)
         self.work(task_id)
         return self.find(task_id)
 
     def ask(self, days: int = 400, dry_run: bool = False, **own: int) -> UUID:
-        """Request a purge."""
         purges = self.office.desk.purges
         order = TaskOrder(uuid4(), purges.stream.find() or 0, "ann", "room", self.now)
         of_tables = {**dict.fromkeys(DEFAULT_DAYS, days), **own}
@@ -66,11 +62,9 @@ class Keeper:
         return replace(PurgeKind(self.office.desk.purges, self.verify, self.jobs, clock), **self.pieces)  # type: ignore[arg-type]
 
     def work(self, task_id: UUID | None = None) -> SliceReport:
-        """Work on a task, or on the one that is open."""
         return work_on(task_id or self.open(), None, self.kind, self.now + timedelta(hours=1))
 
     def open(self) -> UUID:
-        """Return the purge that is open."""
         purges = self.office.desk.purges
         ((task_id, _, _),) = self.office.desk.tasks.read_open(purges.stream.find() or 0)
         return task_id
@@ -79,7 +73,6 @@ class Keeper:
         return self.office.desk.tasks.move(TaskMove(task_id, "cancel", "ann", "stop", self.now))
 
     def piece(self, task_id: UUID, target: PurgeTarget) -> tuple[Ending, Advance]:
-        """Return how a piece of a table ends, as it is read now."""
         part = self.find(task_id).task.part(target.name)
         assert part is not None
         ending = Ending(task_id, "purge", self.now)
@@ -99,7 +92,6 @@ class Keeper:
 
 
 def sound(office: Office) -> bool:
-    """The books and the audit balance, and a recount finds no fault."""
     audits = office.desk.audits
     done = audit(audits, None)
     assert done.faults == ()
@@ -114,17 +106,14 @@ def discard(office: Office, *numbers: int, move: Move = "discard") -> None:
 
 
 def letters_purged(office: Office) -> tuple[object, ...]:
-    """Return the counts of purged letters that batches and replays made."""
     return office.engine.by_hand("SELECT purged_letters, purged_replay_letters FROM event_hub_checkpoint")[0]
 
 
 def readings(office: Office) -> list[tuple[object, ...]]:
-    """The commit and the measurement of each row."""
     return office.engine.by_hand("SELECT commit_number, ppm FROM sensor_reading ORDER BY sequence_number, ordinal")
 
 
 def begun(keeper: Keeper) -> UUID:
-    """Request a purge, and begin it."""
     task_id = keeper.ask()
     assert move_task(task_id, "begin", keeper.kind)
     return task_id
@@ -139,7 +128,6 @@ def stage(office: Office, *numbers: int) -> None:
 
 
 def audit_of(office: Office, at: datetime) -> UUID:
-    """Open an audit."""
     order = TaskOrder(uuid4(), office.desk.purges.stream.find() or 0, "ann", "", at)
     return open_task(audit_request(order, AuditAsked(), (P,)), office.desk.tasks).task_id
 
@@ -151,7 +139,6 @@ def ended_audit(office: Office) -> None:
 
 @pytest.fixture
 def world(office: Office) -> World:
-    """A partition of 21 events in three batches, with 6 letters, of which 4 are discarded."""
     made = World(office.store, {"0": LOG})
     discard(office, 3, 6, 10, 13)
     return made

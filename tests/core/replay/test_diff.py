@@ -1,5 +1,3 @@
-"""core/replay/diff.py: what a dry run shows of each event, and its exact counts."""
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -41,7 +39,6 @@ Rows = Callable[[Event, References], Iterable[Row]]
 
 
 def dry_run(before: Rows, after: Rows, *bodies: str) -> tuple[ReplayJob, dict[int, Any]]:
-    """The job and the diffs by number, of a log that was ingested by one transform and rehearsed by another."""
     world = World(MemoryStore(), {"0": log_of(*(bodies or ("x",)))}, changed(before, "before"))
     world.transform = changed(after, "after")
     job = world.replay(order(dry_run=True))
@@ -145,7 +142,6 @@ Standing = Counter[tuple[int, str, str]]
 
 
 def standing_rows(store: MemoryStore) -> Standing:
-    """Every row by the number that it carries, its table and its columns."""
     return Counter(
         (one.sequence_number, row_table(each).name, text_of(document(one.row)))
         for each in (SensorReading, HomeAlert, Home)

@@ -1,5 +1,3 @@
-"""Promises of every store about replays by key, and of those under the order of keys: what is held stays in line."""
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -32,8 +30,6 @@ def of_key(*bodies: str, first: int = 0) -> list[Event]:
 
 
 def breaking(*numbers: int) -> Transform:
-    """A deployment that breaks these events, and mends bugs."""
-
     def rows_of(given: Event, references: References) -> Iterable[Row]:
         if given.sequence_number in numbers:
             raise KeyError("broken")
@@ -50,7 +46,6 @@ def of(store: Store) -> Callable[..., World]:
 
 
 def replay(world: World, first: int, last: int, *, dry_run: bool = False, piece: int = 500) -> ReplayJob:
-    """Replay in pieces of so many events."""
     world.piece = piece
     return world.replay(order(["0"], first, last, dry_run=dry_run))
 
@@ -189,7 +184,6 @@ LOG = [event(number, body, key="xyz"[number % 3]) for number, body in enumerate(
 
 
 def keyed_log(*given: tuple[str, str]) -> list[Event]:
-    """Return events with these keys and bodies."""
     return [event(number, body, key=key) for number, (key, body) in enumerate(given)]
 
 
@@ -209,7 +203,6 @@ def failing(event: Event, references: References) -> Iterable[Row]:
 
 
 def all_of(engine: Engine, key: str | None = None) -> list[Any]:
-    """Return the rows and letters of the events of a key, or of the events of all others."""
     numbers = {one.sequence_number for one in LOG if one.partition_key == key}
     kept: list[Any] = [one for each in (SensorReading, HomeAlert, Home) for one in engine.rows(each)]
     kept += [*engine.letters(), *engine.attempts(), *engine.retracted()]
@@ -253,7 +246,6 @@ def test_only_the_events_of_the_keys_are_settled_again_as_a_dry_run_says(
 
 def test_all_keys_one_by_one_write_what_a_whole_replay_writes(world: World, engine: Engine) -> None:
     def written() -> list[tuple[int, int | None, object]]:
-        """The rows that need no state of an earlier event."""
         kept = [one for each in (SensorReading, HomeAlert) for one in engine.rows(each)]
         own = [one for one in kept if LOG[one.sequence_number].body != b"look h"]
         return [(one.sequence_number, one.ordinal, one.row) for one in own]

@@ -1,5 +1,3 @@
-"""core/replay/request.py, pieces.py, plan.py: what a request means, its pieces, and the states that events see."""
-
 from collections.abc import Generator, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -178,7 +176,6 @@ def plan(
 
 
 def seen(commit: ReplayCommit) -> list[str]:
-    """Return the readings of the looks: sensorTrue for a home that was armed."""
     return [
         row.sensor_id for placed in commit.settled.rows.values() for _, _, row in placed if hasattr(row, "sensor_id")
     ]

@@ -1,5 +1,3 @@
-"""Promises of every store about replays: what an event wrote is replaced, once, and the checkpoint stays."""
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +26,6 @@ LOG = log_of("reading a", "double a", "quiet", "home h 1", "poison", "look h", "
 
 
 def twice_as_much(event: Event, references: References) -> Iterable[Row]:
-    """Readings count twice, alerts are no more, and what was quiet reads."""
     for row in transform(event, references) if event.body != b"quiet" else [reading_of("q", event)]:
         if isinstance(row, SensorReading):
             yield SensorReading(row.home_id, row.sensor_id, row.kind, row.state, 2 * (row.ppm or 0), row.observed_at)
@@ -41,7 +38,6 @@ def reading_of(home_id: str, event: Event) -> SensorReading:
 
 
 def rows_as_written(engine: Engine) -> list[tuple[object, ...]]:
-    """Rows less their commit numbers."""
     kept = [one for each in (SensorReading, HomeAlert, Home) for one in engine.rows(each)]
     return [(one.partition_id, one.sequence_number, one.ordinal, one.row) for one in kept]
 
@@ -323,12 +319,10 @@ P = partition()
 
 
 def told(event: Event, references: References) -> Iterable[Row]:
-    """Return one reading for each event, with its body."""
     yield SensorReading(event.body.decode(), "sensor", "told", None, event.sequence_number, event.enqueued_at)
 
 
 def bodies(engine: Engine, id: str = "0") -> dict[int, str]:
-    """Return the homes of the rows of `told`, by number."""
     found = [one for one in engine.rows(SensorReading) if one.partition_id == id]
     return {one.sequence_number: one.row.home_id for one in found if one.row.kind == "told"}  # type: ignore[attr-defined]
 

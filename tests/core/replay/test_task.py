@@ -1,5 +1,3 @@
-"""Promises of every store about a job of a replay: one a range, its pieces done once, by whomever, until it stops."""
-
 import json
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -78,7 +76,6 @@ def progress_of(store: Store, id: str) -> PartitionProgress:
 
 @pytest.fixture
 def ingested(store: Store) -> Store:
-    """Ten events of partitions 0 and 1: a reading each, but a home at 3 and a letter at 5."""
     for id in ("0", "1"):
         placed = {number: [reading(f"{id}-{number}")] for number in range(10) if number not in (3, 5)}
         outcome = settled({**placed, 3: [home(f"h-{id}")]}, letters=[letter(event(5, "kept"))])
@@ -88,14 +85,12 @@ def ingested(store: Store) -> Store:
 
 @pytest.fixture
 def running(ingested: Store) -> Store:
-    """Return the store with a replay job that runs."""
     opened(ingested, request())
     assert ingested.tasks.move(move("begin"))
     return ingested
 
 
 def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress | None = None) -> ReplayCommit:
-    """A piece in which every event reads anew."""
     state = store.read_partition(P)
     own = progress or progress_of(store, "0")
     outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
@@ -487,7 +482,6 @@ def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed
         return found.task.status, found.task.fault, found.partitions[0].next_number
 
     def step(seconds: float = 60) -> None:
-        """Do as a driver of this version does."""
         try:
             if open_parts(job.task.task_id, small.means):
                 small.slice(job, seconds)
@@ -536,8 +530,6 @@ def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> No
 
 
 class Cutting(MemoryHub):
-    """A hub whose line is cut behind some events of each read."""
-
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
     ) -> Generator[Event, None, None]:

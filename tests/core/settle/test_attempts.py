@@ -1,5 +1,3 @@
-"""core/settle/attempts.py: which attempts leave a mark, which run in a child, and what it costs."""
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -74,7 +72,6 @@ class World:
         self.take(replace(batch(events(first, last, "reading a"), of), retries=int(is_retry)), transform=transform)
 
     def prove(self) -> None:
-        """Commit as many events as one batch may hold, 0 to 499."""
         for first in range(0, BATCH_EVENTS, 250):
             self.ingest(first, first + 249)
 
@@ -103,7 +100,6 @@ class World:
         return made
 
     def die(self, first: int, last: int, place: Partition = P) -> AttemptMark:
-        """Let a different process die now with these numbers in hand, and return its mark."""
         mark = replace(OTHER, partition_id=place.partition_id, tried=span(first, last), begun_at=self.clock.now())
         self.store.begin_attempt(self.store.read_partition(place), mark)
         return mark
@@ -258,7 +254,6 @@ def test_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(wo
 
 
 def after_a_verdict() -> World:
-    """The world after a process that died after its verdict on event 1, before the letter was committed."""
     world = World(mark=OTHER)
     world.noted.out = {"open_checkpoint"}
     with pytest.raises(StoreUnavailable):

@@ -1,5 +1,3 @@
-"""child_process.py and child.py: a child settles as the process itself does, and its death names one event."""
-
 import os
 import queue
 import subprocess
@@ -51,7 +49,6 @@ def run(*bodies: str, key: str | None = None) -> tuple[Event, ...]:
 
 
 def homes() -> References:
-    """Return references that know the home `reading`."""
     return References({ReferenceKey(Home, ("reading",)): Home("reading", "Asia/Tokyo", False)})
 
 
@@ -247,7 +244,6 @@ def test_a_wait_for_a_child_ends_before_the_invocation_has_to(own: Children) -> 
     """An event that hangs has to end within the invocation too."""
 
     def leave(seconds: float) -> None:
-        """Leave so many seconds in which a child may be asked."""
         _must_end_at.set(sum((time.monotonic(), LIMIT.total_seconds(), seconds)))
 
     began = time.monotonic()

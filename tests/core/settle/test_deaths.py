@@ -1,5 +1,3 @@
-"""core/settle/attempts.py: what kills becomes a letter within few deaths, and nothing else does."""
-
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -89,7 +87,6 @@ class Process:
 
 
 def _taken() -> threading.Lock:
-    """Return a lock that its thread waits for until a different thread releases it."""
     lock = threading.Lock()
     lock.acquire()
     return lock
@@ -174,8 +171,6 @@ class Life:
 
     @contextmanager
     def _in_child(self, process: Process, transform: Transform, look_again: object) -> Iterator[Transform]:
-        """Give the transform in a child that its killers end."""
-
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             number = event.sequence_number
             process.step()

@@ -1,5 +1,3 @@
-"""core/settle/isolate.py within ingest_batch: refused rows cost their own event a letter, and no other."""
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -116,8 +114,6 @@ def test_a_fault_at_any_turn_of_the_halving_changes_nothing(fault: Fault, turn: 
 
 
 class Refusing(MemoryStore):
-    """A database that refuses so many commits, or those with letters."""
-
     refusals = 0
     takes_letters = True
 

@@ -1,5 +1,3 @@
-"""Promises of every store about a partition: commits once and whole, stops, anchors, absent numbers and gaps."""
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -51,7 +49,6 @@ def checkpoint_of(store: Store) -> Checkpoint:
 
 
 def follow(store: Store, first: int, last: int, outcome: Settled | None = None) -> int:
-    """Commit a range after what is there."""
     return store.commit_batch(commit(store.read_partition(P), first, last, outcome))
 
 
@@ -254,7 +251,6 @@ def rows(engine: Engine) -> list[tuple[int, int, str, int]]:
 
 
 def begun(store: Store, of: str = "0", anchor: int = 0) -> PartitionState:
-    """A partition that begins at a number."""
     return store.anchor_partition(store.read_partition(partition(of)), number(anchor), NOON)
 
 

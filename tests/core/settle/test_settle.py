@@ -1,5 +1,3 @@
-"""settle.py and cause.py: the outcome of every event whatever its transform does, the order of keys, and causes."""
-
 import pathlib
 import sys
 from asyncio import CancelledError

@@ -1,5 +1,3 @@
-"""Fixtures of the tests of the store: a driver that fails on demand."""
-
 import pytest
 
 from tests.fakes.odbc_driver import FakeDriver

@@ -1,5 +1,3 @@
-"""core/store/columns.py: values as columns and back, and the statements of a row class."""
-
 import json
 import sqlite3
 import sys

@@ -1,5 +1,3 @@
-"""core/store/database.py and connect.py: the clock of the database, and the patience of a call."""
-
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,8 +69,6 @@ class Failing:
 
 
 class World:
-    """A patient database over a failing one, on a fake clock."""
-
     def __init__(self, faults: Iterable[Exception | None] = (), patience: float = 20.0, chance: float = 1.0) -> None:
         self.clock, self.failing = FakeClock(), Failing(faults)
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, lambda: chance)
@@ -166,8 +162,6 @@ WRONG = EPOCH - timedelta(days=400)
 
 
 class Clocks:
-    """A process whose own clock is wrong, and a database whose clock is `there`."""
-
     def __init__(self) -> None:
         self.here, self.there = FakeClock(), FakeClock()
         self.database = NotedDatabase(MemoryStore(now=self.there.now).database)
@@ -228,7 +222,6 @@ READS: dict[str, Callable[[OperatorStores], object]] = {
 
 
 def brief_over(fault: Exception, patience: timedelta) -> tuple[OperatorStores, Failing]:
-    """A desk whose next call fails, over a store that has a stream."""
     store = MemoryStore().open()
     store.read_partition(partition())
     failing = Failing([fault], store.database)

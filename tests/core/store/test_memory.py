@@ -1,5 +1,3 @@
-"""core/store/memory.py and its verbs: one call per batch in the steady state, and no memory that may be wrong."""
-
 from collections.abc import Iterable
 from datetime import timedelta
 from itertools import count, islice
@@ -66,7 +64,6 @@ class World:
         return made
 
     def elsewhere(self, *rows: Row, place: str = "9") -> None:
-        """Another process commits rows on a partition of its own."""
         state = self.inner.read_partition(partition(place))
         at = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
         self.inner.commit_batch(commit(state, at, at, settled({at: rows})))
@@ -160,8 +157,6 @@ def test_references_are_read_once_while_they_are_young_and_absent_ones_each_time
 
 def test_known_and_unknown_references_are_one_call_for_the_unknown() -> None:
     class Asking(OverDatabase):
-        """A database that notes the keys that references are read by."""
-
         keys: ClassVar[list[str]] = []
 
         def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
@@ -188,7 +183,6 @@ def test_references_are_forgotten_when_a_partition_is_read_again_because_others_
 
 
 def retry_of(world: World, rows: Settled) -> RetryCommit:
-    """Of letter 0 of partition P, claimed."""
     keep_letters(world.inner, {0: "letter"})
     world.inner.claim_letters(claim())
     outcome = LetterOutcome(SequenceNumber(0), "resolved")

@@ -1,5 +1,3 @@
-"""core/store/migrate.py: one command migrates a store, and says whether a transform and its tables are sound."""
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

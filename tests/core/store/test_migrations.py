@@ -1,5 +1,3 @@
-"""core/store/migrations.py: our sequence and those of rooms, and tables that would change a value in silence."""
-
 import logging
 import re
 from collections.abc import Callable
@@ -40,7 +38,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def orders(tmp_path: Path, path: Path) -> Room:
-    """A room whose first migration the store has."""
     room = own_room(tmp_path / "a")
     migrate_sqlite(path, [room])
     return room
@@ -200,7 +197,6 @@ class Depot:
 
 
 def named(caplog: pytest.LogCaptureFixture) -> list[list[str]]:
-    """Take the columns that each warning names."""
     found = [record.__dict__ for record in caplog.records if record.__dict__.get("action") == "check_columns"]
     caplog.clear()
     assert all(one["levelno"] == logging.WARNING for one in found)

@@ -1,5 +1,3 @@
-"""core/worker/ownership.py: the contract of the SDK's checkpoint store, and what it relies on without saying so."""
-
 import asyncio
 from datetime import datetime, timedelta
 from typing import Any

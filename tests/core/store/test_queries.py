@@ -1,5 +1,3 @@
-"""core/store/queries.py: named SQL keeps its form, and one body becomes the text of each engine."""
-
 import pytest
 
 from core.store.queries import Engine, Param, Query, parse_queries, queries_of, server_text, sqlite_text

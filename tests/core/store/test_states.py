@@ -1,5 +1,3 @@
-"""Promises of every store about states and values: the newest stands, and values are read back equal or refused."""
-
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -135,7 +133,6 @@ def test_a_row_is_seen_by_other_owners_once_it_is_committed(make_store: Callable
 
 
 def flights_of(engine: Engine) -> dict[int, tuple[int, str, int]]:
-    """Return the minute, the partition and the sequence number of each flight."""
     kept = [(cast(FlightStatus, one.row), one) for one in engine.rows(FlightStatus)]
     return {row.flight_number: (minute_of(row), one.partition_id, one.sequence_number) for row, one in kept}
 
@@ -303,7 +300,6 @@ MANY, SOME = min(50, settings().max_examples), 15  # examples: each is a commit
 
 
 def following(store: Store) -> int:
-    """The number of the next event."""
     checkpoint = store.read_partition(partition()).checkpoint
     return 0 if checkpoint is None else checkpoint.sequence_number + 1
 

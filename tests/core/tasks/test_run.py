@@ -1,5 +1,3 @@
-"""core/tasks/run.py with a toy kind: lost answers, drivers that meet, time that is up, and a hub that is new."""
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,5 +1,3 @@
-"""core/transforms/contract.py: the check names each fault of a module and its line."""
-
 import sqlite3
 from contextlib import closing
 
@@ -226,7 +224,6 @@ def test_our_own_transforms_have_no_fault() -> None:
 
 @pytest.fixture
 def planted(modules: WrittenModules, monkeypatch: pytest.MonkeyPatch) -> WrittenModules:
-    """The folder of a second package of aggregates, whose declarations are forgotten afterwards."""
     folder = modules.folder / "planted_aggregates"
     folder.mkdir()
     monkeypatch.setattr(aggregates, "__path__", [*aggregates.__path__, str(folder)])

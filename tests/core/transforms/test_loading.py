@@ -1,5 +1,3 @@
-"""core/transforms/loading.py: a module is loaded once, or it is said what it lacks; rows lead to rooms."""
-
 import asyncio
 import signal
 

@@ -1,5 +1,3 @@
-"""core/settle/watchdog.py: a transform that hangs ends its process, in Python and in native code."""
-
 import faulthandler
 import subprocess
 import sys

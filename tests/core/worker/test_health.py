@@ -1,5 +1,3 @@
-"""core/worker/health.py: a working worker answers 200, a hanging one names the part that hangs; on a fake clock."""
-
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable

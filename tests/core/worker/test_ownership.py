@@ -1,5 +1,3 @@
-"""Promises of every store about ownership: compare and set on the etag, so that one of several claimers wins."""
-
 import asyncio
 import threading
 from collections.abc import Callable

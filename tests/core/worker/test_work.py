@@ -1,5 +1,3 @@
-"""core/worker/work.py: a batch is held while the infrastructure fails, and due letters are retried, on a fake clock."""
-
 import asyncio
 import json
 import logging
@@ -79,8 +77,6 @@ def take(store: Store, chance: float = 1.0) -> list[float]:
 
 
 class Noting(Journal):
-    """A journal that notes which attempts come again."""
-
     def __init__(self) -> None:
         self.tries: list[bool] = []
 

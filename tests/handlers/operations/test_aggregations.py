@@ -1,5 +1,3 @@
-"""handlers/operations/aggregations.py, its timer, and the command that hands over the rows of the lake."""
-
 import json
 import shlex
 from dataclasses import replace
@@ -150,7 +148,6 @@ def test_a_paused_job_does_nothing_until_it_is_resumed_and_an_order_is_carried_o
 
 
 def refused_by(aggregating: Aggregating, *orders: tuple[Any, ...]) -> list[str]:
-    """Return the words with which orders that do not fit are refused as conflicts."""
     replies = [aggregating.order(*order) for order in orders]
     assert [(one.status, one.body["type"]) for one in replies] == [(409, CONFLICT)] * len(orders)
     return [one.body["detail"] for one in replies]

@@ -1,5 +1,3 @@
-"""Audits, of the ranges at once and with their rows as a task, and purges as tasks, over HTTP's functions."""
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any

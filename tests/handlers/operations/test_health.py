@@ -1,5 +1,3 @@
-"""handlers/operations/status.py and the watch of handlers/timers.py: the health, the books, and their minutes."""
-
 import logging
 import resource
 import sqlite3
@@ -28,7 +26,6 @@ from tests.handlers.running import HOME, MOTION, Running, forget_health, functio
 
 
 def give_ends(ends: Mapping[str, int], seconds: Callable[[], float] = time.monotonic) -> None:
-    """Let the hub answer with these last numbers."""
     found = {PartitionId(id): end for id, end in ends.items()}
     app.value = replace(app(), hub_ends=Remembered(lambda: found, HUB_ENDS, seconds))
 

@@ -1,5 +1,3 @@
-"""handlers/operations/letters.py and redrives: causes, bodies that the hub has, and the moves of letters."""
-
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -77,7 +75,6 @@ HELPED = "UPDATE event_hub_dead_letter SET body = ?"
 
 @pytest.fixture
 def redrives(running: Running) -> Running:
-    """The app over four events of partition 1, of which three are letters."""
     running.ingest([0, 1, 2, 3], [HOME, b"{", b"[", b"{"])
     return running
 
@@ -91,7 +88,6 @@ def one_letter(number: str) -> dict[str, object]:
 
 
 def work(to: Running, job: Any) -> Any:
-    """Let the activity do its work, and return the task."""
     functions()["task_slice"]({"task_id": job["task_id"], "part": None})
     return to.task(job["task_id"])
 

@@ -1,5 +1,3 @@
-"""core/replay/task.py over HTTP's functions, with the activities and the timer of handlers/tasks.py."""
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -23,7 +21,6 @@ BODIES = [HOME, MOTION, b"{", MOTION]
 
 @pytest.fixture
 def replays(running: Running) -> Running:
-    """The app over four events of partition 1, which its hub has."""
     running.ingest([0, 1, 2, 3], BODIES)
     running.give_hub(*BODIES)
     return running
@@ -38,13 +35,11 @@ def diff(to: Running, task_id: str, **params: str) -> Any:
 
 
 def renamed(event: Event, references: References) -> list[Any]:
-    """Return the rows of the transform, of a sensor with a different id."""
     rows = home_security.transform(event, references)
     return [replace(row, sensor_id="other") for row in rows if hasattr(row, "sensor_id")]
 
 
 def deploy(**changed: Any) -> None:
-    """Let the app have a newer transform."""
     newer = replace(app().transform, version="home_security/2", **changed)
     app.value = replace(app(), core=replace(app().core, transform=newer))
 

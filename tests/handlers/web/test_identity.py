@@ -1,5 +1,3 @@
-"""Who asks: no header that a client can forge is trusted, and a link opens one home for a limited time."""
-
 import base64
 import hmac
 import json
@@ -147,7 +145,6 @@ def test_a_link_opens_its_home_until_it_ends_and_only_a_signed_one_is_told_that_
 
 
 def forged() -> Iterator[str]:
-    """Yield each text near the link, and guesses."""
     version, expires, signature = LINK.split(".")
     for moved in (int(expires) + 1, int(expires) - 1, 9_999_999_999, 0):
         yield f"{version}.{moved:010}.{signature}"

@@ -1,5 +1,3 @@
-"""The description of the API, the shapes of its answers, and the guides that it serves."""
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +28,6 @@ class FilePath(Shape):
 
 @operation("An invoice", "invoices")
 def show_invoice(call: Call[FilePath, Nothing, Nothing]) -> Answered:
-    """Show an invoice."""
     return Answered()
 
 
@@ -76,8 +73,6 @@ def test_a_second_request_for_the_description_makes_no_new_one() -> None:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[[str], str]:
-    """Make a guide of a page of docs/."""
-
     def make(text: str) -> str:
         (path := tmp_path / "operator.md").write_text(text, encoding="utf-8")
         return guide(path, ("operator", "runbook"))

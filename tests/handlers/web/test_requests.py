@@ -1,5 +1,3 @@
-"""handlers/web: a request is read completely or refused by the field's name, and every answer is safe to have."""
-
 import base64
 import gzip
 import json
@@ -91,7 +89,6 @@ def answered(of: Operation, asked: func.HttpRequest, level: Level = OPEN) -> fun
 
 
 def faults_of(call: Any, *given: Any) -> tuple[list[str], int]:
-    """Return the fields that a refusal names, and its status."""
     with pytest.raises(Problem) as caught:
         call(*given)
     return [one.field for one in caught.value.errors], caught.value.kind.status
@@ -99,7 +96,6 @@ def faults_of(call: Any, *given: Any) -> tuple[list[str], int]:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The log of a test."""
     caplog.set_level("INFO", "hubledger")
     return caplog
 

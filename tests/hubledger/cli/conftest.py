@@ -1,5 +1,3 @@
-"""The project in which the commands run."""
-
 from pathlib import Path
 
 import pytest

@@ -44,13 +44,11 @@ class Project:
         (folder / "apps" / "__init__.py").touch()
 
     def write(self, name: str, *lines: str) -> Path:
-        """Write a file of lines and return its path."""
         path = self.folder / name
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return path
 
     def python(self, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run Python in the folder, and return what it did."""
         place = {name: value for name, value in os.environ.items() if name not in ("TRANSFORM", "STORE_CONNECTION")}
         return subprocess.run(
             [sys.executable, *arguments],
@@ -64,7 +62,6 @@ class Project:
         )
 
     def hubledger(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the command line."""
         return self.python("-m", "hubledger", *arguments, **environment)
 
     def done(self, *arguments: str) -> str:
@@ -74,17 +71,14 @@ class Project:
         return found.stdout
 
     def tried(self, *arguments: str) -> Any:
-        """Return the JSON of `try`."""
         return json.loads(self.done("hubledger", "try", *arguments, "--json"))
 
     def parcels(self, *arguments: str) -> Path:
-        """Make the room of parcels from a file of samples, and return its folder."""
         self.write("samples.jsonl", *PARCELS)
         self.done("hubledger", "new", "parcels", "--from", "samples.jsonl", "--key", "parcelId", *arguments)
         return self.folder / "apps" / "parcels"
 
     def assert_sound(self, *rooms: str, trials_of_each: int = 6) -> None:
-        """Assert that rooms pass the linter, the types, their own tests, and the checks of their migrations."""
         for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
             self.done(*command)
         for room in rooms[1:]:  # the first one tries as many bodies as it is written to do
@@ -100,7 +94,6 @@ class Project:
 
 
 def refusal(found: subprocess.CompletedProcess[str], code: int = 1) -> str:
-    """Return the one line in which a command refused, and assert its exit code."""
     assert found.returncode == code, found.stdout + found.stderr
     lines: Sequence[str] = found.stderr.splitlines()
     assert len(lines) == 1, found.stderr

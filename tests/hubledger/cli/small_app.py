@@ -30,8 +30,6 @@ class Reply:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that came."""
-
     method: str
     path: str
     headers: Mapping[str, str]
@@ -39,7 +37,6 @@ class Request:
 
 
 def problem(name: str, status: int, detail: str, **more: Any) -> Reply:
-    """A problem of the app."""
     body = {"type": f"urn:hubledger:problem:{name}", "title": name, "status": status, "detail": detail, **more}
     return Reply(body, status, media=PROBLEM)
 
@@ -98,7 +95,6 @@ ACTED_ON = {"status": "done", "outcome": "dry_run", "kind": "repair", "result": 
 
 @cache
 def description() -> dict[str, Any]:
-    """The description of the API."""
     described: dict[str, Any] = json.loads(json.dumps(describe(OPERATIONS), default=str))
     return described
 
@@ -162,5 +158,4 @@ class Described:
 
 
 def unsafe(text: str) -> set[str]:
-    """Return the characters of an output that a terminal may obey."""
     return {letter for letter in text if not letter.isprintable() and letter != "\n"}

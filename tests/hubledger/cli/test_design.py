@@ -1,5 +1,3 @@
-"""The fields, names and tables of a room, and which fields are its key, its time and the key of its aggregate."""
-
 import re
 from collections.abc import Callable
 

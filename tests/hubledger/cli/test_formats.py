@@ -1,5 +1,3 @@
-"""`new --format`: a room is sound, bad input is one sentence, and a body of the format becomes JSON or is poison."""
-
 import gzip
 import json
 import tracemalloc
@@ -39,7 +37,6 @@ T = descriptor_pb2.FieldDescriptorProto
 
 
 def descriptor_set(fields: str, *messages: str) -> bytes:
-    """Return the file that protoc makes of messages with these fields."""
     made, of = descriptor_pb2.FileDescriptorSet(), descriptor_pb2.FieldDescriptorProto
     file = made.file.add(name="parcel.proto", package="shop", syntax="proto3")
     for message in messages:
@@ -156,7 +153,6 @@ def assert_poison(read: Read, body: bytes, why: str = ".") -> None:
 
 
 def reader(name: str, schema: Path | None = None) -> Read:
-    """Return a function from a body and its properties to the value of its JSON."""
     form = format_of(name, schema, None)
     return lambda body, **properties: json.loads(form.json_of(event_of(body, properties=properties)))
 

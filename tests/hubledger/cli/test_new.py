@@ -48,19 +48,16 @@ def names_in(folder: Path) -> list[str]:
 
 
 def made(project: Project, room: str, *lines: str, options: str = "") -> str:
-    """Make a room of lines, and return what `new` says."""
     project.write(f"{room}.jsonl", *lines)
     return project.done("hubledger", "new", room, "--from", f"{room}.jsonl", *options.split())
 
 
 def tried(project: Project, room: str, *lines: str) -> Any:
-    """Return what becomes of lines in a room."""
     project.write("later.jsonl", *lines)
     return project.tried("later.jsonl", "--transform", f"apps.{room}")
 
 
 def capture(file: Path, *bodies: bytes) -> None:
-    """Write a file of Capture."""
     at: dict[str, Any] = {"SequenceNumber": 0, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM"}
     with file.open("wb") as to:
         writer(to, SCHEMA, [{**at, "SystemProperties": {}, "Properties": {}, "Body": each} for each in bodies])
@@ -353,7 +350,6 @@ assert all(report.commits for report in ingest_file(EventFile(Path("sample.jsonl
 
 
 def change(room: Path, changes: dict[str, str]) -> None:
-    """Change texts of the transform."""
     path = room / "transform.py"
     text = path.read_text(encoding="utf-8")
     for old, new in changes.items():

@@ -1,5 +1,3 @@
-"""The command line: its exit codes and errors of one line, and its values, times and tables."""
-
 import json
 import re
 import subprocess
@@ -79,7 +77,6 @@ MORNING = datetime(2026, 3, 1, 1, 30, 5, tzinfo=UTC)
 
 @pytest.fixture(params=["UTC", "Asia/Kolkata"])
 def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The zone of the machine."""
     monkeypatch.setenv("TZ", request.param)
     time.tzset()
     yield request.param
@@ -117,7 +114,6 @@ ROWS = [["3", 1_234_567, "a reason of thirty characters.", None], ["10", 5, "why
 
 
 def shown(capsys: pytest.CaptureFixture[str], rows: list[list[object]]) -> list[str]:
-    """The lines of a table."""
     out = Output()
     out.show(out.table(COLUMNS, rows))
     return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]

@@ -1,5 +1,3 @@
-"""The fields that a file of sample events has, and the faults of such files."""
-
 import json
 import re
 import shlex

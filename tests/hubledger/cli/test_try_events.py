@@ -1,5 +1,3 @@
-"""`try`: the rows, letters and filtered lines of a file, as the app's own ingestion makes them."""
-
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -150,7 +148,6 @@ def test_an_event_with_two_outcomes_is_named_and_ends_with_1(
 
 @pytest.fixture
 def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Make rooms in apps/ of a project."""
     monkeypatch.setattr(try_events, "ROOT", tmp_path)
     monkeypatch.setattr(apps, "__path__", [str(tmp_path / "apps")])
     monkeypatch.delenv("TRANSFORM", raising=False)

@@ -1,5 +1,3 @@
-"""The demo: options that it refuses, its blows, its operator over HTTP, and its wait for the books."""
-
 import sqlite3
 from contextlib import closing
 from itertools import pairwise

@@ -1,5 +1,3 @@
-"""The proof of a demo: its figures and differences, its aggregate, and steps that fail or stand still."""
-
 import json
 from collections import Counter
 from dataclasses import replace
@@ -52,7 +50,6 @@ def log_of(folder: Path, *actions: str, end: str = "") -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """A store and a record of 300 events that agree."""
     return Files.agreeing(tmp_path_factory.mktemp("made"), story(events=300), settled=True)
 
 

@@ -21,7 +21,6 @@ def message(body: bytes = b"body", **annotations: Any) -> bytes:
 
 
 def batch(messages: list[bytes], **annotations: Any) -> bytes:
-    """Encode a batch of messages, with outer annotations as in `message`."""
     return _annotated(annotations) + b"".join(section(DATA, each) for each in messages)
 
 
@@ -37,7 +36,6 @@ def attach_sender(
     capabilities: Any = None,
     properties: Any = None,
 ) -> bytes:
-    """Encode the attach of a link that sends to an address, with the settle modes of sender and receiver."""
     ends = (Described(ULong(SOURCE), []), Described(ULong(TARGET), [address]))
     return composite(ATTACH, f"s{handle}", UInt(handle), False, *modes, *ends, *[None] * 5, capabilities, properties)
 
@@ -51,7 +49,6 @@ def transfer(
     settled: bool = False,
     more: bool = False,
 ) -> bytes:
-    """Encode a transfer of a delivery, or of a part of one."""
     head = (UInt(handle), UInt(delivery), b"tag", UInt(message_format), settled, more)
     return composite(TRANSFER, *head) + payload
 

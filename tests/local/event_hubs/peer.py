@@ -93,14 +93,12 @@ class Peer:
         return self.transport.is_closing()
 
     def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> Self:
-        """Open the connection and a session on channel 0."""
         self.connection.data_received(AMQP_HEADER)
         self.send(OPEN, "peer", None, UInt(max_frame))
         self.begin_session(window)
         return self
 
     def begin_session(self, window: int = 1_000_000) -> None:
-        """Begin a session on channel 0, and forget all answers so far."""
         self.send(BEGIN, None, UInt(0), UInt(window), UInt(1000))
         self.frames()
 
@@ -108,7 +106,6 @@ class Peer:
         self.put(composite(code, *fields), channel=channel)
 
     def put(self, *performatives: bytes, channel: int = 0) -> None:
-        """Send performatives in frames that arrive together."""
         self.connection.data_received(b"".join(frame(each, channel) for each in performatives))
 
     def attach_sender(self, address: str = "telemetry", handle: int = 0) -> None:
@@ -126,7 +123,6 @@ class Peer:
         self.send(ATTACH, f"r{handle}", UInt(handle), True, None, None, *ends, *[None] * 6, properties)
 
     def publish(self, *bodies: bytes) -> None:
-        """Send a message with each body over the first link, and forget the answers."""
         self.put(*(transfer(message(body), number) for number, body in enumerate(bodies)))
         self.frames()
 
@@ -136,7 +132,6 @@ class Peer:
     def flow(
         self, window: tuple[int, int], link: tuple[int, ...] = (), drain: bool = False, echo: bool = False
     ) -> None:
-        """Send a flow: next incoming id and window, and for a link its handle, delivery count and credit."""
         ends: list[UInt | None] = [UInt(each) for each in link] or [None] * 3
         self.send(FLOW, *map(UInt, window), UInt(0), UInt(1000), *ends, None, drain, echo)
 
@@ -171,11 +166,9 @@ class Peer:
         return [payload for code, _, payload in self.frames() if code == TRANSFER]
 
     def outcomes(self) -> list[tuple[int, int, bool]]:
-        """Return the dispositions received: first delivery, last, and whether they are accepted."""
         return [(fields[1], fields[2], fields[4].descriptor == ACCEPTED) for fields in self.fields(DISPOSITION)]
 
     def refusals(self, code: int = DETACH) -> list[str]:
-        """Return the conditions of the detaches received, or of the ends or closes."""
         at = 2 if code == DETACH else 0
         return [fields[at].value[0] for fields in self.fields(code) if fields[at]]
 
@@ -192,7 +185,6 @@ def make_broker(
 
 
 def publisher(broker: HubBroker, *bodies: bytes) -> Peer:
-    """Attach a sender to partition 0 and publish the bodies."""
     peer = Peer(broker).begin()
     peer.attach_sender("telemetry/Partitions/0")
     peer.publish(*bodies)

@@ -1,5 +1,3 @@
-"""The nodes of the emulator: tokens and SASL, who may attach which link, answers of $management, places of readers."""
-
 from typing import Any
 
 import pytest
@@ -58,7 +56,6 @@ def values(payload: bytes) -> dict[int, Any]:
 def answer_to(
     operation: str = "READ", grant: Grant | None = EVERYTHING, node: str = "$management", **asked: Any
 ) -> dict[str, Any]:
-    """Send a request about the hub to a node and return the properties of the answer."""
     peer = Peer(make_broker(), grant).begin()
     peer.attach_sender(node, handle=0)
     peer.attach_reader(node, handle=1)
@@ -202,7 +199,6 @@ def greeted(mechanism: str, response: Any) -> Peer:
 
 
 def sasl_values(peer: Peer) -> list[list[Any]]:
-    """Return the fields of the SASL frames that a peer got."""
     data, at, found = bytes(peer.transport.written), 8, []
     while at < len(data) and data[at : at + 4] != b"AMQP":
         size, _, kind, _ = FRAME_HEADER.unpack_from(data, at)

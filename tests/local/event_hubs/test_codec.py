@@ -1,5 +1,3 @@
-"""The AMQP type system against the specification's encodings and against itself, and the sections of messages."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Hubs: the events that they make of messages, the log of a partition, settings, and the copy on disk."""
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -1,5 +1,3 @@
-"""Publishers wait for the owner of a partition, and for nobody else, and never without end."""
-
 import asyncio
 
 import pytest
@@ -33,7 +31,6 @@ class World:
         return peer
 
     async def let_pass(self, milliseconds: int) -> None:
-        """Let time pass in steps of half a second, as the emulator does."""
         await asyncio.sleep(0)
         for _ in range(milliseconds // 500 + 1):
             self.broker.let_time_pass()

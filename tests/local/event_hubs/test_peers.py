@@ -1,5 +1,3 @@
-"""Peers that the emulator refuses: for a foreign host, slow ones, and those that do not read; and the log of them."""
-
 import logging
 
 import pytest

@@ -1,5 +1,3 @@
-"""Idempotent producers: the answers to their links, and that a partition takes each batch once."""
-
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,6 @@ def annotated(number: int | None, **given: int) -> bytes:
 
 
 def numbered(first: int | None, count: int = 1, **given: int) -> bytes:
-    """Encode a batch as a client does: each event has its number, and the batch that of the first."""
     inner = [annotated(None if first is None else (first + at) & LAST, **given) + message() for at in range(count)]
     return annotated(first, **given) + batch(inner)
 
@@ -44,7 +41,6 @@ def refusal(producers: Producers, claim: Claim) -> str:
 
 
 def outcomes(producers: Producers, producer: Claim, *batches: tuple[int, int]) -> list[bool | str]:
-    """Return for each batch whether it is new, or the condition of its refusal."""
     found: list[bool | str] = []
     for first, count in batches:
         try:

@@ -1,5 +1,3 @@
-"""The emulator as a block of the program and as a command: starting, stopping, signals, and what it refuses."""
-
 import re
 import signal
 import socket

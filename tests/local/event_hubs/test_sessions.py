@@ -1,5 +1,3 @@
-"""Connections frame by frame: windows, credit, deliveries, links and turns, and peers that break the rules."""
-
 import asyncio
 import random
 from collections.abc import Callable

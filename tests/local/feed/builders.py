@@ -22,7 +22,6 @@ FAULTY_FLIGHTS = FlightShares(malformed=0.1, unusable=0.1, duplicate=0.1)
 
 @cache
 def story(homes: int = 40, events: int = 2_000, seed: int = 1, shares: HomeShares = FAULTY) -> list[Minute]:
-    """Return a whole story, with many faults."""
     return list(home_minutes(HomeScript(homes, events, seed, shares=shares)))
 
 
@@ -30,22 +29,18 @@ def story(homes: int = 40, events: int = 2_000, seed: int = 1, shares: HomeShare
 def flight_story(
     numbers: int = 40, events: int = 2_000, seed: int = 1, shares: FlightShares = FAULTY_FLIGHTS
 ) -> list[Minute[ExpectedChange]]:
-    """Return a whole story of flights, with many faults."""
     return list(flight_minutes(FlightScript(numbers, events, seed, shares=shares)))
 
 
 def minute(home_id: str = "home-000001", events: int = 1) -> Minute:
-    """Return a minute of heartbeats."""
     reading = Reading("hub-1", "heartbeat", None, None, NOON)
     body = reading_body(home_id, reading, ZONES[0]).encode()
     return Minute(home_id, [PlannedEvent(body, EXPECT_FILTERED)] * events)
 
 
 def registration(home_id: str = "home-000001", armed: bool = True) -> Minute:
-    """Return a minute in which a home registers."""
     return Minute(home_id, [PlannedEvent(b"{}", expect_registration("Etc/UTC", armed))])
 
 
 def send(*minutes: Minute, lane: int = 0) -> Send:
-    """Return a send of some minutes to the first partition."""
     return Send(lane, "0", list(minutes))

@@ -1,5 +1,3 @@
-"""local/feed/event_file.py: the events of each kind of file, and the files that are refused with one sentence."""
-
 import gzip
 import json
 from base64 import b64encode

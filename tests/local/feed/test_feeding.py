@@ -1,5 +1,3 @@
-"""local/feed/feeding.py: gateways gather sends, lanes publish them in order, and the feed keeps its pace."""
-
 import io
 import json
 import threading
@@ -29,8 +27,6 @@ class Time:
 
 
 class Feeding:
-    """A feed whose hub answers each send with the given copies, then with one, and whose record is in memory."""
-
     def __init__(self, *answers: Copies) -> None:
         self._answers = list(answers)
         self.took: list[Minute] = []

@@ -1,5 +1,3 @@
-"""The feed's publisher: faults of a hub and the doubts that they leave; and what becomes of its dangerous events."""
-
 import logging
 from collections.abc import Iterator
 from itertools import pairwise

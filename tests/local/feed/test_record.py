@@ -1,5 +1,3 @@
-"""local/feed/record.py"""
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The options of a feed, and the lines of a user's file: their keys, and the files that are refused."""
-
 import json
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The stories of both businesses, held against the app: the two rules were written apart, and must not differ."""
-
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any

@@ -1,5 +1,3 @@
-"""The fixtures of the tests of the local functions host."""
-
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,7 +12,6 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """A clock that the test moves."""
     return ManualClock()
 
 
@@ -26,12 +23,10 @@ def sample_app(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def durable_app(tmp_path: Path) -> Iterator[Path]:
-    """A copy of the Durable app, forgotten afterwards too."""
     yield from forgotten(copied("durable_app", tmp_path))
 
 
 def copied(name: str, into: Path) -> Path:
-    """Copy an app of the fixtures."""
     directory = into / "app"
     shutil.copytree(FIXTURES / name, directory, ignore=shutil.ignore_patterns("__pycache__"))
     return directory
@@ -47,12 +42,10 @@ def empty_app(tmp_path: Path) -> Iterator[Path]:
 
 
 def forgotten(directory: Path) -> Iterator[Path]:
-    """Lend the folder, and forget its module afterwards."""
     yield directory
     forget(directory)
 
 
 def forget(directory: Path) -> None:
-    """Make the next import of `function_app` read its file again."""
     sys.modules.pop("function_app", None)
     sys.path[:] = [entry for entry in sys.path if entry != str(directory)]

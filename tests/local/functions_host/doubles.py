@@ -56,17 +56,14 @@ class ManualClock:
         await asyncio.sleep(0)
 
     def wake(self) -> None:
-        """Wake every sleeper, as the clock that counts seconds does although the time was set back."""
         for _, sleeper in self._sleepers:
             if not sleeper.done():
                 sleeper.set_result(None)
 
     def is_somebody_due_within(self, delay: timedelta) -> bool:
-        """True when a sleeper wakes within `delay`."""
         return any(due_at - self._now <= delay for due_at, _ in self._sleepers)
 
     async def next_sleep(self) -> timedelta:
-        """Wait for a sleeper and return how long the earliest one still sleeps."""
         await eventually(lambda: self._sleepers)
         return min(due_at for due_at, _ in self._sleepers) - self._now
 
@@ -89,7 +86,6 @@ class ScriptedWorker:
 
 
 def event(number: int, body: bytes | None = None, key: str | None = None) -> HubEvent:
-    """The event at a sequence number, with an offset that is not its number."""
     text = f"event {number}".encode() if body is None else body
     return HubEvent(text, number, str(number * 64), NOON + timedelta(seconds=number), key)
 
@@ -128,8 +124,6 @@ class MemoryHub:
 
 
 class MemoryStream:
-    """An EventStream over one list."""
-
     def __init__(self, log: list[HubEvent], start: StartAt, arrived: asyncio.Condition) -> None:
         self._log = log
         self._arrived = arrived

@@ -1,5 +1,3 @@
-"""The inputs of a function: events as the real trigger gives them, and the JSON of each type of AMQP."""
-
 import json
 from base64 import b64encode
 from typing import Any

@@ -1,5 +1,3 @@
-"""Calls of functions: the worker in this process, timeouts, retries, and the deaths of workers."""
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,7 +28,6 @@ TIMER = '@app.timer_trigger(schedule="0 0 5 * * *", arg_name="t")\n'
 
 @asynccontextmanager
 async def indexed(directory: Path, source: str) -> AsyncIterator[BuiltinWorker]:
-    """A worker of an app."""
     (directory / "function_app.py").write_text(HEAD + source)
     worker = BuiltinWorker(None)
     try:

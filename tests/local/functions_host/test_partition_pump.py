@@ -64,8 +64,6 @@ class Bench:
 
 
 class StoppingHub(MemoryHub):
-    """Its readers stop on the events whose body is STOP."""
-
     async def open(self, partition_id: str, start: StartAt) -> MemoryStream:
         stream = await super().open(partition_id, start)
         read = stream.read

@@ -1,5 +1,3 @@
-"""The SDK's messages as the trigger sees them: how each ends, its mark, and the types of its annotations."""
-
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 from hypothesis import given
@@ -25,7 +23,6 @@ def of_properties(value: object) -> bytes:
 
 
 def of_fields(**at: object) -> bytes:
-    """A message whose section of properties has these fields: `f4` is the one at place 4."""
     fields = [at.get(f"f{place}") for place in range(13)]
     return b"\x00\x53\x73" + encode(fields) + BODY
 

@@ -26,8 +26,6 @@ def received(number: int) -> EventData:
 
 
 class HubClient:
-    """The part of the SDK's client that a stream uses: each receive delivers the events after its position."""
-
     def __init__(self, last: int = -1) -> None:
         self.last = last
         self.delivered = 0

@@ -1,5 +1,3 @@
-"""What the host reads before it starts: host.json, its settings, connections and durations, and every fault."""
-
 import json
 from datetime import timedelta
 from pathlib import Path

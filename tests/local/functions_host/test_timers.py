@@ -1,5 +1,3 @@
-"""Timers: their schedules, missed runs, a clock that is set back, and runs that fail."""
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

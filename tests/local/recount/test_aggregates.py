@@ -1,5 +1,3 @@
-"""local/recount/aggregates.py: the aggregates of both examples agree with their rows, and each change is named."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""local/recount/recount.py: the app's tables agree with the record, and the recount names every change in them."""
-
 import sqlite3
 from contextlib import closing
 from itertools import count
@@ -21,7 +19,6 @@ CHANGE = "carrier, flight_number, departure_date, status, departure_gate, depart
 
 
 def row_faults(table: str, columns: str, change: str) -> list[Fault]:
-    """Return a lost, a doubled and a changed row of a table."""
     doubled = f"SELECT stream_id, partition_id, sequence_number, 7, commit_number, {columns} FROM {table} LIMIT 1"
     return [
         (f"DELETE FROM {table} WHERE {first_row(table)}", table, "missing: 0 instead of 1"),
@@ -118,7 +115,6 @@ def test_a_store_of_flights_agrees_too_in_any_order_and_every_planted_fault_is_n
 
 
 def recounted(folder: Path, name: str, minutes: list[Minute]) -> list[str]:
-    """Ingest minutes into a separate store, and recount it against the record of the folder."""
     files = Files(folder / name)
     ingest(files.store, minutes)
     files.record = folder / "record.db"

@@ -1,5 +1,3 @@
-"""local/recount/sample_recount.py: record, hub and store of a user's room agree, and every change in them is named."""
-
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -79,8 +77,6 @@ def write_hub(path: Path, minutes: Iterable[Minute]) -> None:
 
 
 class Shop(Files):
-    """The files of a demo of a room that agree."""
-
     domain = shop()
 
     @property
@@ -89,7 +85,6 @@ class Shop(Files):
 
     @classmethod
     def after(cls, folder: Path, domain: Domain, minutes: list[Minute]) -> "Shop":
-        """Publish, ingest and record minutes, and retry their letters until they are settled."""
         made = cls(folder)
         made.domain = domain
         migrate_sqlite(made.store, rooms_of(load_transform(domain.transform).row_classes))

@@ -1,5 +1,3 @@
-"""sql_server.py: a database is made, taken, emptied, read and copied, and a store of somebody else is left alone."""
-
 import os
 import shutil
 import sqlite3

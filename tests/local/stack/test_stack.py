@@ -1,5 +1,3 @@
-"""The stack of a local run: its folders, its child processes, and the totals of the app."""
-
 import os
 import threading
 import time

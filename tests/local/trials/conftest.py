@@ -1,5 +1,3 @@
-"""Fixtures of the tests of trials: modules with planted faults."""
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +23,5 @@ Plant = Callable[[str], str]
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[Plant]:
-    """Writes a transform module with this statement at the end of its function, and returns its name."""
     with written_modules(tmp_path) as modules:
         yield lambda statement: modules.write(f"{HEAD}    {statement}\n")

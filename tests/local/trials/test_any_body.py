@@ -1,5 +1,3 @@
-"""local/trials/any_body.py: bodies reach the ends of a type; one that becomes neither rows nor a letter is found."""
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta

@@ -1,5 +1,3 @@
-"""local/trials: a transform whose outcome depends on more than its event, or whose rows a replay changes, is named."""
-
 import sys
 from pathlib import Path
 

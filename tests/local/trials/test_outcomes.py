@@ -1,5 +1,3 @@
-"""local/trials/outcomes.py: an outcome that differs is named field by field."""
-
 import re
 from datetime import UTC, datetime
 

@@ -24,7 +24,6 @@ class Mutant:
 
     @property
     def subject(self) -> str:
-        """The room of the file: "core/ingest", "sql/queries"."""
         return "/".join(self.path.split("/")[:-1][:2])
 
     def planted(self, text: str) -> str:

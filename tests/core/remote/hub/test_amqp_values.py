@@ -1,5 +1,3 @@
-"""core/remote/hub/amqp_values.py: every type of AMQP is read whole, and broken bytes are refused, never worse."""
-
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,5 +1,3 @@
-"""core/remote/hub/client.py: the faults of a link to the hub, and the batches that a worker gets from the SDK."""
-
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,5 +1,3 @@
-"""core/remote/hub/events.py: from the SDK's events to ours, whatever kinds of values they carry."""
-
 from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any

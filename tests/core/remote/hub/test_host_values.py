@@ -1,5 +1,3 @@
-"""core/remote/hub/host_values.py: an event that is read back looks as the trigger's did; what stops it is named."""
-
 import json
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -195,7 +193,6 @@ def test_each_event_at_which_the_trigger_stands_has_its_reason_and_no_other() ->
 
 
 def with_property(raw: str) -> Any:
-    """Return an event with one property, whose encoded value is given in hexadecimal."""
     octets = bytes.fromhex("a10176" + raw)
     properties = bytes([0x00, 0x53, 0x74, 0xC1, len(octets) + 1, 2]) + octets
     return trigger_events.received(trigger_events.handed_out(properties + bytes.fromhex("005375a0027b7d")))

@@ -1,5 +1,3 @@
-"""core/remote/hub/sdk_patches.py: values stay encoded, events and frames are as the SDK makes and reads them."""
-
 import asyncio
 from collections.abc import Iterator
 from importlib import import_module
@@ -189,7 +187,6 @@ def wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def transport() -> Any:
-    """A transport of the SDK that reads what a test feeds."""
     made: Any = AsyncTransport("localhost")
     made.reader = asyncio.StreamReader()
     return made

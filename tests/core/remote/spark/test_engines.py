@@ -1,5 +1,3 @@
-"""The clients of Livy and Databricks before stand-ins that start small processes, and answer badly on demand."""
-
 import sys
 from collections.abc import Iterator
 

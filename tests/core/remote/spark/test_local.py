@@ -1,5 +1,3 @@
-"""core/remote/spark/local_engine.py, with a shell script in the place of spark-submit."""
-
 import os
 import signal
 from pathlib import Path

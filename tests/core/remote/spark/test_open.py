@@ -1,5 +1,3 @@
-"""core/remote/spark: the engine, the lake, the database and the arguments of jobs that settings name."""
-
 from pathlib import Path
 from typing import Any
 

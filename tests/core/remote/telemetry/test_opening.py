@@ -1,5 +1,3 @@
-"""core/remote/telemetry/opening.py: on by the standard variables only, free otherwise, and an end within a limit."""
-
 import json
 import socket
 import subprocess

@@ -1,5 +1,3 @@
-"""core/measured.py and core/remote/telemetry/signals.py: the spans of the use cases, and the gauges of the watch."""
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -60,7 +58,6 @@ class Memory:
         return list(self.exporter.get_finished_spans())
 
     def points(self) -> dict[str, list[tuple[dict[str, Any], Any]]]:
-        """Return the points of each metric: attributes, and the value."""
         data: Any = self.reader.get_metrics_data()
         metrics = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
         return {one.name: [(dict(each.attributes), each.value) for each in one.data.data_points] for one in metrics}

@@ -1,5 +1,3 @@
-"""core/remote/trigger_blobs.py: the trigger's checkpoints are found, moved by compare and set, and nothing else is."""
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +28,6 @@ class HostBlobs:
         self.pause = 0.0
 
     def put(self, name: str, **metadata: str) -> None:
-        """Write a blob, as the host does."""
         self.blobs[name] = (metadata, self.blobs.get(name, ({}, 0))[1] + 1)
 
 

@@ -1,5 +1,3 @@
-"""core/store/sqlite/database.py: what only the embedded engine does."""
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -35,7 +33,6 @@ def empty(sqlite: SqliteEngine) -> Iterator[Store]:
 
 @pytest.fixture
 def store(empty: Store) -> Store:
-    """Over a partition with one commit and three waiting letters."""
     keep_letters(empty, {0: "a", 1: "b", 2: "c"})
     return empty
 
@@ -132,7 +129,6 @@ def test_a_table_that_is_missing_is_the_stores_fault_and_writes_nothing(sqlite: 
 
 @contextmanager
 def spoilt_commits(sqlite: SqliteEngine, table: str) -> Iterator[None]:
-    """Let every commit that inserts into a table fail at its very end."""
     sqlite.sql("CREATE TABLE IF NOT EXISTS child (p INTEGER REFERENCES event_stream DEFERRABLE INITIALLY DEFERRED)")
     sqlite.sql(f"CREATE TRIGGER spoil AFTER INSERT ON {table} BEGIN INSERT INTO child VALUES (4711); END")
     yield
@@ -244,8 +240,6 @@ def test_a_number_that_no_column_holds_is_refused_and_never_written_as_null(stor
 
 
 class Noting(sqlite3.Connection):
-    """A connection that notes how each commit is synchronous, and each checkpoint."""
-
     notes: ClassVar[list[str]] = []
 
     def execute(self, text: str, *given: Any) -> sqlite3.Cursor:

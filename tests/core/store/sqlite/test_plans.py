@@ -59,7 +59,6 @@ def texts_of(name: str) -> set[str]:
 
 
 def reads_whole(text: str, step: str) -> bool:
-    """Say whether a step of a plan reads a growing table of a whole partition or stream, or more."""
     found = re.fullmatch(r"SCAN (\w+)\b.*|SEARCH (\w+) USING .*\(stream_id=\?(?: AND partition_id=\?)?\)", step)
     if found is None:
         return False

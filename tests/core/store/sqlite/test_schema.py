@@ -1,5 +1,3 @@
-"""core/store/sqlite/schema.py: a database is created, upgraded or refused, and it is said which."""
-
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -61,7 +59,6 @@ def test_a_migration_that_fails_leaves_nothing_of_any(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    """A schema of the future that adds to ours, and whose last migration code of today does not run on."""
     migrate_examples(path)
     sql(path, "CREATE TABLE parcel (parcel_id TEXT NOT NULL)")
     sql(path, "ALTER TABLE sensor_reading ADD COLUMN parcel_id TEXT")

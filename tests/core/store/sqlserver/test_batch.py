@@ -1,5 +1,3 @@
-"""core/store/sqlserver/batch.py and statements.py: a script is one batch of one text, and the values of it."""
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +58,6 @@ def batch_of(*steps: Step, rehearse: bool = False) -> tuple[str, Sequence[Any]]:
 
 
 def values_of(script: Script | BatchCommit) -> dict[str, Any]:
-    """Return the values by the variables that the text declares for them."""
     text, given = run_batch(batch_script(script) if isinstance(script, BatchCommit) else script, rehearse=False)
     plain = [str(value) if isinstance(value, str) else value for value in given]  # orjson takes no LongText
     return dict(zip(DECLARED.findall(text), plain, strict=True))

@@ -1,5 +1,3 @@
-"""core/store/sqlserver/connections.py: one session a thread, opened late and dropped after a fault."""
-
 import logging
 import os
 import re
@@ -204,7 +202,6 @@ def failing(fault: Exception) -> str:
 
 
 def pause(reconnects: Reconnects, fault: Exception) -> float:
-    """Return the pause after an attempt that fails."""
     with pytest.raises(StoreUnreachable) as caught:
         reconnects.attempt(lambda: failing(fault))
     return caught.value.pause

@@ -1,5 +1,3 @@
-"""core/store/sqlserver/database.py before a driver that fails on demand; what a real server does is in tests/sql."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta

@@ -1,5 +1,3 @@
-"""core/store/sqlserver/faults.py: what an error of SQL Server means, from the words in which pyodbc hands it over."""
-
 import logging
 import re
 from itertools import product

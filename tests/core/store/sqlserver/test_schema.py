@@ -1,5 +1,3 @@
-"""core/store/sqlserver/schema.py: the order and the texts of a migration, of ours and of rooms, and what is refused."""
-
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -47,7 +45,6 @@ def migrate(
 
 
 def steps(driver: FakeDriver) -> list[str]:
-    """Name the steps of a run that change something, in order."""
     return [name for text in texts(driver) for mark, name in MARKS.items() if mark in text]
 
 
@@ -56,7 +53,6 @@ def steps_of_room(driver: FakeDriver) -> list[str]:
 
 
 def waits(driver: FakeDriver) -> list[int]:
-    """Return how many milliseconds each request for the lock waits on the server."""
     return [given[0] for text, given in driver.server.executed if "sp_getapplock" in text]
 
 

@@ -1,5 +1,3 @@
-"""migration.py: the next migration brings the tables of a room to its classes, or says what it cannot."""
-
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +29,6 @@ def _forgotten() -> Iterator[None]:
 
 
 def sales_of(line: type, **more: Any) -> Aggregate:
-    """Return an aggregate of order lines, with more measures or options."""
     key = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
     return windows(line, "sales", "at", **{**key, **more})
 
@@ -41,7 +38,6 @@ def by_hand(room: Path, text: str) -> None:
 
 
 def follow(room: Path, *classes: type, aggregates: Sequence[Aggregate] = ()) -> NextMigration:
-    """Write the next migration as the command does. Then nothing is left to do, and SQLite takes all migrations."""
     made, number = next_migration(classes, aggregates, room), len([*room.glob("migrations/sqlite/*.sql")]) + 1
     assert made.cannot == ()
     for engine, text in made.texts.items():

@@ -1,5 +1,3 @@
-"""A command line against a small app."""
-
 import shlex
 import webbrowser
 from collections.abc import Callable

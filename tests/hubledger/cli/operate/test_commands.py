@@ -1,5 +1,3 @@
-"""Every command of an operator, against an app that answers with the shapes of the API's own description."""
-
 import json
 import re
 import shlex
@@ -49,12 +47,10 @@ Answer = Callable[[Request], Reply]
 
 
 def line(name: str) -> str:
-    """A command with its arguments."""
     return f"{name} {COMMANDS[name]}"
 
 
 def changing(change: Callable[[Any], Any], full: Described | None = None) -> Answer:
-    """Answer as the description says, with a change of each body."""
     described = full or Described()
 
     def answer(request: Request) -> Reply:

@@ -1,5 +1,3 @@
-"""`doctor`, `logs` and `use`: what is wrong with an app, where its log is, and the contexts of a user."""
-
 import io
 import json
 import platform
@@ -47,8 +45,6 @@ Diagnose = Callable[..., tuple[int, States, States]]
 
 @pytest.fixture
 def diagnose(ask: Ask) -> Diagnose:
-    """Return the code of a diagnosis of an app, the state of each part, and what is said of it."""
-
     def run(status: Any, *, is_ready: bool = True, engine: str = "none") -> tuple[int, States, States]:
         def answer(request: Request) -> Reply:
             if "health" in request.path:
@@ -141,7 +137,6 @@ KEY = "a-secret-key"
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of contexts, in a folder that does not exist yet."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     for name in ("HUBLEDGER_URL", "HUBLEDGER_KEY", "HUBLEDGER_SCOPE"):
         monkeypatch.delenv(name, raising=False)

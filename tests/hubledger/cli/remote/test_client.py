@@ -1,5 +1,3 @@
-"""The address of the app, and the client over real HTTP: what it repeats, never sends, and says of a refusal."""
-
 import re
 from itertools import chain, repeat
 
@@ -15,7 +13,6 @@ BUSY_GATEWAY = Reply("", 502, {"Connection": "close"})
 
 
 def app_of(*replies: Reply) -> SmallApp:
-    """A small app that gives these answers, and then the last one again and again."""
     left = chain(replies, repeat(replies[-1]))
     return SmallApp(lambda _: next(left))
 
@@ -128,7 +125,6 @@ HERE = "http://localhost:7071"
 
 
 def read(given: str | None = None, run: str | None = None, **settings: str) -> Address:
-    """Read an address."""
     return read_address(given, settings, lambda: run)
 
 

@@ -48,7 +48,6 @@ def raised(name: str) -> Event:
 
 
 def walked(actions: list[Any], *events: Event) -> Replayed:
-    """Replay a history that begins as every one does, at noon."""
     opening = [event(EventType.ORCHESTRATOR_STARTED), STARTED]
     return replay(actions, [stamped(each, NOON) for each in (*opening, *events)], "caller", FUNCTIONS)
 

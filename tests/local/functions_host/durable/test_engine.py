@@ -1,5 +1,3 @@
-"""The Durable engine and its store: races of the engine, limits, faults of the disk, and crash orders of turns."""
-
 import asyncio
 import itertools
 import json
@@ -152,8 +150,6 @@ async def test_running_work_is_not_begun_again_and_a_purged_instance_stays_gone(
 
 
 class FaultyStore(DurableStore):
-    """A store of which one method fails once."""
-
     def __init__(self, faulty: str) -> None:
         super().__init__(None)
         works = getattr(self, faulty)

@@ -1,5 +1,3 @@
-"""Durable over HTTP and in host.json: the codes of an instance, and what is refused by name."""
-
 import itertools
 from collections.abc import AsyncIterator
 from typing import Any

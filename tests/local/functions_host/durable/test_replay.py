@@ -64,8 +64,6 @@ STEPS = st.builds(Step, st.just("one"), st.tuples(LEAVES)) | st.builds(Step, st.
 
 
 def orchestrator_of(steps: list[Step]) -> Any:
-    """Return an orchestrator that does the steps and returns their results."""
-
     def started(context: df.DurableOrchestrationContext, leaf: Leaf, label: str) -> Any:
         if leaf.kind == "activity":
             return context.call_activity("work", {"label": label, "fails": leaf.fails})
