@@ -146,4 +146,6 @@ def zz_no_such_route(req: func.HttpRequest) -> func.HttpResponse:
 @bp.route(route="{nothing:maxlength(0)?}", methods=["GET", "HEAD"], auth_level=_ANYBODY)
 def entrance(req: func.HttpRequest) -> func.HttpResponse:
     """Lead from `/` to the page."""
-    return func.HttpResponse(status_code=302, headers={"Location": "api/ops"})
+    from core.api.problems import SAFE
+
+    return func.HttpResponse(status_code=302, headers={**SAFE, "Location": "api/ops"})

@@ -63,6 +63,8 @@ class ErasureShape(TaskShape, tag="erasure"):
     """A request to forget subjects. Only a request with `dry_run` = false erases
     anything. It fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
 
+    REVEALING = ("subjects",)
+
     subjects: Subjects
     reason: Reason
     dry_run: bool = True

@@ -39,7 +39,8 @@ MEANT = {
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The shape of a part of a request. Fields that it does not name are refused. A request must set exactly one of the
-    fields in ONE_OF. Only a revealing route takes those in REVEALING."""
+    fields in ONE_OF. In a query, only a revealing route takes those in REVEALING, and in a body only a caller who may
+    reveal gives them."""
 
     ONE_OF: ClassVar[tuple[str, ...]] = ()
     REVEALING: ClassVar[tuple[str, ...]] = ()

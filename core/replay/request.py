@@ -62,6 +62,8 @@ class ReplayShape(TaskShape, tag="replay"):
     that is left out means all that is committed. With `keys`, only the events of these partition keys are replayed.
     Only a request with `dry_run` = false changes anything."""
 
+    REVEALING = ("keys",)
+
     reason: Reason
     partitions: Partitions | None = None
     from_: PlaceShape | None = msgspec.field(name="from", default=None)

@@ -24,7 +24,7 @@ from core.model.policies import AccessPolicy
 from core.model.shapes import Shape, hidden
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
-from handlers.web.requests import read_body, read_path, read_query
+from handlers.web.requests import read_body, read_path, read_query, revealing_fields
 
 
 def problem_response(problem: Problem) -> func.HttpResponse:
@@ -44,15 +44,19 @@ _OF_A_QUERY = "!$&'()*+,-./:;=?@_~%"
 
 
 def redirect_of(req: func.HttpRequest, route: Route) -> func.HttpResponse | None:
-    """Return the redirect to the same address without its last slashes, or None where the request needs none.
+    """Return the redirect to the same address without its last slash, or None where the request needs none."""
+    segment = route.template.rpartition("/")[2]
+    return _redirect(req, req.route_params.get(segment[1:-1]) or "" if segment.startswith("{") else segment)
+
+
+def _redirect(req: func.HttpRequest, last: str) -> func.HttpResponse | None:
+    """Return the redirect to the address without slashes after its `last` segment.
 
     `Location` is relative, because a proxy may change the host or the path. The last segment is encoded again, because
     the host may have decoded the URL. The host leaves the %2F of a slash as it is.
     """
     path, _, query = req.url.partition("?")
     slashes = len(path) - len(path.rstrip("/"))
-    segment = route.template.rpartition("/")[2]
-    last = req.route_params.get(segment[1:-1]) or "" if segment.startswith("{") else segment
     if not slashes or req.method not in ("GET", "HEAD") or last in ("", ".", ".."):
         return None
     quoted = _KEPT_SLASH.sub("%2", quote(last, safe=""))
@@ -124,6 +128,8 @@ def _answered(
         refuse_without_role(caller, level, access)
     path, query = read_path(req, operation), read_query(req, operation, level)
     body = read_body(req, operation)
+    if level is CHANGING and (named := revealing_fields(body)):  # its answer counts what has a key
+        refuse_without_role(caller, REVEALING, access, named)
     at = app().clock.now() if level is CHANGING else at
     done = operation.run(Call(path, query, body, caller.name, at, operations, _room))
     answer = done if isinstance(done, Answer) else Answer(done)
@@ -198,11 +204,15 @@ _PLACE = re.compile(r"\\\{\w+\\\}")
 
 
 def answer_unrouted(req: func.HttpRequest, routes: Iterable[Route]) -> func.HttpResponse:
-    """Answer 405 where the address takes other methods, else 404."""
+    """Answer 308 where the address has several slashes at its end, which no route of the host takes, 405 where it takes
+    other methods, else 404."""
     path = (req.route_params.get("path") or "").strip("/")
     forms = {route: _PLACE.sub("[^/]+", re.escape(route.template)) for route in routes}
     fitting = [route for route, form in forms.items() if re.fullmatch(form, path, re.IGNORECASE)]
     if allowed := sorted({method for route in fitting for method in route.methods}):
+        redirected = _redirect(req, path.rpartition("/")[2]) if req.method in allowed else None
+        if redirected is not None:
+            return redirected
         said = f"this address takes {' and '.join(allowed)}, not {clipped(req.method)}"
         return problem_response(Problem(METHOD, said, headers={"Allow": ", ".join(allowed)}))
     return problem_response(Problem(NO_ROUTE, "the app has no route at this address; /api/openapi.json lists all"))

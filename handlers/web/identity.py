@@ -8,7 +8,7 @@ from hmac import compare_digest
 
 import msgspec
 
-from core.api.problems import NOT_ALLOWED, Problem
+from core.api.problems import NOT_ALLOWED, FieldFault, Problem
 from core.api.route import CHANGING, Level
 from core.model.policies import GUID, AccessPolicy
 
@@ -63,11 +63,14 @@ def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> 
     return Caller(known, frozenset(claim.val for claim in claims if claim.typ in ROLE_CLAIMS))
 
 
-def refuse_without_role(caller: Caller, level: Level, access: AccessPolicy) -> None:
-    """Raise a problem unless the caller has the app role of the level. Without sign-in, the key alone decides."""
+def refuse_without_role(caller: Caller, level: Level, access: AccessPolicy, fields: Sequence[str] = ()) -> None:
+    """Raise a problem unless the caller has the app role of the level, which the route or some fields need. Without
+    sign-in, the key alone decides."""
     role = (access.operator_role if level is CHANGING else None) or level.role
     if access.signs_in and role and role not in caller.roles:
-        raise Problem(NOT_ALLOWED, f"this route needs the app role {role}: sign in with an account that has it")
+        faults = tuple(FieldFault(name, f"needs the app role {role}") for name in fields)
+        needs = f"{', '.join(fields)}: this request" if fields else "this route"
+        raise Problem(NOT_ALLOWED, f"{needs} needs the app role {role}: sign in with an account that has it", faults)
 
 
 def _is_trusted(headers: Mapping[str, str], access: AccessPolicy) -> bool:

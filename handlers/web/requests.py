@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeVar
 
 import azure.functions as func
@@ -75,6 +76,13 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
     if read.ONE_OF and len(named) != 1:
         raise invalid(named[-1] if named else read.ONE_OF[0], f"set exactly one of {', '.join(read.ONE_OF)}")
     return read
+
+
+def revealing_fields(given: Shape, where: str = "") -> list[str]:
+    """Return the places of the given fields that only a caller who may reveal gives, also within its shapes."""
+    values = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not None}
+    within = [revealing_fields(one, f"{where}{name}.") for name, one in values.items() if isinstance(one, Shape)]
+    return [f"{where}{name}" for name in values if name in given.REVEALING] + list(chain(*within))
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:

@@ -5,8 +5,9 @@ at 127.0.0.1 (its Host is foreign), or by a form (its Origin is foreign), so the
 
 Sources: the host's `ToRpcHttp` (header names are lower case, a query value without text is left out, values of one name
 are joined by commas, and a chunked body arrives empty), and ASP.NET Core routing (`RoutePrecedence.ComputeInbound`,
-route constraint reference). Letters of the fixed parts of a route match in any case, `%2F` stays encoded in a value,
-and one slash at the end is ignored. Default values (`{id=1}`) are refused.
+`RoutePatternMatcher`, route constraint reference). Letters of the fixed parts of a route match in any case, `%2F` stays
+encoded in a value, and one slash at the end is ignored. With two, only a catch-all matches, and its value has both.
+Default values (`{id=1}`) are refused.
 """
 
 import asyncio
@@ -157,7 +158,7 @@ class Route:
 
     def match(self, path: str) -> dict[str, str] | None:
         """Return the route values of an encoded URL path, or None. A missing optional part has no value."""
-        found = self.pattern.fullmatch(path.removeprefix("/").removesuffix("/"))
+        found = self.pattern.fullmatch(path.removeprefix("/"))
         if found is None:
             return None
         values = {
@@ -179,14 +180,14 @@ def parse_route(template: str) -> Route:
         found = list(PARAMETER.finditer(segment))
         checks += [(one["name"], check) for one in found for check in _checks(one["rules"])]
         precedence.append(_precedence(segment, found))
-    return Route(template, re.compile(pattern, re.IGNORECASE), tuple(checks), tuple(precedence))
+    return Route(template, re.compile(f"{pattern}/?", re.IGNORECASE), tuple(checks), tuple(precedence))
 
 
 def _segment_pattern(segment: str, *, is_first: bool) -> str:
     slash = "" if is_first else "/"
     whole = PARAMETER.fullmatch(segment)
     if whole and whole["catch_all"]:
-        return f"(?:{slash}(?P<{whole['name']}>.*))?"
+        return f"(?:{slash}(?P<{whole['name']}>[^/].*))?"
     if whole and whole["optional"]:
         return f"(?:{slash}(?P<{whole['name']}>[^/]+))?"
     literals = PARAMETER.split(segment)[:: PARAMETER.groups + 1]

@@ -126,6 +126,28 @@ def test_a_filter_by_partition_key_is_revealing_too(filled: Running) -> None:
     assert ask("reveal_groups", partition_key="nobody").body["groups"] == []
 
 
+def test_a_change_that_names_a_key_is_counted_only_for_a_caller_who_may_reveal(filled: Running) -> None:
+    filled.restart(WEBSITE_AUTH_ENABLED="true", ERASURE_KEY="k" * 32)
+    redrive = {"move": "discard", "expected_count": 7, "reason": "known poison"}
+    asked: dict[str, dict[str, Any]] = {
+        "filter.partition_key": {"kind": "redrive", **redrive, "filter": {"partition_key": MARK}},
+        "keys": {"kind": "replay", "keys": [MARK], "reason": "because"},
+        "subjects": {"kind": "erasure", "subjects": [MARK], "reason": "because"},
+    }
+    operator, both = as_role("Hubledger.Operate"), as_role("Hubledger.Operate", "Hubledger.Reveal")
+    for name, body in asked.items():
+        refused = filled.put(body["kind"], body, None, **operator)
+        assert (refused.status, refused.fields) == (403, [name])
+        assert "Hubledger.Reveal" in refused.body["detail"] and MARK not in str(refused.body)
+    assert not [line for line in filled.lines if MARK in str(line.get("detail"))]
+    told = filled.put("redrive", asked["filter.partition_key"], None, **both)
+    assert (told.status, told.body["count"]) == (409, 1)
+    assert filled.put("redrive", {**redrive, "filter": {}}, None, **operator).status == 409
+    assert filled.put("erasure", asked["subjects"], None, **both).status == 201
+    filled.restart(WEBSITE_AUTH_ENABLED="false")  # the key of the function decides alone
+    assert filled.put("redrive", asked["filter.partition_key"]).body["count"] == 1
+
+
 def test_a_stop_tells_its_detail_only_where_it_quotes_no_error(filled: Running) -> None:
     own = app()
     state = own.core.ingestion.store.read_partition(own.settings.stream.partition(PartitionId("1")))

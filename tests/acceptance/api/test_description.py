@@ -122,9 +122,10 @@ def test_every_answer_and_refusal_is_described_and_has_the_headers_that_are_requ
 
 def test_an_address_takes_a_slash_at_its_end_and_head_with_the_same_headers_and_no_body(served: Served) -> None:
     for path in paths("GET"):
-        answer = served.get(f"{path}/")
-        assert (answer.status, answer.body) == (308, b""), path
-        assert answer.headers["location"] == f"../{path.rpartition('/')[2]}", path
+        for slashes in ("/", "//"):
+            answer = served.get(f"{path}{slashes}")
+            assert (answer.status, answer.body) == (308, b""), path
+            assert answer.headers["location"] == f"{'../' * len(slashes)}{path.rpartition('/')[2]}", path
         read, head = served.get(path), served.request("HEAD", f"/api/{path}")
         assert (head.status, head.body) == (read.status, b""), path
         compared = [*(name.lower() for name in SAFE), "content-type", "etag"]

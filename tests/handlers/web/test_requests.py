@@ -18,6 +18,7 @@ from examples.home_security.routes import LINK
 from handlers.operations.letters import shown
 from handlers.web.answering import answer, answer_unrouted, is_known, problem_response, redirect_of
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY, read_body, read_path, read_query
+from tests.handlers.running import functions
 
 LINKED = linked(LINK)
 INVOCATION = "6e2a0f1c-52c8-4c5f-9d0a-0d8d3a3b9b11"
@@ -229,8 +230,8 @@ def test_a_fault_that_may_pass_says_when_to_come_again_and_keeps_secrets() -> No
 
 def test_every_answer_has_the_safe_headers() -> None:
     answers = [answered(tagged, asked) for asked in (request(), request(if_none_match='"abc"'), asking(bogus="1"))]
-    answers += [answered(failing, request()), answer_unrouted(request("PUT"), ())]
-    assert [one.status_code for one in answers] == [200, 304, 400, 500, 404]
+    answers += [answered(failing, request()), answer_unrouted(request("PUT"), ()), functions()["entrance"](request())]
+    assert [one.status_code for one in answers] == [200, 304, 400, 500, 404, 302]
     for one in answers:
         assert {name: one.headers[name] for name in SAFE} == SAFE, one.status_code
     assert "max-age=" in SAFE["Strict-Transport-Security"]
@@ -309,6 +310,17 @@ def test_an_address_without_the_method_is_a_different_refusal_than_no_address() 
         given = func.HttpRequest("PUT", "/api", route_params={"path": path}, body=b"")
         refused = answer_unrouted(given, [Route("GET", "homes/{home_id}", OPEN, "tests.tagged")])
         assert (refused.status_code, refused.headers.get("Allow")) == (status, "GET, HEAD" if status == 405 else None)
+
+
+def test_two_slashes_at_the_end_lead_to_the_address_too_though_the_host_takes_them_for_none_of_its_routes() -> None:
+    for path, status in {"homes/a%2Fb//": 308, "homes///": 404, "nothing//": 404}.items():
+        url = f"https://app/api/{path}?x=1"
+        for method in ("GET", "HEAD", "POST"):
+            given = func.HttpRequest(method, url, route_params={"path": path}, body=b"")
+            found = answer_unrouted(given, [HOME])
+            assert found.status_code == (405 if (status, method) == (308, "POST") else status), (path, method)
+            assert found.headers.get("Location") == ("../../a%2Fb?x=1" if found.status_code == 308 else None)
+            assert {name: found.headers[name] for name in SAFE} == SAFE
 
 
 OPS, HOME = Route("GET", "ops", OPEN, "description.ops"), Route("GET", "homes/{home_id}", OPEN, "description.home_page")

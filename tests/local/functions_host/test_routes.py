@@ -8,6 +8,7 @@ ID = "123e4567-e89b-12d3-a456-426614174000"
 PATHS: list[tuple[str, str, dict[str, str] | None]] = [
     ("items", "/items", {}),
     ("items", "/ITEMS/", {}),
+    ("items", "/items//", None),
     ("items", "/items/1", None),
     ("items/{id}", "/items/a%20b", {"id": "a b"}),
     ("items/{id}", "/items/a%2Fb%2fc%252F", {"id": "a%2Fb%2fc%2F"}),
@@ -19,6 +20,8 @@ PATHS: list[tuple[str, str, dict[str, str] | None]] = [
     ("{*path}", "/", {}),
     ("{nothing:maxlength(0)?}", "/", {}),
     ("files/{*path}", "/files/a/b%20c", {"path": "a/b c"}),
+    ("files/{*path}", "/files/a//", {"path": "a//"}),
+    ("files/{*path}", "/files//a", None),
     ("a/{b:guid}", f"/a/{ID}", {"b": ID}),
     ("a/{b:length(2,3)}", "/a/x", None),
     ("a/{b:maxlength(2)}", "/a/xyz", None),
