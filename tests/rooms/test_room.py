@@ -54,8 +54,6 @@ from tests.rooms.found import PARTITIONS, known_after, lines_of, logs_of, outcom
 from tests.sql.gates import gates
 from tests.sql.grants import grants_of
 
-# Samples
-
 
 def test_a_sample_becomes_rows_nothing_or_a_letter_with_a_reason(room: Room) -> None:
     faults = []
@@ -81,9 +79,6 @@ def test_a_sample_has_one_outcome(room: Room) -> None:
 
 def test_a_replay_of_the_samples_writes_the_same_rows(room: Room) -> None:
     check_replay_identity(room.name, samples_of(room))
-
-
-# Tables and rights
 
 
 def test_both_engines_have_the_same_migrations_from_0001_without_a_gap(room: Room) -> None:
@@ -146,9 +141,6 @@ def test_the_roles_are_granted_what_they_need(room: Room) -> None:
         for use in sorted(uses - grants_of(script, role))
     ]
     assert not faults, "\n".join(faults)
-
-
-# Rows
 
 
 def ingested(room: Room, store: Store, transform: Transform | None = None) -> World:

@@ -133,9 +133,6 @@ def test_an_address_takes_a_slash_at_its_end_and_head_with_the_same_headers_and_
     assert served.post("replays/", {}).status != 308
 
 
-# Requests that schemathesis makes from the description, good ones and bad ones
-
-
 ANSWERED = ["2xx", "404", "409", "412", "422"]  # what a request may be answered that is valid by itself
 # They are never answered well here: one reads the hub, and there is none; the other needs a link for the very home.
 ONLY_WRONG = ("open_next_incarnation", "show_own_activity")
@@ -223,8 +220,6 @@ def query_of(case: Any) -> list[tuple[str, str]]:
     address = Request("GET", "http://localhost/", params=case.as_transport_kwargs()["params"]).prepare().url or ""
     return parse_qsl(urlsplit(address).query, keep_blank_values=True)
 
-
-# Bad input that no description makes
 
 BEFORE_READING = {"homes/{home_id}/own-activity": (403,), "homes/{home_id}/links": (409,)}  # no link, and no secret
 OWN, LINKS = map(filled, BEFORE_READING)  # test_homes.py has both

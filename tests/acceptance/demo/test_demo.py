@@ -180,9 +180,6 @@ def test_a_run_prints_its_progress_holds_its_folder_and_goes_on_from_its_state(b
         assert run.returncode == 0
 
 
-# The feed alone, against the emulator: the hub holds the events of the record, after every fault
-
-
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
     with Emulator([HubSettings(HUB, 4, ("hubledger",))]).running() as hub:
@@ -221,8 +218,6 @@ def test_lost_connections_leave_a_record_of_the_certain_and_the_doubtful_copies(
     _, errors = ended(missing, DEADLINE)
     assert (missing.returncode, errors[:6], len(errors.splitlines())) == (1, "feed: ", 1)
 
-
-# Real spark-submit
 
 WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
 of_spark = pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")

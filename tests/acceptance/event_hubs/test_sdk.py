@@ -19,8 +19,6 @@ from tests.acceptance.event_hubs.clients import CONSUMER, HUB, producer, publish
 from tests.acceptance.started import MovableClock
 from tests.patience import allowed
 
-# Publishing
-
 
 def test_a_keyed_batch_goes_to_the_partition_of_its_key_in_order_and_a_buffered_producer_loses_nothing(
     emulator: Emulator,
@@ -71,9 +69,6 @@ def test_sizes_up_to_the_limit_come_back_whole_and_those_over_it_and_throttled_s
     with reading(emulator, partition_id="0") as seen:
         seen.wait_for_events(len(batch) + 2)
     assert (seen.bodies[0], seen.bodies[-1]) == ("y" * 1_000_000, "after")
-
-
-# Reading
 
 
 def test_a_reader_starts_at_its_position_or_at_the_first_event_that_retention_left(
@@ -129,9 +124,6 @@ def test_sync_and_aio_readers_get_numbers_offsets_and_times_in_every_group_and_i
             offsets = [int(event.offset) for _, event in seen.events]
             assert offsets == sorted(set(offsets))
             assert max(abs(event.enqueued_time - datetime.now(UTC)) for _, event in seen.events) < timedelta(minutes=1)
-
-
-# Refusals, as the SDK reports them
 
 
 def refusals(emulator: Emulator, *readers: dict[str, Any]) -> list[str]:
@@ -195,9 +187,6 @@ def test_a_reader_of_an_unknown_group_a_position_past_the_end_or_a_lower_epoch_i
         assert not owner.errors
 
 
-# Faults on demand, and restarts
-
-
 def test_dropped_connections_and_detached_links_are_opened_again_without_loss(emulator: Emulator) -> None:
     publish(emulator, range(3))
     with reading(emulator, partition_id="0") as sync, reading_aio(emulator, partition_id="0") as aio:
@@ -231,8 +220,6 @@ def test_clients_continue_after_a_restart_on_the_same_port_and_in_a_recreated_hu
         running.__exit__(None, None, None)
     assert 0 not in seen.numbers[6:]
 
-
-# Publishers wait for the owner of a partition, without an error and without an event sent twice
 
 SENDS, EVENTS, LEAD = 3, 100, 50
 

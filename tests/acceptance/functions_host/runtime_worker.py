@@ -15,8 +15,6 @@ from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function, refuse_what_is_not_emulated
 from local.functions_host.invoker import Invocation, InvocationResult, Worker
 
-# Stand-ins for the messages of FunctionRpc that azure-functions-runtime needs to index an app in this process
-
 
 class StatusResult(SimpleNamespace):
     Failure, Success, Cancelled = 0, 1, 2

@@ -186,8 +186,6 @@ async def test_all_faults_of_settings_and_triggers_that_are_not_emulated_are_ref
         await FunctionsHost(app, options).start()
 
 
-# Durable
-
 SHAPES = json.loads((Path(__file__).parents[2] / "fixtures" / "durable_shapes.json").read_text())
 
 
@@ -245,8 +243,6 @@ async def test_answers_of_durable_have_the_shapes_of_the_extension(durable_app: 
         assert found == expected
         assert known.startswith("'hello', 'fan_out', ")
 
-
-# A stranger's page in a browser of this machine: raw bytes, because an HTTP client would mend or refuse most of them.
 
 FOREIGN_HOSTS = (
     *("evil.example", "localhost.evil.example:7071", "evil.example:7071/localhost", "localhost@evil.example"),

@@ -38,7 +38,6 @@ def test_an_engine_that_fails_a_pause_and_rows_that_were_deleted_are_mended(day:
     assert [ran.code for ran in changed] == [0, 0], changed
     day.until(lambda: committed() == 1 and summed() == 20, "a run is committed")
     day.until_healthy(but=frozenset({"aggregation-failed"}))
-
     day.limits["aggregation_lag_seconds"] = 1
     day.post("api/aggregations/pause", reason="the database is restored")
     day.app.publish(10)
@@ -48,7 +47,6 @@ def test_an_engine_that_fails_a_pause_and_rows_that_were_deleted_are_mended(day:
     assert "the database is restored" in listed.output
     day.until_healthy(but=frozenset({"aggregation-failed"}))
     day.until(lambda: summed() == 40, "the run after the pause")
-
     day.limits["aggregation_lag_seconds"] = 3_600
     day.post("api/aggregations/pause", reason="so that the rows are deleted first")
     day.app.publish(10)

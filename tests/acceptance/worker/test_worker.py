@@ -103,7 +103,6 @@ def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_writ
     place.until_shared(2, 3, 3)
     place.publish(200)
     place.until_all_accounted()
-
     leaving.send_signal(signal.SIGTERM)
     assert_ended_in_order(leaving)
     assert len(place.shares()) == 2, "a worker that left still owns partitions"
@@ -111,7 +110,6 @@ def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_writ
     place.until_shared(4, 4)
     place.until_all_accounted()
     place.assert_each_number_once()
-
     publish_until_some_are_written(place)
     place.freeze(second)
     place.until_shared(8)
@@ -122,7 +120,6 @@ def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_writ
     place.publish(200)
     place.until_all_accounted()
     place.assert_each_number_once()
-
     publish_until_some_are_written(place)
     second.kill()
     second.wait(allowed(DEADLINE))

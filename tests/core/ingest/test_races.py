@@ -71,7 +71,6 @@ def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(
         world.deliver(0, beginning - 1)
     world.hub.lose("0", *(lost & set(range(len(log)))))
     report = world.take(*in_hand)
-
     numbers = {each.sequence_number for each in in_hand}
     last = in_hand[-1].sequence_number
     since = beginning or min({0} if 0 in numbers else {min(world.hub.held["0"], default=99), min(numbers)})
@@ -181,7 +180,6 @@ def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: Persis
         killed.stdout.readline()
     os.kill(killed.pid, signal.SIGKILL)
     ended(killed, 60)
-
     store = persistent.open().patient(PATIENCE)
     last = commit_after_all(store)
     (books,) = store.read_ledgers()

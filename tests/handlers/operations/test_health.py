@@ -101,7 +101,6 @@ def test_a_partition_that_stands_is_named_with_its_fault_by_health_and_status(ru
     long_ago = "2026-01-01T00:00:00.000000Z"
     running.sqlite.sql("UPDATE event_hub_checkpoint SET enqueued_at = ?", long_ago)
     running.sqlite.sql("UPDATE batch_ledger SET committed_at = ?", long_ago)
-
     with closing(sqlite3.connect(running.sqlite.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(InfrastructureFault):

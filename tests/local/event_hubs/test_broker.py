@@ -46,9 +46,6 @@ async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_cond
     assert peer.refusals() == ["amqp:not-implemented"]
 
 
-# $management
-
-
 def values(payload: bytes) -> dict[int, Any]:
     return {section.code: decode(payload, section.body)[0] for section in sections(payload)}
 
@@ -103,9 +100,6 @@ async def test_two_requests_at_once_as_the_client_of_net_writes_them_are_answere
     assert peer.refusals() == UNAUTHORIZED
 
 
-# the places of readers
-
-
 @pytest.mark.asyncio
 async def test_the_sixth_reader_without_an_epoch_is_refused_until_a_lost_connection_frees_its_places() -> None:
     broker = make_broker()
@@ -141,8 +135,6 @@ async def test_the_higher_or_equal_epoch_takes_over(epochs: tuple[int | None, ..
         peer.connection.connection_lost(None)
     assert not broker.connections
 
-
-# tokens
 
 READER = SharedAccessKey("reader", "other", frozenset({LISTEN}))
 KEYS = {"root": SharedAccessKey("root", "secret"), "reader": READER}
@@ -184,8 +176,6 @@ def test_a_token_is_good_for_its_resource_and_all_below_with_the_rights_of_its_k
         SharedAccessKey("k", "v", frozenset({"Write"}))
     assert "secret" not in repr(KEYS["root"])
 
-
-# SASL
 
 ROOT = b"\0RootManageSharedAccessKey\0SAS_KEY_VALUE"
 

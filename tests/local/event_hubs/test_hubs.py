@@ -36,9 +36,6 @@ def test_a_key_has_the_hash_that_every_client_computes_and_its_sign_is_dropped_a
     assert key_hash("ä") != key_hash("\xc3\xa4"), "it is hashed as UTF-8"
 
 
-# the events of a message
-
-
 def parts(payload: bytes) -> dict[int, Any]:
     return {section.code: decode(payload, section.body)[0] for section in sections(payload)}
 
@@ -68,8 +65,6 @@ def test_the_stamps_of_a_different_hub_do_not_survive_forwarding() -> None:
         }
         assert event.payload.count(b"x-opt-sequence-number") == 1
 
-
-# the log of a partition
 
 EVENT = read_publication(message(), 0).events
 
@@ -120,8 +115,6 @@ def test_retention_by_count_leaves_the_newest_where_they_were(
         assert position(log, f"sequence-number > '{asked}'") == max(asked + 1, expected[0])
         assert total - first_in_memory <= retained * 10 // 9 + 64
 
-
-# the copy on disk
 
 TELEMETRY = HubSettings("telemetry")
 

@@ -65,9 +65,6 @@ async def test_a_peer_that_does_not_read_is_closed_when_4_mb_wait_for_it_and_one
     assert deaf.refusals(CLOSE) == ["amqp:resource-limit-exceeded"]
 
 
-# the log
-
-
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
     """Return the action, peer and reason of the lines since the last call, which are all warnings."""
     records = [vars(record) for record in caplog.records]

@@ -50,9 +50,6 @@ def outcomes(producers: Producers, producer: Claim, *batches: tuple[int, int]) -
     return found
 
 
-# numbers
-
-
 def test_a_batch_is_new_a_duplicate_or_out_of_order() -> None:
     singles = [(at, 1) for at in range(1, 8)]
     for after, batches, expected in (
@@ -91,9 +88,6 @@ def test_a_batch_without_a_number_or_with_a_value_beyond_its_range_is_refused() 
             producers.is_new(wrong, producers.register(NEW))
 
 
-# epochs
-
-
 def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:
     producers = Producers()
     old = producers.register(NEW)
@@ -105,9 +99,6 @@ def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:
     assert refusal(producers, Claim(old.producer_id, 0, None)) == STOLEN
     assert producers.register(Claim(old.producer_id, None, None)).epoch == 2
     assert producers.register(Claim(old.producer_id, 9, 100)) == (old.producer_id, 9, 100)
-
-
-# the store
 
 
 def hubs_of(path: Path) -> tuple[Hubs, Hub, PartitionLog]:
@@ -124,16 +115,11 @@ def test_producers_survive_a_restart_with_the_log_and_end_with_their_hub(tmp_pat
         hubs.commit()
     assert log.last_sequence == 3
     hubs.close()
-
     hubs, hub, log = hubs_of(tmp_path / "hubs.db")
     assert hubs.register(hub, log, Claim(idle.producer_id, None, None)).epoch == 4
     assert outcomes(log.producers, one, (3, 2), (1, 2), (5, 1)) == [False, False, True]
     hubs.recreate("telemetry")
     hubs.close()
-
     hubs, _, log = hubs_of(tmp_path / "hubs.db")
     assert refusal(log.producers, Claim(one.producer_id, 0, None)) == "amqp:not-allowed"
     hubs.close()
-
-
-# the wire

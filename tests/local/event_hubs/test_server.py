@@ -45,8 +45,6 @@ def test_it_listens_while_the_block_runs_and_again_on_its_port_even_after_an_err
             assert greeted(emulator)
 
 
-# the command
-
 READY = re.compile(r"event hubs emulator ready on 127\.0\.0\.1:(\d+)\n")
 
 

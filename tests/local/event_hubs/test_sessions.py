@@ -121,9 +121,6 @@ async def test_a_position_is_known_by_its_descriptor_and_any_other_filter_is_ref
         peer.connection.connection_lost(None)
 
 
-# deliveries of a peer
-
-
 async def test_an_outcome_follows_its_commit_and_a_refused_delivery_splits_the_range() -> None:
     accepted_at_commit: list[list[tuple[int, int, bool]]] = []
 
@@ -214,9 +211,6 @@ async def test_a_frame_on_a_handle_that_no_link_has_or_one_in_use_ends_the_sessi
         peer.begin_session()
         peer.attach_sender()
         assert ATTACH in peer.codes()
-
-
-# turns: no link keeps a different one waiting for more than one turn of each
 
 
 async def test_a_reader_with_credit_for_all_gets_a_bounded_piece_in_each_turn_and_its_drain_after_the_last() -> None:

@@ -76,9 +76,6 @@ def test_a_publisher_that_fails_leaves_the_record_incomplete() -> None:
     assert not broken.completed
 
 
-# gateways
-
-
 def test_the_sends_of_a_story_keep_the_order_of_each_home_at_the_partition_of_its_key() -> None:
     time, minutes, ids = Time(), story(homes=400, events=6_000), [str(number) for number in range(12)]
     gateways, sends = Gateways(ids, 60.0, time.clock), list[Send]()
@@ -97,9 +94,6 @@ def test_the_sends_of_a_story_keep_the_order_of_each_home_at_the_partition_of_it
     for home, own in homes.items():
         assert own == [each for each in minutes if each.partition_key == home]
     assert sum(map(len, homes.values())) == len(minutes)
-
-
-# lanes
 
 
 def test_a_send_that_waits_does_not_hold_up_those_of_other_lanes() -> None:
@@ -128,9 +122,6 @@ def test_an_error_of_a_lane_ends_all_and_reaches_the_caller() -> None:
         for number in range(10 * DEPTH):
             lanes.put(send(minute(), lane=number))
         lanes.finish()
-
-
-# the pace, in sends of four events
 
 
 def publish(pace: Pace, time: Time, times: int, work: float = 0.0) -> None:

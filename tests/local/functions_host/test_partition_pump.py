@@ -137,9 +137,6 @@ async def test_a_stopped_reader_writes_nothing_over_a_lifted_checkpoint_and_begi
     assert is_redelivered or bench.written == []
 
 
-# batches and waits
-
-
 async def test_a_small_batch_waits_for_more_or_for_the_longest_wait() -> None:
     at_least_three = EventHubOptions(
         max_event_batch_size=4, min_event_batch_size=3, max_wait_time=timedelta(seconds=10)

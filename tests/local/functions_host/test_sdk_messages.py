@@ -64,8 +64,6 @@ def test_any_bytes_have_an_end(one: trigger_events.Published, data: st.DataObjec
     assert delivery_of(bytes(message)) in set(Delivery)
 
 
-# the marks and annotations of the SDK's events
-
 read_plain = reader_over(decode_payload)
 read = annotated(read_plain)
 

@@ -132,7 +132,6 @@ def test_a_send_without_an_answer_may_be_there_once_or_twice_and_a_last_one_give
         found[published] = recounted(tmp_path, str(published), sent)
     assert {published: said == [] for published, said in found.items()} == {0: False, 1: True, 2: True, 3: False}
     assert any("events are accounted for" in one and "were published" in one for one in found[0])
-
     body = b'{"home_id":"home-000001","kind":"registration","time_zone":"Etc/UTC","armed":%s}'
     first, last = registration(armed=False), registration(armed=True)  # the state of the home may be either
     minutes = [

@@ -65,7 +65,6 @@ def test_a_server_that_starts_is_waited_for_until_ctrl_c(
     files: FileServer, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused, login = "[08001] Connection refused", "[28000] Login failed for user 'sa'. (18456)"
-
     files.faults = [refused, refused, login]
     server.prepare()
     waiting = "waiting for database demo on localhost,1433: "

@@ -18,8 +18,6 @@ from tests.local.feed.builders import story
 from tests.local.stores import ingest
 from tests.patience import allowed
 
-# folders
-
 
 def test_a_kept_folder_keeps_its_content_for_one_run_at_a_time(tmp_path: Path) -> None:
     with kept_folder(tmp_path / "run") as folder:
@@ -51,9 +49,6 @@ def test_the_newest_host_of_a_run_or_a_demo_is_found_while_it_lives(tmp_path: Pa
         with kept_folder(folder):
             assert running_address(asked) == "http://localhost:2"
         assert running_address(asked) is None
-
-
-# child processes
 
 
 def command(what: str) -> Command:
@@ -94,8 +89,6 @@ def test_a_child_that_dies_is_reported_with_its_last_lines_and_one_that_ends_wel
     assert len(tail(tmp_path / "long").splitlines()) == 15
     assert tail(tmp_path / "missing") == ""
 
-
-# the totals
 
 TOTALS = {"accounted": 9, "written": 6, "filtered": 2, "dead_lettered": 1, "ledger_balanced": True, "incarnation": 2}
 PARTITIONS = [

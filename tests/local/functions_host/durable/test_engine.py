@@ -175,8 +175,6 @@ async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity
     assert world.called.count("work") == calls
 
 
-# the store
-
 NEW = NewInstance("one", "execution", "caller", "1")
 ORDER = ActivityOrder("one", "execution", 0, "work", "1")
 

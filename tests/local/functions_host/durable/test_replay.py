@@ -178,9 +178,6 @@ def test_a_cancelled_timer_of_more_than_six_days_holds_its_orchestration_for_a_p
     assert ends == [0, 3, 3]
 
 
-# the replay
-
-
 def test_an_action_that_is_not_emulated_is_refused_by_name() -> None:
     for kind, feature in (
         (1, "call of an activity with retries"),
@@ -193,8 +190,6 @@ def test_an_action_that_is_not_emulated_is_refused_by_name() -> None:
         with pytest.raises(NotEmulated, match=f"function caller: .*{feature}.* is not emulated"):
             walked([{"actionType": kind}])
 
-
-# the request and the answer of a turn
 
 STATE = {"isDone": True, "schemaVersion": 2, "actions": [[]], "output": {"a": 1}}
 
