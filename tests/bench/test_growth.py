@@ -3,7 +3,6 @@ import re
 import pytest
 
 from bench.growth import BODY, ROWS, TABLES, Growth, growths
-from core.purge.task import ATTEMPT, LEDGER_ROW, LETTER, ROW_BYTES
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
@@ -20,15 +19,3 @@ def test_the_page_has_the_bytes_of_a_row_of_each_table_that_events_fill(measured
     shown = tuple(TABLES)[:4]  # those of every event; the others grow by an operator's orders
     assert found == [(name, f"{measured[name].sqlite:.0f}", f"{measured[name].sqlserver:.0f}") for name in shown]
     assert PAGE.count(f"its body of {BODY} B included") == 1
-
-
-def test_a_purge_estimates_with_the_larger_of_both_engines(measured: dict[str, Growth]) -> None:
-    estimates = {
-        "batch_ledger": LEDGER_ROW,
-        "event_hub_dead_letter": LETTER + BODY,
-        "dead_letter_attempt": ATTEMPT,
-        **{name: size for name, size in ROW_BYTES.items() if name in measured},
-    }
-    assert len(estimates) == 6
-    larger = {name: max(measured[name].sqlite, measured[name].sqlserver) for name in estimates}
-    assert [name for name in estimates if abs(estimates[name] - larger[name]) > 6] == []

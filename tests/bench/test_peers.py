@@ -8,12 +8,10 @@ import pytest
 
 from bench.peers.consumers import rows_of_bodies
 from bench.peers.faults import suffer
-from bench.peers.latency import WARM, Fed, percentiles
 from bench.peers.readings import values_of
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import WORKER, Bench, Consumer, groups
 from bench.peers.table import Table, create_tables
-from bench.peers.watching import Look, Measured, measured
 from core.errors import PoisonEvent
 from local.feed.businesses import HOMES
 from local.feed.record import ONCE, Record
@@ -57,23 +55,6 @@ def test_a_peer_that_saw_every_event_once_has_lost_and_doubled_nothing_and_rows_
     change(store, f"INSERT INTO sensor_reading ({copied}) SELECT {copied} FROM sensor_reading WHERE id = 9")
     change(store, "DELETE FROM letter WHERE id = 1")
     assert recounted(consumer, path) == Recounted(1, 1, 1, 0)
-
-
-def test_a_rate_is_of_the_whole_run_from_the_moment_at_which_the_consumer_is_ready() -> None:
-    looks = [Look(10.0, 0, 5.0), Look(15.0, 300, 5.5), Look(20.0, 1000, 6.25)]
-    assert measured(looks, 2.0, 50.0, 4_000.0) == Measured(200.0, 625.0, 50.0, 2.0)
-
-
-def test_latency_is_from_the_stamp_of_the_hub_to_the_first_commit_of_an_event(tmp_path: Path) -> None:
-    path, late = tmp_path / "hub.db", int(1000 * WARM) + 1  # the number of an event, and its milliseconds
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE event (hub, partition_id, sequence_number, enqueued_at)")
-        stamps = [("h", "0", number, 1_000_000 + number) for number in (0, late, late + 1)]
-        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?)", stamps)
-    at = 1_000 + (late + 51) / 1_000
-    commits = [("0", -1, 0, 2_000.0), ("0", late - 1, late + 1, at), ("0", late - 1, late, 5_000.0)]
-    p50, p99 = percentiles(path, Fed("h", 1.0, commits)) or (0.0, 0.0)
-    assert 50 <= p50 <= 51 <= p99 <= 52
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 The parts fail in every way: this module runs in place of `bench` then.
 """
 
-import getpass
 import json
 import math
 import os
-import platform
 import signal
 import sys
 import time
@@ -21,13 +19,11 @@ from bench.__main__ import main
 from bench.figures import Figure, Result, Table
 from bench.report.__main__ import RESULTS
 from bench.report.__main__ import main as make_pages
-from bench.report.machine import machine
 from bench.report.part import measure_part
 from bench.report.pictures import pictures_of
 from bench.report.results import PartResult, ResultsRefused, read_results, results_of, text_of, write_result
 from bench.report.suite import Suite, held
 from bench.report.words import front, targets
-from local.programs import Interrupted
 
 SPEED = Figure("speed", 7.5, "x", ">= 5", True, "measured")
 LATE = Figure("delay", 9.0, "s", "<= 2", False)
@@ -65,17 +61,6 @@ def leaving() -> Iterator[Result]:
     sys.exit(3)
 
 
-def endless() -> Iterator[Result]:
-    """Begin, wait for Ctrl-C, and note that there was time to clean up."""
-    folder = Path(os.environ["BENCH_FOLDER"])
-    try:
-        (folder / "begun").touch()
-        signal.pause()
-    finally:
-        (folder / "cleaned").touch()
-    yield SPEED
-
-
 def suite(folder: Path, size: str = "", pause: object = time.sleep) -> Suite:
     environment = {**os.environ, "BENCH_FOLDER": str(folder)}
     return Suite(folder / "results.json", (), environment, pause, size, "tests.bench.test_report")  # type: ignore[arg-type]
@@ -109,18 +94,6 @@ def test_each_part_leaves_an_entry_and_one_that_raises_dies_or_exits_a_fault_in_
     assert measured["raising"].figures == (SPEED,)
 
 
-def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_path: Path) -> None:
-    def pause(seconds: float) -> None:
-        time.sleep(seconds)
-        if (tmp_path / "begun").exists():
-            raise Interrupted(signal.SIGINT)
-
-    with pytest.raises(Interrupted):
-        list(suite(tmp_path, pause=pause).measure({"good": {}, "endless": {}, "leaving": {}}))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "cleaned", "results.json"]
-    assert stored(tmp_path).keys() == {"good"}
-
-
 def test_a_file_that_is_taken_or_cannot_be_used_is_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,13 +124,6 @@ def test_a_result_is_read_as_it_was_written_and_a_file_that_is_cut_off_is_refuse
         text = text_of([replace(result, figures=(replace(SPEED, value=value),))])
         assert json.loads(text)[0]["figures"][0]["value"] is None
         assert math.isnan(results_of(text)[0].figures[0].value)
-
-
-def test_the_machine_names_no_host_and_no_user() -> None:
-    said = json.dumps(machine())
-    assert platform.node() not in said
-    assert "/" not in said
-    assert getpass.getuser() not in said.split('"')
 
 
 def result(

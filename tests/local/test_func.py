@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from local.func import EnvironmentRefused, connection_as_sa, sa_password
 from tests.patience import ended, until
 from tests.repo.product import ROOT
 
@@ -116,23 +115,6 @@ def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place
 
 
 @pytest.mark.slow
-def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(odbc_manager: None, place: Place) -> None:
-    code, output, errors = place.run()
-    *_, up, (*command, options, sql) = place.words()
-    assert up == UP
-    assert command[:6] == ["docker", "compose", "exec", "-T", "sql", "sh"]
-    made, isolated = "IF DB_ID(N'hubledger') IS NULL CREATE DATABASE", "SNAPSHOT ON WITH ROLLBACK IMMEDIATE"
-    assert sql.index(made) < sql.index(isolated)
-    assert "is_read_committed_snapshot_on = 0" in sql
-    assert 'SQLCMDPASSWORD="$MSSQL_SA_PASSWORD"' in options
-    assert " -b " in options, "without -b, sqlcmd passes over an error"
-    assert output.splitlines()[-1] == "func: migrating the store"
-    assert code == 1, "the driver of this test is no library, so the migration fails"
-    why = "func: migrating the store failed: migrate: STORE_CONNECTION: the ODBC driver that it names"
-    assert errors.startswith(why) and errors.count("\n") == 1
-
-
-@pytest.mark.slow
 def test_a_failed_or_interrupted_step_is_one_line_with_its_last_words_and_no_other_follows(
     odbc_manager: None, tmp_path: Path
 ) -> None:
@@ -171,34 +153,3 @@ def test_what_is_missing_is_said_in_one_line_and_nothing_is_made(place: Place) -
     assert "func is missing: install Azure Functions Core Tools 4" in without("func")
     assert "docker has no compose: install" in without(FAILS="version")
     assert "func is version 3.0.1: install" in without(FUNC_VERSION="3.0.1")
-
-
-def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / ".env"
-    for line in (
-        "MSSQL_SA_PASSWORD=it's=mine",
-        'export MSSQL_SA_PASSWORD="it\'s=mine"',
-        "MSSQL_SA_PASSWORD='it's=mine'",
-    ):
-        file.write_text(f"ACCEPT_EULA=Y\n{line}\n")
-        file.chmod(0o644)
-        assert sa_password(file) == "it's=mine"
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    file.write_text("ACCEPT_EULA=Y\n")
-    with pytest.raises(EnvironmentRefused, match=r"\.env has no MSSQL_SA_PASSWORD: add the line"):
-        sa_password(file)
-    assert file.read_text() == "ACCEPT_EULA=Y\n"
-    monkeypatch.setenv("MSSQL_SA_PASSWORD", "of the environment")
-    assert sa_password(file) == "of the environment", "it comes first, as in compose"
-
-
-def test_each_password_is_a_different_one_that_sql_server_takes_and_any_stays_one_value(tmp_path: Path) -> None:
-    passwords = {sa_password(tmp_path / f"{number}.env") for number in range(5)}
-    assert len(passwords) == 5
-    for each in passwords:
-        assert len(each) > 30
-        assert all(any(map(is_kind, each)) for is_kind in (str.isupper, str.islower, str.isdigit))
-        assert not set(each) & set("$'\"\\ ={};"), "no sign that compose, a shell or ODBC reads in its own way"
-    assert ";UID=sa;PWD={it's}}a;b{c};TrustServerCertificate=yes" in connection_as_sa("it's}a;b{c")

@@ -1,17 +1,12 @@
-import os
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from examples.home_security import aggregates
-from local.programs import SIGNALS, Interrupted, Interruption
+from local.programs import SIGNALS, Interruption
 from local.run import main
-from local.serve import main as serve
-from local.stack.folders import kept_folder
 
 
 @pytest.fixture
@@ -22,13 +17,6 @@ def interruption() -> Iterator[Interruption]:
     yield listening
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-def test_a_signal_comes_out_of_the_next_pause(interruption: Interruption) -> None:
-    interruption.pause(0)
-    os.kill(os.getpid(), signal.SIGTERM)
-    with pytest.raises(Interrupted, match="stopped by SIGTERM"):
-        interruption.pause(10)
 
 
 def test_a_run_refuses_a_taken_port_a_folder_that_cannot_be_written_and_a_transform_with_faults(
@@ -54,20 +42,3 @@ def test_a_run_refuses_a_taken_port_a_folder_that_cannot_be_written_and_a_transf
         main(["--transform", "core.transforms.missing"])
     last = capsys.readouterr().err.splitlines()[-1]
     assert "no room core.transforms.missing: name home_security, flight_info or " in last
-
-
-def test_a_folder_without_a_demo_a_port_in_use_and_a_demo_that_runs_are_not_served(
-    tmp_path: Path, taken_port: int, free_port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refusal(*more: str) -> str:
-        assert serve(["--folder", str(tmp_path), *more]) == 1
-        return capsys.readouterr().err
-
-    assert refusal() == f"serve: {tmp_path} holds no demo: run make demo first\n"
-    with closing(sqlite3.connect(tmp_path / "record.db")) as record:  # the part that is read before the start
-        record.execute("CREATE TABLE feed (transform TEXT)")
-        record.execute("INSERT INTO feed VALUES ('examples.home_security')")
-        record.commit()
-    assert refusal("--port", str(taken_port)).startswith(f"serve: port {taken_port} is taken")
-    with kept_folder(tmp_path):
-        assert "another run uses" in refusal("--port", str(free_port))

@@ -10,7 +10,6 @@ import pytest
 from local.demo.__main__ import main
 from local.demo.accounting import Accounting, NoProgress, Waited
 from local.demo.chaos import KILLS, LONGEST_DELAY, blow_plan
-from local.programs import BY_MAKE
 from tests.fakes.builders import keep_letters, partition
 from tests.fakes.engines import SqliteEngine
 
@@ -42,32 +41,6 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         with pytest.raises(SystemExit):
             main(options.split())
         assert why in capsys.readouterr().err, options
-
-
-def test_make_hears_of_its_settings_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(BY_MAKE, "1")
-    for options, line in {
-        "--events=-1": "demo: EVENTS: must be a whole number from 1, not '-1'\n",
-        "--homes=-1": "demo: HOMES: must be a whole number from 1, not '-1'\n",
-        "--key=order_id": "demo: KEY: it needs EVENTS_FROM=\n",
-        "--store=abc": "demo: STORE: the store is no ODBC string with SERVER= and DATABASE=: docs/run.md shows one\n",
-    }.items():
-        with pytest.raises(SystemExit) as refused:
-            main(options.split())
-        assert (refused.value.code, capsys.readouterr().err) == (2, line)
-
-
-def test_a_port_in_use_and_a_folder_that_cannot_be_written_are_refused_before_anything_starts(
-    taken_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--port", str(taken_port), "--folder", str(tmp_path / "run")]) == 1
-    assert capsys.readouterr().err == f"demo: port {taken_port} is taken: choose another with --port\n"
-    (tmp_path / "file").touch()
-    assert main(["--folder", str(tmp_path / "file" / "run")]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"demo: {tmp_path}/file/run cannot be written (Not a directory): choose a different folder")
 
 
 def test_a_room_with_faults_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ from local.demo.aggregation import (
     Range,
     aggregate_all,
     aggregate_of_demo,
-    prove_aggregate,
     replay,
     rows_per_event,
 )
@@ -25,7 +24,7 @@ from local.feed.sample import Line, Sample
 from local.stack.app_totals import Books
 from tests.local.conftest import Host
 from tests.local.feed.builders import story
-from tests.local.stores import AGGREGATED, Files, shop, write_record
+from tests.local.stores import Files, shop, write_record
 from tests.rooms.found import outcomes_of, room_named
 
 BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered=40, balanced=True)
@@ -148,24 +147,6 @@ def test_a_failed_run_ends_the_aggregation_with_its_reason_and_the_last_words_of
         aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
 
 
-def test_a_run_is_awaited_as_long_as_its_job_logs_and_one_that_stands_still_is_given_up(
-    host: Host, tmp_path: Path
-) -> None:
-    (tmp_path / "spark" / "agg-r-1").mkdir(parents=True)
-    host.answers = [(202, {"did": ["waits"], "run": RUN})] * (2 * LOOKS + 9)
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) <= LOOKS:
-            with (tmp_path / "spark" / "agg-r-1" / "err").open("a") as log:
-                log.write("a stage is done\n")
-
-    with pytest.raises(NotAggregated, match="run 1, attempt 1, submitted"):
-        aggregate_all(host.address, "home_activity", tmp_path, pause)
-    assert len(pauses) > 2 * LOOKS
-
-
 def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it() -> None:
     path = Path("examples/home_security/events.jsonl")
     lines = tuple(Line(number, body) for number, body in enumerate(path.read_bytes().splitlines(), 1))
@@ -197,19 +178,3 @@ def test_a_replay_that_stands_still_is_refused_fails_or_has_no_answer_is_raised_
     host.close()
     with pytest.raises(NotReplayed, match="the replay has no answer"):
         replay(host.address, CHOSEN, lambda _: None, print)
-
-
-def test_each_missing_part_of_the_work_is_named(tmp_path: Path) -> None:
-    files = Files.agreeing(tmp_path, story(homes=8, events=200), settled=True)
-    files.change(*AGGREGATED[HOMES.name])
-    figures, found = prove_aggregate(HOMES, files.store, print)
-    assert found == [
-        "aggregation: 0 runs are committed, but the demo must have at least 3; more EVENTS make more runs",
-        "aggregation: no committed run has a replay of rows that it adds up",
-        "aggregation: no run was committed by a later attempt after its job was killed",
-    ]
-    assert figures["aggregate"]["equals_recount"] is True  # type: ignore[index]
-    files.change("DELETE FROM home_activity")
-    figures, found = prove_aggregate(HOMES, files.store, print)
-    assert "home_activity: it is empty" in found
-    assert figures["home_page"] is None and figures["aggregate"]["equals_recount"] is False  # type: ignore[index]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.event_hubs.codec import Symbol, decode, encode, encode_map
+from local.event_hubs.codec import decode
 from local.event_hubs.errors import AmqpError
-from local.event_hubs.events import BATCH_FORMAT, Event, key_hash, partition_index, read_publication, stamp
+from local.event_hubs.events import Event, key_hash, partition_index, read_publication
 from local.event_hubs.hubs import Hubs, HubSettings
 from local.event_hubs.log import PartitionLog
-from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, sections
-from tests.local.event_hubs.messages import batch, message
+from local.event_hubs.sections import sections
+from tests.local.event_hubs.messages import message
 from tests.local.event_hubs.peer import Clock
 
 # The hashes are those of PartitionResolverTests.cs in azure-sdk-for-net, which the clients of Java and Python test too.
@@ -38,32 +38,6 @@ def test_a_key_has_the_hash_that_every_client_computes_and_its_sign_is_dropped_a
 
 def parts(payload: bytes) -> dict[int, Any]:
     return {section.code: decode(payload, section.body)[0] for section in sections(payload)}
-
-
-def test_a_batch_is_as_many_events_as_it_has_messages_with_its_annotations_where_they_have_none() -> None:
-    messages = [message(b"a"), message(b"b", partition_key="own")]
-    publication = read_publication(batch(messages, partition_key="outer"), BATCH_FORMAT)
-    assert [parts(event.rest)[DATA] for event in publication.events] == [b"a", b"b"]
-    assert publication.partition_key == "outer"
-    assert [decode(event.annotations[1])[0] for event in publication.events] == ["outer", "own"]
-    assert read_publication(message(partition_key=7), 0).partition_key is None, "no string is no key"
-
-
-def test_the_stamps_of_a_different_hub_do_not_survive_forwarding() -> None:
-    given = {"sequence-number": 7, "offset": "9", "partition-key": "a"}
-    pairs = [(b"\xb3\x00\x00\x00" + encode(Symbol(f"x-opt-{name}"))[1:], encode(given[name])) for name in given]
-    long_form = b"\x00\x53\x72" + encode_map([one for pair in pairs for one in pair]) + message(b"x")
-    short = message(b"x", sequence_number=7, offset="9", enqueued_time=3, partition_key="a")
-    for forwarded in (short, long_form):
-        event = stamp(read_publication(forwarded, 0).events[0], 41, 1234, 1_700_000_000_000)
-        assert (event.sequence_number, event.offset, event.enqueued_at) == (41, 1234, 1_700_000_000_000)
-        assert parts(event.payload)[MESSAGE_ANNOTATIONS] == {
-            "x-opt-partition-key": "a",
-            "x-opt-sequence-number": 41,
-            "x-opt-offset": "1234",
-            "x-opt-enqueued-time": 1_700_000_000_000,
-        }
-        assert event.payload.count(b"x-opt-sequence-number") == 1
 
 
 EVENT = read_publication(message(), 0).events

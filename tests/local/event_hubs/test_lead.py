@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from local.event_hubs.frames import DETACH, DISPOSITION, FLOW
+from local.event_hubs.frames import DISPOSITION, FLOW
 from local.event_hubs.hubs import HubSettings
 from local.event_hubs.lead import LONGEST_WAIT, STANDSTILL
 from tests.local.event_hubs.messages import message, transfer
@@ -74,16 +74,6 @@ async def test_the_outcome_and_the_credit_stop_at_the_limit_and_go_on_when_the_o
     assert world.unanswered == 1
 
 
-async def test_nobody_waits_without_an_owner_of_the_partition_or_without_a_limit(world: World) -> None:
-    world.owner(epoch=None)
-    world.owner(partition=31)
-    unlimited = World(lead=None)
-    unlimited.owner()
-    for each in (world, unlimited):
-        each.send(5 * LEAD)
-        assert each.unanswered == 0
-
-
 async def test_the_wait_ends_when_the_owner_is_gone_and_begins_again_with_the_next(world: World) -> None:
     owner = world.owner()
     world.send(LEAD + 5)
@@ -122,15 +112,3 @@ async def test_no_outcome_waits_longer_than_the_longest_wait_and_none_for_an_own
     owner.grant(1, received=4)
     world.send()
     assert world.unanswered == 1, "it has moved"
-
-
-async def test_a_publisher_that_ignores_its_credit_without_end_is_detached(world: World) -> None:
-    world.owner()
-    world.send(LEAD + 1)
-    world.held()
-    world.peer.put(*(transfer(message(), 11 + number) for number in range(10_000)))
-    assert world.peer.refusals() == [], "azure-eventhub takes so much credit for granted"
-    world.peer.put(transfer(message(), 10_011))
-    *outcomes, (code, fields, _) = world.peer.frames()
-    assert (code, fields[2].value[0]) == (DETACH, "amqp:link:transfer-limit-exceeded")
-    assert sum(one[2] - one[1] + 1 for code, one, _ in outcomes if code == DISPOSITION) == 10_002

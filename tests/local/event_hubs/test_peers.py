@@ -4,7 +4,7 @@ import pytest
 
 from local.event_hubs.codec import Symbol, UInt
 from local.event_hubs.frames import AMQP_HEADER, ATTACH, BEGIN, CLOSE, OPEN, SASL_HEADER, SASL_INIT, composite, frame
-from local.event_hubs.peers import PATIENCE, WAITING_LIMIT, Complaints, described
+from local.event_hubs.peers import PATIENCE, WAITING_LIMIT
 from tests.local.event_hubs.messages import attach_sender, message, transfer
 from tests.local.event_hubs.peer import Clock, Peer, make_broker
 
@@ -71,34 +71,6 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
     assert {record["levelno"] for record in records} <= {logging.WARNING}
     caplog.clear()
     return [(record["action"], record["peer"], record["reason"]) for record in records]
-
-
-async def test_the_same_wrong_of_an_address_is_one_short_line_a_second_whatever_its_port(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    clock = Clock()
-    complaints = Complaints(clock)
-    for clock.now in (0, 10, 999, 1_000, 1_500, 2_000):
-        complaints.note("127.0.0.1", 4_000 + clock.now, "greet", "it speaks TLS" * 1_000)
-    found = lines(caplog)
-    assert [peer for _, peer, _ in found] == ["127.0.0.1:4000", "127.0.0.1:5000", "127.0.0.1:6000"]
-    assert {len(reason) for _, _, reason in found} == {400}
-    wrongs = [("127.0.0.1", "greet", "a"), ("::1", "greet", "a"), ("::1", "close", "a"), ("::1", "close", "b")]
-    for host, action, reason in wrongs * 2:
-        complaints.note(host, 1, action, reason)
-    assert [(peer.removesuffix(":1"), action, reason) for action, peer, reason in lines(caplog)] == wrongs
-
-
-async def test_the_protocol_of_a_peer_is_named_by_its_first_bytes() -> None:
-    for first, words in (
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01", "TLS, and the emulator has plain TCP only"),
-        (b"AMQP\x02\x01\x00\x00", "asks for TLS"),
-        (b"AMQP\x00\x00\x09\x01", "a different version of AMQP"),
-        (b"GET /$servicebus/websocket"[:8], "AMQP over WebSockets"),
-        (b"POST /a ", "speaks HTTP"),
-        (b"\x00\x01\x02\x03\x04\x05\x06\x07", "its first bytes are b'\\x00\\x01"),
-    ):
-        assert words in described(first), first
 
 
 SESSION = AMQP_HEADER + frame(composite(OPEN, "peer")) + frame(composite(BEGIN, None, UInt(0), UInt(9), UInt(9)))

@@ -17,7 +17,6 @@ NEW = Claim(None, None, None)
 LAST = 2**31 - 1
 ORDER = "com.microsoft:out-of-order-sequence"
 STOLEN = "com.microsoft:producer-epoch-stolen"
-RANGE = "com.microsoft:argument-out-of-range"
 
 
 def annotated(number: int | None, **given: int) -> bytes:
@@ -50,22 +49,6 @@ def outcomes(producers: Producers, producer: Claim, *batches: tuple[int, int]) -
     return found
 
 
-def test_a_batch_is_new_a_duplicate_or_out_of_order() -> None:
-    singles = [(at, 1) for at in range(1, 8)]
-    for after, batches, expected in (
-        (None, [(1, 3), (4, 1), (1, 3), (4, 1), (5, 2)], [True, True, False, False, True]),
-        (  # a gap, or a batch that is cut differently
-            None,
-            [(2, 1), (1, 10), (12, 1), (6, 1), (1, 11), (10, 2), (11, 1)],
-            [ORDER, True, ORDER, ORDER, ORDER, ORDER, True],
-        ),
-        (None, [*singles, (3, 1), (7, 1), (2, 1)], [*[True] * 7, False, False, ORDER]),  # the last five are known
-        (LAST - 2, [(LAST - 1, 4), (2, 1), (LAST - 1, 4)], [True, True, False]),  # after the last number comes 0
-    ):
-        producers = Producers()
-        assert outcomes(producers, producers.register(Claim(None, None, after)), *batches) == expected, batches
-
-
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 4)), max_size=30))
 def test_whatever_comes_each_number_is_stored_once_and_in_order(batches: list[tuple[int, int]]) -> None:
     producers = Producers()
@@ -74,18 +57,6 @@ def test_whatever_comes_each_number_is_stored_once_and_in_order(batches: list[tu
     for (first, count), found in zip(batches, outcomes(producers, one, *batches), strict=True):
         stored += range(first, first + count) if found is True else ()
     assert stored == list(range(1, len(stored) + 1))
-
-
-def test_a_batch_without_a_number_or_with_a_value_beyond_its_range_is_refused() -> None:
-    producers = Producers()
-    for wrong, condition in (
-        (publication(None), "com.microsoft:argument-error"),
-        (publication(1, epoch=2**40), RANGE),
-        (publication(1, id=-1), RANGE),
-        (publication(-5), RANGE),
-    ):
-        with pytest.raises(AmqpError, match=condition):
-            producers.is_new(wrong, producers.register(NEW))
 
 
 def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:

@@ -12,7 +12,7 @@ import pytest
 from local.event_hubs import Emulator, HubSettings
 from local.event_hubs.__main__ import main
 from local.event_hubs.frames import AMQP_HEADER, SASL_HEADER
-from tests.patience import allowed, ended
+from tests.patience import allowed
 
 
 def make(database: Path | None = None) -> Emulator:
@@ -66,14 +66,6 @@ def greet(port: int) -> socket.socket:
     connection.sendall(SASL_HEADER)
     assert connection.recv(8) == SASL_HEADER
     return connection
-
-
-def test_it_prints_one_line_when_ready_and_a_signal_ends_it_cleanly() -> None:
-    with serving("--hub", "telemetry:16", "--consumer-group", "hubledger") as (process, port):
-        socket.create_connection(("127.0.0.1", port), timeout=allowed(5)).close()
-        process.send_signal(signal.SIGTERM)
-        rest, complaints = ended(process, 10)
-        assert (process.returncode, rest, complaints) == (0, "", "")
 
 
 def test_a_signal_cuts_every_connection_and_the_next_is_accepted_and_another_recreates_every_hub() -> None:

@@ -11,8 +11,6 @@ from local.event_hubs.frames import (
     BEGIN,
     CLOSE,
     DETACH,
-    DISPOSITION,
-    END,
     FLOW,
     OPEN,
     SASL_INIT,
@@ -88,16 +86,6 @@ async def test_every_event_comes_once_in_order_and_within_the_window_and_the_cre
         assert receiver.bodies == published, seed
 
 
-async def test_the_largest_window_and_credit_are_no_negative_ones() -> None:
-    broker = make_broker()
-    publisher(broker, *[b"body"] * 20)
-    peer = reader(broker, window=1)
-    peer.flow((0, LARGEST), (1, 0, LARGEST))
-    assert len(peer.payloads()) == 20
-    peer.flow((20, LARGEST), (1, 30, LARGEST), echo=True)  # a count that is ahead of ours
-    assert [fields[6] for fields in peer.fields(FLOW)] == [LARGEST]
-
-
 async def test_a_position_is_known_by_its_descriptor_and_any_other_filter_is_refused() -> None:
     broker = make_broker()
     publisher(broker, b"old", b"new")
@@ -148,24 +136,6 @@ BROKEN: dict[str, bytes] = {
 }
 
 
-async def test_a_malformed_message_or_request_ends_its_link_after_the_outcomes_of_the_others() -> None:
-    for name, broken in BROKEN.items():
-        for settled in (False, True):
-            peer = publisher(make_broker())
-            peer.put(transfer(message(), 0), transfer(broken, 1, settled=settled), transfer(message(), 2))
-            *outcomes, (code, fields, _) = peer.frames()
-            assert [one[1][1:3] for one in outcomes] == ([[0, 0]] if settled else [[0, 0], [1, 1]]), name
-            assert (code, fields[2].value[0]) == (DETACH, "amqp:decode-error"), name
-            assert not peer.is_closed
-            peer.attach_sender("telemetry/Partitions/0", handle=4)
-            assert ATTACH in peer.codes(), "the session goes on"
-    for node in ("$cbs", "$management"):
-        peer = Peer(make_broker()).begin()
-        peer.attach_sender(node)
-        peer.put(transfer(b"garbage", settled=True))
-        assert peer.refusals() == ["amqp:decode-error"], node
-
-
 MISCONDUCT: dict[str, Callable[[Peer], object]] = {
     "opens twice": lambda peer: peer.send(OPEN, "again"),
     "begins twice": lambda peer: peer.send(BEGIN, None, UInt(0), UInt(1), UInt(1)),
@@ -192,25 +162,6 @@ async def test_a_peer_that_breaks_the_protocol_gets_the_reason_and_is_closed() -
         assert peer.is_closed, name
         await asyncio.sleep(0)
         assert not broker.connections, name
-
-
-async def test_a_frame_on_a_handle_that_no_link_has_or_one_in_use_ends_the_session_and_the_next_begins() -> None:
-    unattached = "amqp:session:unattached-handle"
-    for unknown, condition in (
-        (transfer(message(), 1, handle=9), unattached),
-        (composite(FLOW, *map(UInt, (0, 1, 0, 1, 9, 0, 1))), unattached),
-        (attach_sender("telemetry"), "amqp:session:handle-in-use"),
-    ):
-        peer = publisher(make_broker())
-        peer.put(transfer(message(), 0), unknown, transfer(message(), 2))
-        [accepted, ended] = peer.frames()
-        assert (accepted[0], accepted[1][1:3]) == (DISPOSITION, [0, 0])
-        assert (ended[0], ended[1][0].value[0]) == (END, condition)
-        peer.send(END)
-        assert not peer.is_closed
-        peer.begin_session()
-        peer.attach_sender()
-        assert ATTACH in peer.codes()
 
 
 async def test_a_reader_with_credit_for_all_gets_a_bounded_piece_in_each_turn_and_its_drain_after_the_last() -> None:

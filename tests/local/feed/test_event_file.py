@@ -1,16 +1,12 @@
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from local.capture import SCHEMA
 from local.feed.event_file import LARGEST_LINE, FileEvent, UnusableFile, events_in, has_bodies, is_container, samples_in
@@ -124,20 +120,3 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -
 
 
 WHOLE = (LINES, PRETTY, UTF_16, gzip.compress(LINES, mtime=0), captured(FIRST, None, SECOND))
-
-
-@st.composite
-def damaged(draw: Callable[..., Any]) -> bytes:
-    whole = draw(st.sampled_from(WHOLE))
-    at = draw(st.integers(0, len(whole)))
-    return bytes(whole[:at] + draw(st.binary(max_size=3)) + whole[at + draw(st.integers(0, 3)) :])
-
-
-@settings(
-    max_examples=400, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(content=damaged() | st.binary())
-@pytest.mark.parametrize("name", ["events.jsonl", "events.json"])
-def test_a_damaged_file_has_events_or_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
-    with suppress(UnusableFile):
-        assert all(isinstance(body, bytes) for body in bodies(tmp_path / name, content))

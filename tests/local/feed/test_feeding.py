@@ -1,12 +1,10 @@
-import io
-import json
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from local.event_hubs import partition_index
-from local.feed.feeding import DEPTH, LARGEST, LONGEST_DEBT, Feed, Gateways, Lanes, Pace, Progress, Send, feed
+from local.feed.feeding import DEPTH, LARGEST, Feed, Gateways, Lanes, Pace, Send, feed
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
 from tests.local.feed.builders import minute, send, story
@@ -128,34 +126,3 @@ def publish(pace: Pace, time: Time, times: int, work: float = 0.0) -> None:
     for _ in range(times):
         pace.wait(4)
         time.now += work
-
-
-def test_the_rate_is_steady_while_publishing_takes_time_too() -> None:
-    for work in (0.0, 0.003):
-        time = Time()
-        publish(Pace(1_000, time.clock, time.sleep), time, 2_500, work)
-        assert time.now - 100 == pytest.approx(10.0, rel=0.01)
-
-
-def test_the_feed_catches_up_after_a_short_stop_and_does_not_flood_after_a_long_one() -> None:
-    time = Time()
-    pace = Pace(1_000, time.clock, time.sleep)
-    publish(pace, time, 250)
-    time.now += 1.0
-    publish(pace, time, 750)
-    assert time.now - 100 == pytest.approx(4.0, rel=0.01)
-    time.now += 60.0
-    publish(pace, time, 1_000)
-    assert time.now - 164 == pytest.approx(4.0 - LONGEST_DEBT, abs=0.05)
-
-
-def test_a_line_comes_every_other_second_with_the_rate_since_the_one_before_and_the_last_about_the_whole_time() -> None:
-    time, out = Time(), io.StringIO()
-    progress = Progress(out, time.clock)
-    for published in range(0, 4_001, 100):
-        time.now = 100 + published / 1_000
-        progress(published)
-    progress.end(4_000, doubtful_sends=0)
-    *lines, last = map(json.loads, out.getvalue().splitlines())
-    assert lines == [{"published": n, "events_per_second": 1_000} for n in (2_000, 4_000)]
-    assert last == {"published": 4_000, "events_per_second": 1_000, "seconds": 4.0, "doubtful_sends": 0}

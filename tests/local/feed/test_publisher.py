@@ -27,7 +27,7 @@ from local.feed.dangers import (
 )
 from local.feed.homes import Expected, HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import CRASH, POISON, REFUSAL, WRITTEN, Minute, PlannedEvent
-from local.feed.publisher import NOT_FINITE, TRIES, HubSilent, Publisher, Resends
+from local.feed.publisher import NOT_FINITE, Publisher, Resends
 from local.feed.record import Copies
 from local.functions_host.sdk_messages import Delivery, delivery_of
 from tests.fakes import trigger_events
@@ -109,17 +109,6 @@ def test_a_connection_lost_before_the_send_is_tried_again_without_a_doubt_and_re
     with pytest.raises(AuthenticationError):
         Publisher(hub, go_on, resends).publish(send(minute()))
     assert len(hub.asked) == 1
-
-
-def test_a_hub_that_accepts_no_send_is_reported_as_silent(resends: Resends) -> None:
-    with pytest.raises(HubSilent, match="accepted no send in 90 tries: the hub is too busy"):
-        Publisher(Hub(*[busy()] * TRIES), go_on, resends).publish(send(minute()))
-
-
-def test_a_refused_send_that_is_given_up_is_not_in_the_hub_and_an_unanswered_one_may_be(resends: Resends) -> None:
-    refused, unanswered = Hub(busy()), Hub(ConnectionLostError("gone"))
-    assert Publisher(refused, stop, resends).publish(send(minute())) == Copies(0, 0)
-    assert Publisher(unanswered, stop, resends).publish(send(minute())) == Copies(0, 1)
 
 
 SCRIPT = HomeScript(homes=200, events=6_000, seed=3, shares=HomeShares(late=0.0))

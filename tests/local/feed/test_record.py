@@ -6,8 +6,8 @@ import pytest
 
 from local.feed.businesses import HOMES
 from local.feed.planned_events import POISON, REFERENCE, Minute
-from local.feed.record import FLUSH, ONCE, Copies, Record, RecordExists, published_copies
-from tests.local.feed.builders import minute, story
+from local.feed.record import FLUSH, ONCE, Copies, Record, RecordExists
+from tests.local.feed.builders import story
 
 
 def record(path: Path, minutes: list[Minute], copies: Copies = ONCE) -> Path:
@@ -34,11 +34,6 @@ def test_it_holds_every_event_with_its_outcome_in_order_and_the_bodies_of_letter
     assert found == [
         (key, *event.expected, event.body if event.expected.outcome in kept else None) for key, event in events
     ]
-
-
-def test_a_lost_answer_leaves_a_range_of_copies_and_an_empty_record_has_none(tmp_path: Path) -> None:
-    assert published_copies(record(tmp_path / "record.db", [minute(events=3)], Copies(1, 2))) == Copies(3, 6)
-    assert published_copies(record(tmp_path / "empty.db", [])) == Copies(0, 0)
 
 
 def test_a_record_is_of_one_feed_and_a_later_one_adds_to_it_and_it_is_complete_when_that_ended_in_order(

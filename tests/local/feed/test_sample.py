@@ -1,23 +1,10 @@
-import json
 from pathlib import Path
 
 import pytest
 
-from local.feed.businesses import FLIGHTS
 from local.feed.event_file import LARGEST_LINE, UnusableFile
-from local.feed.feeding import LARGEST_SEND, Gateways
 from local.feed.options import parse_options
-from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample, sample_minutes
-
-
-def test_a_feed_is_endless_and_steady_unless_its_options_say_otherwise() -> None:
-    options = parse_options([])
-    assert (options.senders, options.events, options.rate, options.record) == (100_000, None, 1000.0, None)
-    given = "--rate full --events 20000 --start 2026-01-01T01:00:00+01:00 --transform {}"
-    for name in ("flight_info", "examples.flight_info"):
-        options = parse_options(given.format(name).split())
-        assert (options.rate, options.events, options.start) == (None, 20_000, 1_767_225_600_000_000)
-        assert (options.transform, options.senders) == (FLIGHTS, FLIGHTS.usual_senders)
+from local.feed.sample import keyed_by, likeliest_key, read_sample
 
 
 def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,17 +28,6 @@ def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         with pytest.raises(SystemExit):
             parse_options(given.split())
         assert why in capsys.readouterr().err, given
-
-
-def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_homes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for given in (["--dangers", "1"], ["--undeliverable", "5"], ["--registered"]):
-        for other in (["--events", "endless"], ["--events", "9", "--transform", "flight_info"]):
-            with pytest.raises(SystemExit):
-                parse_options([*given, *other])
-            why = f"argument {given[0]}: it needs a number of --events, of home_security"
-            assert why in capsys.readouterr().err, (given, other)
 
 
 @pytest.fixture
@@ -103,27 +79,3 @@ def test_the_likeliest_key_is_the_column_that_most_lines_have_however_its_field_
     assert likeliest_key(lines, ["order_id"]) == "orderId"
     assert likeliest_key(lines, ["kind", "order_id"]) == "Kind", "the first of several with as many lines"
     assert likeliest_key(lines, ["depot"]) is None
-
-
-def test_the_lines_come_in_the_order_of_the_file_again_and_again(file: Path) -> None:
-    file.write_text("a\nb\nc\n")
-    sample = Sample(file, read_sample(file))
-
-    def published(events: int, duplicates: float = 0.0) -> list[bytes]:
-        return [event.body for minute in sample_minutes(sample, events, 1, duplicates) for event in minute.events]
-
-    assert published(7) == [b"a", b"b", b"c", b"a", b"b", b"c", b"a"]
-    assert published(2) == [b"a", b"b"]
-    twice = published(999, duplicates=0.1)
-    assert len(twice) == 999
-    assert twice != published(999)
-
-
-def test_events_without_a_key_go_to_all_partitions_and_large_ones_to_small_sends(file: Path) -> None:
-    file.write_text("\n".join(json.dumps({"text": "x" * 300_000}) for _ in range(12)))
-    gateways = Gateways(["0", "1"], 60.0, alike=100)
-    minutes = list(sample_minutes(Sample(file, read_sample(file)), 12, 1, 0.0))
-    sends = [send for minute in minutes for send in gateways.add(minute)] + gateways.rest()
-    assert {send.partition_id for send in sends} == {"0", "1"}
-    assert sorted(send.events for send in sends) == [2] * 6
-    assert all(len(event.body) < LARGEST_SEND for send in sends for one in send.minutes for event in one.events)

@@ -8,7 +8,6 @@ import pytest
 from azure.functions.meta import Datum
 
 from local.functions_host.builtin_worker import BuiltinWorker
-from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import Binding, FunctionDescription, RetryPolicy, parse_retry_policy
 from local.functions_host.invoker import Ending, Invocation, InvocationResult, Invoker, TriggerInputs
 from local.functions_host.logs import current_invocation_id
@@ -52,21 +51,6 @@ async def test_a_function_knows_its_invocation_and_its_failure_has_type_text_and
     assert "raise ValueError" in outcome.stack
     assert "function_app.py" in outcome.stack
     assert current_invocation_id.get() is None
-
-
-async def test_a_process_indexes_one_app_again_but_no_second_one(empty_app: Path, tmp_path: Path) -> None:
-    async with indexed(empty_app, f"{TIMER}def f(t): ...") as worker:
-        assert [function.name for function in await worker.index(empty_app)] == ["f"]
-        (tmp_path / "function_app.py").write_text(HEAD)
-        with pytest.raises(IndexingFailed, match="start another process"):
-            await worker.index(tmp_path)
-
-
-async def test_a_sync_function_with_a_durable_client_is_refused(empty_app: Path) -> None:
-    client = '@app.route(route="r")\n@app.durable_client_input(client_name="client")\ndef work(req, client): ...'
-    with pytest.raises(IndexingFailed, match="work function: a function with a durable client must be async def"):
-        async with indexed(empty_app, client):
-            pass
 
 
 async def test_the_invoker_waits_for_running_functions_and_reports_one_that_outruns_the_timeout(

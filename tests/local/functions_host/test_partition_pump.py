@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from local.functions_host.clock import sleep_until, unless
 from local.functions_host.event_source import START, HubEvent, ReaderStopped, StartAt
 from local.functions_host.invoker import Ending
 from local.functions_host.partition_pump import REOPEN_AFTER, HostCheckpoint, PartitionPump, PumpParts, next_batch
@@ -154,31 +153,3 @@ async def test_a_small_batch_waits_for_more_or_for_the_longest_wait() -> None:
         else:
             await clock.advance(timedelta(seconds=10))
         assert [each.body for each in await waiting] == ([b"a", b"b", b"c", b"d"] if more else [b"a"])
-
-
-async def test_an_interruption_cancels_the_work_and_loses_no_item_of_a_queue() -> None:
-    interruption = asyncio.ensure_future(asyncio.Event().wait())
-    assert await unless(interruption, asyncio.sleep(0, 7)) == 7
-    assert interruption.cancelled()
-    interrupted, queue = asyncio.Event(), asyncio.Queue[int]()
-    waiting = asyncio.ensure_future(unless(interrupted.wait(), queue.get()))
-    await asyncio.sleep(0)
-    interrupted.set()
-    queue.put_nowait(1)
-    assert (await waiting, queue.qsize()) in ((1, 0), (None, 1))
-    work = asyncio.ensure_future(asyncio.Event().wait())
-    assert await unless(interrupted.wait(), work) is None
-    assert work.cancelled()
-
-
-async def test_sleeping_until_an_instant_goes_in_steps_and_ends_when_the_clock_is_set_back() -> None:
-    for is_set_back in (False, True):
-        clock = ManualClock()
-        sleeping = asyncio.ensure_future(sleep_until(clock, clock.now() + timedelta(hours=1)))
-        assert await clock.next_sleep() == timedelta(minutes=1)
-        if is_set_back:
-            clock.pass_time(-timedelta(days=1))
-            clock.wake()
-        else:
-            await clock.advance(timedelta(hours=1))
-        await asyncio.wait_for(sleeping, 5)

@@ -7,9 +7,9 @@ import pytest
 from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
-from local.functions_host.event_source import END, START, HubAddress, StartAt
-from local.functions_host.sdk_stream import FIRST_PAUSE, WATCH_INTERVAL, PartitionLink, SdkStream, sdk_position
-from tests.local.functions_host.doubles import NOON, ManualClock, eventually
+from local.functions_host.event_source import START, HubAddress
+from local.functions_host.sdk_stream import FIRST_PAUSE, WATCH_INTERVAL, PartitionLink, SdkStream
+from tests.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 
@@ -65,11 +65,6 @@ async def numbers(stream: SdkStream, limit: int) -> list[int]:
     return [event.sequence_number for event in await asyncio.wait_for(stream.read(limit), 5)]
 
 
-async def test_events_are_cut_at_the_limit_of_the_reader(clock: ManualClock) -> None:
-    async with streaming(HubClient(last=3), clock) as stream:
-        assert [await numbers(stream, limit) for limit in (1, 5, 5)] == [[0], [1], [2, 3]]
-
-
 class ForgetfulClient(HubClient):
     """Like the SDK, it reports a broken link while its last callback still waits, and forgets the callback."""
 
@@ -105,8 +100,3 @@ async def test_a_partition_that_stalls_while_the_hub_has_more_is_opened_again(cl
         await watch(clock)
         assert await numbers(stream, 2) == [2, 3]
     assert client.positions == ["-1", "64"]
-
-
-async def test_a_start_is_an_offset_as_text_or_an_instant_or_a_number() -> None:
-    starts = (StartAt("64", None, 1), StartAt(enqueued_at=NOON), START, END, StartAt("", None, 7), StartAt())
-    assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest", 7, "-1"]

@@ -3,13 +3,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from local.functions_host.app_settings import AppSettings, HubConnection, read_app_settings, resolve_connection
-from local.functions_host.errors import HostError
+from local.functions_host.app_settings import AppSettings, HubConnection, resolve_connection
 from local.functions_host.event_source import END, START, HubAddress
 from local.functions_host.function import Binding, FunctionDescription
-from local.functions_host.json_sections import parse_time_span
 from local.functions_host.settings import EventHubOptions, HostJson, read_host_json
 
 
@@ -44,44 +40,6 @@ def test_every_used_value_is_read_over_the_defaults_of_the_extension_and_the_env
     }
     host, faults = read(tmp_path, content, overrides)
     assert (host.event_hubs.max_event_batch_size, host.function_timeout, faults) == (70, timedelta(minutes=1), [])
-
-
-def test_all_faults_are_found_at_once_with_their_names(tmp_path: Path) -> None:
-    event_hubs = {
-        "maxEventBatchSize": 0,
-        "batchCheckpointFrequency": True,
-        "maxWaitTime": "00:11:00",
-        "prefetchCount": "many",
-        "targetUnprocessedEventThreshold": 0,
-        "enableCheckpointing": False,
-        "initialOffsetOptions": {"type": "fromMiddle"},
-    }
-    content = {"version": "1.0", "functionTimeout": "soon", "extensions": {"eventHubs": event_hubs}}
-    _, faults = read(tmp_path, content)
-    assert len(faults) == 9
-    for name in (*event_hubs, "version", "functionTimeout"):
-        assert any(name in fault for fault in faults), name
-    (fault,) = read(tmp_path, {"extensions": {"eventHubs": {"minEventBatchSize": 101}}})[1]
-    assert "minEventBatchSize: 101 is more than maxEventBatchSize (100)" in fault
-    (tmp_path / "host.json").write_text("{")
-    with pytest.raises(HostError, match="is not JSON"):
-        read_host_json(tmp_path, {}, [])
-
-
-def test_a_wrong_file_is_a_fault_that_names_the_error(tmp_path: Path) -> None:
-    wrong = {
-        "{": "is not JSON",
-        "[]": '"Values"',
-        '{"Values": []}': '"Values"',
-        '{"IsEncrypted": true, "Values": {}}': "IsEncrypted",
-        '{"Values": {"N": 1}}': "Values.N: must be a text",
-    }
-    for content, fault in wrong.items():
-        (tmp_path / "local.settings.json").write_text(content)
-        faults: list[str] = []
-        read_app_settings(tmp_path, {}, faults)
-        assert len(faults) == 1, content
-        assert fault in faults[0]
 
 
 def test_placeholders_are_expanded_and_each_unset_one_is_a_fault_with_its_name() -> None:
@@ -130,11 +88,3 @@ def test_a_missing_or_wrong_connection_is_a_fault_that_names_the_setting() -> No
         (fault,) = resolve(values)[1]
         assert expected in fault
         assert "secret" not in fault
-
-
-def test_a_duration_of_dotnet_is_read_and_any_other_text_is_refused() -> None:
-    spans = {"00:00:30": 30, "00:05": 300, "1.02:03:04.5": 93_784.5}
-    assert {text: parse_time_span(text).total_seconds() for text in spans} == spans
-    for text in ("", "5", "24:00:00", "00:60:00", "00:00:60", "-00:00:01", "P1D"):
-        with pytest.raises(ValueError, match=r"\d|form"):
-            parse_time_span(text)

@@ -70,16 +70,6 @@ async def test_a_timer_runs_when_it_is_due_until_it_is_stopped_and_stores_when_i
     assert bench.runs[1]["ScheduleStatus"]["Last"] == "2026-11-21T13:00:00+00:00"
 
 
-async def test_a_timer_keeps_its_schedule_when_the_clock_was_ahead_and_is_set_back(bench: Bench) -> None:
-    async with bench.timer():
-        bench.clock.pass_time(-24 * HOUR)
-        bench.clock.wake()
-        await eventually(lambda: bench.clock.is_somebody_due_within(timedelta(minutes=1)))
-        assert bench.runs == []
-        await bench.clock.advance(HOUR)
-        await bench.ran(1)
-
-
 async def test_a_missed_run_of_the_current_schedule_is_made_up_at_start(bench: Bench) -> None:
     async with bench.timer():
         assert bench.runs == []
@@ -90,16 +80,6 @@ async def test_a_missed_run_of_the_current_schedule_is_made_up_at_start(bench: B
         assert [run["IsPastDue"] for run in bench.runs] == [True]
     async with bench.timer():
         assert len(bench.runs) == 1
-
-
-async def test_a_timer_may_run_at_start_and_a_failing_one_runs_again_when_it_is_next_due(bench: Bench) -> None:
-    bench.outcome = InvocationResult(error="ValueError: no")
-    async with bench.timer("00:10:00", runOnStartup=True):
-        assert [run["IsPastDue"] for run in bench.runs] == [False]
-        for count in (2, 3):
-            await bench.clock.advance(timedelta(minutes=10))
-            await bench.ran(count)
-            await bench.clock.next_sleep()
 
 
 async def test_the_next_instant_follows_ncrontab_or_the_interval_and_any_other_text_is_refused() -> None:

@@ -1,7 +1,4 @@
-import os
-import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,15 +9,12 @@ import pytest
 
 from local import run
 from local.demo import __main__ as demo
-from local.programs import APP, Interrupted
-from local.stack.app_totals import count_accounted, count_open_letters, select
+from local.programs import Interrupted
 from local.stack.processes import Command
 from local.stack.sql_server import DEMOS, RUNS, Server, ServerRefused, prepared
-from local.stack.stack import LETTERS, Place, Stack, app_settings
+from local.stack.stack import Place, Stack
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.server_files import FileServer
-from tests.local.feed.builders import story
-from tests.local.stores import Files
 
 STRING = "DRIVER={x};SERVER=localhost,1433;DATABASE=demo;UID=sa;PWD=Secret-1"
 
@@ -165,37 +159,6 @@ def test_a_database_has_one_local_run_at_a_time(files: FileServer, server: Serve
             assert files.locks
 
 
-def test_the_counts_and_the_copy_of_a_server_are_those_of_its_tables(
-    files: FileServer, server: Server, tmp_path: Path
-) -> None:
-    agreeing = Files.agreeing(tmp_path / "files", story(events=300))
-    store = files.create("demo")
-    shutil.copy(agreeing.store, store)
-    assert count_accounted(server) == count_accounted(store) == 300
-    assert count_open_letters(server) == count_open_letters(store) > (0, 0)
-    assert [text for text in files.texts if "FROM hubledger." not in text] == []
-    assert len(select(server, "SELECT commit_number FROM batch_ledger ORDER BY commit_number", most=2)) == 2
-    files.faults = ["[08S01] Communication link failure"] * 3
-    assert count_accounted(server) == 300, "a read waits for a server that comes back"
-    agreeing.store = server.copy(tmp_path / "copy.db")
-    assert agreeing.recount() == []
-
-
-def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Server, tmp_path: Path) -> None:
-    settings = app_settings("Endpoint=x", Place(tmp_path, server=server), "examples.home_security")
-    assert settings["STORE_CONNECTION"] == STRING
-    assert int(settings["DEAD_LETTER_LEASE_SECONDS"]) > 20 > int(LETTERS["DEAD_LETTER_LEASE_SECONDS"])
-    assert app_settings("Endpoint=x", Place(tmp_path), "t")["STORE_CONNECTION"] == f"sqlite:{tmp_path / 'hubledger.db'}"
-
-
-def test_a_password_in_braces_may_hold_any_character_and_is_sent_as_it_is(files: FileServer) -> None:
-    awkward = "driver={x};Server = {localhost,1433} ;PWD={a;DATABASE=b}};SERVER=c};DATABASE={demo};UID=sa"
-    with closing(on(files, awkward)) as server:
-        assert str(server) == "database demo on localhost,1433"
-        server.prepare()
-    assert files.strings == [awkward, awkward.replace("DATABASE={demo}", "DATABASE=master"), awkward]
-
-
 def test_a_string_without_server_or_database_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for text in (
         "sqlite:x.db",
@@ -209,22 +172,3 @@ def test_a_string_without_server_or_database_is_refused(capsys: pytest.CaptureFi
             with pytest.raises(SystemExit):
                 main(["--store", text])
             assert "argument --store: " in capsys.readouterr().err, text
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing: apt-get install make")
-@pytest.mark.parametrize("text", ["SERVER=a;PWD={$b$(c)#d 'e\"};DATABASE=f", ""])
-def test_make_passes_the_string_on_as_it_is(text: str) -> None:
-    shown = ["make", "--silent", "--file", str(APP / "Makefile"), "--eval", "shown: ; @printenv STORE", "shown"]
-    plain = {name: value for name, value in os.environ.items() if name not in ("STORE", "MAKEFLAGS")}
-    for more, environment in (([f"STORE={text}"], plain), ([], {**plain, "STORE": text})):
-        found = subprocess.run([*shown, *more], env=environment, capture_output=True, text=True, check=True)
-        assert found.stdout == f"{text}\n"
-
-
-def test_the_store_may_come_from_the_environment_and_excludes_spark(
-    odbc_manager: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("STORE", STRING)
-    with pytest.raises(SystemExit):
-        demo.main(["--aggregate"])
-    assert "argument --aggregate: here Spark reads only the embedded store" in capsys.readouterr().err

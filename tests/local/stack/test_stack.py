@@ -1,22 +1,11 @@
 import os
-import threading
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from local.feed.businesses import HOMES
-from local.stack.app_totals import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
 from local.stack.folders import FolderInUse, fresh_folder, kept_folder, running_address
 from local.stack.processes import ChildFailed, Children, Command, tail
-from local.stack.stack import Place, app_settings
-from local.stack.store_totals import StoreBooks
-from tests.fakes.engines import SqliteEngine
-from tests.local.conftest import Host
-from tests.local.feed.builders import story
-from tests.local.stores import ingest
-from tests.patience import allowed
 
 
 def test_a_kept_folder_keeps_its_content_for_one_run_at_a_time(tmp_path: Path) -> None:
@@ -96,63 +85,3 @@ PARTITIONS = [
     {"hub_end": "-1", "stops": [{"reason": "outage"}, {"reason": "held"}]},
     {"hub_end": "3", "stops": []},
 ]
-BOOKS = Books(in_hub=3, accounted=3, written=3, filtered=0, dead_lettered=0, balanced=True)
-
-
-def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(host: Host) -> None:
-    silent = [PARTITIONS[2], {"hub_end": None, "stops": []}]
-    host.status = [{**TOTALS, "partitions": PARTITIONS}, {**TOTALS, "partitions": silent}]
-    stopped = "  2 partitions stopped: outage  1 partition stopped: held"
-    assert read_books(host.address) == Books(12, 9, 6, 2, 1, balanced=True, incarnation=2, stopped=stopped)
-    assert read_books(host.address).in_hub is None
-
-
-def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(host: Host) -> None:
-    for status, body, why in (
-        (503, b'{"detail": "settings refused: TRANSFORM"}', "answers 503: settings refused: TRANSFORM"),
-        (500, b"Traceback\nlong", "answers 500: Traceback$"),
-        (200, b"{}", "partitions"),
-        (200, b"no JSON", "Expecting value"),
-    ):
-        host.status = [(status, body)]
-        with pytest.raises(BooksUnavailable, match=why):
-            read_books(host.address)
-    with pytest.raises(BooksUnavailable, match="refused"):
-        read_books("http://127.0.0.1:1")
-
-
-def test_the_latest_answer_stays_when_the_app_falls_silent_and_goes_with_its_address() -> None:
-    answers: list[Books | None] = [None, BOOKS]
-    finished, requested = threading.Event(), threading.Event()
-
-    def read(address: str) -> Books:
-        if address == "http://two":
-            requested.set()
-        elif not answers:
-            finished.set()
-        elif (answer := answers.pop(0)) is not None:
-            return answer
-        raise BooksUnavailable("not yet, or no longer")
-
-    with Watch("http://one", read, every=0.001) as watch:
-        assert finished.wait(allowed(10))
-        assert watch.books == BOOKS
-        watch.move("http://two")
-        assert requested.wait(allowed(10))
-        assert watch.books is None
-
-
-NOWHERE = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
-
-
-def test_the_counts_and_books_of_a_store_are_its_ledgers_although_the_hub_is_silent(tmp_path: Path) -> None:
-    place, minutes = Place(tmp_path), story(events=300)
-    with closing(StoreBooks(app_settings(NOWHERE, place, HOMES.transform))) as reader:
-        with pytest.raises(BooksUnavailable, match=r"^here: "):
-            reader.read("here")
-        ingest(place.store, minutes)
-        outcomes = [event.expected.outcome for minute in minutes for event in minute.events]
-        written, filtered = outcomes.count("written"), outcomes.count("filtered")
-        assert reader.read("here") == Books(None, 300, written, filtered, 300 - written - filtered, balanced=True)
-    empty = SqliteEngine(tmp_path / "empty.db").path
-    assert (count_accounted(place.store), count_accounted(empty), count_gaps(empty)) == (300, 0, {})

@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -104,23 +103,6 @@ async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() ->
 
 
 @pytest.mark.asyncio
-async def test_an_activity_that_ended_before_the_clock_is_set_back_is_answered_at_once() -> None:
-    clock = ManualClock()
-
-    class LateStore(DurableStore):
-        def complete_activity(self, number: int, outgoing: Outgoing) -> bool:
-            done = super().complete_activity(number, outgoing)
-            clock.pass_time(-timedelta(hours=1))
-            return done
-
-    world = World(activity(), store=LateStore(None), clock=clock)
-    world.start()
-    clock.pass_time(timedelta(hours=1))
-    async with world.engine():
-        await world.completed()
-
-
-@pytest.mark.asyncio
 async def test_activities_and_orchestrators_run_at_once_up_to_their_limits_and_never_one_twice() -> None:
     world = World(all_of(*(activity(text=str(number)) for number in range(10))))
     names = [f"i{number}" for number in range(8)]
@@ -129,24 +111,6 @@ async def test_activities_and_orchestrators_run_at_once_up_to_their_limits_and_n
         await world.completed(*names)
     assert world.peak == {"caller": 2, "work": 3}
     assert world.called.count("work") == 80
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["caller", "work"])
-async def test_running_work_is_not_begun_again_and_a_purged_instance_stays_gone(name: str) -> None:
-    world = World(activity())
-    world.held = {name}
-    world.free.clear()
-    world.start()
-    async with world.engine() as engine:
-        await eventually(lambda: world.running.get(name))
-        for _ in range(10):
-            engine.wake()
-            await asyncio.sleep(0)
-        assert world.called.count(name) == 1
-        world.store.purge("one")
-    assert world.store.find("one") is None
-    assert world.store.ready(NOON, 10) == []
 
 
 class FaultyStore(DurableStore):

@@ -30,11 +30,10 @@ from local.functions_host.durable.instances import (
     event_raised,
 )
 from local.functions_host.durable.store import DurableStore
-from local.functions_host.errors import NotEmulated
 from local.functions_host.invoker import InvocationResult
 from tests.afterwards import after_the_test
 from tests.local.functions_host.doubles import NOON
-from tests.local.functions_host.durable.doubles import FUNCTIONS, STARTED, instance, timer, walked
+from tests.local.functions_host.durable.doubles import FUNCTIONS, STARTED, instance, timer
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Potential duplicate Task completion"),
@@ -161,34 +160,6 @@ def test_every_result_gets_to_the_task_that_waits_for_it(steps: list[Step], seed
             assert any(name in got for leaf, name in leaves if leaf.fails), got
         else:
             assert got == (results[0] if step.kind == "one" else results)
-
-
-def test_a_cancelled_timer_of_more_than_six_days_holds_its_orchestration_for_a_piece_of_three() -> None:
-    ends = []
-    for days in (6, 7, 20):
-
-        def orchestrate(context: df.DurableOrchestrationContext, days: int = days) -> Generator[Any, Any, Any]:
-            timer = context.create_timer(context.current_utc_datetime + timedelta(days=days))
-            yield context.task_any([timer, context.wait_for_external_event("0.0")])
-            timer.cancel()
-
-        world = World(df.Orchestrator.create(orchestrate), ["0.0"], random.Random(0))
-        assert world.run().status is Status.COMPLETED
-        ends.append((world.now - NOON).days)
-    assert ends == [0, 3, 3]
-
-
-def test_an_action_that_is_not_emulated_is_refused_by_name() -> None:
-    for kind, feature in (
-        (1, "call of an activity with retries"),
-        (2, "sub-orchestration"),
-        (7, "call of an entity"),
-        (8, "call_http"),
-        (10, "scheduled signal"),
-        (99, "action type 99"),
-    ):
-        with pytest.raises(NotEmulated, match=f"function caller: .*{feature}.* is not emulated"):
-            walked([{"actionType": kind}])
 
 
 STATE = {"isDone": True, "schemaVersion": 2, "actions": [[]], "output": {"a": 1}}
