@@ -175,7 +175,7 @@ def test_events_before_the_anchor_are_dropped_and_another_setting_later_moves_no
         ingest_batch(batch(events(0, 4)), Ingestion(store, PLAIN, stamps(), GapReading(away, "latest")))
     assert store.read_partition(partition()).anchor is None
     for first, anchoring, dropped in ((0, at(7), 5), (5, "first", 2)):
-        means = Ingestion(store, PLAIN, stamps(first), GapReading(hub(last=40), anchoring))  # type: ignore[arg-type]
+        means = Ingestion(store, PLAIN, stamps(first), GapReading(hub(last=40), anchoring))
         assert ingest_batch(batch(events(first, first + 4, "quiet")), means).redelivered == dropped
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
     assert [books.balanced for books in store.read_ledgers()] == [True]

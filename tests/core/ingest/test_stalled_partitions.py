@@ -406,7 +406,7 @@ def test_a_trigger_that_stands_although_it_was_lifted_is_recorded_until_it_commi
 ) -> None:
     assert hosted.said(after=120) == [TEN + "its checkpoint was lifted"]
     hosted.stand(1)
-    assert hosted.stops == ()
+    assert [*hosted.stops] == []
     hosted.stand(1)
     (stop,) = hosted.stops
     assert (stop.reason, stop.stopped_at) == ("trigger", NOON)

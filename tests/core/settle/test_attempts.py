@@ -413,8 +413,8 @@ def test_a_mark_stands_as_it_was_set_until_one_with_the_same_last_number_takes_i
     for other, last in ((partition("1"), 4), (P, 8), (partition(group="other"), 7)):
         own = replace(MARK, partition_id=other.partition_id, tried=span(0, last))
         store.begin_attempt(store.read_partition(other), own)
-    found = [(mark.partition_id, mark.tried.last) for mark in store.read_marks(state)]
-    assert found == [("0", 7), ("0", 8), ("0", MARK.tried.last), ("1", 4)]
+    in_order = [(mark.partition_id, mark.tried.last) for mark in store.read_marks(state)]
+    assert in_order == [("0", 7), ("0", 8), ("0", MARK.tried.last), ("1", 4)]
 
 
 def test_only_the_process_that_set_a_mark_takes_it_back_and_a_marked_commit_deletes_those_that_end_in_it(

@@ -283,7 +283,7 @@ SOUND = ReferenceKey(Home, ("a",))
 
 
 def test_reference_keys_are_those_of_all_events_that_can_say_once() -> None:
-    bodies = ["look a", "look b", "look a", "quiet", b"\xff", b"", "look"]
+    bodies: list[str | bytes] = ["look a", "look b", "look a", "quiet", b"\xff", b"", "look"]
     given = [event(number, body) for number, body in enumerate(bodies)]
     assert reference_keys(given, PLAIN) == {SOUND, ReferenceKey(Home, ("b",))}
     assert reference_keys(given, Transform("test/1", PLAIN.rows_of)) == set()
