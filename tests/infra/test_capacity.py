@@ -98,13 +98,13 @@ def test_whatever_is_bought_bears_the_load_unless_an_instance_per_partition_does
     assert 1 <= sizing.instances <= min(sizing.partitions, limits.INSTANCES)
 
 
-@pytest.mark.parametrize("events", [1_000, 3_000, 10_000, 16_000])
-def test_azure_starts_as_many_instances_as_are_bought(events: int) -> None:
+def test_azure_starts_as_many_instances_as_are_bought() -> None:
     """Azure divides the waiting events by the threshold of host.json, and a batch waits for a second."""
     hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
     threshold, wait = hubs["targetUnprocessedEventThreshold"], parse_time_span(hubs["maxWaitTime"]).total_seconds()
     assert threshold * Costs().cpu_seconds_per_event <= wait, "one instance would not keep up with what waits for it"
-    assert ceil(events * wait / threshold) <= size(Load(events)).instances
+    for events in (1_000, 3_000, 10_000, 16_000):
+        assert ceil(events * wait / threshold) <= size(Load(events)).instances
 
 
 def test_the_page_quotes_the_calculator() -> None:
