@@ -47,6 +47,7 @@ def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
     listed = caused.get("list_letters", fingerprint=window).body["letters"]
     assert [one["sequence_number"] for one in listed] == ["4", "3", "1"]
     assert listed[0]["error_at"].startswith("transform.py:"), "the line that raised its error"
+    assert caused.get("list_letters", cursor="odd").fields == ["cursor"]
     order = {"move": "discard", "filter": {"fingerprint": window}, "expected_count": 3, "reason": "not sold any more"}
     task_id = caused.put("redrive", order).body["task_id"]
     functions()["task_slice"]({"task_id": task_id, "part": None})
