@@ -50,14 +50,17 @@ class FakeTransport(asyncio.Transport):
     def __init__(self, connection: Connection) -> None:
         super().__init__(extra={"peername": ("127.0.0.1", 4711)})
         self.written = bytearray()
+        self.waiting = 0
+        self.is_read = True
         self._connection = connection
         self._closing = False
 
     def write(self, data: Any) -> None:
         self.written += data
+        self.waiting += 0 if self.is_read else len(data)
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.waiting
 
     def pause_reading(self) -> None:
         """Do nothing: the tests send nothing to a frozen connection."""

@@ -85,6 +85,22 @@ async def test_a_request_may_carry_its_token_and_needs_it_only_where_the_connect
 
 
 @pytest.mark.asyncio
+async def test_a_refusal_says_its_condition_but_that_of_a_token_does_not() -> None:
+    cases: tuple[tuple[str | None, dict[str, Any]], ...] = (
+        ("com.microsoft:argument-out-of-range", {"type": "com.microsoft:partition", "partition": "9"}),
+        ("amqp:not-found", {"name": "nowhere"}),
+        ("amqp:unauthorized-access", {"grant": None}),
+        (None, {"operation": "put-token", "node": "$cbs"}),  # with a condition, the SDK would hide the rest
+    )
+    for condition, asked in cases:
+        found = answer_to(**asked)
+        assert found.get("error-condition") == condition
+        assert found["status-description"]
+    refused = answer_to("DELETE")
+    assert refused["status-code"] == 501 and "DELETE" in refused["status-description"]
+
+
+@pytest.mark.asyncio
 async def test_two_requests_at_once_as_the_client_of_net_writes_them_are_answered_and_open_nothing_else() -> None:
     peer = Peer(make_broker(), None).begin()
     peer.put(attach_sender("$management", 0, (UByte(1), None)))
@@ -186,6 +202,20 @@ def test_a_token_is_good_for_its_resource_and_all_below_with_the_rights_of_its_k
     with pytest.raises(ValueError, match="has rights other than"):
         SharedAccessKey("k", "v", frozenset({"Write"}))
     assert "secret" not in repr(KEYS["root"])
+
+
+def test_a_bad_token_is_refused_with_a_reason_and_without_repeating_it() -> None:
+    for token, reason in (
+        (sign(key="wrong"), "signature does not match"),
+        (sign().replace("skn=root", "skn=nobody"), "signature does not match"),
+        (sign(expiry=999), "has expired"),
+        (sign().replace("se=2000", "se=soon"), "lacks"),
+        ("eyJhbGciOi.J9.x", "only SharedAccessSignature"),
+    ):
+        with pytest.raises(AmqpError, match=reason) as refused:
+            read_token(token, KEYS, NOW)
+        assert refused.value.condition == "amqp:unauthorized-access"
+        assert "sig=" not in str(refused.value)
 
 
 # SASL

@@ -7,6 +7,7 @@ import pytest
 from local.event_hubs.codec import Symbol, UInt
 from local.event_hubs.frames import (
     AMQP_HEADER,
+    ATTACH,
     BEGIN,
     CLOSE,
     OPEN,
@@ -15,7 +16,7 @@ from local.event_hubs.frames import (
     composite,
     frame,
 )
-from local.event_hubs.peers import PATIENCE, Complaints, described
+from local.event_hubs.peers import PATIENCE, WAITING_LIMIT, Complaints, described
 from tests.local.event_hubs.messages import attach_sender, message, transfer
 from tests.local.event_hubs.peer import Clock, Peer, make_broker
 
@@ -58,6 +59,23 @@ async def test_a_greeting_that_does_not_end_or_a_frame_that_trickles_is_cut_and_
         broker.let_time_pass()
     assert [sent for sent, peer in greeting.items() if not peer.is_closed] == []
     assert [peer.is_closed for peer in (slow, fast, quiet, frozen)] == [True, False, False, False]
+
+
+async def test_a_peer_that_does_not_read_is_closed_when_4_mb_wait_for_it_and_one_that_reads_slowly_is_not() -> None:
+    assert WAITING_LIMIT == 4 * 1024 * 1024
+    refused = frame(composite(ATTACH, "a" * 30_000, UInt(1), False))
+    deaf, slow = Peer(make_broker()).begin(), Peer(make_broker()).begin()
+    for peer in (deaf, slow):
+        peer.transport.is_read = False
+        peer.connection.pause_writing()
+        for _ in range(2 * WAITING_LIMIT // 30_000):
+            if not peer.is_closed:
+                peer.connection.data_received(refused)
+            if peer is slow:
+                peer.transport.waiting = 30_000
+    assert (deaf.is_closed, slow.is_closed) == (True, False)
+    assert deaf.transport.waiting < WAITING_LIMIT + 35_000
+    assert deaf.refusals(CLOSE) == ["amqp:resource-limit-exceeded"]
 
 
 # the log
