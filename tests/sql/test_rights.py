@@ -136,7 +136,6 @@ FORMS = {
     "UPDATE d SET a = n.b FROM hubledger.home_alert AS n INNER JOIN hubledger.home AS d ON d.a = n.a;": [
         ("home", "UPDATE"), READS[1], READS[0],
     ],
-    "DELETE FROM a\n  FROM hubledger.home AS a;": [("home", "DELETE"), READS[0]],
     "DELETE t FROM hubledger.home AS t;": [("home", "DELETE"), READS[0]],
     "SELECT 'INSERT INTO hubledger.home' AS a; -- DELETE FROM hubledger.home;": [],
 }  # fmt: skip
