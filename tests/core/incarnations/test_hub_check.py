@@ -20,7 +20,7 @@ from core.ingest.stalled_partitions import SilenceCheck, Unhealed
 from core.model.commits import PartitionState, PartitionStop
 from core.model.events import Event, Partition, SequenceNumber
 from core.model.policies import Anchoring
-from core.model.ports import Extent, HubReader, OffsetRefused, Place
+from core.model.ports import Extent, OffsetRefused, Place
 from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, batch, commit, event, events, partition, stamps
@@ -462,11 +462,6 @@ CHANGES: dict[str, Callable[[Reading], object]] = {
     "emptied": Reading.empty,
 }
 STILL_RIGHT = [("partitions", "emptied"), ("created_at", "emptied")]
-
-
-def test_the_table_has_every_method_that_says_what_the_hub_holds() -> None:
-    public = {name for name in vars(HubReader) if not name.startswith("_")}
-    assert {name.partition(" ")[0] for name in METHODS} == public
 
 
 @pytest.mark.parametrize("ask", METHODS.values(), ids=METHODS)

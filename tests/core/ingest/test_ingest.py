@@ -22,13 +22,13 @@ from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, IngestReport
 from core.ingest.stalled_partitions import SilenceCheck
 from core.letters.retry import Keeper
 from core.model.commits import PartitionStop
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId, SequenceNumber, span
 from core.model.letters import Backoff, LetterPolicy, LetterPosition
 from core.model.transforms import Transform
 from core.settle.partition_store import MOST_OPEN_KEYS
 from core.store.memory import Memory
 from examples.home_security.transform import SensorReading
-from tests.core.ingest.conftest import HOLDING, World, gap, keyed
+from tests.core.ingest.conftest import HOLDING, World, keyed
 from tests.fakes.builders import NOON, STREAM, event, events, ids, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, NotedDatabase
 from tests.fakes.kept import KeptLetter
@@ -177,7 +177,7 @@ def test_a_commit_without_an_answer_is_followed_by_the_rest_of_the_batch(
 ) -> None:
     report = world.take(*readings(0, 2), *readings(5, 6), store=world.faulty(*faults))
     assert world.ranges() == [(0, 2, 0), (3, 6, 2)]
-    assert (len(report.commits), report.redelivered, report.gaps, report.absent) == (2, 0, (gap(3, 4),), 2)
+    assert (len(report.commits), report.redelivered, report.gaps, report.absent) == (2, 0, (span(3, 4),), 2)
 
 
 def test_answers_that_stay_lost_go_to_the_host_and_leave_nothing_twice(five: World) -> None:

@@ -22,9 +22,9 @@ from core.ingest.stalled_partitions import (
     Unhealed,
 )
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event, Partition
+from core.model.events import Event, Partition, span
 from core.settle.isolate import Journal
-from tests.core.ingest.conftest import World, gap
+from tests.core.ingest.conftest import World
 from tests.fakes.builders import NOON, event, events, partition
 from tests.fakes.one_pass import assert_equals_one_pass
 
@@ -159,7 +159,7 @@ def test_a_partition_that_an_attempt_has_in_hand_is_left_to_it(two: Silence) -> 
 
 
 def test_a_partition_that_moves_is_left_to_the_trigger_which_may_close_an_open_gap_itself(one: Silence) -> None:
-    one.store.note_gap(one.store.read_partition(partition()), gap(10, 19), one.clock.now())
+    one.store.note_gap(one.store.read_partition(partition()), span(10, 19), one.clock.now())
     for number in range(10, 20):
         assert one.look(after=60) == []
         one.trigger(number)
