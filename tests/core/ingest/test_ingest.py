@@ -310,10 +310,11 @@ def test_only_events_of_keys_with_an_open_letter_are_asked_about_and_held() -> N
     assert BatchLines(1).add(report, 0.0, NOON)[0].facts["held"] == 4
     world.start_process()
     assert world.held(*keyed(21, 21))[1] == 1, "a process reads the open keys when it begins"
-    assert world.held(*keyed(22, 23), letters=LetterPolicy())[1:] == (0, ["advance_checkpoint"]), "without the policy"
     world.discard(10, *range(17, 22))
-    assert world.held(*keyed(24, 25))[1] == 0
-    assert world.held(*keyed(26, 27))[2] == ["advance_checkpoint"]
+    assert world.held(*keyed(22, 23))[1] == 0
+    assert world.held(*keyed(24, 25))[2] == ["advance_checkpoint"]
+    world.take(event(26, "poison", key="k"))
+    assert world.held(*keyed(27, 28), letters=LetterPolicy())[1:] == (0, ["advance_checkpoint"]), "without the policy"
 
 
 @pytest.mark.slow
