@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import HubUnreachable
+from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
 from core.ingest.gaps import GapReading
 from core.ingest.stalled_partitions import (
@@ -308,6 +308,17 @@ def test_a_partition_of_which_no_event_ever_came_is_healed_from_its_anchor(two: 
     two.look(after=130)
     two.look(after=130)
     assert two.ranges("2") == [(0, 19, 4)]
+
+
+def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one_and_the_others_are_healed(two: Silence) -> None:
+    two.look()
+    two.hub.recreate("0")
+    two.look()
+    (fault, healed) = two.look(after=120)
+    assert isinstance(fault, Unhealed) and isinstance(healed, Healed)
+    assert isinstance(fault.fault, StreamIncarnationChanged)
+    assert "the hub ends at -1, before the checkpoint at 9" in str(fault.fault)
+    assert (two.ranges(), [stop.attempts for stop in two.stops]) == ([(0, 9, 0)], [2])
 
 
 def moves_meanwhile(host: MemoryHost) -> None:
