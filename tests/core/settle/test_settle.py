@@ -420,6 +420,10 @@ def faulty(body: dict[str, str], fault: str) -> object:
         return body["town"]
     if fault == "tariff":
         return body["tariff"]
+    if fault == "first":
+        return [*body][len(body)]
+    if fault == "last":
+        return [*body][-1]
     if fault == "claim":
         assert body
     if fault == "other claim":
@@ -431,7 +435,7 @@ def faulty(body: dict[str, str], fault: str) -> object:
     return 2 / len(body)
 
 
-FAULTS = ("town", "tariff", "claim", "other claim", "id", "other id", "share")
+FAULTS = ("town", "tariff", "first", "last", "claim", "other claim", "id", "other id", "share")
 
 
 def letter_of(function: Callable[..., object], *given: object) -> DeadLetter:
