@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -310,18 +311,17 @@ def test_a_right_that_never_comes_is_refused_after_ten_minutes_and_any_other_sta
     assert len(str(refusal.value).splitlines()) == 1
 
 
-class Container:
-    """A container that stores each upload, after it has refused some."""
+def container(blobs: dict[str, bytes], *refusals: Exception) -> Any:
+    """Return a container that stores each upload, after it has refused some."""
+    left = list(refusals)
 
-    def __init__(self, *refusals: Exception) -> None:
-        self.blobs: dict[str, bytes] = {}
-        self._refusals = list(refusals)
-
-    def upload_blob(self, name: str, content: Any, overwrite: bool) -> None:
+    def upload(name: str, content: Any, overwrite: bool) -> None:
         assert overwrite
-        if self._refusals:
-            raise self._refusals.pop(0)
-        self.blobs[name] = content.read()
+        if left:
+            raise left.pop(0)
+        blobs[name] = content.read()
+
+    return SimpleNamespace(upload_blob=upload)
 
 
 def refused(status: int) -> HttpResponseError:
@@ -331,28 +331,24 @@ def refused(status: int) -> HttpResponseError:
 
 
 def test_the_files_that_a_batch_names_are_uploaded_when_the_right_on_the_lake_is_there(tmp_path: Path) -> None:
-    clock, container = FakeClock(), Container(refused(403), refused(403))
-    assert lake.upload_jobs("synapse", lambda: container, clock, tmp_path) == sorted(container.blobs)
+    clock, blobs = FakeClock(), dict[str, bytes]()
+    there = container(blobs, refused(403), refused(403))
+    assert lake.upload_jobs("synapse", lambda: there, clock, tmp_path) == sorted(blobs)
     assert clock.slept == [PAUSE] * 2
-    assert all(container.blobs.values()), "each blob is whole after a refusal"
+    assert all(blobs.values()), "each blob is whole after a refusal"
     batch = LivyJobs(f"jobs/{package_version()}").batch(JobRequest("n", "aggregate.py", ()))
     named = {batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])}
-    assert named <= set(container.blobs)
-
-
-def test_without_an_engine_neither_the_lake_is_opened_nor_a_wheel_downloaded(tmp_path: Path) -> None:
-    def opened() -> Any:
-        raise AssertionError("the lake was opened")
-
-    assert lake.upload_jobs("none", opened, FakeClock(), tmp_path / "no such folder of wheels") == []
+    assert named <= set(blobs)
 
 
 @pytest.mark.parametrize("error", [refused(404), ServiceRequestError("no such host")])
 def test_any_other_fault_of_the_lake_is_refused_at_once_in_one_line(error: Exception, tmp_path: Path) -> None:
     clock = FakeClock()
     with pytest.raises(HookRefused, match="the jobs were not uploaded to the lake: ") as refusal:
-        lake.upload_jobs("synapse", lambda: Container(error), clock, tmp_path)
+        lake.upload_jobs("synapse", lambda: container({}, error), clock, tmp_path)
     assert clock.slept == [] and len(str(refusal.value).splitlines()) == 1
+    nowhere = tmp_path / "no such folder of wheels"
+    assert lake.upload_jobs("none", lambda: container({}, error), clock, nowhere) == [], "without an engine, nothing"
 
 
 EXPLAINED = {"outcome": "written", "sentence": "Commit 1 wrote 1 row of it.", "range": {"first": "5", "last": "5"}}

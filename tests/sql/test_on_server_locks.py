@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
-from itertools import count
 from uuid import uuid4
 
 import pytest
@@ -122,31 +121,6 @@ def test_a_freeing_keeps_no_letter_that_stays_held(hasty: Store) -> None:
     text, given = run_batch(Script("freeing", (Step("free_without_order", values),)), rehearse=False)
     with under_way(text, values=given), locked(1):
         assert claimed(hasty) == []  # the freed letter is passed over
-
-
-def test_keepers_side_by_side_hold_each_letter_once_while_others_are_retried(
-    stores: list[Store], engine: Engine
-) -> None:
-    """Any deadlock that is left is retried: no call fails, and every letter is settled once."""
-    keep_letters(stores[0], dict.fromkeys(range(400), "a"))
-    turns = count()
-
-    def keep(store: Store) -> list[int]:
-        settled_here: list[int] = []
-        for turn in turns:
-            by = f"claim-{turn}"
-            numbers = claimed(store, by, most=20)
-            if not numbers:
-                return settled_here
-            for number in numbers:
-                store.commit_retry(retry(store, [resolved(number)], by=by))
-            settled_here += numbers
-        return settled_here
-
-    with ThreadPoolExecutor(4) as pool:
-        kept = [number for numbers in pool.map(keep, stores) for number in numbers]
-    assert sorted(kept) == list(range(400))
-    assert {one.status for one in engine.letters()} == {"resolved"}
 
 
 def test_a_gap_is_noted_after_the_commit_that_is_under_way_and_not_at_all_when_that_settled_it(

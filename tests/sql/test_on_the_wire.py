@@ -11,20 +11,23 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from itertools import islice
-from random import Random
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
+from core.errors import (
+    CheckpointConflict,
+    CommitOutcomeUnknown,
+    DataRefused,
+    SchemaMismatch,
+    StoreUnavailable,
+)
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.listing import FIRST_PAGE, LetterChoice, LetterListing
 from core.model.commits import BatchCommit, SequenceGap
-from core.model.events import Event, EventBatch, PartitionId, SequenceNumber, Span
+from core.model.events import SequenceNumber, Span
 from core.model.rows import PlacedRow
-from core.model.transforms import Transform
 from core.store import migrate
 from core.store.database import OneStream, write
 from core.store.memory import Memory
@@ -32,12 +35,10 @@ from core.store.migrations import load_migrations, migrations_of
 from core.store.sqlserver.connections import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.schema import migrate_server
-from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, SensorReading
-from local.feed.businesses import HOMES
-from local.feed.planned_events import FIRST_INSTANT
-from tests.fakes.builders import STREAM, FakeClock, reading, stamps
+from tests.fakes.builders import STREAM, FakeClock, batch, events, reading, stamps
 from tests.fakes.odbc_driver import DECLARED, Server, When, fault
+from tests.fakes.plain_transform import PLAIN
 from tests.fakes.rooms import EXAMPLES
 from tests.fakes.store import Store
 from tests.fakes.tds_server import PREPARE_AND_EXECUTE, TdsServer
@@ -160,6 +161,8 @@ def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
     slow, driver, opened = "ix_retracted_row_number", load_driver(), list[Any]()
 
     class Opened:
+        """The driver itself, with the connections that it opened."""
+
         Error = driver.Error
 
         def connect(self, connection_string: str, /, **options: Any) -> Any:
@@ -261,46 +264,16 @@ def test_a_parameter_that_the_driver_cannot_write_is_refused_data(store: Store) 
     assert store.database.ask("find_stream", event_hub="a", consumer_group="b") == [(1,)]
 
 
-HOMES_OF_THE_FEED, SEED = 100, 7
-TRANSFORM = Transform(home_security.VERSION, home_security.transform, home_security.references)
-FAR_NUMBER = 2**31 - 400  # the partition's numbers outgrow an int on the way
-
-
-def fed() -> Iterator[tuple[str | None, bytes]]:
-    """Yield the partition keys and the bodies of the feed's events, without end."""
-    for minute in HOMES.story(HOMES_OF_THE_FEED, None, SEED, FIRST_INSTANT, None):
-        yield from [(minute.partition_key, one.body) for one in minute.events]
-
-
-def batches(count: int, longest: int) -> Iterator[EventBatch]:
-    chance, bodies, numbers = Random(SEED), fed(), {"0": 0, "1": FAR_NUMBER}
-    for at in range(count):
-        place, size = chance.choice("01"), chance.randint(1, longest)
-        events = []
-        for key, body in islice(bodies, size):
-            number = SequenceNumber(numbers[place])
-            events.append(Event(number, str(448 * number), EPOCH, key, {}, body))
-            numbers[place] += 1
-        yield EventBatch(STREAM.partition(PartitionId(place)), tuple(events), f"invocation {at}")
-
-
-@pytest.mark.slow
-def test_a_thousand_batches_of_the_feed_have_one_declaration_a_text_and_one_text_for_each_set_of_tables(
-    store: Store, server: TdsServer
-) -> None:
-    """The time goes into 1,000 answers of the server."""
-    server.state.stream_id = 1
-    server.state.anchors["1"] = FAR_NUMBER
-    homes = [(f"home-{number:06}", "Etc/UTC", 1) for number in range(HOMES_OF_THE_FEED)]
-    server.state.answers["INNER JOIN hubledger.home AS t"] = homes
-    for batch in batches(1_000, 40):
-        ingest_batch(batch, Ingestion(store, TRANSFORM, stamps()))
-    sent = [one for one in server.prepared if "INSERT INTO hubledger.batch_ledger" in one[0]]
-    texts = {text for text, _ in sent}
-    tables = {" ".join(re.findall(r"(?:INTO|UPDATE) hubledger\.\w+", text)) for text in texts}
-    assert len(sent) == 1_000
+def test_batches_of_all_sizes_have_one_declaration_of_parameters_for_each_text(store: Store, server: TdsServer) -> None:
+    """The numbers of the partition outgrow an int on the way."""
+    server.state.stream_id, first, own = 1, 2**31 - 400, stamps()
+    server.state.anchors["0"] = first
+    sizes = (1, 2, 3, 9, 27, 81, 243, 729)
+    for size in sizes:
+        ingest_batch(batch(events(first, first + size - 1, "double home-1")), Ingestion(store, PLAIN, own))
+        first += size
+    assert len([text for text, _ in server.prepared if "INSERT INTO hubledger.batch_ledger" in text]) == len(sizes)
     assert len(set(server.prepared)) == len({text for text, _ in server.prepared})
-    assert len(texts) == len(tables) <= 2 * 2**3 + 2  # three tables, with and without letters; the first of a partition
 
 
 ALL = {"fingerprint": "0123456789abcdef", "status": "waiting", "error_class": "poison"}

@@ -312,9 +312,9 @@ async def test_a_form_of_any_page_gives_admin_no_order(sample: Sample) -> None:
 async def test_a_request_that_trickles_ends_its_connection_before_a_function_runs(
     app: Path, options: HostOptions
 ) -> None:
-    async def drip(start: bytes) -> bytes:
+    async def drip(port: int, start: bytes) -> bytes:
         """Send a start, and x after x; return all that the host answered before it closed."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", sample.host.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         answer = bytearray()
         async with asyncio.timeout(allowed(10)):
             writer.write(start)
@@ -330,7 +330,7 @@ async def test_a_request_that_trickles_ends_its_connection_before_a_function_run
 
     async with serving_sample(app, replace(options, patience=timedelta(seconds=0.3))) as sample:
         for start in (b"GET /api/no", b"GET /api/nothing HTTP/1.1\r\nX-Slow: "):
-            assert await drip(start) == b""
+            assert await drip(sample.host.port, start) == b""
         whole = request("PUT /api/echo", "Content-Length: 100000").replace(b"Connection: close\r\n", b"")
-        assert (await drip(whole))[:13] == b"HTTP/1.1 408 "
+        assert (await drip(sample.host.port, whole))[:13] == b"HTTP/1.1 408 "
     assert not seen("echo")

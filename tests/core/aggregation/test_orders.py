@@ -199,6 +199,8 @@ def test_a_discarded_result_and_a_discarded_run_are_gone_once(
     assert [store.discard_staged(second), store.discard_staged(second)] == [True, False]
     assert store.read_staged(run.run_id) is None
     assert not given(pipelines.discard_result, order("discard_result", run), run)
+    with pytest.raises(AggregationConflict, match="has no job in the engine yet: try again, or discard the run"):
+        pipelines.cancel(order("cancel", run), run, None)
     assert given(pipelines.discard_run, order("discard_run", run), run, None)
     closed = pipelines.find_run(HOME_ACTIVITY, run.run_id)
     assert closed is not None

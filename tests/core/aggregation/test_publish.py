@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from core.aggregation.lake_publication import commit_rows, publish, tables_of
-from core.aggregation.lake_tables import Mark, TableState, is_rows_job, lake_rows, rows_of_job
+from core.aggregation.lake_tables import NO_TABLE, Mark, TableState, is_rows_job, lake_rows, rows_of_job
 from core.aggregation.runs import HELD, AggregationRun, RunLimits, Staged
 from core.aggregation.tick import Aggregation, aggregate, report_facts
 from core.errors import InvalidTransform, LakeUnreachable, StagingRefused
@@ -68,6 +68,17 @@ def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: LakeWor
         list(pool.map(lambda _: publish(world.store, DeltaLake(FolderStorage(world.folder)), ONE_LEVEL), range(6)))
     assert world.publish()
     assert (len(world.rows()), world.version()) == (3, 2)
+
+
+def test_a_commit_for_a_version_that_has_passed_is_refused(world: LakeWorld) -> None:
+    before = world.lake.read_table(TABLE, ONE_LEVEL)
+    assert before == NO_TABLE
+    late = change([written(world.folder, TABLE, "late", [("home-9", 9)])])
+    for homes in (["home-1"], ["home-1", "home-2"]):
+        published(world, homes[-1])
+        assert not world.lake.commit(TABLE, before, late, Mark(ONE_LEVEL, 9, {}))
+        assert [home for home, _ in world.rows()] == homes
+        before = world.lake.read_table(TABLE, ONE_LEVEL)
 
 
 def test_a_job_gets_the_files_of_its_table_and_its_run_replaces_those_that_it_wrote_again(world: LakeWorld) -> None:

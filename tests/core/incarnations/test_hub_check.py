@@ -18,7 +18,7 @@ from core.ingest.stalled_partitions import SilenceCheck, Unhealed
 from core.model.commits import PartitionState, PartitionStop
 from core.model.events import Event, Partition, SequenceNumber
 from core.model.policies import Anchoring
-from core.model.ports import Extent, HubReader, OffsetRefused, Place
+from core.model.ports import Extent, OffsetRefused, Place
 from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, batch, commit, event, events, partition, stamps
@@ -163,7 +163,7 @@ def test_events_before_the_anchor_are_dropped_and_another_setting_later_moves_no
         ingest_batch(batch(events(0, 4)), Ingestion(store, PLAIN, stamps(), GapReading(away, "latest")))
     assert store.read_partition(partition()).anchor is None
     for first, anchoring, dropped in ((0, at(7), 5), (5, "first", 2)):
-        means = Ingestion(store, PLAIN, stamps(first), GapReading(hub(last=40), anchoring))  # type: ignore[arg-type]
+        means = Ingestion(store, PLAIN, stamps(first), GapReading(hub(last=40), anchoring))
         assert ingest_batch(batch(events(first, first + 4, "quiet")), means).redelivered == dropped
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
     assert [books.balanced for books in store.read_ledgers()] == [True]
@@ -446,11 +446,6 @@ CHANGES: dict[str, Callable[[Reading], object]] = {
     "emptied": Reading.empty,
 }
 STILL_RIGHT = [("partitions", "emptied"), ("created_at", "emptied")]
-
-
-def test_the_table_has_every_method_that_says_what_the_hub_holds() -> None:
-    public = {name for name in vars(HubReader) if not name.startswith("_")}
-    assert {name.partition(" ")[0] for name in METHODS} == public
 
 
 @pytest.mark.parametrize("ask", METHODS.values(), ids=METHODS)

@@ -69,12 +69,16 @@ def test_a_stream_begins_in_its_first_incarnation_and_adopts_its_hub_once(store:
 def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
     store.commit_batch(commit(before, 0, 4, settled({0: [reading()]}, filtered=4)))
+    for reason in ("incarnation", "outage"):
+        store.note_stop(before, reason, "why", NOON)
     open_next(store, first=7)
     found, state = store.read_incarnation(STREAM), store.read_partition(P)
     assert (found.number, found.hub_created_at, found.opened_at) == (2, NOON, NOON)
     assert (found.opened_by, found.opened_why) == ("ada", "the hub was recreated")
     assert (state.stream_id, state.checkpoint, state.anchor) == (found.stream_id, None, 7)
     assert state.stream_id != before.stream_id
+    stops = store.database.ask("read_stops", stream_id=before.stream_id, partition_id="0")
+    assert (state.stops, [row[0] for row in stops]) == ((), ["outage"]), "the stop of the former hub ends"
     store.commit_batch(commit(state, 7, 9, settled({}, filtered=3)))
     assert store.read_books()[0].numbers == 3
 
@@ -163,16 +167,6 @@ def test_of_two_operators_one_opens_the_next_incarnation(store: Store) -> None:
     found = store.read_incarnation(STREAM)
     assert (found.number, store.read_partition(P).anchor) == (2, 0)
     assert (found.opened_by, found.opened_why) == ("👩" * 50, "👩" * 200)  # as many UTF-16 units as the columns hold
-
-
-def test_the_stops_of_the_former_hub_end_and_others_of_the_old_stream_stay(store: Store) -> None:
-    old = store.read_partition(P)
-    for reason in ("incarnation", "outage"):
-        store.note_stop(old, reason, "why", NOON)
-    open_next(store)
-    assert store.read_partition(P).stops == ()
-    found = store.database.ask("read_stops", stream_id=old.stream_id, partition_id="0")
-    assert [row[0] for row in found] == ["outage"]
 
 
 def test_open_replays_of_the_closed_stream_are_cancelled_and_no_further_one_is_opened(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.commits import PartitionStop
-from core.model.events import Event, SequenceNumber, Span
+from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.policies import Fuse
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
@@ -63,10 +63,6 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def gap(first: int, last: int) -> Span:
-    return Span(SequenceNumber(first), SequenceNumber(last))
 
 
 def keyed(first: int, last: int, body: str = "reading a", key: str | None = "k") -> list[Event]:

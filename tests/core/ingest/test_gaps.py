@@ -9,8 +9,8 @@ from core.ingest.gaps import NO_GAP_READING, GapReading
 from core.ingest.guard import Guarded, guard
 from core.model.commits import Checkpoint, PartitionState
 from core.model.events import BATCH_EVENTS as PIECE
-from core.model.events import Event, SequenceNumber, Span
-from tests.core.ingest.conftest import World, gap
+from core.model.events import Event, SequenceNumber, Span, span
+from tests.core.ingest.conftest import World
 from tests.fakes.builders import batch, event, events, partition
 from tests.fakes.faulty_database import Fault
 from tests.fakes.store import Store
@@ -58,7 +58,7 @@ def test_what_the_host_skipped_is_fetched_back_and_what_the_hub_lost_is_absent(
     assert (world.ranges(), world.gaps()) == ([(0, 4, 0), *ranges], rows)
     absent = [number for number in lost if number > 4]
     assert (report.healed, report.absent, report.redelivered) == (5 - len(absent), len(absent), 0)
-    assert report.gaps == (gap(5, 9),)
+    assert report.gaps == (span(5, 9),)
     world.assert_whole(14, *absent)
     world.hub.asked.clear()
     assert world.deliver(10, 14).redelivered == 5
@@ -174,7 +174,7 @@ def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_began(later: i
     world.hub.expire_before("0", later)  # retention moves on, the anchor stays
     report = world.deliver(10, 14)
     assert world.ranges() == [(3, 9, later - 3), (10, 14, 0)]
-    assert (report.healed, report.absent, report.gaps) == (10 - later, later - 3, (gap(3, 9),))
+    assert (report.healed, report.absent, report.gaps) == (10 - later, later - 3, (span(3, 9),))
     assert [books.balanced for books in world.store.read_ledgers()] == [True]
 
 
@@ -198,16 +198,16 @@ EARLY = event(5, at=event(0).enqueued_at)
         pytest.param(FIVE, anchored(5), FIVE, None, id="all events from the anchor on are new"),
         pytest.param(FIVE, anchored(7), FIVE[2:], None, id="events before the anchor are dropped"),
         pytest.param(FIVE, anchored(10), (), None, id="a batch before the anchor is dropped whole"),
-        pytest.param(FIVE, anchored(2), FIVE, gap(2, 4), id="between anchor and batch is a gap"),
+        pytest.param(FIVE, anchored(2), FIVE, span(2, 4), id="between anchor and batch is a gap"),
         pytest.param(FIVE, committed(4), FIVE, None, id="events that follow the checkpoint are new"),
         *(pytest.param(FIVE, committed(at), (), None, id=f"committed already at {at}") for at in (9, 10, 99)),
         *(pytest.param(FIVE, committed(at), events(at + 1, 9), None, id=f"redelivered to {at}") for at in (5, 6, 8)),
-        pytest.param(FIVE, committed(3), FIVE, gap(4, 4), id="one number is missing before the batch"),
-        pytest.param(FIVE, committed(0), FIVE, gap(1, 4), id="between checkpoint and batch is a gap"),
-        pytest.param(HOLED, committed(0), HOLED[1:], gap(3, 8), id="a gap reaches over all holes"),
-        pytest.param(HOLED, committed(2), HOLED[3:], gap(3, 8), id="a gap begins after the checkpoint"),
-        pytest.param(HOLED, committed(4), HOLED[3:], gap(7, 8), id="holes before the checkpoint are none"),
-        pytest.param(HOLED, committed(7), HOLED[5:], gap(8, 8), id="the checkpoint is in a hole"),
+        pytest.param(FIVE, committed(3), FIVE, span(4, 4), id="one number is missing before the batch"),
+        pytest.param(FIVE, committed(0), FIVE, span(1, 4), id="between checkpoint and batch is a gap"),
+        pytest.param(HOLED, committed(0), HOLED[1:], span(3, 8), id="a gap reaches over all holes"),
+        pytest.param(HOLED, committed(2), HOLED[3:], span(3, 8), id="a gap begins after the checkpoint"),
+        pytest.param(HOLED, committed(4), HOLED[3:], span(7, 8), id="holes before the checkpoint are none"),
+        pytest.param(HOLED, committed(7), HOLED[5:], span(8, 8), id="the checkpoint is in a hole"),
         pytest.param(HOLED, committed(8), HOLED[5:], None, id="the checkpoint ends the last hole"),
         pytest.param((EARLY,), committed(4), (EARLY,), None, id="new numbers of any time"),
         pytest.param((event(8, at=event(9).enqueued_at),), committed(9), (), None, id="of the checkpoint's instant"),
@@ -221,16 +221,11 @@ def test_a_batch_has_the_events_that_are_new_and_the_gap_before_and_among_them(
 
 @pytest.mark.parametrize(
     ("asked", "missing"),
-    [(gap(3, 8), None), (gap(0, 99), None), (gap(3, 7), gap(3, 8)), (gap(4, 8), gap(3, 8)), (gap(20, 30), gap(3, 8))],
+    [(span(3, 8), None), (span(0, 99), None), *((part, span(3, 8)) for part in (span(3, 7), span(4, 8), span(20, 30)))],
 )
 def test_what_the_hub_was_asked_for_is_no_gap_any_more(asked: Span, missing: Span | None) -> None:
     known = replace(batch(HOLED), asked=asked)
     assert guard(known, committed(0)) == Guarded(HOLED[1:], SequenceNumber(1), missing)
-
-
-def test_a_partition_that_is_neither_anchored_nor_committed_is_not_guessed_about() -> None:
-    with pytest.raises(ValueError, match="telemetry/hubledger/0 is not anchored"):
-        guard(batch(events(0, 1)), PartitionState(partition(), 1, None))
 
 
 @pytest.mark.parametrize(
@@ -246,4 +241,6 @@ def test_an_old_number_enqueued_after_the_checkpoint_is_another_incarnation(
             batch([event(number, at=later if number == changed else None) for number in numbers]), committed(checkpoint)
         )
     assert refusal.value.partition == partition()
+    with pytest.raises(ValueError, match="telemetry/hubledger/0 is not anchored"):  # nothing is guessed
+        guard(batch(events(0, 1)), PartitionState(partition(), 1, None))
     assert refusal.value.evidence == f"event {changed} was enqueued after the checkpoint at {checkpoint}"

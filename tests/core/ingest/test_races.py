@@ -105,21 +105,6 @@ def assert_each_event_once(engine: Engine, length: int, filtered: int = 0) -> No
     assert [kept.commit_number for kept in engine.ledger()] == list(range(1, len(engine.ledger()) + 1))
 
 
-def ingest_all(store: Store, seed: int) -> None:
-    own, patient = stamps(seed), store.patient(PATIENCE)
-    for number in range(BATCHES):
-        handed_over(batch(events(number * SIZE, number * SIZE + SIZE - 1, "double home-1")), patient, own)
-
-
-def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callable[[], Store], engine: Engine) -> None:
-    stores = [make_store(), make_store()]
-    with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
-            done.result(timeout=allowed(120))
-    assert_each_event_once(engine, BATCHES * SIZE)
-    assert [books.balanced for books in stores[0].read_ledgers()] == [True]
-
-
 def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[], Store], engine: Engine) -> None:
     log = events(0, 2_999, "double home-1")
     hub = MemoryHub({"0": log})

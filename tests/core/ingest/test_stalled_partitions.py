@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import HubUnreachable
+from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
 from core.ingest.gaps import GapReading
 from core.ingest.stalled_partitions import (
@@ -20,9 +20,9 @@ from core.ingest.stalled_partitions import (
     Unhealed,
 )
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event, Partition
+from core.model.events import Event, Partition, span
 from core.settle.isolate import Journal
-from tests.core.ingest.conftest import World, gap
+from tests.core.ingest.conftest import World
 from tests.fakes.builders import NOON, event, events, partition
 from tests.fakes.one_pass import assert_equals_one_pass
 
@@ -155,7 +155,7 @@ def test_a_partition_that_an_attempt_has_in_hand_is_left_to_it(two: Silence) -> 
 
 
 def test_a_partition_that_moves_is_left_to_the_trigger_which_may_close_an_open_gap_itself(one: Silence) -> None:
-    one.store.note_gap(one.store.read_partition(partition()), gap(10, 19), one.clock.now())
+    one.store.note_gap(one.store.read_partition(partition()), span(10, 19), one.clock.now())
     for number in range(10, 20):
         assert one.look(after=60) == []
         one.trigger(number)
@@ -306,6 +306,17 @@ def test_a_partition_of_which_no_event_ever_came_is_healed_from_its_anchor(two: 
     assert two.ranges("2") == [(0, 19, 4)]
 
 
+def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one_and_the_others_are_healed(two: Silence) -> None:
+    two.look()
+    two.hub.recreate("0")
+    two.look()
+    (fault, healed) = two.look(after=120)
+    assert isinstance(fault, Unhealed) and isinstance(healed, Healed)
+    assert isinstance(fault.fault, StreamIncarnationChanged)
+    assert "the hub ends at -1, before the checkpoint at 9" in str(fault.fault)
+    assert (two.ranges(), [stop.attempts for stop in two.stops]) == ([(0, 9, 0)], [2])
+
+
 def moves_meanwhile(host: MemoryHost) -> None:
     host.meanwhile = lambda: host.deliver_up_to(15)
 
@@ -400,7 +411,7 @@ def test_a_trigger_that_stands_although_it_was_lifted_is_recorded_until_it_commi
 ) -> None:
     assert hosted.said(after=120) == [TEN + "its checkpoint was lifted"]
     hosted.stand(1)
-    assert hosted.stops == ()
+    assert [*hosted.stops] == []
     hosted.stand(1)
     (stop,) = hosted.stops
     assert (stop.reason, stop.stopped_at) == ("trigger", NOON)

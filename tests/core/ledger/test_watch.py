@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from core.audit.faults import PartitionLedger
 from core.errors import HubUnreachable
 from core.ledger.store import BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap
 from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_of, lag_time, rates
@@ -23,7 +24,7 @@ from core.ledger.watch import (
 from core.model.commits import PartitionStop
 from core.model.events import Incarnation, PartitionId, SequenceNumber
 from core.model.letters import LetterKey
-from tests.fakes.builders import EPOCH, STREAM, event
+from tests.fakes.builders import EPOCH, STREAM, event, partition
 from tests.fakes.memory_hub import MemoryHub
 
 NOW = EPOCH + timedelta(days=1)
@@ -62,6 +63,19 @@ def test_lag_is_what_the_hub_has_beyond_the_checkpoint_and_waits_at_most_since_i
     assert lag_time(EVEN, 3, EPOCH - timedelta(seconds=5)) == timedelta()
     assert (lag_of(None, 4), lag_of(None, -1)) == (5, 0), "without a commit: all that the hub ever had"
     assert (lag_time(None, 5, EPOCH), lag_time(None, 0, EPOCH)) == (None, timedelta())
+
+
+COUNTS: Any = {"written": 90, "filtered": 4, "dead_lettered": 3, "held": 2, "absent": 1, "letters": 5}
+ENDS: Any = {"checkpoint": SequenceNumber(109), "first": FIRST, "last": SequenceNumber(109)}
+LEDGER = PartitionLedger(partition=partition(), commits=4, holes=0, **ENDS, **COUNTS)
+
+
+@pytest.mark.parametrize("name", ["holes", "checkpoint", "last", "first", *COUNTS])
+@pytest.mark.parametrize("by", [1, -1])
+def test_a_ledger_that_does_not_account_for_every_number_is_not_balanced(name: str, by: int) -> None:
+    changed: dict[str, Any] = {name: getattr(LEDGER, name) + by}
+    assert (LEDGER.accounted, LEDGER.balanced) == (100, True)
+    assert not replace(LEDGER, **changed).balanced
 
 
 def test_the_rate_is_the_numbers_accounted_for_in_the_seconds_between_two_looks_and_never_below_zero() -> None:

@@ -273,6 +273,7 @@ def test_an_audit_reads_a_partition_again_that_was_purged_meanwhile(
 
 def test_a_letter_that_a_replay_reopened_meanwhile_stays(office: Office, world: World, keeper: Keeper) -> None:
     keeper.purge(event_hub_dead_letter=2_000)
+    assert office.desk.purges.read_reach(PartitionId("99")).newest_batch == 0, "nothing is known of it"
     reach = office.desk.purges.read_reach(P)
     letters = office.desk.purges.read_settled_letters(P, reach.purged, LATER, 10)
     office.engine.by_hand("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")

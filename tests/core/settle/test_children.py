@@ -182,12 +182,6 @@ def test_an_event_that_kills_by_an_unusual_way_is_a_letter_too(own: Children, wa
 
 
 @pytest.mark.slow
-def test_an_event_that_kills_is_found_among_others_that_kill(deadly: Children) -> None:
-    done = settled(deadly, KILLING, run("exit", "fine", "exit", "exit", "fine"))
-    assert [[one.event.sequence_number for one in part.letters] for part in done] == [[0], [2], [3], []]
-
-
-@pytest.mark.slow
 def test_an_event_that_kills_later_is_not_mistaken_for_the_event_after_it(
     own: Children, caplog: pytest.LogCaptureFixture
 ) -> None:

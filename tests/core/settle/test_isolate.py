@@ -3,6 +3,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import log2
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,7 @@ def test_refused_events_are_letters_and_the_others_are_committed(store: Store, e
 SOUND = replace(reading(), sensor_id="sensor ")  # a text that is no key keeps its spaces
 FIRST, LAST = "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59.999999-05:00"
 DECLARED, ZONELESS = r"home_security/transform\.py:\d+: SensorReading\.{} is declared \w+, and", datetime(1, 1, 1)  # noqa: DTZ001
+TYPED: Any = (("ppm", 2.0), ("ppm", "2"), ("kind", 7), ("state", False), ("observed_at", ZONELESS))
 AT_SEVEN: dict[str, tuple[Row, str]] = {
     "the key of a state": (home("7 "), "ends with a space"),
     "a key of an aggregate": (replace(SOUND, home_id="home-1 "), "the key sensor_reading.home_id ends with a space"),
@@ -172,7 +174,7 @@ AT_SEVEN: dict[str, tuple[Row, str]] = {
     "a time before the first year": (reading(at=datetime.fromisoformat(FIRST)), f"{FIRST} is not in the years 1 to"),
     **{
         f"a {type(value).__name__} as {name}": (replace(reading(), **{name: value}), DECLARED.format(name))
-        for name, value in (("ppm", 2.0), ("ppm", "2"), ("kind", 7), ("state", False), ("observed_at", ZONELESS))
+        for name, value in TYPED
     },
 }
 

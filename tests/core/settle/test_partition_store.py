@@ -10,7 +10,7 @@ from core.errors import CheckpointConflict, DataRefused, StopReason
 from core.ingest.stalled_partitions import HubEnd
 from core.ledger.store import Ledger
 from core.model.commits import BatchCommit, Checkpoint, GapStatus, PartitionState, PartitionStop, SequenceGap, Settled
-from core.model.events import SequenceNumber, Span
+from core.model.events import SequenceNumber, span
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.rows import Row
 from core.model.transforms import unknown_fields_of
@@ -226,12 +226,7 @@ def test_a_commit_ends_the_stops_that_it_names_and_leaves_the_others(store: Stor
     assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
 
 
-def number(value: int) -> SequenceNumber:
-    return SequenceNumber(value)
-
-
-def gap(first: int, last: int) -> Span:
-    return Span(number(first), number(last))
+number = SequenceNumber
 
 
 def part(first: int, last: int, status: GapStatus) -> SequenceGap:
@@ -295,7 +290,7 @@ def test_absent_numbers_belong_to_the_range_and_are_counted(store: Store, engine
 def test_a_gap_that_was_found_is_open_and_each_further_try_counts(store: Store, engine: Engine) -> None:
     state, noted = begun(store), NotedDatabase(store.database)
     for at in range(3):
-        Store(noted).note_gap(state, gap(5, 9 + at), EPOCH + timedelta(hours=at))
+        Store(noted).note_gap(state, span(5, 9 + at), EPOCH + timedelta(hours=at))
     assert noted.calls == ["lock_partition"] * 3, "a note is one call that reads nothing before"
     assert rows(engine) == [(5, 11, "open", 3)]
     (kept,) = engine.gaps()
@@ -314,7 +309,7 @@ def test_a_gap_found_from_a_stale_state_or_of_a_closed_stream_is_none(
     open_next(other)
     for state, first in ((stale, 0), (committed, 5), (current, 10)):
         with pytest.raises(CheckpointConflict):
-            one.note_gap(state, gap(first, first + 4), EPOCH)
+            one.note_gap(state, span(first, first + 4), EPOCH)
     assert rows(engine) == []
 
 
@@ -327,7 +322,7 @@ def test_a_gap_that_another_owner_has_just_settled_stays_settled(store: Store, e
         state, begin = store.read_partition(P), 5
     store.commit_batch(with_absent(state, begin, begin + 4, 5, [part(begin, begin + 4, "absent")]))
     # a row begins at the first number, none at the second, and the third is later, but its state is stale too
-    for missing in (gap(begin, begin + 4), gap(begin + 2, begin + 4), gap(begin + 5, begin + 9)):
+    for missing in (span(begin, begin + 4), span(begin + 2, begin + 4), span(begin + 5, begin + 9)):
         with pytest.raises(CheckpointConflict):
             store.note_gap(state, missing, NOON)
     assert rows(engine) == [(begin, begin + 4, "absent", 1)]
@@ -339,7 +334,7 @@ def test_a_retry_of_letters_makes_no_state_stale(store: Store, engine: Engine) -
     store.claim_letters(claim())
     filtered = (LetterOutcome(number(4), "resolved", why="it was filtered"),)
     store.commit_retry(RetryCommit(state, "claim-1", filtered, settled({}, filtered=1), "test/2", "i-2", NOON))
-    store.note_gap(state, gap(5, 9), EPOCH)
+    store.note_gap(state, span(5, 9), EPOCH)
     assert store.commit_batch(with_absent(state, 5, 9, 5, [part(5, 9, "absent")])) == 3
     assert rows(engine) == [(5, 9, "absent", 1)]
     assert [books.balanced for books in store.read_ledgers()] == [True]
@@ -348,7 +343,7 @@ def test_a_retry_of_letters_makes_no_state_stale(store: Store, engine: Engine) -
 def test_the_parts_of_a_gap_take_its_place_within_the_commit(store: Store, engine: Engine) -> None:
     follow(store, 0, 4)
     state = store.read_partition(P)
-    store.note_gap(state, gap(5, 20), EPOCH)
+    store.note_gap(state, span(5, 20), EPOCH)
     store.commit_batch(with_absent(state, 5, 9, 2, [part(5, 6, "absent"), part(7, 9, "healed"), part(10, 20, "open")]))
     assert rows(engine) == [(5, 6, "absent", 1), (7, 9, "healed", 1), (10, 20, "open", 1)]
     assert [kept.found_at for kept in engine.gaps()] == [EPOCH, NOON, NOON]
@@ -359,7 +354,7 @@ def test_the_parts_of_a_gap_take_its_place_within_the_commit(store: Store, engin
 
 def test_a_conflict_or_a_gap_that_ends_before_it_begins_leaves_the_gap_as_it_was(store: Store, engine: Engine) -> None:
     stale = begun(store)
-    store.note_gap(stale, gap(0, 4), EPOCH)
+    store.note_gap(stale, span(0, 4), EPOCH)
     with pytest.raises(DataRefused):
         store.commit_batch(with_absent(stale, 0, 4, 5, [part(3, 2, "absent")]))
     assert engine.ledger() == []
@@ -373,7 +368,7 @@ def test_open_gaps_up_to_the_checkpoint_are_closed_and_no_others(store: Store, e
     for id in ("0", "1"):
         state = begun(store, id)
         for first, last in ((0, 4), (5, 9), (10, 15)):
-            store.note_gap(state, gap(first, last), EPOCH)
+            store.note_gap(state, span(first, last), EPOCH)
         store.commit_batch(with_absent(state, 0, 11, 3, [part(0, 2, "absent")]))
     store.close_gaps(P)
     here = [(0, 2, "absent", 1), (5, 9, "healed", 1), (10, 15, "open", 1)]

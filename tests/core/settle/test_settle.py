@@ -281,7 +281,7 @@ SOUND = ReferenceKey(Home, ("a",))
 
 
 def test_reference_keys_are_those_of_all_events_that_can_say_once() -> None:
-    bodies = ["look a", "look b", "look a", "quiet", b"\xff", b"", "look"]
+    bodies: list[str | bytes] = ["look a", "look b", "look a", "quiet", b"\xff", b"", "look"]
     given = [event(number, body) for number, body in enumerate(bodies)]
     assert reference_keys(given, PLAIN) == {SOUND, ReferenceKey(Home, ("b",))}
     assert reference_keys(given, Transform("test/1", PLAIN.rows_of)) == set()
@@ -418,6 +418,10 @@ def faulty(body: dict[str, str], fault: str) -> object:
         return body["town"]
     if fault == "tariff":
         return body["tariff"]
+    if fault == "first":
+        return [*body][len(body)]
+    if fault == "last":
+        return [*body][-1]
     if fault == "claim":
         assert body
     if fault == "other claim":
@@ -429,7 +433,7 @@ def faulty(body: dict[str, str], fault: str) -> object:
     return 2 / len(body)
 
 
-FAULTS = ("town", "tariff", "claim", "other claim", "id", "other id", "share")
+FAULTS = ("town", "tariff", "first", "last", "claim", "other claim", "id", "other id", "share")
 
 
 def letter_of(function: Callable[..., object], *given: object) -> DeadLetter:

@@ -169,6 +169,15 @@ def test_an_order_that_does_not_fit_is_a_conflict_and_changes_nothing(aggregatin
     assert aggregating.order("discard", WHY, NOBODY).fields == ["what"]
 
 
+def test_a_discarded_result_is_never_committed(aggregating: Aggregating) -> None:
+    run_id = aggregating.begin()
+    aggregating.stage()
+    done = aggregating.order("discard", {**WHY, "what": "result"}, run_id).body
+    assert (done["run"]["status"], done["staged_at"]) == ("submitted", None)
+    assert done["failures"][0]["why"] == "its result was discarded by unverified (key holder): by hand"
+    assert aggregating.step() == ["waits"]
+
+
 def test_an_engine_that_refuses_to_cancel_is_reported_and_stops_no_discard(
     aggregating: Aggregating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +215,7 @@ def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_a
     assert aggregating.order("withdraw", WHY).body == {"job": HOME_ACTIVITY, "waiting": None}
     assert aggregating.listed().body["waiting"] is None
     assert aggregating.order("backfill", {**WHY, "since_day": "yesterday"}).fields == ["since_day"]
+    assert aggregating.order("backfill", {**WHY, "job": "odd"}).fields == ["job"]
 
 
 def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_repair(aggregating: Aggregating) -> None:

@@ -45,6 +45,7 @@ def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
     listed = caused.get("list_letters", fingerprint=window).body["letters"]
     assert [one["sequence_number"] for one in listed] == ["4", "3", "1"]
     assert listed[0]["error_at"].startswith("transform.py:"), "the line that raised its error"
+    assert caused.get("list_letters", cursor="odd").fields == ["cursor"]
     order = {"move": "discard", "filter": {"fingerprint": window}, "expected_count": 3, "reason": "not sold any more"}
     task_id = caused.put("redrive", order).body["task_id"]
     functions()["task_slice"]({"task_id": task_id, "part": None})
@@ -222,3 +223,12 @@ def test_a_different_count_and_letters_of_a_closed_stream_are_refused_and_nothin
     refused = start(redrives)
     assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
     assert "send the request again" in refused.body["detail"]
+
+
+def test_a_number_whose_letter_was_lost_is_missing(running: Running) -> None:
+    running.ingest([0], [b"{"])
+    for table in ("event_hub_dead_letter", "dead_letter_attempt"):
+        running.sqlite.sql(f"DELETE FROM {table}")
+    found = running.get("explain_number", LETTER | {"sequence_number": "0"}).body
+    assert found["outcome"] == "missing"
+    assert found["sentence"] == "The ledger has it in commit 1, but neither a row nor a letter shows its outcome."

@@ -51,6 +51,16 @@ def test_a_room_with_faults_is_refused_before_anything_starts(capsys: pytest.Cap
 EVENTS = 10_000
 
 
+def test_without_java_a_demo_that_aggregates_is_refused_with_the_way_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["--aggregate"])
+    assert "Java is missing: apt-get install openjdk-17-jre-headless" in capsys.readouterr().err
+
+
 def test_every_blow_is_struck_while_events_are_to_come_and_the_last_kill_when_all_are_accounted() -> None:
     for seed in range(50):
         plan = blow_plan(EVENTS, KILLS, seed, chaos=True)

@@ -50,14 +50,13 @@ class FakeTransport(asyncio.Transport):
     def __init__(self, connection: Connection) -> None:
         super().__init__(extra={"peername": ("127.0.0.1", 4711)})
         self.written = bytearray()
-        self.largest_write = self.waiting = 0
+        self.waiting = 0
         self.is_read = True
         self._connection = connection
         self._closing = False
 
     def write(self, data: Any) -> None:
         self.written += data
-        self.largest_write = max(self.largest_write, len(data))
         self.waiting += 0 if self.is_read else len(data)
 
     def get_write_buffer_size(self) -> int:
@@ -134,10 +133,6 @@ class Peer:
     ) -> None:
         ends: list[UInt | None] = [UInt(each) for each in link] or [None] * 3
         self.send(FLOW, *map(UInt, window), UInt(0), UInt(1000), *ends, None, drain, echo)
-
-    def stop_reading(self) -> None:
-        self.transport.is_read = False
-        self.connection.pause_writing()
 
     def frames(self) -> list[tuple[int, Sequence[Any], bytes]]:
         """Return the performatives received since the last call, with their fields and payloads."""

@@ -54,7 +54,8 @@ async def test_a_peer_that_does_not_read_is_closed_when_4_mb_wait_for_it_and_one
     refused = frame(composite(ATTACH, "a" * 30_000, UInt(1), False))
     deaf, slow = Peer(make_broker()).begin(), Peer(make_broker()).begin()
     for peer in (deaf, slow):
-        peer.stop_reading()
+        peer.transport.is_read = False
+        peer.connection.pause_writing()
         for _ in range(2 * WAITING_LIMIT // 30_000):
             if not peer.is_closed:
                 peer.connection.data_received(refused)

@@ -1,5 +1,4 @@
 import json
-from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -7,10 +6,8 @@ from azure.functions.eventhub import EventHubTriggerConverter
 
 from local.event_hubs.codec import Array, Described, Float, Raw, Symbol, Timestamp, decode, encode
 from local.functions_host.event_hub_inputs import (
-    NotConverted,
     TriggerContext,
     event_hub_inputs,
-    json_annotations,
     json_properties,
     json_value,
 )
@@ -105,21 +102,3 @@ def test_a_value_becomes_the_json_of_its_dotnet_value(case: str) -> None:
 def test_a_value_that_dotnet_does_not_know_is_left_out() -> None:
     other = Described(Symbol("other"), 1)
     assert json_properties(encode({"a": other, "b": 2})) == {"b": 2}
-
-
-UNKNOWN = (
-    Described(7, 1),
-    Described(Symbol("com.microsoft:datetime-offset"), -1),
-    Described(Symbol("com.microsoft:timespan"), "a"),
-    Raw(b"\x84\x78" + bytes(7)),
-    Raw(b"\x74\x77\xf8\x96\x7f"),
-    Raw(b"\x94\x5f\xfe" + bytes(13) + b"\x01"),
-    Raw(b"\xc1\x06\x02\xa1\x01\xff\x54\x01"),
-)
-
-
-@pytest.mark.parametrize("value", UNKNOWN)
-def test_a_property_without_a_value_in_dotnet_is_refused_and_an_annotation_is_its_bytes(value: object) -> None:
-    with pytest.raises(NotConverted):
-        json_properties(encode({"a": value}))
-    assert json_annotations(encode({"a": value})) == {"a": b64encode(encode(value)).decode()}

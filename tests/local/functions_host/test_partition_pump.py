@@ -57,6 +57,9 @@ class Bench:
     async def send(self, count: int) -> None:
         await self.hub.send("0", *[b""] * count)
 
+    async def checkpoint_is(self, number: int) -> None:
+        await eventually(lambda: self.written[-1:] == [event(number).position])
+
     async def delivered(self, *batches: list[int]) -> None:
         await eventually(lambda: len(self.batches) >= len(batches))
         assert self.batches == list(batches)
@@ -89,8 +92,7 @@ async def test_batches_are_delivered_in_order_and_checkpointed_after_a_failure_t
         await bench.send(5)
         async with bench.pumping():
             await bench.delivered([first, first + 1], [first + 2, first + 3], [first + 4])
-            last = event(first + 4).position
-            await eventually(lambda last=last: bench.written[-1:] == [last])
+            await bench.checkpoint_is(first + 4)
         bench.stored = bench.written[-1]
         bench.batches.clear()
     assert bench.written == [event(number).position for number in (1, 3, 4, 6, 8, 9)]
