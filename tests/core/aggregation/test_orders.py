@@ -126,8 +126,8 @@ def test_commits_that_changed_no_row_make_no_run_and_no_lag_until_they_are_as_ma
     """Each gives a letter and no row, as retries do that cannot succeed."""
     for number in (0, 1):
         given_up = settled({}, letters=[letter(event(number))])
-        state = store.read_partition(partition())  # type: ignore[attr-defined]
-        store.commit_batch(commit(state, number, number, given_up))  # type: ignore[attr-defined]
+        state = store.read_partition(partition())
+        store.commit_batch(commit(state, number, number, given_up))
     assert (store.read_reach(NO_CUT, 1_000), pipelines.read_oldest_commit(HOME_ACTIVITY)) == (None, None)
     monkeypatch.setattr("core.aggregation.store.MOST_COMMITS", 2)
     assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=2), 0)
