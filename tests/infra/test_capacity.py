@@ -27,7 +27,7 @@ from tests.infra.test_made import RULES, made, of, the
 from tests.infra.test_policies import ALERTS, FILES
 from tests.patience import allowed
 from tests.repo.product import ROOT
-from tools.capacity import aggregation, limits
+from tools.capacity import aggregation, limits, telemetry
 from tools.capacity import costs as parts
 from tools.capacity.__main__ import PARTITIONS, main, report
 from tools.capacity.aggregation import WINDOW_BYTES, Aggregating, Pace
@@ -35,23 +35,7 @@ from tools.capacity.costs import DEV_PROFILE, STANDARD_PROFILE, at_rest, bill, c
 from tools.capacity.limits import DATABASES, DAY, MB
 from tools.capacity.prices import EUROPE
 from tools.capacity.sizing import Costs, Load, size, stored_bytes_per_day
-from tools.capacity.telemetry import (
-    ALERT_SHARE,
-    LINE_BYTES,
-    METRIC_BYTES,
-    METRIC_SECONDS,
-    OWN_METRIC_BYTES,
-    REQUEST_BYTES,
-    REQUEST_ITEMS,
-    REQUESTS_PER_SECOND,
-    TIMERS,
-    WORKER_METRICS,
-    Kind,
-    batches_per_second,
-    telemetry_report,
-    total,
-    volume,
-)
+from tools.capacity.telemetry import ALERT_SHARE, LINE_BYTES, METRIC_BYTES, OWN_METRIC_BYTES, Kind, total, volume
 
 PAGE, DEPLOY, AGGREGATION = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("capacity", "deploy", "aggregation-costs")
@@ -262,7 +246,11 @@ LARGEST, USUAL = Load(10_000), Load(1_000)  # the loads that the default cap mus
 def test_the_cap_that_is_chosen_is_above_what_is_computed_and_the_alert_comes_before_it() -> None:
     cap = Evaluator(FILES["main.bicep"], {}).name("logDailyGigabytes")
     assert total(volume(LARGEST, 32, size(LARGEST).instances)) < ALERT_SHARE * cap
-    unsampled = Kind("a request for each batch", DAY * batches_per_second(USUAL, 16) * REQUEST_ITEMS, REQUEST_BYTES)
+    unsampled = Kind(
+        "a request for each batch",
+        DAY * telemetry.batches_per_second(USUAL, 16) * telemetry.REQUEST_ITEMS,
+        telemetry.REQUEST_BYTES,
+    )
     assert total((*volume(USUAL, 16, 1), unsampled)) < cap, "of a host that samples no requests"
     for chosen in (5, 7):
         resources, limit = made(logDailyGigabytes=chosen), f"{1000 * ALERT_SHARE * chosen:.0f}"
@@ -274,9 +262,9 @@ def test_the_cap_that_is_chosen_is_above_what_is_computed_and_the_alert_comes_be
 
 def test_metrics_lines_and_requests_are_sent_as_seldom_as_the_arithmetic_has_them() -> None:
     settings = of(made(), "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"]
-    assert settings["OTEL_METRIC_EXPORT_INTERVAL"] == str(1000 * METRIC_SECONDS)
+    assert settings["OTEL_METRIC_EXPORT_INTERVAL"] == str(1000 * telemetry.METRIC_SECONDS)
     assert settings["OTEL_TRACES_SAMPLER"] == "microsoft.rate_limited"
-    assert settings["OTEL_TRACES_SAMPLER_ARG"] == str(REQUESTS_PER_SECOND)
+    assert settings["OTEL_TRACES_SAMPLER_ARG"] == str(telemetry.REQUESTS_PER_SECOND)
     logging = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["logging"]
     assert logging == {"logLevel": {"default": "Warning"}}, "the host sends its own lines from warning on only"
 
@@ -376,7 +364,7 @@ def test_lines_and_metrics_reach_azure_whatever_is_sampled_and_are_as_large_as_t
     of_worker = [size for name, size in metrics.items() if name.startswith("\\")]
     assert set(of_app) == {metric_of(fact)[0] for fact in GAUGES}
     assert 0.8 * OWN_METRIC_BYTES < max(of_app.values()) <= OWN_METRIC_BYTES
-    assert len(of_worker) == WORKER_METRICS
+    assert len(of_worker) == telemetry.WORKER_METRICS
     assert 0.9 * METRIC_BYTES < max(of_worker) <= METRIC_BYTES
 
 
@@ -389,20 +377,20 @@ def seconds_between(schedule: str) -> int:
 def test_timers_batches_and_lines_are_as_many_as_the_arithmetic_has_them_whatever_the_load() -> None:
     bindings = [(name, one) for name, each in index().items() for one in each["bindings"]]
     timers = {name: seconds_between(one["schedule"]) for name, one in bindings if one["type"] == "timerTrigger"}
-    assert timers == TIMERS
+    assert timers == telemetry.TIMERS
 
     def lines(load: float) -> float:
         return next(one for one in volume(Load(load), 16, 1) if one.name == "lines of batches").items / (DAY / 60)
 
     assert [lines(load) for load in (1, 1_000, 16_000)] == [40 + 16, 2 * OWN_LINES + 16, 2 * OWN_LINES + 16]
     assert lines(0.1) == pytest.approx(6)
-    assert [batches_per_second(Load(load), 16) for load in (1_000, 10_000, 1, 0)] == [16, 100, 1, 0]
+    assert [telemetry.batches_per_second(Load(load), 16) for load in (1_000, 10_000, 1, 0)] == [16, 100, 1, 0]
     assert Kind("x", 1_000_000, 2_000).gigabytes == 2
 
 
 def test_the_page_has_the_sums_of_the_telemetry_and_the_query_sums_what_counts_towards_the_cap() -> None:
     page = " ".join((ROOT / "docs" / "capacity.md").read_text(encoding="utf-8").split())
-    report = telemetry_report(size(Load(1_000)), 16)
+    report = telemetry.telemetry_report(size(Load(1_000)), 16)
     ((sent, cap),) = (re.findall(r"[\d.]+(?= GB)", line) for line in re.findall(r"^  all: .*", report, re.M))
     assert f"At 1,000 events/s on 16 partitions the app sends {sent} GB a day" in page
     assert f"the daily cap must be above {cap} GB" in page

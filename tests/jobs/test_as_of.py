@@ -19,16 +19,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r 
 from core.model.aggregates import aggregate_table
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.home_security.aggregates.home_activity import HomeActivity
-from jobs.as_of import (
-    Words,
-    counted_where,
-    counting,
-    portions,
-    removed,
-    removed_where,
-    rows_of_windows,
-    standing_windows,
-)
+from jobs import as_of
+from jobs.as_of import Words, counted_where, counting, portions, removed, removed_where, rows_of_windows
 from jobs.ranges import CommitSpan, MergedRange, Slice, slices_of
 from tests.fakes.rooms import migrate_examples
 from tests.offenders import holds_for
@@ -207,7 +199,7 @@ def test_every_read_of_a_run_seeks(connection: sqlite3.Connection) -> None:
     assert f"SEARCH s USING INDEX ix_home_activity_source {place}observed_at>? AND observed_at<?)" in found
     assert "SEARCH k USING AUTOMATIC COVERING INDEX (hubledger_since=? AND kind=? AND home_id=?)" in found
     assert f"SEARCH r USING PRIMARY KEY {place}commit_number>?)" in found
-    found = plan_of(connection, standing_windows(OF, [window], WORDS))
+    found = plan_of(connection, as_of.standing_windows(OF, [window], WORDS))
     assert "SEARCH a USING PRIMARY KEY (home_id=? AND window_start=? AND kind=?)" in found
 
 

@@ -30,15 +30,9 @@ from core.erasure.store import Erase, closing_script, erasure_script, opening_of
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
 from core.ledger.totals import LedgerRange, Minute
+from core.letters import redrive
 from core.letters.listing import RedriveRange
-from core.letters.redrive import (
-    NextLetters,
-    RedriveAsked,
-    close_redrive_script,
-    piece_script,
-    redrive_of,
-    redrive_request,
-)
+from core.letters.redrive import NextLetters, RedriveAsked, piece_script, redrive_of, redrive_request
 from core.letters.store import claim_script, move_script, retry_script, taking_script
 from core.model.aggregates import SLICES
 from core.model.commits import (
@@ -256,7 +250,7 @@ def redrives() -> Mapping[str, Script]:
         walked = NextLetters(letters.sequence_numbers, SequenceNumber(9))
         named[f"redrive open {move}"] = open_script(request)
         named[f"redrive piece {move}"] = piece_script(job, walked, EPOCH)
-        named[f"redrive close {move}"] = close_redrive_script(job, EPOCH)
+        named[f"redrive close {move}"] = redrive.close_redrive_script(job, EPOCH)
     return named
 
 

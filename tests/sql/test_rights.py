@@ -29,18 +29,9 @@ from infra.hooks.database import USER
 from local.explain import OF_THE_OWNER, TRANSACTIONS, Use, explained, lock_lines, main, rights_of_statements, uses_of
 from tests.fakes.server_engine import CONNECTION, shared_schema
 from tests.offenders import holds_for
+from tests.sql import statements
 from tests.sql.grants import grants_of
-from tests.sql.statements import (
-    PORTION,
-    RUN,
-    STAGED,
-    commit_of,
-    every_batch,
-    every_run,
-    every_script,
-    replay_of,
-    retry_of,
-)
+from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, every_script, replay_of, retry_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +42,7 @@ JOBS = "".join(
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
 OF_OWNERS = re.compile(r"^(migration |permissions|create_schema|rows |query (?:(?:create_schema|record)_migration)$)")
-SENT = {name: text for name, text in every_batch().items() if not OF_OWNERS.match(name)}
+SENT = {name: text for name, text in statements.every_batch().items() if not OF_OWNERS.match(name)}
 
 
 PERMISSIONS = (SQL / "sqlserver" / "permissions.sql", *sorted(ROOT.glob("examples/*/permissions.sql")))

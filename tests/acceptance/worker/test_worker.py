@@ -7,18 +7,8 @@ import pytest
 from core.settle.attempts import ALONE
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from tests.acceptance.started import (
-    CRASHED,
-    DEADLINE,
-    HUB,
-    KILLING,
-    STREAM,
-    WAYS,
-    App,
-    Process,
-    Supervisor,
-    send_to_the_end,
-)
+from tests.acceptance import started
+from tests.acceptance.started import CRASHED, DEADLINE, HUB, KILLING, STREAM, WAYS, App, Process, Supervisor
 from tests.patience import allowed, ended
 
 WITH_PEERS = ("--interval", "0.5", "--expiry", "3")  # a busy worker must not count as gone
@@ -46,7 +36,7 @@ def test_a_signal_under_load_loses_nothing_and_releases_every_partition(place: A
         before = total(place)
         worker = place.start_worker()
         place.until(lambda: place.shares() if "claims" in moment else total(place) > before)  # noqa: B023
-        send_to_the_end(worker)
+        started.send_to_the_end(worker)
         assert_ended_in_order(worker)
         assert place.shares() == [], f"it still owns partitions after a signal when {moment}"
     assert total(place) < sum(place.published.values()), "every signal came after the load"

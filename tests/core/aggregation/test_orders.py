@@ -7,37 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from core.aggregation import runs
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import (
-    ALL_DAYS,
-    NO_CUT,
-    AggregationRun,
-    Cut,
-    Days,
-    Failure,
-    Move,
-    Order,
-    OrderedKind,
-    Pause,
-    RowSource,
-    RunOrder,
-    Staged,
-    ordered_run,
-    planned_run,
-)
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Days, Failure, Move, Order, OrderedKind, planned_run
 from core.aggregation.store import LOG_LENGTH
 from core.aggregation.tick import commit_run
 from core.errors import AggregationConflict
 from tests.core.aggregation.test_store import activity
-from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
-    AggregatingStore,
-    AggregationEngine,
-    committed,
-    finish,
-    ingest,
-    stage,
-)
+from tests.fakes import aggregation_engines
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, finish, ingest, stage
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
 from tests.fakes.runs import LATER, NOW, close, opened_run, planned, staged_result, window
 
@@ -59,7 +37,7 @@ def pipelines(store: AggregatingStore) -> Pipelines:
 
 
 TODAY = Days(date(2026, 2, 1), date(2026, 2, 3))
-WANTED = RunOrder("backfill", TODAY, NOW, "somebody", "because 👩")
+WANTED = runs.RunOrder("backfill", TODAY, NOW, "somebody", "because 👩")
 
 
 def order(move: Move, run: AggregationRun | None = None, days: Days | None = None, who: str = "somebody") -> Order:
@@ -143,7 +121,7 @@ def test_a_paused_job_opens_no_run_until_it_is_resumed(store: AggregatingStore, 
     assert given(pipelines.pause, order("pause"))
     assert not given(pipelines.pause, order("pause"))
     standing = store.read_standing(HOME_ACTIVITY)
-    assert standing.pause == Pause(NOW, "somebody", "because 👩")
+    assert standing.pause == runs.Pause(NOW, "somebody", "because 👩")
     run = planned_run(HOME_ACTIVITY, standing, "local", NOW)
     assert run is not None
     assert not store.open_run(run)
@@ -223,7 +201,7 @@ def test_the_oldest_commit_is_the_first_after_the_cut_of_any_partition(
     finish(database, "s", run.run_id, LATER)
     staged = store.read_staged(run.run_id)
     assert staged is not None
-    assert committed(store, run, staged, LATER)
+    assert aggregation_engines.committed(store, run, staged, LATER)
     assert pipelines.read_oldest_commit(HOME_ACTIVITY) is None
     ingest(store, [reading()], of="10")
     assert pipelines.read_oldest_commit(HOME_ACTIVITY) == COMMITTED_AT
@@ -231,7 +209,7 @@ def test_the_oldest_commit_is_the_first_after_the_cut_of_any_partition(
 
 def ordered(store: AggregatingStore) -> AggregationRun:
     standing = store.read_standing(HOME_ACTIVITY)
-    run = ordered_run(HOME_ACTIVITY, standing, RowSource("sql", standing.reached), "local", NOW)
+    run = runs.ordered_run(HOME_ACTIVITY, standing, runs.RowSource("sql", standing.reached), "local", NOW)
     assert isinstance(run, AggregationRun)
     return run
 
@@ -241,7 +219,7 @@ def test_a_backfill_begins_an_aggregate_and_a_repair_replaces_its_windows_at_its
 ) -> None:
     """An order waits as it was placed, and ends in the transaction that opens its run."""
     assert not place(store, "repair")
-    for days in (ALL_DAYS, Days(since=date(2026, 2, 1)), Days(until=date(2026, 2, 1))):
+    for days in (runs.ALL_DAYS, Days(since=date(2026, 2, 1)), Days(until=date(2026, 2, 1))):
         assert place(store, "backfill", days)
         assert store.read_standing(HOME_ACTIVITY).order == replace(WANTED, days=days)
         assert given(pipelines.withdraw, order("withdraw"), store.read_standing(HOME_ACTIVITY))
@@ -311,7 +289,7 @@ def test_a_plan_whose_order_was_withdrawn_or_dropped_opens_nothing_and_the_histo
 
 def half_committed(
     store: AggregatingStore, database: AggregationEngine, kind: OrderedKind
-) -> tuple[AggregationRun, Staged]:
+) -> tuple[AggregationRun, runs.Staged]:
     """Order a run, and commit the first of its two slices; return the run after it, and its result."""
     assert place(store, kind)
     run = ordered(store)
@@ -333,7 +311,7 @@ def test_a_repair_with_committed_slices_may_fail_and_a_backfill_may_not(
     ingest(store, [reading()])
     run, staged = half_committed(store, database, "backfill")
     assert not store.fail_run(run, "why", LATER)
-    assert committed(store, run, staged, LATER)
+    assert aggregation_engines.committed(store, run, staged, LATER)
     run, _ = half_committed(store, database, "repair")
     assert store.fail_run(run, "why", LATER)
     close(store, database, opened_run(store), window(minute=30))

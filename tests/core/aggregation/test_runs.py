@@ -5,28 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from core.aggregation import runs
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import (
-    NO_CUT,
-    AggregationRun,
-    Cut,
-    Days,
-    EngineAnswer,
-    NotYet,
-    Order,
-    OrderedKind,
-    RowSource,
-    RunLimits,
-    RunOrder,
-    RunStep,
-    Staged,
-    Standing,
-    covers,
-    cut_of,
-    next_step,
-    ordered_run,
-    planned_run,
-)
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, EngineAnswer, NotYet, RunStep, covers, next_step
 from core.aggregation.spark_engine import JobState
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lake_storage import FolderStorage
@@ -34,16 +15,16 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import EPOCH, reading
 from tests.fakes.ticks import World
 
-PATIENCE = RunLimits(grace=timedelta(minutes=10), deadline=timedelta(hours=2), attempts=3, submits=5)
+PATIENCE = runs.RunLimits(grace=timedelta(minutes=10), deadline=timedelta(hours=2), attempts=3, submits=5)
 NO_ANSWER = EngineAnswer(None, None, answered=False)
 NOT_SEEN = EngineAnswer(None, None)
-STAGED = Staged("s", "r", 1, EPOCH)
+STAGED = runs.Staged("s", "r", 1, EPOCH)
 ENDED = (JobState.FAILED, JobState.SUCCEEDED)
 SUBMITTING = AggregationRun("r", "job", 1, NO_CUT, Cut('{"1/0":1}'), "local", 1, 1, "submitting", EPOCH, EPOCH)
 SUBMITTED = replace(SUBMITTING, status="submitted", engine_job_id="j", submitted_at=EPOCH)
 
 
-def step(run: AggregationRun, sight: EngineAnswer, minutes: float = 1.0, staged: Staged | None = None) -> RunStep:
+def step(run: AggregationRun, sight: EngineAnswer, minutes: float = 1.0, staged: runs.Staged | None = None) -> RunStep:
     return next_step(run, sight, staged, EPOCH + timedelta(minutes=minutes), PATIENCE)
 
 
@@ -89,32 +70,34 @@ def test_the_next_step_follows_from_the_answer_of_the_engine_the_time_and_the_bo
 
 
 def test_a_cut_has_one_form_whatever_the_order() -> None:
-    assert cut_of({(1, "2"): 5, (1, "10"): 7}) == cut_of({(1, "10"): 7, (1, "2"): 5}) == '{"1/10":7,"1/2":5}'
+    assert runs.cut_of({(1, "2"): 5, (1, "10"): 7}) == runs.cut_of({(1, "10"): 7, (1, "2"): 5}) == '{"1/10":7,"1/2":5}'
 
 
 def test_a_plan_goes_from_the_cut_to_what_is_reached_and_its_id_follows_from_them() -> None:
-    standing = Standing(Cut('{"1/0":1}'), 4, None, Cut('{"1/0":9}'))
-    run = planned_run("job", standing, "livy", EPOCH)
+    standing = runs.Standing(Cut('{"1/0":1}'), 4, None, Cut('{"1/0":9}'))
+    run = runs.planned_run("job", standing, "livy", EPOCH)
     assert run is not None
     assert (run.number, run.cut_from, run.cut_to) == (5, '{"1/0":1}', '{"1/0":9}')
     assert (run.attempt, run.status) == (1, "submitting")
-    assert run == planned_run("job", standing, "livy", EPOCH)
+    assert run == runs.planned_run("job", standing, "livy", EPOCH)
     assert run.job_name == f"agg-{run.run_id}-1"
     assert len(run.job_name) <= 64  # Databricks' limit for an idempotency token
-    assert planned_run("job", replace(standing, cut=standing.reached), "livy", EPOCH) is None
-    other = planned_run("job", replace(standing, number=5), "livy", EPOCH)
+    assert runs.planned_run("job", replace(standing, cut=standing.reached), "livy", EPOCH) is None
+    other = runs.planned_run("job", replace(standing, number=5), "livy", EPOCH)
     assert other is not None
     assert other.run_id != run.run_id
 
 
 CUT = Cut('{"1/0":5,"1/1":7}')
 ROWS_JOB = "rows.sensor_reading"
-DAYS = Days(date(2026, 2, 1), date(2026, 2, 3))
+DAYS = runs.Days(date(2026, 2, 1), date(2026, 2, 3))
 
 
-def ordered(kind: OrderedKind, cut: Cut, lake: str, after: timedelta = timedelta()) -> AggregationRun | NotYet | None:
-    standing = Standing(cut, 4, None, CUT, order=RunOrder(kind, DAYS, EPOCH, "somebody", "because"))
-    return ordered_run("job", standing, RowSource("lake", Cut(lake)), "local", EPOCH + after)
+def ordered(
+    kind: runs.OrderedKind, cut: Cut, lake: str, after: timedelta = timedelta()
+) -> AggregationRun | NotYet | None:
+    standing = runs.Standing(cut, 4, None, CUT, order=runs.RunOrder(kind, DAYS, EPOCH, "somebody", "because"))
+    return runs.ordered_run("job", standing, runs.RowSource("lake", Cut(lake)), "local", EPOCH + after)
 
 
 def test_a_cut_covers_another_when_it_has_every_commit_of_it() -> None:
@@ -143,11 +126,11 @@ def test_an_ordered_run_is_at_the_cut_that_its_rows_reach_and_waits_for_them() -
     assert isinstance(begun, NotYet)
     assert empty.what == "the backfill waits until the lake has rows"
     assert (empty.holds, empty.ends, begun.ends, "order a repair" in str(begun.why)) == (True, False, True, True)
-    assert ordered_run("job", Standing(CUT, 4, None, CUT), RowSource("sql", CUT), "local", EPOCH) is None
+    assert runs.ordered_run("job", runs.Standing(CUT, 4, None, CUT), runs.RowSource("sql", CUT), "local", EPOCH) is None
 
 
 def test_a_repair_with_committed_slices_is_given_up_after_its_last_attempt_and_a_backfill_goes_on() -> None:
-    limits, failed = RunLimits(attempts=2), EngineAnswer("j", JobState.FAILED)
+    limits, failed = runs.RunLimits(attempts=2), EngineAnswer("j", JobState.FAILED)
     run = AggregationRun("r", "job", 1, CUT, CUT, "local", 2, 2, "submitted", EPOCH, EPOCH, "j", EPOCH)
     repair = replace(run, kind="repair", committed_slices=7)
     assert next_step(repair, failed, None, EPOCH, limits) is RunStep.GIVE_UP
@@ -159,11 +142,11 @@ def test_a_repair_with_committed_slices_is_given_up_after_its_last_attempt_and_a
         RunStep.SUBMIT_AGAIN
     )
     for status in ("committed", "failed"):  # a repair leaves the size of the next increment as it was
-        assert RunLimits(rows=1_000).rows_after(replace(repair, status=status, rows_limit=300)) == 300
+        assert runs.RunLimits(rows=1_000).rows_after(replace(repair, status=status, rows_limit=300)) == 300
 
 
-def ask(world: World, kind: OrderedKind, days: Days = DAYS) -> None:
-    given = Order(HOME_ACTIVITY, kind, "somebody", "because", world.clock.now(), days=days)
+def ask(world: World, kind: runs.OrderedKind, days: runs.Days = DAYS) -> None:
+    given = runs.Order(HOME_ACTIVITY, kind, "somebody", "because", world.clock.now(), days=days)
     Pipelines(world.store.database).place(given, world.store.read_standing(HOME_ACTIVITY))
 
 

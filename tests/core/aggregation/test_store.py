@@ -30,16 +30,8 @@ from core.transforms.loading import rooms_of
 from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import SensorReading
-from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
-    AggregatingStore,
-    AggregationEngine,
-    committed,
-    finish,
-    ingest,
-    levels_of,
-    stage,
-)
+from tests.fakes import aggregation_engines
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, finish, ingest, stage
 from tests.fakes.builders import EPOCH, partition, reading
 from tests.fakes.rollups import with_levels
 from tests.fakes.runs import LATER, NOW, close, last_run, opened_run, planned, staged_result, stored, window
@@ -112,7 +104,9 @@ def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: A
     run = opened_run(store)
     assert store.fail_run(run, "why " + "👩" * 2_000, LATER)
     assert not store.fail_run(run, "again", LATER)
-    assert not committed(store, run, Staged("s", run.run_id, 1, LATER, levels_of([])), LATER)
+    assert not aggregation_engines.committed(
+        store, run, Staged("s", run.run_id, 1, LATER, aggregation_engines.levels_of([])), LATER
+    )
     again = planned(store)
     assert (again.cut_from, again.number, again.run_id == run.run_id) == (run.cut_from, 2, False)
     assert store.open_run(again)
@@ -243,7 +237,7 @@ def test_a_sum_of_64_bits_is_added_and_one_beyond_is_found_before_any_window(
     run = opened_run(store)
     result = staged_result(store, database, run, windows)
     assert store.find_overflow(run, result) is None
-    assert committed(store, run, result, LATER)
+    assert aggregation_engines.committed(store, run, result, LATER)
     (added,) = stored(store, homes=["home-1"])
     whole = None if standing is None and staged is None else (standing or 0) + (staged or 0)
     assert added.ppm_hundredths == whole
@@ -352,7 +346,7 @@ def committed_with(store: AggregatingStore, database: AggregationEngine, quality
     finish(database, f"{run.run_id}-b", run.run_id, LATER, None)
     staged = store.read_staged(run.run_id)
     assert staged is not None
-    assert committed(store, run, staged, LATER)
+    assert aggregation_engines.committed(store, run, staged, LATER)
 
 
 def test_a_run_has_the_quality_of_the_result_that_was_committed_and_its_faults_are_counted(

@@ -5,19 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from core.aggregation import runs
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import (
-    AggregationRun,
-    Cut,
-    Failure,
-    Order,
-    Portion,
-    RunLimits,
-    RunOrder,
-    Staged,
-    StagedSlice,
-    Standing,
-)
+from core.aggregation.runs import AggregationRun, Cut, Failure, Order, Portion, RunOrder, Staged, StagedSlice, Standing
 from core.aggregation.spark_engine import JobReport, JobState
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import (
@@ -400,7 +390,7 @@ class Kept:
     def __post_init__(self) -> None:
         self.store = AggregatingStore(self.sqlite.database())
         create_tables(self.sqlite)
-        self.own = Aggregation(self.store, FakeEngine(), None, self.clock.now, RunLimits())
+        self.own = Aggregation(self.store, FakeEngine(), None, self.clock.now, runs.RunLimits())
 
     def put(self, *starts: datetime, level: str = OF.name) -> None:
         for number, at in enumerate(starts):

@@ -25,21 +25,8 @@ from core.settle.partition_store import Partitions
 from core.store.database import OneStream, StreamClosed, write
 from core.store.memory import Memory
 from tests.core.replay.test_task import request
-from tests.fakes.builders import (
-    EPOCH,
-    NOON,
-    STREAM,
-    FakeClock,
-    claim,
-    commit,
-    events,
-    hold,
-    keep_letters,
-    partition,
-    reading,
-    settled,
-    stamps,
-)
+from tests.fakes import builders
+from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, claim, commit, events, keep_letters, partition, settled
 from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.incarnations import open_next, opening
 from tests.fakes.kept import Engine
@@ -68,7 +55,7 @@ def test_a_stream_begins_in_its_first_incarnation_and_adopts_its_hub_once(store:
 
 def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
-    store.commit_batch(commit(before, 0, 4, settled({0: [reading()]}, filtered=4)))
+    store.commit_batch(commit(before, 0, 4, settled({0: [builders.reading()]}, filtered=4)))
     for reason in ("incarnation", "outage"):
         store.note_stop(before, reason, "why", NOON)
     open_next(store, first=7)
@@ -89,7 +76,7 @@ def test_neither_a_batch_nor_an_anchor_nor_a_retry_is_committed_to_a_closed_stre
     fresh = store.read_partition(partition("1"))
     keep_letters(store, {0: "a", 1: "b"})
     store.claim_letters(claim())
-    began = hold(store, [0, 1])
+    began = builders.hold(store, [0, 1])
     done = tuple(LetterOutcome(number, "resolved", why="it was filtered") for number in began.sequence_numbers)
     late = RetryCommit(began.state, began.claimed_by, done, settled({}, filtered=2), "test/1", "invocation-1", NOON)
     open_next(store)
@@ -121,7 +108,7 @@ def test_a_process_that_remembers_the_closed_stream_reads_the_new_one_after_its_
 def test_a_keeper_that_remembers_the_closed_stream_retries_the_letters_of_the_new_one(store: Store) -> None:
     clock = FakeClock()
     remembering = store.remembering(timedelta(seconds=5), clock.monotonic)
-    keeper = Keeper(STREAM, remembering, PLAIN, lambda *_: None, replace(stamps(), now=lambda: NOON))
+    keeper = Keeper(STREAM, remembering, PLAIN, lambda *_: None, replace(builders.stamps(), now=lambda: NOON))
     remembering.commit_batch(commit(remembering.read_partition(P), 0, 4))
     open_next(store)
     keep_letters(store, {0: "quiet"})  # a gap check without a memory commits it, and no batch of the partition follows
@@ -201,7 +188,7 @@ class World:
 
     def order(self, *, expected: int = 1, created: datetime | None = None, **changed: Any) -> IncarnationReport:
         order = IncarnationOrder("ada", "recreated", expected, created)
-        means = IncarnationMeans(STREAM, self.store, self.hub, stamps(1, self.clock))
+        means = IncarnationMeans(STREAM, self.store, self.hub, builders.stamps(1, self.clock))
         return next_incarnation(replace(order, **changed), means)
 
     def open(self, **changed: Any) -> IncarnationReport:

@@ -8,15 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import (
-    CheckpointConflict,
-    CommitOutcomeUnknown,
-    DataRefused,
-    HeldLettersFull,
-    StoreFault,
-    StoreUnavailable,
-    StreamIncarnationChanged,
-)
+from core import errors
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, HeldLettersFull, StoreFault, StoreUnavailable
 from core.ingest.batch_log import BatchLines
 from core.ingest.ingest import CONFLICT_LIMIT, RECURRENT, IngestReport
 from core.ingest.stalled_partitions import SilenceCheck
@@ -73,7 +66,7 @@ def test_a_redelivered_batch_writes_nothing(five: World) -> None:
 
 
 def test_another_incarnation_stops_the_partition_and_writes_nothing(five: World) -> None:
-    with pytest.raises(StreamIncarnationChanged):
+    with pytest.raises(errors.StreamIncarnationChanged):
         five.take(event(0, "reading a", at=event(99).enqueued_at))
     ((stop,), ranges) = five.stops, five.ranges()
     assert (stop.reason, stop.attempts, ranges) == ("incarnation", 1, [(0, 4, 0)])
@@ -243,7 +236,7 @@ def test_answers_that_are_lost_again_and_again_are_such_a_fault(five: World) -> 
 def test_a_commit_that_is_refused_even_without_rows_is_such_a_fault(five: World) -> None:
     five.store.sql("CREATE TRIGGER full BEFORE INSERT ON batch_ledger BEGIN SELECT RAISE(ABORT, 'it is full'); END")
     for retries in range(RECURRENT):
-        with pytest.raises(DataRefused):
+        with pytest.raises(errors.DataRefused):
             five.deliver(5, 9, retries=retries)
     assert [(stop.reason, stop.attempts, stop.detail[-10:]) for stop in five.stops] == [("store", 1, "it is full")]
     five.store.sql("DROP TRIGGER full")

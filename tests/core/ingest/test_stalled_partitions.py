@@ -9,16 +9,9 @@ import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.incarnations.hub_check import HubVerification
+from core.ingest import stalled_partitions
 from core.ingest.gaps import GapReading
-from core.ingest.stalled_partitions import (
-    Healed,
-    HostCheckpoint,
-    HostStorageUnreachable,
-    Looked,
-    PartitionStanding,
-    SilenceCheck,
-    Unhealed,
-)
+from core.ingest.stalled_partitions import Healed, HostCheckpoint, Looked, PartitionStanding, SilenceCheck, Unhealed
 from core.model.commits import Checkpoint, PartitionState
 from core.model.events import Event, Partition, span
 from core.settle.isolate import Journal
@@ -43,7 +36,7 @@ class MemoryHost:
 
     def read(self, partition: Partition) -> HostCheckpoint:
         if self.fault:
-            raise HostStorageUnreachable(self.fault)
+            raise stalled_partitions.HostStorageUnreachable(self.fault)
         number = self.numbers.get(partition.partition_id)
         return HostCheckpoint() if number is None else HostCheckpoint(number, str(number))
 

@@ -7,20 +7,10 @@ import pytest
 
 from core.audit.faults import PartitionLedger
 from core.errors import HubUnreachable
+from core.ledger import watch
 from core.ledger.store import BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap
 from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_of, lag_time, rates
-from core.ledger.watch import (
-    ABSENT_WITHIN,
-    READ_FROM,
-    STOPPED_AFTER,
-    BurnDown,
-    Observation,
-    Pipeline,
-    Watching,
-    find_standing,
-    observe,
-    read_burn_down,
-)
+from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Pipeline, Watching, find_standing, observe
 from core.model.commits import PartitionStop
 from core.model.events import Incarnation, PartitionId, SequenceNumber
 from core.model.letters import LetterKey
@@ -143,7 +133,7 @@ def watching(store: FakeLedger, hub: MemoryHub, letter_at: datetime | None = Non
     return Watching(STREAM, store, hub, lambda key: letter_at, ends, faults={P0: "StoreUnavailable"}, **own)
 
 
-def sight(store: FakeLedger, hub: MemoryHub | None = None, **own: Any) -> Observation:
+def sight(store: FakeLedger, hub: MemoryHub | None = None, **own: Any) -> watch.Observation:
     return observe(watching(store, hub or MemoryHub({"0": []}), **own), NOW)
 
 
@@ -290,7 +280,7 @@ BARE, GONE = OpenCount(P0, "unkept", 2, NOW - timedelta(hours=14)), OpenCount(P0
 def test_the_hours_are_those_of_the_first_event(
     counts: tuple[OpenCount, ...], retention: timedelta | None, hours: tuple[float, float, int]
 ) -> None:
-    found = BurnDown(NOW, retention, counts)
+    found = watch.BurnDown(NOW, retention, counts)
     facts = seen(FakeLedger((books(14, timedelta()),)), hub_of(timedelta()), burn_down=lambda now: found)
     assert (facts["letters_expiring_hours"], facts["loss_hours"], facts["events_lost"]) == hours
 
@@ -352,5 +342,5 @@ def test_the_burn_down_tells_when_letters_and_gaps_lose_their_events_and_what_is
     hub = MemoryHub({"0": [event(number, at=hours(number)) for number in range(40)], "1": []})
     hub.expire_before("0", beginning or 0)
     hub.fails = lambda: beginning is None
-    found = read_burn_down(STREAM, Open(letters, gaps), hub, retention, hours(now))
+    found = watch.read_burn_down(STREAM, Open(letters, gaps), hub, retention, hours(now))
     assert (found.letters_expiring_hours, found.loss_hours, found.events_lost) == facts

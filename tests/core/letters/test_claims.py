@@ -16,24 +16,8 @@ from core.model.letters import Backoff, LetterPolicy, LetterPosition
 from core.model.ports import Clock
 from core.store.database import store_clock
 from examples.home_security.transform import SensorReading
-from tests.fakes.builders import (
-    LATEST,
-    NOON,
-    STREAM,
-    FakeClock,
-    batch,
-    claim,
-    commit,
-    event,
-    events,
-    hold,
-    ids,
-    keep_letters,
-    letter,
-    partition,
-    settled,
-    stamps,
-)
+from tests.fakes import builders
+from tests.fakes.builders import LATEST, NOON, STREAM, batch, claim, event, hold, ids, keep_letters, partition, stamps
 from tests.fakes.kept import Engine
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.moving import discard
@@ -153,7 +137,7 @@ def test_a_lone_try_holds_the_letters_of_its_claim_on_and_changes_no_other(store
 def test_a_claimed_letter_is_read_whole(store: Store, engine: Engine) -> None:
     given = Event(event(4).sequence_number, "256", NOON, "key-1", {"tenant": "a", "n": [1, None]}, bytes(range(256)))
     state = store.read_partition(partition())
-    store.commit_batch(commit(state, 0, 4, settled({}, letters=[letter(given)], filtered=4)))
+    store.commit_batch(builders.commit(state, 0, 4, builders.settled({}, letters=[builders.letter(given)], filtered=4)))
     keep_letters(store, {5: "secret"}, keeps_body=False)
     assert [(kept.body, kept.body_kept) for kept in engine.letters()][1:] == [(b"", False)]
     numbers(store)
@@ -220,7 +204,7 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
     def ingest(number: int) -> None:
         store, own = make_store(), stamps(number)
         for at in range(10):
-            given = batch(events(LETTERS + 5 * at, LETTERS + 5 * at + 4, "reading home-1"))
+            given = batch(builders.events(LETTERS + 5 * at, LETTERS + 5 * at + 4, "reading home-1"))
             while True:
                 try:
                     ingest_batch(given, Ingestion(store, PLAIN, own))
@@ -316,7 +300,7 @@ def test_letters_resolve_within_their_schedule_when_the_clock_of_the_database_wa
     jump: timedelta, sign: int
 ) -> None:
     """It is set wrong and right again, and the process that held letters in the meantime is killed."""
-    clock = FakeClock()
+    clock = builders.FakeClock()
     seconds, policy, off = sign * jump.total_seconds(), LetterPolicy(), NONE
     store = MemoryStore(now=lambda: clock.now() + off)
     owners = [

@@ -12,23 +12,8 @@ from core.model.events import Event, SequenceNumber
 from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import Row
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.fakes.builders import (
-    EPOCH,
-    LATEST,
-    NOON,
-    STREAM,
-    alert,
-    claim,
-    commit,
-    event,
-    hold,
-    home,
-    keep_letters,
-    letter,
-    partition,
-    reading,
-    settled,
-)
+from tests.fakes import builders
+from tests.fakes.builders import NOON, claim, event, hold, home, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine, KeptAttempt, KeptLetter, KeptRow
 from tests.fakes.store import Store
 
@@ -49,7 +34,7 @@ TEXTS = ["", "'; --", '"\\a\n\t\x1f', "👩‍👩‍👧", "👩" * 2_000, "k" 
 
 def keep(store: Store, engine: Engine, *given: DeadLetter) -> list[KeptLetter]:
     numbers = [one.event.sequence_number for one in given]
-    store.commit_batch(commit(store.read_partition(P), numbers[0], numbers[-1], settled({}, letters=given)))
+    store.commit_batch(builders.commit(store.read_partition(P), numbers[0], numbers[-1], settled({}, letters=given)))
     return engine.letters()
 
 
@@ -60,7 +45,7 @@ def test_a_body_is_kept_byte_for_byte(store: Store, engine: Engine, case: str) -
 
 def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: Engine) -> None:
     properties = {"tenant": "a", "retries": 3, "ratio": 0.5, "late": True, "none": None, "deep": {"list": [1, "ß"]}}
-    given = Event(event(3).sequence_number, "192", EPOCH, "key-1", properties, b"body")
+    given = Event(event(3).sequence_number, "192", builders.EPOCH, "key-1", properties, b"body")
     why = DeadLetter(given, "poison", "core.errors.PoisonEvent", "no such kind", "fedcba9876543210", "exhausted")
     (kept,) = keep(store, engine, why)
     assert kept == KeptLetter(
@@ -68,7 +53,7 @@ def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: En
         partition_id="0",
         sequence_number=3,
         offset="192",
-        enqueued_at=EPOCH,
+        enqueued_at=builders.EPOCH,
         partition_key="key-1",
         properties=properties,
         body=b"body",
@@ -80,7 +65,7 @@ def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: En
         status="exhausted",
         attempts=1,
         due_at=None,
-        failed_at=EPOCH + timedelta(days=1),
+        failed_at=builders.EPOCH + timedelta(days=1),
     )
 
 
@@ -152,7 +137,7 @@ def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_
     store.claim_letters(claim())
     before = engine.letters()
     outcomes = [resolved(2), failed(5, "still \udfff wrong"), exhausted(8)]
-    placed = settled({2: [reading("a"), alert("a"), home("b", armed=True)]})
+    placed = settled({2: [reading("a"), builders.alert("a"), home("b", armed=True)]})
     assert store.commit_retry(retry(store, outcomes, placed)) == 2
     done, waits, given_up, elsewhere = engine.letters()
     assert done == replace(
@@ -173,7 +158,7 @@ def test_a_retry_settles_its_letters_and_writes_their_rows_their_attempts_and_a_
     assert elsewhere == before[3]  # a letter of a different partition, under the same claim
     place = (store.read_partition(partition()).stream_id, "0")
     assert engine.rows(SensorReading) == [KeptRow(*place, 2, 0, 2, reading("a"))]
-    assert engine.rows(HomeAlert) == [KeptRow(*place, 2, 1, 2, alert("a"))]
+    assert engine.rows(HomeAlert) == [KeptRow(*place, 2, 1, 2, builders.alert("a"))]
     assert engine.rows(Home) == [KeptRow(*place, 2, None, 2, home("b", armed=True))]
     (kept,) = engine.retries()
     assert (kept.first, kept.last, kept.commit_number, kept.committed_at) == (2, 8, 2, LATER)
@@ -212,10 +197,10 @@ def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: Store) -> N
     after = claimed.read_partition(partition())
     assert before.checkpoint is not None
     assert after.checkpoint == replace(before.checkpoint, commit_number=2)
-    assert claimed.commit_batch(commit(before, 9, 9)) == 3  # a stale memory of the number does no harm
+    assert claimed.commit_batch(builders.commit(before, 9, 9)) == 3  # a stale memory of the number does no harm
     claimed.commit_retry(retry(claimed, [resolved(5)]))
     with pytest.raises(CheckpointConflict):
-        claimed.commit_batch(commit(after, 9, 9))
+        claimed.commit_batch(builders.commit(after, 9, 9))
 
 
 def take_away(store: Store, how: str) -> None:
@@ -310,7 +295,7 @@ def test_a_requeued_letter_begins_again_and_a_discarded_one_is_never_due(store: 
     store.move_letters(move("discard", 0, move_id="move-2"))
     (kept,) = engine.letters()
     assert (kept.status, kept.due_at, kept.settled_at, kept.settled_why) == ("discarded", None, LATER, "because")
-    assert store.next_due_at(STREAM, LATEST) is None
+    assert store.next_due_at(builders.STREAM, builders.LATEST) is None
     made = [(one.attempt, one.kind, one.status, one.touched_by) for one in engine.attempts()]
     assert made == [(1, "requeue", "waiting", "move-1"), (2, "discard", "discarded", "move-2")]
     assert {(one.done_by, one.why, one.commit_number) for one in engine.attempts()} == {("somebody", "because", None)}

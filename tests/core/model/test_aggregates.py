@@ -6,19 +6,8 @@ from typing import Annotated, Any
 import pytest
 
 from core.errors import InvalidTransform
-from core.model.aggregates import (
-    Count,
-    CountOf,
-    Kept,
-    Key,
-    Least,
-    Most,
-    Sum,
-    aggregate_named,
-    aggregate_of,
-    aggregate_table,
-    declared_aggregates,
-)
+from core.model import aggregates
+from core.model.aggregates import Count, CountOf, Kept, Key, Least, Most, Sum, aggregate_of, aggregate_table
 from core.transforms.loading import find_aggregate, load_aggregates
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.flight_info.transform import FlightChange
@@ -36,7 +25,7 @@ def test_an_aggregate_names_its_tables_its_key_and_its_measures() -> None:
     assert one.key == ("home_id", "window_start", "kind")
     assert [each.name for each in one.grouped_by] == ["home_id", "kind"]
     assert one.instants == ("window_start", "first_observed_at", "last_observed_at")
-    assert aggregate_named("home_activity") is find_aggregate("home_activity") is one
+    assert aggregates.aggregate_named("home_activity") is find_aggregate("home_activity") is one
     assert one.end_of_window(NOON) == one.end_of_window(NOON + QUARTER - timedelta(microseconds=1)) == NOON + QUARTER
     with pytest.raises(InvalidTransform, match="Home is not an aggregate: declare it with @aggregate_of"):
         aggregate_table(Home)
@@ -108,7 +97,9 @@ def test_each_level_is_an_aggregate_with_its_own_tables_windows_and_class() -> N
     assert (day.staged, day.window, day.key, day.values) == ("home_activity_day_staged", DAY, finest.key, finest.values)
     assert aggregate_table(day.of) is day
     assert hour.levels == (hour,)
-    assert {one.name for one in declared_aggregates()} & {one.name for one in finest.levels} == {"home_activity"}
+    assert {one.name for one in aggregates.declared_aggregates()} & {one.name for one in finest.levels} == {
+        "home_activity"
+    }
     assert [one.name for one in aggregate_table(FlightPunctuality).levels] == ["flight_punctuality"]
     one = day.of("home-1", NOON, "motion", 1, 1, None, None, None, NOON, NOON)
     assert isinstance(one, HomeActivity)

@@ -7,18 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
+from core.model import letters
 from core.model.commits import ErrorClass
 from core.model.events import PartitionId, SequenceNumber
-from core.model.letters import (
-    AFTER_FAILURE,
-    MOVES,
-    Backoff,
-    ClaimedPosition,
-    LetterChunk,
-    LetterPosition,
-    RetryReport,
-    chunks_of,
-)
+from core.model.letters import AFTER_FAILURE, MOVES, Backoff, ClaimedPosition, LetterChunk, RetryReport, chunks_of
 
 EDGES = {(move, source, allowed.target) for move, allowed in MOVES.items() for source in allowed.sources}
 
@@ -50,7 +42,7 @@ def test_every_class_has_a_policy_that_a_retry_may_follow() -> None:
 
 
 def claimed(place: str, number: int, lost: int = 0) -> ClaimedPosition:
-    return ClaimedPosition(LetterPosition(PartitionId(place), SequenceNumber(number)), lost)
+    return ClaimedPosition(letters.LetterPosition(PartitionId(place), SequenceNumber(number)), lost)
 
 
 def cut(given: list[ClaimedPosition], most: int = 100) -> list[tuple[str, tuple[int, ...], bool]]:

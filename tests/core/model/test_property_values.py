@@ -11,19 +11,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from core.errors import PoisonEvent
+from core.model import property_values
 from core.model.events import SequenceNumber, Span
-from core.model.property_values import (
-    EXACT,
-    MOST_NESTED,
-    Described,
-    Unread,
-    decode_properties,
-    encode_body,
-    encode_properties,
-    from_json,
-    shown_properties,
-    to_json,
-)
+from core.model.property_values import EXACT, MOST_NESTED, Described, Unread, decode_properties, encode_properties
 from tests.fakes.builders import claim, commit, event, hold, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store
@@ -139,13 +129,13 @@ def test_a_time_comes_back_as_the_same_instant_in_utc(moment: datetime) -> None:
         moment.astimezone(UTC)
     except OverflowError:
         return
-    assert from_json(to_json(moment)) == moment
+    assert property_values.from_json(property_values.to_json(moment)) == moment
 
 
 def test_properties_of_older_letters_are_read_as_they_were_written_and_a_broken_tag_stays_an_object() -> None:
     for text in ('{"a": NaN, "b": -Infinity, "c": 9007199254740993}', '{"$other": 1}', "{}"):
         assert told_apart(decode_properties(text)) == told_apart(json.loads(text))
-    shown = shown_properties('{"a": NaN, "b": 9007199254740993}')
+    shown = property_values.shown_properties('{"a": NaN, "b": 9007199254740993}')
     assert shown == {"a": {"$double": "NaN"}, "b": {"$integer": "9007199254740993"}}
     broken = [
         {"$binary": "-"},
@@ -166,17 +156,19 @@ def test_properties_that_nobody_could_read_are_kept_and_refuse_every_access() ->
     for unread in (Unread("amqp", "AA=="), Unread("json", '{"a": [')):
         found = decode_properties(encode_properties(unread))
         assert found == unread
-        assert shown_properties(encode_properties(unread)) == {f"${unread.form}": unread.content}
+        assert property_values.shown_properties(encode_properties(unread)) == {f"${unread.form}": unread.content}
         for access in ACCESSES:
             with pytest.raises(PoisonEvent):
                 access(found)
     for text in NO_OBJECTS:  # which somebody made of properties
         assert decode_properties(text) == Unread("json", text)
-        assert shown_properties(text) == {"$json": text}
+        assert property_values.shown_properties(text) == {"$json": text}
 
 
 def test_a_body_is_json_in_utf_8() -> None:
-    assert encode_body([1, "ß", b"\x00", {"a": None}]) == '[1,"ß",{"$binary":"AA=="},{"a":null}]'.encode()
+    assert (
+        property_values.encode_body([1, "ß", b"\x00", {"a": None}]) == '[1,"ß",{"$binary":"AA=="},{"a":null}]'.encode()
+    )
 
 
 P = partition()

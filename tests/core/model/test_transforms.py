@@ -8,16 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from core.model.transforms import (
-    MOST_NAMES,
-    NAME_LENGTH,
-    body_decoder,
-    counting_unknown_fields,
-    cut_times,
-    fault_of_body,
-    plus_unknown_fields,
-    unknown_fields_of,
-)
+from core.model import transforms
+from core.model.transforms import body_decoder, counting_unknown_fields, plus_unknown_fields, unknown_fields_of
 from core.settle.cause import Place, cause_of, fingerprint_of
 
 
@@ -84,7 +76,7 @@ def fault_of(body: bytes) -> str:
         msgspec.json.Decoder(Order).decode(body)
     with pytest.raises(type(of_msgspec.value)) as refused:
         decode(body)
-    assert str(refused.value) == fault_of_body(body, of_msgspec.value)
+    assert str(refused.value) == transforms.fault_of_body(body, of_msgspec.value)
     return str(refused.value)
 
 
@@ -150,8 +142,12 @@ def test_the_stored_counts_grow_and_stay_small_whatever_the_names_are() -> None:
     for number in range(100):
         stored = plus_unknown_fields(stored, {f"{number:03}" + '\x00"' * 1_000: 1})
     counts = unknown_fields_of(stored)
-    assert (len(counts), counts[""], sum(counts.values())) == (MOST_NAMES + 1, 100 - MOST_NAMES + 1, 102)
-    assert max(map(len, counts)) == NAME_LENGTH
+    assert (len(counts), counts[""], sum(counts.values())) == (
+        transforms.MOST_NAMES + 1,
+        100 - transforms.MOST_NAMES + 1,
+        102,
+    )
+    assert max(map(len, counts)) == transforms.NAME_LENGTH
     assert len(stored) <= 4_000
     assert json.loads(plus_unknown_fields(stored, {"coupon": 1}))["coupon"] == 3
     for unreadable in ("", "{", "[]", '{"coupon": "many"}'):
@@ -205,4 +201,4 @@ def test_what_is_no_time_stays_whole_beside_a_time_that_is_cut() -> None:
 def test_a_text_of_a_long_time_alone_stays_whole_and_a_body_without_one_is_not_copied() -> None:
     assert visit_of(f'{{"at": "2026-01-01T00:00:00Z", "text": "{LAST}"}}'.encode()).text == LAST
     for body in (b'{"at": "2026-02-28T23:59:59.999999Z"}', b'{"degrees":12.3456789, "at": 1}', b""):
-        assert cut_times(body) is body
+        assert transforms.cut_times(body) is body

@@ -8,32 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import (
-    DataRefused,
-    HubUnreachable,
-    TaskConflict,
-    TaskDiffers,
-    TaskOverlap,
-    TooManyTasks,
-    VersionChanged,
-)
+from core import errors
+from core.errors import DataRefused, HubUnreachable, TaskConflict, TaskDiffers, TaskOverlap, VersionChanged
 from core.model.commits import ROWS_AT_ONCE, PartitionState
 from core.model.events import Event, Partition, PartitionId, SequenceNumber, span
 from core.model.rows import ReferenceKey
-from core.replay.pieces import (
-    MOST_OPEN,
-    EventDiff,
-    LeftOut,
-    PartitionProgress,
-    PartitionRange,
-    Piece,
-    RehearsedPiece,
-    ReplayAsked,
-    ReplayCommit,
-    ReplayCounts,
-    ReplayJob,
-    StandingState,
-)
+from core.replay import pieces
+from core.replay.pieces import MOST_OPEN, LeftOut, RehearsedPiece, ReplayCommit, ReplayJob, StandingState
 from core.store.database import write
 from core.tasks.run import VERSION_PATIENCE, note_fault, open_parts, work_on
 from core.tasks.statuses import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
@@ -54,7 +35,7 @@ JOB, OTHER, THIRD = (UUID(int=number, version=4) for number in (1, 2, 3))
 def request(
     job_id: UUID = JOB, first: int = 0, last: int = 9, *, ids: tuple[str, ...] = ("0",), dry_run: bool = False
 ) -> TaskRequest:
-    ranges = tuple(PartitionRange(PartitionId(id), span(first, last), "a note\n'; --") for id in ids)
+    ranges = tuple(pieces.PartitionRange(PartitionId(id), span(first, last), "a note\n'; --") for id in ids)
     left_out = (LeftOut(PartitionId("7"), 'nothing "there"'),)
     return replay_asked(job_id, ranges, left_out, dry_run=dry_run)
 
@@ -69,7 +50,7 @@ def found(store: Store) -> ReplayJob:
     return job
 
 
-def progress_of(store: Store, id: str) -> PartitionProgress:
+def progress_of(store: Store, id: str) -> pieces.PartitionProgress:
     (one,) = [one for one in found(store).partitions if one.range.partition_id == id]
     return one
 
@@ -90,11 +71,11 @@ def running(ingested: Store) -> Store:
     return ingested
 
 
-def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress | None = None) -> ReplayCommit:
+def piece_of(store: Store, first: int, last: int, *, progress: pieces.PartitionProgress | None = None) -> ReplayCommit:
     state = store.read_partition(P)
     own = progress or progress_of(store, "0")
     outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
-    piece = Piece(span(first, last), events(first, last))
+    piece = pieces.Piece(span(first, last), events(first, last))
     return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/1", EPOCH + timedelta(days=2))
 
 
@@ -103,9 +84,11 @@ def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
     job, note = found(ingested), "a note\n'; --"
     task, order = job.task, ("somebody", "because", EPOCH)
     assert (task.task_id, task.is_dry_run, task.requested_by, task.reason, task.requested_at) == (JOB, False, *order)
-    assert job.asked == ReplayAsked('{"from": null}', (LeftOut(PartitionId("7"), 'nothing "there"'),))
+    assert job.asked == pieces.ReplayAsked('{"from": null}', (LeftOut(PartitionId("7"), 'nothing "there"'),))
     assert job.task.transform_version == "test/1"
-    assert [one.range for one in job.partitions] == [PartitionRange(PartitionId(id), span(0, 9), note) for id in "01"]
+    assert [one.range for one in job.partitions] == [
+        pieces.PartitionRange(PartitionId(id), span(0, 9), note) for id in "01"
+    ]
     assert (task.status, task.started_at, task.ended_at, task.fault, task.history) == ("planned", None, None, None, "")
     assert [(one.next_number, one.closed_at, one.report.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
 
@@ -351,7 +334,9 @@ def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(inges
         piece = replace(
             piece_of(ingested, 0, 9, progress=progress_of(ingested, id)), state=ingested.read_partition(partition(id))
         )
-        diffs = tuple(EventDiff(PartitionId(p), SequenceNumber(n), f'{{"ß": {n}}}') for p, n in places if p == id)
+        diffs = tuple(
+            pieces.EventDiff(PartitionId(p), SequenceNumber(n), f'{{"ß": {n}}}') for p, n in places if p == id
+        )
         ingested.note_rehearsal(RehearsedPiece(piece, piece.counts, diffs))
     every = ingested.read_replay_diffs(JOB, None, 100)
     assert [(one.partition_id, one.sequence_number, one.diff) for one in every] == [
@@ -371,7 +356,7 @@ def test_no_more_replays_are_open_than_the_limit_dry_runs_included(ingested: Sto
     assert set(ingested.read_open_tasks(P.stream)) == {*jobs} - {jobs[1]}
     assert ingested.read_open_tasks(partition(group="other").stream) == ()
     for ended in jobs:  # one holds the range, one is paused, and one runs
-        with pytest.raises(TooManyTasks, match=f"{MOST_OPEN} replays are open"):
+        with pytest.raises(errors.TooManyTasks, match=f"{MOST_OPEN} replays are open"):
             opened(ingested, request(over, dry_run=True))
         assert ingested.find_replay(over) is None
         assert ingested.tasks.move(move("cancel", ended))
@@ -417,7 +402,7 @@ class Small(World):
         small = self
 
         class Watched(MemoryStore):
-            def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
+            def commit_replay(self, commit: ReplayCommit) -> pieces.ReplayCounts:
                 small.before(commit)
                 counts = super().commit_replay(commit)
                 small.spans.append(commit.piece.span.ends)

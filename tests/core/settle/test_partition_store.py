@@ -16,20 +16,8 @@ from core.model.rows import Row
 from core.model.transforms import unknown_fields_of
 from core.store.database import OneStream
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.fakes.builders import (
-    EPOCH,
-    NOON,
-    alert,
-    claim,
-    commit,
-    event,
-    home,
-    keep_letters,
-    letter,
-    partition,
-    reading,
-    settled,
-)
+from tests.fakes import builders
+from tests.fakes.builders import EPOCH, NOON, alert, claim, commit, event, home, letter, partition, reading, settled
 from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine, KeptRow
@@ -329,7 +317,7 @@ def test_a_gap_that_another_owner_has_just_settled_stays_settled(store: Store, e
 
 
 def test_a_retry_of_letters_makes_no_state_stale(store: Store, engine: Engine) -> None:
-    keep_letters(store, {4: "a"})
+    builders.keep_letters(store, {4: "a"})
     state = store.read_partition(P)
     store.claim_letters(claim())
     filtered = (LetterOutcome(number(4), "resolved", why="it was filtered"),)

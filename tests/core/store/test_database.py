@@ -4,15 +4,9 @@ from typing import Any
 
 import pytest
 
+from core import errors
 from core.aggregation.store import Aggregations
-from core.errors import (
-    CheckpointConflict,
-    CommitOutcomeUnknown,
-    DataRefused,
-    SchemaMismatch,
-    StoreUnavailable,
-    StoreUnreachable,
-)
+from core.errors import CheckpointConflict, DataRefused, SchemaMismatch, StoreUnavailable, StoreUnreachable
 from core.model.ports import Clock
 from core.store.columns import instant_text
 from core.store.connect import briefly_patient
@@ -122,7 +116,7 @@ def test_every_call_is_made_again_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("error", "patience"),
     [
-        (CommitOutcomeUnknown("it was not answered"), 20),
+        (errors.CommitOutcomeUnknown("it was not answered"), 20),
         (CheckpointConflict(partition(), None), 20),
         (DataRefused("too long"), 20),
         (SchemaMismatch("too old"), 20),

@@ -14,20 +14,8 @@ from core.model.rows import ReferenceKey, Row
 from core.store.memory import MOST_REFERENCES, SHARES, Memory
 from core.store.script import Named
 from examples.home_security.transform import Home
-from tests.fakes.builders import (
-    NOON,
-    FakeClock,
-    batch,
-    claim,
-    commit,
-    event,
-    home,
-    keep_letters,
-    partition,
-    reading,
-    settled,
-    stamps,
-)
+from tests.fakes import builders
+from tests.fakes.builders import NOON, FakeClock, batch, claim, commit, event, home, partition, reading, settled, stamps
 from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed, OverDatabase
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
@@ -183,7 +171,7 @@ def test_references_are_forgotten_when_a_partition_is_read_again_because_others_
 
 
 def retry_of(world: World, rows: Settled) -> RetryCommit:
-    keep_letters(world.inner, {0: "letter"})
+    builders.keep_letters(world.inner, {0: "letter"})
     world.inner.claim_letters(claim())
     outcome = LetterOutcome(SequenceNumber(0), "resolved")
     return RetryCommit(world.store.read_partition(P), "claim-1", (outcome,), rows, "test/1", "retry-1", NOON)

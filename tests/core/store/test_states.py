@@ -22,20 +22,8 @@ from core.model.transforms import Transform
 from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import Home, SensorReading
 from tests.core.letters.test_store import resolved, retry
-from tests.fakes.builders import (
-    EPOCH,
-    batch,
-    claim,
-    commit,
-    event,
-    home,
-    keep_letters,
-    letter,
-    partition,
-    reading,
-    settled,
-    stamps,
-)
+from tests.fakes import builders
+from tests.fakes.builders import EPOCH, batch, claim, commit, event, home, letter, partition, reading, settled, stamps
 from tests.fakes.kept import Engine
 from tests.fakes.ordered_flights import FLIGHTS, changes_of, flight, minute_of, now_as
 from tests.fakes.replaying import World, log_of, order
@@ -200,7 +188,7 @@ def test_partitions_that_commit_one_key_at_once_end_in_the_greatest_value(store:
 
 @pytest.mark.parametrize("minute", [3, 5, 7])
 def test_a_retry_writes_its_row_only_if_it_is_the_greatest(store: Store, engine: Engine, minute: int) -> None:
-    keep_letters(store, {2: "a"})
+    builders.keep_letters(store, {2: "a"})
     put(store, {3: [flight(1, 5)]})
     store.claim_letters(claim())
     store.commit_retry(retry(store, [resolved(2)], settled({2: [flight(1, minute)]})))

@@ -14,23 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hubledger.cli import output
 from hubledger.cli.main import main
-from hubledger.cli.output import (
-    Column,
-    Output,
-    UsageFault,
-    brief,
-    counted,
-    instant,
-    joined,
-    lines_of,
-    moment,
-    program,
-    safe_json,
-    short_instant,
-    span,
-    text_of,
-)
+from hubledger.cli.output import Column, Output, counted, instant, joined, moment, program, short_instant, span, text_of
 from tests.hubledger.cli.small_app import unsafe
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
@@ -58,7 +44,7 @@ def test_an_instant_is_in_utc_and_relative_and_without_its_date_in_a_table_of_th
 
 @given(st.text(max_size=30))
 def test_no_text_keeps_a_character_that_steers(text: str) -> None:
-    assert unsafe(text_of(text) + lines_of(text) + brief({text: [text]}) + instant(text, NOW)) == set()
+    assert unsafe(text_of(text) + output.lines_of(text) + output.brief({text: [text]}) + instant(text, NOW)) == set()
 
 
 @given(
@@ -67,7 +53,7 @@ def test_no_text_keeps_a_character_that_steers(text: str) -> None:
     )
 )
 def test_json_stays_the_same_value_and_steers_nothing(value: object) -> None:
-    printed = safe_json(json.dumps(value, ensure_ascii=False))
+    printed = output.safe_json(json.dumps(value, ensure_ascii=False))
     assert json.loads(printed) == value
     assert {letter for letter in unsafe(printed) if letter < "\u00a0" or letter in "\u202e\u2066\u200f"} == set()
 
@@ -103,7 +89,7 @@ def test_words_and_distances_become_instants_in_utc(zone: str, capsys: pytest.Ca
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "2h", "-2", "-2y", "-h", "2026-03-01", "-999999w", "-2h "])
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
-    with pytest.raises(UsageFault, match="write 2026-11-23T03:00:00Z, now, today, yesterday, -30m, -2h or -3d"):
+    with pytest.raises(output.UsageFault, match="write 2026-11-23T03:00:00Z, now, today, yesterday, -30m, -2h or -3d"):
         moment(text, MORNING)
 
 

@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.demo.aggregation import (
-    LOOKS,
-    NoAggregate,
-    NotAggregated,
-    NotReplayed,
-    Range,
-    aggregate_all,
-    aggregate_of_demo,
-    replay,
-    rows_per_event,
-)
+from local.demo import aggregation
+from local.demo.aggregation import LOOKS, NoAggregate, NotAggregated, NotReplayed, Range, replay, rows_per_event
 from local.demo.proof import Finished, Proof, prove, report
 from local.feed.businesses import HOMES, domain_of_sample
 from local.feed.record import ONCE, Copies
@@ -144,7 +135,7 @@ def test_a_failed_run_ends_the_aggregation_with_its_reason_and_the_last_words_of
     (tmp_path / "spark" / "agg-r-1" / "err").write_text("no space left\n")
     host.answers = [(202, {"did": ["failed"], "run": {**RUN, "status": "failed", "failure": "5 attempts"}})]
     with pytest.raises(NotAggregated, match=r"1, failed: 5 attempts; the newest job's last lines:\n.*no space"):
-        aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
+        aggregation.aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
 
 
 def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it() -> None:
@@ -154,7 +145,7 @@ def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it()
     assert rows_per_event(domain_of_sample(HOMES.transform, Sample(path, lines))) == pytest.approx(rows / len(lines))
     assert rows_per_event(HOMES) == 0.83
     with pytest.raises(NoAggregate, match="shop declares no aggregate"):
-        aggregate_of_demo(shop())
+        aggregation.aggregate_of_demo(shop())
 
 
 CHOSEN = Range("3", 0, 99, 80)

@@ -4,22 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.event_hubs.codec import (
-    Array,
-    DecodeError,
-    Described,
-    Int,
-    Raw,
-    Symbol,
-    Timestamp,
-    UByte,
-    UInt,
-    ULong,
-    UShort,
-    decode,
-    encode,
-    skip,
-)
+from local.event_hubs import codec
+from local.event_hubs.codec import Array, Int, Raw, Symbol, Timestamp, UByte, ULong, UShort, decode, encode, skip
 from local.event_hubs.sections import items
 
 WRITTEN: dict[str, Any] = {  # the encodings that the specification gives
@@ -30,7 +16,7 @@ WRITTEN: dict[str, Any] = {  # the encodings that the specification gives
     "81fffffffffffffffe": -2,
     "830000000000000001": Timestamp(1),
     "c10502a3016b41": {Symbol("k"): True},
-    "005324c00100": Described(ULong(0x24), []),
+    "005324c00100": codec.Described(ULong(0x24), []),
     "f00000000f00000002b100000001300000000131": Array(["0", "1"]),
 }
 READ: dict[str, Any] = {  # the forms that only peers write
@@ -48,7 +34,10 @@ symbols = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=3
 longs = st.integers(-(2**63), 2**63 - 1)
 scalars = st.one_of(
     st.none() | st.booleans() | longs | longs.map(Timestamp) | st.integers(-(2**31), 2**31 - 1).map(Int),
-    *(st.integers(0, 2**bits - 1).map(kind) for kind, bits in ((UByte, 8), (UShort, 16), (UInt, 32), (ULong, 64))),
+    *(
+        st.integers(0, 2**bits - 1).map(kind)
+        for kind, bits in ((UByte, 8), (UShort, 16), (codec.UInt, 32), (ULong, 64))
+    ),
     st.floats(allow_nan=False) | st.text(max_size=300) | symbols | st.binary(max_size=300),
 )
 values = st.recursive(
@@ -56,7 +45,7 @@ values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=5)
         | st.dictionaries(symbols, inner, max_size=5)
-        | st.builds(Described, st.integers(0, 300).map(ULong), inner)
+        | st.builds(codec.Described, st.integers(0, 300).map(ULong), inner)
         | st.lists(st.text(max_size=9), max_size=4).map(Array)
     ),
     max_leaves=20,
@@ -71,7 +60,7 @@ def test_a_value_is_read_and_skipped_as_it_was_written_and_refused_when_it_is_cu
     encoded = encode(value)
     assert decode(encoded) == (value, len(encoded))
     assert skip(encoded + rest, 0) == len(encoded)
-    with pytest.raises(DecodeError):
+    with pytest.raises(codec.DecodeError):
         decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
 
 
@@ -80,7 +69,7 @@ def test_random_bytes_are_read_or_refused_and_nothing_else(garbage: bytes) -> No
     for read in (decode, skip, items):
         try:
             read(garbage, 0)
-        except DecodeError:
+        except codec.DecodeError:
             continue
 
 

@@ -14,17 +14,8 @@ from azure.eventhub.exceptions import (
 
 from core.model.events import Event
 from core.remote.hub.events import to_event
-from local.feed.dangers import (
-    KINDS,
-    REFUSED_EVENTS,
-    dangers_of,
-    fields,
-    map_property,
-    sequence,
-    short_decimal,
-    text,
-    with_dangers,
-)
+from local.feed import dangers
+from local.feed.dangers import KINDS, dangers_of, fields, map_property, sequence, short_decimal, text, with_dangers
 from local.feed.homes import Expected, HomeScript, HomeShares, home_minutes
 from local.feed.planned_events import CRASH, POISON, REFUSAL, WRITTEN, Minute, PlannedEvent
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
@@ -132,7 +123,7 @@ def test_a_story_keeps_its_length_and_registrations_and_gets_its_dangers_spread_
         story = told(killing)
         outcomes = [one.expected.outcome for one in story]
         assert len(outcomes) == 6_000
-        assert (outcomes.count(CRASH), outcomes.count(REFUSAL)) == (killing, REFUSED_EVENTS)
+        assert (outcomes.count(CRASH), outcomes.count(REFUSAL)) == (killing, dangers.REFUSED_EVENTS)
         assert "reference" not in outcomes
         assert [one for one in story if b'"registration"' in one.body] == [
             one for one in plain if b'"registration"' in one.body

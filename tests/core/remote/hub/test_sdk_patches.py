@@ -10,16 +10,10 @@ from azure.eventhub._pyamqp.aio._transport_async import AsyncTransport
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from core.model.property_values import Unread
+from core.remote.hub import sdk_patches
 from core.remote.hub import sdk_patches as shortcuts
 from core.remote.hub.events import to_event
-from core.remote.hub.sdk_patches import (
-    RECEIVERS,
-    keep_values_encoded,
-    make_events_at_once,
-    read_without_tasks,
-    reader_over,
-    take_shortcuts,
-)
+from core.remote.hub.sdk_patches import RECEIVERS, make_events_at_once, read_without_tasks, reader_over, take_shortcuts
 from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode, encode_map
 from tests.patience import MOMENT, allowed
 
@@ -116,7 +110,7 @@ def test_the_sdk_is_changed_once(drafted: Any) -> None:
     modules: list[Any] = [import_module(name) for name in RECEIVERS]
     found = []
     for _ in range(2):
-        keep_values_encoded()
+        sdk_patches.keep_values_encoded()
         make_events_at_once()
         found.append([*(module.decode_payload for module in modules), vars(EventData)["_from_message"]])
     assert found[0] == found[1]

@@ -16,14 +16,9 @@ from core.model.commits import BatchCommit
 from core.model.rows import Row, appended_to, state_of
 from core.settle.partition_store import NEVER_ERASED, batch_script
 from core.store.script import Script, Step
+from core.store.sqlserver import statements
 from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
-from core.store.sqlserver.statements import (
-    many_json,
-    rows_json,
-    server_instant_text,
-    server_instant_texts,
-    without_zone,
-)
+from core.store.sqlserver.statements import many_json, rows_json, server_instant_text, without_zone
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
 from tests.offenders import holds_for
@@ -138,7 +133,7 @@ def test_instants_are_texts_in_utc_without_a_zone() -> None:
     assert values["enqueued_at"] == "2026-01-01T00:00:00.000000"
     text = server_instant_text(NOON)
     assert text == "2026-01-02T12:00:00.000000"
-    assert server_instant_texts([NOON, NOON]) == [text, text]
+    assert statements.server_instant_texts([NOON, NOON]) == [text, text]
     assert [without_zone(value) for value in (f"{text}Z", None, 7)] == [text, None, 7]
 
 

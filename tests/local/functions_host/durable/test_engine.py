@@ -10,17 +10,9 @@ from typing import Any
 import pytest
 from azure.functions.meta import Datum
 
+from local.functions_host.durable import instances
 from local.functions_host.durable.engine import PAUSE_AFTER_FAULT, Engine, Surroundings
-from local.functions_host.durable.instances import (
-    ActivityDue,
-    ActivityOrder,
-    EpisodeCommit,
-    EventType,
-    NewInstance,
-    Outgoing,
-    Status,
-    event,
-)
+from local.functions_host.durable.instances import EpisodeCommit, EventType, NewInstance, Outgoing, Status, event
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import Invocation, InvocationResult, Invoker
 from local.functions_host.settings import DurableOptions
@@ -91,7 +83,7 @@ async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() ->
     clock = ManualClock()
 
     class SlowStore(DurableStore):
-        def activities_after(self, number: int, top: int) -> Sequence[ActivityDue]:
+        def activities_after(self, number: int, top: int) -> Sequence[instances.ActivityDue]:
             if (due_at := self.next_due_at(clock.now())) is not None:
                 clock.pass_time(due_at - clock.now())
             return super().activities_after(number, top)
@@ -140,7 +132,7 @@ async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity
 
 
 NEW = NewInstance("one", "execution", "caller", "1")
-ORDER = ActivityOrder("one", "execution", 0, "work", "1")
+ORDER = instances.ActivityOrder("one", "execution", 0, "work", "1")
 
 
 @pytest.fixture

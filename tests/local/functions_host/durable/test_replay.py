@@ -18,17 +18,9 @@ from azure.functions.meta import Datum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local.functions_host.durable import instances
 from local.functions_host.durable.episodes import FAILURE_MARK, Answer, Turn, Unreadable, begin, conclude, read_answer
-from local.functions_host.durable.instances import (
-    Entry,
-    Episode,
-    EventType,
-    NewInstance,
-    Outgoing,
-    Status,
-    event,
-    event_raised,
-)
+from local.functions_host.durable.instances import Entry, Episode, EventType, NewInstance, Outgoing, Status, event
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import InvocationResult
 from tests.afterwards import after_the_test
@@ -117,7 +109,7 @@ class World:
             self.turn(self.chance.choice(ready))
         elif choice == "event":
             name = self.events.pop(self.chance.randrange(len(self.events)))
-            self.store.send(Outgoing("main", None, event_raised(name, json.dumps(name)), self.now))
+            self.store.send(Outgoing("main", None, instances.event_raised(name, json.dumps(name)), self.now))
         else:
             self.activity(self.chance.choice(due))
         self.now += timedelta(milliseconds=1)
