@@ -253,9 +253,7 @@ def test_the_site_makes_a_link_that_opens_the_home_and_no_other_one_does_and_bot
     assert not any(made["link"] in str(line) for line in filled.lines)
 
 
-def test_the_former_secret_opens_until_it_is_taken_away_and_without_one_no_link_is_made_or_opens(
-    filled: Running,
-) -> None:
+def test_the_former_secret_opens_until_it_is_gone_and_without_one_no_link_is_made_or_opens(filled: Running) -> None:
     former = link()
     filled.restart(RESIDENT_LINK_SECRET="n" * 32, RESIDENT_LINK_SECRET_PREVIOUS=SECRET)
     assert opens(former)

@@ -38,9 +38,7 @@ JOB = str(UUID(int=1))
 CHUNK = {"partition_id": "1", "sequence_numbers": [0], "claimed_by": "t-1"}
 
 
-def test_a_malformed_body_is_a_letter_of_poison_and_the_rest_of_the_batch_is_committed_with_one_line(
-    running: Running,
-) -> None:
+def test_a_malformed_body_is_a_letter_of_poison_and_the_rest_is_committed_with_one_line(running: Running) -> None:
     running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
     (line,) = running.lines
     assert (line["msg"], line["action"], line["levelname"]) == ("batch ingested", "ingest", "INFO")
@@ -82,9 +80,7 @@ def test_a_look_for_gaps_and_a_watch_fail_while_the_hub_does_not_answer_and_the_
     assert line["error"].startswith("HubUnreachable: the hub did not answer: telemetry, ")
 
 
-def test_a_fault_of_the_database_that_repeats_is_logged_with_its_count_and_shown_in_the_status(
-    running: Running,
-) -> None:
+def test_a_fault_of_the_database_that_repeats_is_logged_with_its_count_and_in_the_status(running: Running) -> None:
     running.ingest([0], [HOME])
     running.sqlite.sql("ALTER TABLE batch_ledger RENAME TO away")
     for retries in range(5):

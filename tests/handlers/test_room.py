@@ -62,9 +62,7 @@ def test_the_room_of_the_transform_brings_its_routes_pages_and_files(made: Made)
         ("ROUTES = ()", "raise ValueError('a slip')", "a slip"),
     ],
 )
-def test_routes_that_cannot_be_read_are_a_fault_that_names_the_module(
-    routes: str, init: str, said: str, made: Made
-) -> None:
+def test_routes_that_cannot_be_read_are_a_fault_with_its_module(routes: str, init: str, said: str, made: Made) -> None:
     (fault,) = refusal_of(made(routes, init))
     assert fault.startswith("shop_room.routes: the routes of the room cannot be read: ")
     assert said in fault
@@ -78,9 +76,7 @@ def test_routes_that_cannot_be_read_are_a_fault_that_names_the_module(
         ("'orders', 'Orders', 'orders.js'", ("orders.js", "dom.js"), "pages/dom.js has the name of a file of ours"),
     ],
 )
-def test_pages_need_their_files_and_names_of_their_own(
-    page: str, files: tuple[str, ...], said: str, made: Made
-) -> None:
+def test_pages_need_their_files_and_their_own_names(page: str, files: tuple[str, ...], said: str, made: Made) -> None:
     package = made(f"ROUTES = ()\nOPERATOR_PAGES = (OperatorPage({page}),)", pages=files)
     assert refusal_of(package) == (f"shop_room: {said}",)
 

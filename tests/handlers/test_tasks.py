@@ -97,9 +97,7 @@ def test_the_timer_drives_every_open_task_that_is_not_paused_also_after_a_tick_t
     assert sorted(filled.tick()) == sorted([audit, purge])
 
 
-def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_resume_resumes_both(
-    filled: Running,
-) -> None:
+def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_resume_resumes_both(filled: Running) -> None:
     task_id = filled.open("audit")["task_id"]
     suspended = DurableClient("Suspended")
     assert (filled.tick(suspended), suspended.done) == ([], [])

@@ -344,9 +344,7 @@ CHANGES: list[Callable[[dict[str, Any]], Any]] = [
 
 
 @pytest.mark.parametrize("mine", CHANGES)
-def test_a_file_of_a_person_stays_and_that_is_said(
-    mine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_a_person_stays_and_says_so(mine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_local_settings(tmp_path, outputs(), {})
     made = mine(written(tmp_path))
     text = made if isinstance(made, str) else json.dumps(made)
@@ -375,9 +373,7 @@ def test_the_provider_of_the_subnets_is_registered_once_and_waited_for(capsys: p
     assert "az provider register --namespace Microsoft.App --wait" in capsys.readouterr().out
 
 
-def test_an_account_is_what_its_token_tells_printed_once_and_the_token_never(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_account_is_what_its_token_tells_printed_once_the_token_never(capsys: pytest.CaptureFixture[str]) -> None:
     credential = Credential(token_of(PERSON))
     identity = Identity(credential)
     assert identity.token("a") == identity.token("b") == token_of(PERSON)

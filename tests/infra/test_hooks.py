@@ -419,9 +419,7 @@ LOST = Answer(404, "application/problem+json", b"{}")
         pytest.param(WRITTEN, LOOSE, NO_ROW, id="a row without a range"),
     ],
 )
-def test_an_event_that_is_not_proven_is_refused_after_a_wait(
-    after: dict[str, Any], explained: Answer, says: str
-) -> None:
+def test_an_event_not_proven_is_refused_after_a_wait(after: dict[str, Any], explained: Answer, says: str) -> None:
     with pytest.raises(HookRefused, match=says):
         prove(BEFORE, after, explained=explained)
 

@@ -42,9 +42,7 @@ def printed(archive: Path, script: str) -> tuple[str, str]:
     return done.stdout.strip(), done.stderr
 
 
-def test_the_folder_of_the_version_holds_the_programs_and_the_archives(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_folder_holds_programs_and_the_archives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wheels = brought(tmp_path / "wheels", "311")
     assert main([str(tmp_path / "out"), "--wheels", str(tmp_path / "wheels")]) == 0
     written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")} - {VERSION}

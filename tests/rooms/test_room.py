@@ -212,9 +212,7 @@ def refused(row: Row) -> Row | None:
     return cast(Row, replace(cast(Any, row), **chosen)) if chosen else None
 
 
-def test_a_row_that_a_column_refuses_is_a_letter_and_no_other_event_is(
-    room: Room, store: Store, engine: Engine
-) -> None:
+def test_a_row_that_a_column_refuses_is_a_letter_and_no_other_is(room: Room, store: Store, engine: Engine) -> None:
     samples = zip(samples_of(room), outcomes_of(room), strict=True)
     refusable = [body for body, outcome in samples if any(map(refused, outcome.rows))]
     assert refusable, "no sample becomes a row with a field besides its key, so no row can be refused"

@@ -272,9 +272,7 @@ def aggregating(database: ServerAggregation) -> Iterator[AggregatingStore]:
     opened.close()
 
 
-def test_a_task_that_runs_twice_stages_each_window_once(
-    aggregating: AggregatingStore, database: ServerAggregation
-) -> None:
+def test_a_task_run_twice_stages_each_window_once(aggregating: AggregatingStore, database: ServerAggregation) -> None:
     run = opened_run(aggregating)
     staged = staged_result(aggregating, database, run, [window("home-1"), window("home-2")])
     database.change(DOUBLED)
@@ -463,9 +461,7 @@ EARLY = {
 
 
 @pytest.mark.parametrize("case", EARLY)
-def test_a_batch_that_binds_a_column_which_it_adds_is_refused_before_it_runs(
-    session: Session, schema: str, case: str
-) -> None:
+def test_a_batch_that_binds_a_column_which_it_adds_is_refused_unrun(session: Session, schema: str, case: str) -> None:
     add = "ALTER TABLE hubledger.batch_ledger ADD floors int;"
     with pytest.raises(session.fault) as caught:
         session.run(in_schema(f"{add} {EARLY[case]}", schema))

@@ -16,13 +16,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.errors import (
-    CheckpointConflict,
-    CommitOutcomeUnknown,
-    DataRefused,
-    SchemaMismatch,
-    StoreUnavailable,
-)
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.listing import FIRST_PAGE, LetterChoice, LetterListing
 from core.model.commits import BatchCommit, SequenceGap
@@ -105,9 +99,7 @@ COMMITS: dict[str, tuple[Callable[[], BatchCommit], int]] = {
 
 
 @pytest.mark.parametrize("case", COMMITS)
-def test_a_commit_is_one_short_request_on_the_wire_and_arrives_whole(
-    store: Store, wire: Wire, state: Server, case: str
-) -> None:
+def test_a_commit_is_one_short_request_and_arrives_whole(store: Store, wire: Wire, state: Server, case: str) -> None:
     store.read_partition(PARTITION)
     made, most = COMMITS[case]
     before, sent, commit = wire.requests, wire.sent, made()
@@ -242,9 +234,7 @@ def test_a_port_without_a_listener_is_unavailable(driver_name: str) -> None:
         store.read_partition(PARTITION)
 
 
-def test_a_line_cut_before_or_after_the_commit_leaves_its_outcome_unknown(
-    store: Store, wire: Wire, state: Server
-) -> None:
+def test_a_line_cut_before_or_after_the_commit_has_its_outcome_unknown(store: Store, wire: Wire, state: Server) -> None:
     for where, stands in ((Cut.BEFORE, False), (Cut.AFTER, True)):
         store.read_partition(PARTITION)
         wire.cut(where)
@@ -297,9 +287,7 @@ def test_a_listing_is_one_request_and_filters_by_the_given_fields_only(
         assert asked == list(given)
 
 
-def test_a_round_of_an_idle_keeper_is_one_request_however_long_the_stream_is_known(
-    store: Store, server: TdsServer
-) -> None:
+def test_a_round_of_an_idle_keeper_is_one_request_however_old_the_stream_is(store: Store, server: TdsServer) -> None:
     server.state.stream_id = 1
     server.state.answers["MIN(d.due_at)"], clock = [(None,)], FakeClock()
     keeper = store.remembering(timedelta(seconds=60), clock.monotonic)

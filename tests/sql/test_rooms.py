@@ -311,9 +311,7 @@ ADDED_FIRST = {"sqlite": "UPDATE aggregation_cut", "sqlserver": "UPDATE hubledge
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_migration_that_adds_levels_locks_commits_before_it_reads_and_fills_from_the_finer_level(
-    engine: Engine,
-) -> None:
+def test_a_migration_that_adds_levels_locks_commits_reads_and_fills_from_the_finer_level(engine: Engine) -> None:
     one = find_aggregate("home_activity")
     both, day = added_text(one, engine, ["hour", "day"]), added_text(one, engine, ["day"])
     assert both.startswith(ADDED_FIRST[engine])
@@ -326,9 +324,7 @@ def test_a_migration_that_adds_levels_locks_commits_before_it_reads_and_fills_fr
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_source_has_an_index_by_its_times_and_only_a_level_with_a_retention_one_by_its_windows(
-    engine: Engine,
-) -> None:
+def test_a_source_has_an_index_by_time_and_only_a_level_with_a_retention_one_by_its_windows(engine: Engine) -> None:
     columns = "(stream_id, partition_id, observed_at, home_id, kind)"
     source = source_index_text(find_aggregate("home_activity"), "sqlite")
     assert source == f"CREATE INDEX ix_home_activity_source\n    ON sensor_reading {columns};"

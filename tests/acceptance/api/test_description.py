@@ -97,9 +97,7 @@ def test_no_two_routes_of_a_method_overlap_and_the_catch_all_comes_last_by_name(
                 assert any(a != b and "{" not in a + b for a, b in pairs), (one, other)
 
 
-def test_every_answer_and_refusal_is_described_and_has_the_headers_that_are_required(
-    served: Served, description: Any
-) -> None:
+def test_every_answer_and_refusal_is_described_and_has_the_required_headers(served: Served, description: Any) -> None:
     of, headers = described(description), description["components"]["headers"]
     required = {name for name, each in headers.items() if each["required"]}
     assert required == {"Cache-Control", "Strict-Transport-Security", *CROSS_SITE}
@@ -283,9 +281,7 @@ def test_what_is_not_there_is_not_found_and_what_is_unknown_or_of_a_different_li
             names(unchanged.get(path), "sequence_number", path)
 
 
-def test_hostile_text_in_any_value_of_a_path_is_refused_and_as_a_partition_key_finds_no_letter(
-    unchanged: Served,
-) -> None:
+def test_hostile_text_anywhere_in_a_path_is_refused_and_as_a_partition_key_finds_no_letter(unchanged: Served) -> None:
     page = unchanged.get(filled(HOME_PAGE)).body
     for template, method in PLACES:
         for name in re.findall(r"\{(\w+)\}", template):

@@ -145,9 +145,7 @@ def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
 
 
 @pytest.mark.soak
-def test_a_demo_with_workers_that_is_stopped_or_whose_worker_dies_leaves_no_process_behind(
-    begin: Begin, tmp_path: Path
-) -> None:
+def test_a_demo_with_workers_that_is_stopped_or_whose_worker_dies_leaves_none(begin: Begin, tmp_path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         demo = begin("local.demo", *ENDLESS, "--folder", str(tmp_path / number.name))
         line_of(demo, "publishing", deadline=DEADLINE)
@@ -200,9 +198,7 @@ def in_hub(emulator: Emulator) -> int:
     return sum(end + 1 for end in emulator.end_of(HUB).values())
 
 
-def test_lost_connections_leave_a_record_of_the_certain_and_the_doubtful_copies(
-    emulator: Emulator, tmp_path: Path
-) -> None:
+def test_lost_connections_leave_a_record_of_certain_and_doubtful_copies(emulator: Emulator, tmp_path: Path) -> None:
     path = tmp_path / "record.db"
     feeding = feed(emulator, "--record", str(path), "--events", "4000", "--rate", "2000")
     line_of(feeding, "feed ready for telemetry")

@@ -48,9 +48,7 @@ def test_a_keyed_batch_goes_to_the_partition_of_its_key_in_order_and_a_buffered_
     assert sum(last + 1 for last in emulator.end_of(HUB).values()) == 1012
 
 
-def test_sizes_up_to_the_limit_come_back_whole_and_those_over_it_and_throttled_sends_are_refused(
-    emulator: Emulator,
-) -> None:
+def test_sizes_up_to_the_limit_come_back_whole_and_those_over_it_or_throttled_are_refused(emulator: Emulator) -> None:
     with producer(emulator, retry_total=0) as client:
         batch = client.create_batch(partition_id="0")
         assert batch.max_size_in_bytes == 1024 * 1024
@@ -200,9 +198,7 @@ def test_dropped_connections_and_detached_links_are_opened_again_without_loss(em
     assert sync.numbers == aio.numbers == list(range(9))
 
 
-def test_clients_continue_after_a_restart_on_the_same_port_and_in_a_recreated_hub_at_the_old_offset_if_it_fits() -> (
-    None
-):
+def test_clients_go_on_after_a_restart_on_the_same_port_and_in_a_recreated_hub_at_the_old_offset_if_it_fits() -> None:
     emulator = Emulator([HubSettings(HUB)])
     with emulator.running():
         publish(emulator, range(3))

@@ -64,9 +64,7 @@ async def test_a_checkpoint_of_the_host_is_a_blob_with_its_position(app: Path) -
         assert SETTING not in os.environ, "the setting is the app's where it names a storage"
 
 
-async def test_a_checkpoint_is_created_where_there_is_none_and_written_only_over_the_one_that_was_read(
-    app: Path,
-) -> None:
+async def test_a_checkpoint_is_made_where_there_is_none_and_written_only_over_the_one_that_was_read(app: Path) -> None:
     async with serving_sample(app):
         await refused(ResourceNotFoundError, lift('"0x1"', 1))
         first = (await asked(upload))["etag"]

@@ -22,9 +22,7 @@ async def sample(app: Path, request: pytest.FixtureRequest, clock: ManualClock) 
         yield sample
 
 
-async def test_a_function_gets_exact_bodies_positions_and_metadata_and_never_a_batch_that_cannot_be_bound(
-    sample: Sample,
-) -> None:
+async def test_a_function_gets_exact_bodies_positions_and_metadata_and_never_an_unbound_batch(sample: Sample) -> None:
     await sample.send("1", b'{"v": 1}', b"", b"\xff\x00")
     await sample.send("0", b"a", b"b", group="async")
     await sample.send("0", b"a", b"", b"c", group="texts")  # a batch of texts loses its empty bodies

@@ -55,9 +55,7 @@ async def test_a_timer_lasts_its_whole_time_even_beyond_six_days(app: DurableApp
         assert (await app.ended(instance_id))["output"] == wait.total_seconds()
 
 
-async def test_an_event_or_a_timer_wins_and_the_timer_that_lost_is_cancelled(
-    app: DurableApp, clock: ManualClock
-) -> None:
+async def test_an_event_or_a_timer_wins_and_the_timer_lost_is_cancelled(app: DurableApp, clock: ManualClock) -> None:
     decided, late = await app.start("approval"), await app.start("approval")
     for instance_id in (decided, late):
         await app.is_at(instance_id, "TimerCreated")

@@ -89,9 +89,7 @@ async def test_a_restarted_host_goes_on_after_its_checkpoint_with_a_retry_that_w
         await eventually(lambda: seen("ingest_async") == [["poison"], ["next"]])
 
 
-async def test_batches_can_be_delivered_again_and_skipped_over_http(
-    app: Path, options: HostOptions, hubs: Hubs
-) -> None:
+async def test_batches_are_delivered_again_and_skipped_over_http(app: Path, options: HostOptions, hubs: Hubs) -> None:
     hubs.of("$Default").answers.clear()  # its partitions are not known yet
     async with serving_sample(app, options, hubs) as sample:
         http = sample
@@ -273,9 +271,7 @@ async def status_of(sample: Sample, sent: bytes) -> int:
     return int(line.split()[1])
 
 
-async def test_a_foreign_host_or_origin_is_refused_whatever_the_request_is_and_loopback_is_answered(
-    sample: Sample,
-) -> None:
+async def test_a_foreign_host_or_origin_is_refused_in_any_request_and_loopback_is_answered(sample: Sample) -> None:
     for host in FOREIGN_HOSTS:
         for address in ("/admin/host/ping", "/api/nothing", "/nowhere", f"{WEBHOOK}/instances"):
             assert await status_of(sample, request(f"GET {address}", host=host)) in (400, 421), (host, address)
@@ -309,9 +305,7 @@ async def test_a_form_of_any_page_gives_admin_no_order(sample: Sample) -> None:
     await eventually(lambda: seen("tick"))
 
 
-async def test_a_request_that_trickles_ends_its_connection_before_a_function_runs(
-    app: Path, options: HostOptions
-) -> None:
+async def test_a_request_that_trickles_ends_its_line_before_a_function_runs(app: Path, options: HostOptions) -> None:
     async def drip(port: int, start: bytes) -> bytes:
         """Send a start, and x after x; return all that the host answered before it closed."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -54,9 +54,7 @@ def test_routes_one_ready_line_and_a_log_line_per_record_are_written(app: Path, 
     assert {"time", "level", "logger", "message"} <= failed.keys()
 
 
-def test_an_app_that_cannot_run_is_one_line_and_is_not_started_again_and_bad_arguments_are_code_2(
-    tmp_path: Path,
-) -> None:
+def test_an_app_unable_to_run_is_one_line_and_is_not_started_again_and_bad_arguments_are_code_2(tmp_path: Path) -> None:
     for more in ((), ("--like-azure",)):
         assert "host.json does not exist" in refused("--app", str(tmp_path), *more)
     for wrong in ("--port=x", "--port=70000", "--what", "--reopen-after=soon", "--longest-pause=long"):

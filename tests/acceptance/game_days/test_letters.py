@@ -55,9 +55,7 @@ def test_letters_that_near_the_end_of_the_retention_are_discarded_or_retried_in_
 
 
 @pytest.mark.soak
-def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events_and_discarded_afterwards(
-    day: Day,
-) -> None:
+def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events_and_discarded_after(day: Day) -> None:
     day.start(KEEP_BODIES="false", HUB_RETENTION_HOURS="24")
     day.publish("0", b"reading home", b"bug", b"reading home", ago=LATE)
     day.until_it_fires("events-expiring")

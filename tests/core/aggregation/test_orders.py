@@ -89,9 +89,7 @@ def test_a_run_takes_the_commits_of_all_partitions_side_by_side_until_it_has_its
     assert store.read_reach(store.read_standing(HOME_ACTIVITY).reached, 1_000) is None
 
 
-def test_a_run_takes_a_bounded_number_of_commits_of_a_partition(
-    store: AggregatingStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_takes_bounded_commits_of_a_partition(store: AggregatingStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         ingest(store, [reading()])
     monkeypatch.setattr("core.aggregation.store.MOST_COMMITS", 2)
@@ -252,9 +250,7 @@ def test_a_backfill_begins_an_aggregate_and_a_repair_replaces_its_windows_at_its
     assert (activity(store)[0].readings, activity(store, "home-2")) == (4, (window("home-2"),))
 
 
-def test_of_orders_at_the_same_time_one_waits_and_the_others_are_refused(
-    store: AggregatingStore, pipelines: Pipelines
-) -> None:
+def test_of_orders_at_once_one_waits_and_the_others_are_refused(store: AggregatingStore, pipelines: Pipelines) -> None:
     standing = store.read_standing(HOME_ACTIVITY)
     orders = [replace(WANTED, who=f"person {number}") for number in range(4)]
     with ThreadPoolExecutor(4) as pool:

@@ -119,9 +119,7 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
         pytest.param("cut = '{{\"1/0\":7}}'", "cut = '{{}}'", id="a cut that has moved since the last slice"),
     ],
 )
-def test_what_holds_the_cut_leaves_the_run_open(
-    store: Aggregations, database: AggregationEngine, change: str, undo: str
-) -> None:
+def test_the_cut_holds_the_run_open(store: Aggregations, database: AggregationEngine, change: str, undo: str) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     portion = next_portion(store.read_slices(staged), 0, PORTION)
@@ -168,9 +166,7 @@ def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
     assert store.read_standing(HOME_ACTIVITY).cut == run.cut_to
 
 
-def test_ticks_at_the_same_time_commit_each_slice_once(
-    store: Aggregations, database: AggregationEngine, single: None
-) -> None:
+def test_ticks_at_once_commit_each_slice_once(store: Aggregations, database: AggregationEngine, single: None) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
 
@@ -185,9 +181,7 @@ def test_ticks_at_the_same_time_commit_each_slice_once(
     assert stored(store) == WINDOWS
 
 
-def test_slices_of_results_of_two_attempts_make_one_run(
-    store: Aggregations, database: AggregationEngine, single: None
-) -> None:
+def test_slices_of_two_attempts_make_one_run(store: Aggregations, database: AggregationEngine, single: None) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     dying: Any = Dying(store, 5)
@@ -198,9 +192,7 @@ def test_slices_of_results_of_two_attempts_make_one_run(
     assert stored(store) == WINDOWS
 
 
-def test_a_run_with_a_committed_slice_never_fails(
-    store: Aggregations, database: AggregationEngine, single: None
-) -> None:
+def test_a_run_with_a_committed_slice_goes_on(store: Aggregations, database: AggregationEngine, single: None) -> None:
     run = opened_run(store)
     dying: Any = Dying(store, 2)
     with pytest.raises(StoreUnavailable):

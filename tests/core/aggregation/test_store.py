@@ -83,9 +83,7 @@ def test_a_plan_from_a_cut_that_has_moved_opens_nothing(store: Aggregations, dat
     assert not store.open_run(replace(stale, number=2))
 
 
-def test_a_submit_is_noted_once_for_its_own_attempt_and_of_two_who_decide_on_another_one_does(
-    store: Aggregations,
-) -> None:
+def test_a_submit_is_noted_once_for_its_own_attempt_and_of_two_who_decide_anew_one_does(store: Aggregations) -> None:
     run = opened_run(store)
     assert not store.note_submitted(replace(run, attempt=2), "job-1", LATER)
     assert store.note_submitted(run, "job-1", LATER)

@@ -287,9 +287,7 @@ def test_a_run_of_an_engine_that_was_replaced_is_submitted_to_the_new_one(world:
     assert "SPARK_ENGINE is now livy" in (failures(world)[0].reason or "")
 
 
-def test_a_failure_keeps_the_words_of_the_engine_the_end_of_its_log_and_a_link_where_it_explains_it(
-    world: World,
-) -> None:
+def test_a_failure_keeps_the_words_of_the_engine_the_end_of_its_log_and_a_link_to_its_reasons(world: World) -> None:
     def silent(job_id: str) -> JobReport:
         raise REFUSED
 

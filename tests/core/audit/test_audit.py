@@ -391,9 +391,7 @@ def test_the_next_incarnation_of_the_stream_ends_the_task_and_none_is_opened_for
 
 
 @pytest.mark.parametrize("end", ["done", "failed", "failed while paused"])
-def test_a_fault_waits_in_the_task_until_it_is_gone_or_the_deadline_is_over(
-    desks: tuple[Office, Office], end: str
-) -> None:
+def test_a_fault_waits_in_the_task_until_it_is_gone_or_time_is_over(desks: tuple[Office, Office], end: str) -> None:
     auditor, task_id = Auditor(desks[0]), opened(desks[0])
     auditor.fault = HubUnreachable("no hub")
     with pytest.raises(InfrastructureFault) as fault:

@@ -276,9 +276,7 @@ def test_never_gets_numbers_whose_events_it_has_lost_but_those_that_it_forgets_m
 
 
 @pytest.mark.parametrize("is_new_process", [True, False])
-def test_a_failover_that_kept_the_time_of_creation_is_seen_by_the_event_of_the_checkpoint(
-    ten: World, is_new_process: bool
-) -> None:
+def test_a_failover_that_kept_the_time_of_creation_is_seen_by_the_last_event(ten: World, is_new_process: bool) -> None:
     assert list(ten.silence.run("timer")) == []
     ten.hub.recreate("0")
     ten.hub.publish("0", renewed(0, 9))
@@ -311,9 +309,7 @@ def test_an_older_store_adopts_the_hub_unless_one_of_its_checkpoints_contradicts
 
 
 @pytest.mark.parametrize(("reached", "age"), [(9, SOONEST), (99_999, 1.0), (10_000_000, OLDEST)])
-def test_a_reading_is_no_older_than_a_new_hub_needs_to_reach_the_numbers(
-    world: World, reached: int, age: float
-) -> None:
+def test_a_reading_is_no_older_than_a_new_hub_needs_for_the_numbers(world: World, reached: int, age: float) -> None:
     world.hub.publish("0", log(reached, reached))
     world.deliver(log(reached, reached))
     world.hub.asked.clear()
@@ -449,9 +445,7 @@ STILL_RIGHT = [("partitions", "emptied"), ("created_at", "emptied")]
 
 
 @pytest.mark.parametrize("ask", METHODS.values(), ids=METHODS)
-def test_each_method_answers_as_the_hub_does_also_that_it_does_not(
-    reading: Reading, ask: Callable[[Reading], Any]
-) -> None:
+def test_each_method_answers_as_the_hub_does_or_does_not(reading: Reading, ask: Callable[[Reading], Any]) -> None:
     found, verified = ask(reading), reading.read
     reading.read = reading.hub  # type: ignore[assignment]
     assert found == ask(reading)

@@ -70,9 +70,7 @@ def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store
     assert store.read_books()[0].numbers == 3
 
 
-def test_neither_a_batch_nor_an_anchor_nor_a_retry_is_committed_to_a_closed_stream(
-    store: Store, engine: Engine
-) -> None:
+def test_no_batch_anchor_or_retry_is_committed_to_a_closed_stream(store: Store, engine: Engine) -> None:
     fresh = store.read_partition(partition("1"))
     keep_letters(store, {0: "a", 1: "b"})
     store.claim_letters(claim())

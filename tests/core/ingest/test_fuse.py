@@ -188,9 +188,7 @@ def keys(count: int, each: int, word: str = "bug", first: int = 0) -> list[Event
         pytest.param([*keys(1, 20), *events(20, 21, "reading a")], False, id="one bad event of a busy key"),
     ],
 )
-def test_with_keys_in_order_only_events_that_failed_themselves_show_an_outage(
-    given: list[Event], is_held: bool
-) -> None:
+def test_with_keys_in_order_only_those_that_failed_themselves_show_an_outage(given: list[Event], is_held: bool) -> None:
     world = World(fuse=FUSE, letters=HOLDING)
     assert held(world, given) is is_held
     assert letters(world) == (0 if is_held else len([one for one in given if one.partition_key]))

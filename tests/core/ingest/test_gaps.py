@@ -231,9 +231,7 @@ def test_what_the_hub_was_asked_for_is_no_gap_any_more(asked: Span, missing: Spa
 @pytest.mark.parametrize(
     ("numbers", "checkpoint"), [([3], 100), ([4], 4), ([4, 5, 6], 4), ([3, 4, 5], 9)], ids=lambda value: str(value)
 )
-def test_an_old_number_enqueued_after_the_checkpoint_is_another_incarnation(
-    numbers: list[int], checkpoint: int
-) -> None:
+def test_an_old_number_sent_after_the_checkpoint_is_another_incarnation(numbers: list[int], checkpoint: int) -> None:
     later = event(checkpoint).enqueued_at + timedelta(microseconds=1)
     changed = next(number for number in reversed(numbers) if number <= checkpoint)
     with pytest.raises(StreamIncarnationChanged) as refusal:

@@ -165,9 +165,7 @@ def test_a_commit_that_was_made_after_all_is_not_made_again(five: World, fault: 
 
 
 @pytest.mark.parametrize("faults", [(Fault.UNANSWERED,), (None, Fault.UNANSWERED)])
-def test_a_commit_without_an_answer_is_followed_by_the_rest_of_the_batch(
-    world: World, faults: tuple[Fault | None, ...]
-) -> None:
+def test_a_commit_without_an_answer_is_followed_by_the_rest(world: World, faults: tuple[Fault | None, ...]) -> None:
     report = world.take(*readings(0, 2), *readings(5, 6), store=world.faulty(*faults))
     assert world.ranges() == [(0, 2, 0), (3, 6, 2)]
     assert (len(report.commits), report.redelivered, report.gaps, report.absent) == (2, 0, (span(3, 4),), 2)
@@ -207,9 +205,7 @@ def fail(world: World, retries: int, *faults: Fault) -> StoreFault:
     return caught.value
 
 
-def test_from_the_fifth_failure_in_a_row_on_the_partition_is_stopped_at_its_checkpoint_and_then_goes_on(
-    five: World,
-) -> None:
+def test_from_the_fifth_failure_in_a_row_on_the_partition_is_stopped_there_and_then_goes_on(five: World) -> None:
     for retries in range(RECURRENT - 1):
         fail(five, retries)
         assert [*five.stops] == []

@@ -8,15 +8,7 @@ import pytest
 from core.audit.audit import LAST_NUMBER, audit, recount_rows
 from core.errors import PoisonEvent
 from core.ledger import explain as module
-from core.ledger.explain import (
-    Explanation,
-    KeyPlace,
-    KeySearch,
-    explain,
-    find_places,
-    first_commit_since,
-    sentence_of,
-)
+from core.ledger.explain import Explanation, KeyPlace, KeySearch, explain, find_places, first_commit_since, sentence_of
 from core.ledger.store import read_books
 from core.ledger.totals import LedgerRange
 from core.letters.retry import Keeper, claim_due, retry_chunk
@@ -197,9 +189,7 @@ ROW = LedgerRange(1, "batch", SequenceNumber(0), SequenceNumber(9), 10, 0, 0, 0,
         (400, 650, 650),
     ],
 )
-def test_the_first_commit_at_or_after_a_time_is_found_with_few_reads(
-    purged: int, minutes: float, expected: int | None
-) -> None:
+def test_the_first_commit_at_or_after_a_time_takes_few_reads(purged: int, minutes: float, expected: int | None) -> None:
     kept = range(purged + 1, 1001)  # commits come a minute apart, and the first ones are gone
     rows = [replace(ROW, commit_number=n, committed_at=EPOCH + timedelta(minutes=n)) for n in kept]
     reads: list[int] = []

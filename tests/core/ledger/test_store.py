@@ -91,9 +91,7 @@ def test_the_oldest_open_letter_is_the_one_that_failed_first(office: Office) -> 
     assert office.desk.ledger.find_oldest_letter(OPEN) == LetterKey(EPOCH, P, event(0).sequence_number)
 
 
-def test_letters_are_counted_by_status_and_one_that_is_lost_is_an_imbalance_where_each_is_counted(
-    office: Office,
-) -> None:
+def test_letters_are_counted_by_status_and_a_lost_one_is_an_imbalance_where_each_is_counted(office: Office) -> None:
     statuses = ["waiting", "exhausted", "exhausted", "held", "resolved", "discarded", "waiting", "waiting"]
     given = [replace(letter(event(at)), status=status) for at, status in enumerate(statuses)]  # type: ignore[arg-type]
     office.commit(0, 7, settled({}, letters=given))
@@ -212,9 +210,7 @@ def test_watches_that_store_one_minute_at_one_moment_leave_one_row(make_office: 
     assert len(stored(offices[0])) == 10
 
 
-def test_each_stream_has_its_own_minutes_and_the_watch_of_any_removes_those_of_a_day_before_of_all(
-    office: Office,
-) -> None:
+def test_each_stream_has_its_own_minutes_and_the_watch_of_any_removes_those_of_a_day_ago_of_all(office: Office) -> None:
     office.commit(0, 0)
     office.commit(0, 0, of=partition(group="other"))
     other = Ledger(OneStream(office.store.database, replace(STREAM, consumer_group="other")))

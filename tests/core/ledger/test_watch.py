@@ -160,9 +160,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         pytest.param(HOUR, timedelta(seconds=-5), 0.0, True, id="a clock that is ahead of ours"),
     ],
 )
-def test_lag_is_the_age_of_the_oldest_event_that_waits(
-    ago: timedelta, waits: timedelta, lag: float, is_asked: bool
-) -> None:
+def test_lag_is_the_age_of_the_oldest_waiting(ago: timedelta, waits: timedelta, lag: float, is_asked: bool) -> None:
     hub = hub_of(waits)
     facts = seen(FakeLedger((books(9, ago),), {P0: NOW - ago}), hub)
     assert (facts["lag_seconds"], facts["partitions_stopped"], hub.asked != []) == (lag, 0, is_asked)

@@ -296,9 +296,7 @@ def test_letters_of_owners_whose_clocks_differ_or_jump_keep_their_schedule_and_a
 
 @pytest.mark.parametrize("jump", [HOUR + timedelta(minutes=5), DAY], ids=["an hour", "a day"])
 @pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
-def test_letters_resolve_within_their_schedule_when_the_clock_of_the_database_was_wrong(
-    jump: timedelta, sign: int
-) -> None:
+def test_letters_resolve_on_schedule_when_the_clock_of_the_database_was_wrong(jump: timedelta, sign: int) -> None:
     """It is set wrong and right again, and the process that held letters in the meantime is killed."""
     clock = builders.FakeClock()
     seconds, policy, off = sign * jump.total_seconds(), LetterPolicy(), NONE

@@ -100,9 +100,7 @@ def test_keys_that_look_alike_are_different_keys_and_no_key_is_never_held(store:
     assert found == {"a": OpenLetter(SequenceNumber(1), "unknown")}
 
 
-def test_held_letters_are_never_claimed_and_go_in_order_once_the_first_is_resolved(
-    world: World, engine: Engine
-) -> None:
+def test_held_letters_are_never_claimed_and_go_in_order_once_the_first_is_done(world: World, engine: Engine) -> None:
     (report,) = world.retry()
     assert (report.resolved, report.waiting, written(engine)) == (0, 1, [])
     world.broken = set()
@@ -149,9 +147,7 @@ def test_a_discard_in_the_middle_leaves_the_others_in_line_and_one_that_fails_wh
     assert written(engine) == [0, 1, 3]
 
 
-def test_letters_that_several_commits_free_are_tried_in_the_order_of_their_numbers(
-    store: Store, engine: Engine
-) -> None:
+def test_letters_that_several_commits_free_are_tried_in_order_of_their_numbers(store: Store, engine: Engine) -> None:
     world = World(store)
     world.broken = {0, 1}
     world.ingest([event(number, "body", key=key) for number, key in enumerate("abba")])

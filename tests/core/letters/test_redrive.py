@@ -95,9 +95,7 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
     assert sorted(desk.moved(job)) == [("0", first), ("0", last)]
 
 
-def test_a_job_is_kept_as_it_was_requested_and_one_of_a_selection_moves_only_its_letters(
-    desk: Redriving, engine: Engine
-) -> None:
+def test_a_job_is_kept_as_it_was_requested_and_a_selection_moves_its_own(desk: Redriving, engine: Engine) -> None:
     wanted = LetterChoice(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
     filtered = desk.ask(6, structs.replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
     assert desk.now(filtered) == filtered

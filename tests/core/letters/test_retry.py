@@ -360,9 +360,7 @@ def test_a_commit_without_an_answer_is_counted_where_it_stands_and_made_again_wh
         pytest.param([None, *[Fault.NOT_REACHED] * 9], "retrying", 300, id="a long one: its lease ends"),
     ],
 )
-def test_an_outage_is_the_callers_and_its_letter_is_tried_again_later(
-    faults: list[Fault | None], status: str, due: int
-) -> None:
+def test_an_outage_is_the_callers_and_its_letter_tries_again(faults: list[Fault | None], status: str, due: int) -> None:
     world = World(*faults)
     keep_letters(world.inner, {0: "reading a"})
     with pytest.raises(InfrastructureFault):

@@ -227,9 +227,7 @@ def test_a_retry_of_letters_that_are_not_all_held_writes_nothing(claimed: Store,
 
 
 @pytest.mark.parametrize("row", [reading(), home()], ids=["appended", "state"])
-def test_a_retry_that_is_committed_twice_writes_nothing_the_second_time(
-    claimed: Store, engine: Engine, row: Row
-) -> None:
+def test_a_retry_that_is_committed_twice_writes_nothing_again(claimed: Store, engine: Engine, row: Row) -> None:
     once = retry(claimed, [resolved(2)], settled({2: [row]}))
     claimed.commit_retry(once)
     before = everything(engine)
@@ -335,9 +333,7 @@ def test_a_move_that_is_sent_again_is_made_once_and_reported_as_done_whoever_tou
     assert (engine.letters(), engine.attempts()) == kept
 
 
-def test_only_the_letters_that_are_named_are_moved_and_all_that_exist_are_answered(
-    store: Store, engine: Engine
-) -> None:
+def test_only_the_letters_that_are_named_are_moved_and_all_there_are_answered(store: Store, engine: Engine) -> None:
     keep_letters(store, dict.fromkeys((1, 2, 3), "a"))
     keep_letters(store, {2: "a"}, "1")
     other = partition(group="other")

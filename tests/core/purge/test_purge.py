@@ -188,9 +188,7 @@ def test_a_letter_stays_while_it_is_open_or_the_ledger_has_its_range(office: Off
     assert (office.engine.letters(), sound(office)) == ([], True)
 
 
-def test_the_rows_that_an_old_replay_retracted_go_with_its_ledger_rows(
-    office: Office, world: World, keeper: Keeper
-) -> None:
+def test_the_rows_that_an_old_replay_retracted_go_with_its_rows(office: Office, world: World, keeper: Keeper) -> None:
     world.transform = changed(lambda event, references: [])
     world.replay(order(["0"]))
     office.commit(21, 21)
@@ -263,9 +261,7 @@ def test_nothing_goes_while_an_audit_is_open(office: Office, keeper: Keeper) -> 
 
 
 @pytest.mark.parametrize("statement", ["read_ledger_ends", "sum_ranges", "find_letter_faults", "find_attempt_faults"])
-def test_an_audit_reads_a_partition_again_that_was_purged_meanwhile(
-    office: Office, keeper: Keeper, statement: str
-) -> None:
+def test_an_audit_reads_a_partition_again_purged_meanwhile(office: Office, keeper: Keeper, statement: str) -> None:
     desk = interrupted(office, statement, keeper.purge)
     assert audit(desk.audits, None).faults == ()
     assert len(office.engine.ledger()) == 1
@@ -322,9 +318,7 @@ def test_a_piece_that_was_planned_before_a_different_one_changes_nothing(office:
         ),
     ],
 )
-def test_an_audit_names_what_was_changed_of_purged_ranges(
-    office: Office, keeper: Keeper, statement: str, kinds: set[str]
-) -> None:
+def test_an_audit_names_changed_purged_ranges(office: Office, keeper: Keeper, statement: str, kinds: set[str]) -> None:
     keeper.purge()
     office.engine.by_hand(statement)
     assert {fault.kind for fault in audit(office.desk.audits, None).faults} == kinds
@@ -379,9 +373,7 @@ def test_a_process_that_another_overtook_deletes_nothing_twice(
     assert sound(office)
 
 
-def test_purges_are_listed_from_the_newest_and_the_last_that_is_no_dry_run_is_found(
-    office: Office, keeper: Keeper
-) -> None:
+def test_purges_are_listed_from_the_newest_and_the_last_but_dry_runs_is_found(office: Office, keeper: Keeper) -> None:
     first = keeper.purge(dry_run=True).task
     keeper.now += timedelta(hours=1)
     second = keeper.purge(dry_run=True).task

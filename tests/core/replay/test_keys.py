@@ -74,9 +74,7 @@ def test_letters_that_a_replay_resolves_free_the_one_after_its_range(of: Callabl
 
 
 @pytest.mark.parametrize("piece", [1, 500])
-def test_events_after_an_open_letter_before_the_range_stay_held(
-    of: Callable[..., World], engine: Engine, piece: int
-) -> None:
+def test_events_after_an_open_letter_before_it_stay_held(of: Callable[..., World], engine: Engine, piece: int) -> None:
     world = of("bug", "reading a", "reading b", "reading c")
     world.transform = breaking(0)
     assert outcomes(replay(world, 1, 2, piece=piece).counts) == (0, 0, 2)
@@ -132,9 +130,7 @@ def test_a_letter_that_is_opened_again_takes_the_place_of_the_first(of: Callable
     assert written(engine) == [0, 1, 2, 3]
 
 
-def test_a_batch_that_remembers_no_open_letter_sees_one_that_a_replay_opened(
-    of: Callable[..., World], engine: Engine
-) -> None:
+def test_a_batch_that_remembers_no_open_letter_sees_one_of_a_replay(of: Callable[..., World], engine: Engine) -> None:
     world = of("reading a", "reading a")
     remembering = world.store.remembering(timedelta(minutes=1))
     means = Ingestion(remembering, PLAIN, world.own, letters=HOLDING)

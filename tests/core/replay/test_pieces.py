@@ -192,9 +192,7 @@ def seen(commit: ReplayCommit) -> list[str]:
         pytest.param(None, None, [], "sensorTrue", id="what a different partition wrote"),
     ],
 )
-def test_an_event_sees_the_newest_state_before_it(
-    stands: int | None, carried: int | None, piece: list[Event], found: str
-) -> None:
+def test_an_event_sees_the_last_state(stands: int | None, carried: int | None, piece: list[Event], found: str) -> None:
     known = ReplayReferences(
         {KEY: StandingState(NEW, None if stands is None else SequenceNumber(stands))},
         {} if carried is None else {KEY: WrittenState(SequenceNumber(carried), OLD)},

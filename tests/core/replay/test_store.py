@@ -47,9 +47,7 @@ def world(store: Store) -> World:
     return World(store, {"0": LOG, "1": log_of("double c", "home g 1", "reading c")})
 
 
-def test_a_replay_with_the_same_transform_writes_the_same_rows_in_a_commit_of_its_own(
-    world: World, engine: Engine
-) -> None:
+def test_a_replay_with_the_same_transform_writes_the_same_rows_in_its_own_commit(world: World, engine: Engine) -> None:
     before, letters = rows_as_written(engine), [(one.sequence_number, one.status) for one in engine.letters()]
     checkpoint, commits = world.checkpoint(), dict[str, int]()
     for one in engine.ledger():
@@ -141,9 +139,7 @@ def poisoned(event: Event, references: References) -> Iterable[Row]:
     raise ValueError("nothing is good enough")
 
 
-def test_a_letter_without_its_body_is_replayed_from_the_hub_and_gone_when_it_has_left(
-    store: Store, engine: Engine
-) -> None:
+def test_a_letter_without_its_body_is_replayed_from_the_hub_and_gone_when_it_left(store: Store, engine: Engine) -> None:
     world = World(store, {"0": LOG}, letters=LetterPolicy(keep_bodies=False))
     assert {one.body for one in engine.letters()} == {b""}
     world.transform = changed(lambda event, references: [reading_of(event.body.decode(), event)])
@@ -373,9 +369,7 @@ def test_what_is_not_staged_is_gone_and_keeps_its_rows_and_only_what_was_replaye
     assert engine.staged() == [("0", 5), ("1", 0), ("1", 1)]
 
 
-def test_the_letters_event_goes_before_the_staged_one_and_is_one_of_as_many_as_asked(
-    lost: World, engine: Engine
-) -> None:
+def test_the_letters_event_goes_before_the_staged_one_and_is_one_of_those_asked(lost: World, engine: Engine) -> None:
     stage(lost, engine, *(event(number, "staged") for number in (2, 3, 4)))
     whole = [(2, b"staged"), (3, b"poison"), (4, b"staged")]
     assert kept(lost) == whole

@@ -112,9 +112,7 @@ def test_a_request_opens_one_job_and_a_different_one_under_its_id_is_refused(
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 9), (9, 9), (4, 5), (0, 100)])
-def test_a_second_job_over_part_of_a_range_is_refused_and_names_the_first(
-    ingested: Store, first: int, last: int
-) -> None:
+def test_a_second_job_over_a_part_is_refused_and_names_the_first(ingested: Store, first: int, last: int) -> None:
     opened(ingested, request())
     for name in ("begin", "pause", "cancel"):
         with pytest.raises(TaskOverlap) as overlap:
@@ -135,9 +133,7 @@ def test_jobs_of_other_numbers_partitions_and_streams_and_dry_runs_do_not_overla
     opened(ingested, request(OTHER, dry_run=True))
 
 
-def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
-    ingested: Store, make_store: Callable[[], Store]
-) -> None:
+def test_of_jobs_asked_for_at_once_one_gets_the_range(ingested: Store, make_store: Callable[[], Store]) -> None:
     stores, refused = [make_store() for _ in range(4)], []
 
     def ask(number: int) -> None:
@@ -163,9 +159,7 @@ WAYS: dict[TaskStatus, list[TaskVerb]] = {
 
 @pytest.mark.parametrize("status", WAYS)
 @pytest.mark.parametrize("name", TASK_MOVES)
-def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
-    ingested: Store, status: TaskStatus, name: TaskVerb
-) -> None:
+def test_a_move_is_made_where_the_table_allows_it_only(ingested: Store, status: TaskStatus, name: TaskVerb) -> None:
     opened(ingested, request())
     for each in WAYS[status]:
         assert ingested.tasks.move(move(each))
@@ -448,9 +442,7 @@ def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: TaskVe
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed_with_that_version(
-    dry_run: bool,
-) -> None:
+def test_a_driver_of_a_different_version_leaves_a_task_until_it_is_resumed_with_that_version(dry_run: bool) -> None:
     small = Small()
     old, new = small.transform, replace(small.transform, version="plain/2")
     job = small.ask(order(dry_run=dry_run))

@@ -409,9 +409,7 @@ def test_a_mark_stands_as_it_was_set_until_one_with_the_same_last_number_takes_i
     assert in_order == [("0", 7), ("0", 8), ("0", MARK.tried.last), ("1", 4)]
 
 
-def test_only_the_process_that_set_a_mark_takes_it_back_and_a_marked_commit_deletes_those_that_end_in_it(
-    store: Store,
-) -> None:
+def test_only_the_process_that_set_a_mark_takes_it_back_and_a_commit_deletes_those_that_end_in_it(store: Store) -> None:
     state = store.anchor_partition(store.read_partition(P), SequenceNumber(0), EPOCH + timedelta(days=1))
     beside = partition("1")
     for place in (state, store.read_partition(beside)):

@@ -182,9 +182,7 @@ def test_an_event_that_kills_by_an_unusual_way_is_a_letter_too(own: Children, wa
 
 
 @pytest.mark.slow
-def test_an_event_that_kills_later_is_not_mistaken_for_the_event_after_it(
-    own: Children, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_late_killer_is_not_mistaken_for_the_event_after_it(own: Children, caplog: pytest.LogCaptureFixture) -> None:
     """A thread that one event leaves may end the child while it works on the next one."""
     (done,) = settled(own, HERE, run("late exit", "slow", "reading"))
     assert (done.letters, deaths(caplog)) == ([], 1)

@@ -65,9 +65,7 @@ def test_commits_of_a_partition_are_counted_from_one_wherever_it_begins(store: S
     assert (ledger.first, ledger.last, ledger.balanced) == (500, 511, True)
 
 
-def test_the_checkpoint_counts_the_events_with_an_unknown_field_once_for_each_commit(
-    make_store: Callable[[], Store],
-) -> None:
+def test_the_checkpoint_counts_the_events_with_an_unknown_field_once_a_commit(make_store: Callable[[], Store]) -> None:
     store, other = make_store(), make_store()
     for first, names in ((0, {"coupon": 2}), (5, {}), (10, {"coupon": 1, "gift – 🎁": 3})):
         outcome = replace(settled({}, filtered=5), unknown_fields=names)
@@ -97,9 +95,7 @@ def test_rows_are_kept_with_their_position_and_the_ledger_keeps_what_became_of_t
 
 
 @pytest.mark.parametrize("behind", [0, 1, 3])
-def test_a_commit_from_a_stale_state_writes_nothing_at_all(
-    make_store: Callable[[], Store], engine: Engine, behind: int
-) -> None:
+def test_a_commit_from_a_stale_state_is_refused(make_store: Callable[[], Store], engine: Engine, behind: int) -> None:
     owner, zombie = make_store(), make_store()
     for number in range(behind):
         follow(owner, number, number)
@@ -157,9 +153,7 @@ def test_what_is_there_already_is_refused(store: Store, engine: Engine, outcome:
 
 
 @pytest.mark.parametrize(("filtered", "absent"), [(0, 0), (4, 0), (6, 0), (3, 1), (3, 3), (3, -1)])
-def test_counts_that_do_not_sum_to_the_range_are_refused(
-    store: Store, engine: Engine, filtered: int, absent: int
-) -> None:
+def test_counts_with_another_sum_are_refused(store: Store, engine: Engine, filtered: int, absent: int) -> None:
     wrong = commit(store.read_partition(P), 0, 4, settled({}, filtered=filtered))
     with pytest.raises(DataRefused):
         store.commit_batch(replace(wrong, absent=absent))
@@ -185,9 +179,7 @@ def test_an_opaque_offset_is_kept_as_it_is(store: Store) -> None:
 
 
 @pytest.mark.parametrize("reason", ["outage", "store", "trigger"])
-def test_a_stop_keeps_its_first_time_counts_its_attempts_and_stands_beside_others(
-    store: Store, reason: StopReason
-) -> None:
+def test_a_stop_keeps_its_first_time_counts_its_attempts_and_bears_others(store: Store, reason: StopReason) -> None:
     state = store.read_partition(P)
     store.note_stop(state, reason, "it failed 5 times", NOON)
     store.note_stop(state, reason, "it failed 6 times", NOON + timedelta(minutes=1))
@@ -285,9 +277,7 @@ def test_a_gap_that_was_found_is_open_and_each_further_try_counts(store: Store, 
     assert (kept.found_at, kept.stream_id, kept.partition_id) == (EPOCH, state.stream_id, "0")
 
 
-def test_a_gap_found_from_a_stale_state_or_of_a_closed_stream_is_none(
-    make_store: Callable[[], Store], engine: Engine
-) -> None:
+def test_a_gap_of_a_stale_state_or_of_a_closed_stream_is_none(make_store: Callable[[], Store], engine: Engine) -> None:
     one, other = make_store(), make_store()
     stale = begun(one)
     follow(other, 0, 4)

@@ -185,9 +185,7 @@ def test_an_interrupt_where_no_signal_is_taken_is_the_outcome_of_its_event(error
     [lambda n: [reading()] * n, lambda n: (reading(),) * n, lambda n: (reading() for _ in range(n))],
     ids=["list", "tuple", "generator"],
 )
-def test_too_many_rows_of_an_event_are_a_letter_before_they_fill_the_memory(
-    make: Callable[[int], Iterable[Row]],
-) -> None:
+def test_too_many_rows_of_an_event_are_a_letter_before_they_fill_memory(make: Callable[[int], Iterable[Row]]) -> None:
     def settled(many: int) -> Settled:
         return settle_with(
             lambda event, _: make(many if event.sequence_number == 1 else 1), *events(0, 2), rows_limit=5

@@ -299,9 +299,7 @@ def states(database: sqlite3.Connection, row_class: type[Row], *keys: list[objec
     return [row_reader(row_class)(one) for one in found]
 
 
-def test_appended_rows_are_written_with_their_whole_lineage_and_each_of_their_instants(
-    database: sqlite3.Connection,
-) -> None:
+def test_appended_rows_are_written_with_their_whole_lineage_and_each_instant(database: sqlite3.Connection) -> None:
     rows = [
         Seen(HOURS[0], "a", Colour.RED, 0.5, True, b"\x00", HOURS[1]),
         Seen(HOURS[2], "b", Colour.RED, 1.0, False, None, None),

@@ -83,9 +83,7 @@ LONG_ONE = [min(FIRST_PAUSE * 2**at, LONGEST_PAUSE) for at in range(8)]
     ],
     ids=["no fault", "doubled up to the longest", "shortened by chance", "as the connection says", "a little longer"],
 )
-def test_a_call_outlasts_faults_with_growing_pauses(
-    faults: list[Exception], chance: float, pauses: list[float]
-) -> None:
+def test_a_call_outlasts_faults_with_longer_pauses(faults: list[Exception], chance: float, pauses: list[float]) -> None:
     world = World(faults, patience=60, chance=chance)
     assert world.database.run(SCRIPT) == DONE
     assert world.clock.slept == pauses
@@ -125,9 +123,7 @@ def test_every_call_is_made_again_as_it_was() -> None:
     ],
     ids=lambda given: type(given).__name__ if isinstance(given, Exception) else f"within {given} s",
 )
-def test_any_other_error_and_a_pause_that_patience_does_not_reach_go_on_at_once(
-    error: Exception, patience: float
-) -> None:
+def test_any_other_error_and_a_pause_beyond_patience_go_on_at_once(error: Exception, patience: float) -> None:
     world = World([error], patience)
     with pytest.raises(type(error)):
         world.database.run(SCRIPT)
@@ -223,9 +219,7 @@ def brief_over(fault: Exception, patience: timedelta) -> tuple[OperatorStores, F
 
 
 @pytest.mark.parametrize("what", READS)
-def test_a_read_of_operators_and_of_the_watch_outlasts_a_deadlock_and_shows_a_lost_connection_at_once(
-    what: str,
-) -> None:
+def test_a_read_of_operators_and_the_watch_outlasts_a_deadlock_and_shows_a_lost_connection_at_once(what: str) -> None:
     desk, failing = brief_over(DEADLOCK, timedelta(seconds=20))
     READS[what](desk)
     assert len(failing.calls) > 1

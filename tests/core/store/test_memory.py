@@ -96,9 +96,7 @@ def test_in_the_steady_state_a_batch_is_one_call_also_when_its_home_is_remembere
         (Fault.KILLED_AFTER, Killed),
     ],
 )
-def test_a_partition_is_forgotten_after_any_fault_of_a_commit_and_others_are_not(
-    fault: Fault, raised: type[BaseException]
-) -> None:
+def test_a_partition_is_forgotten_after_any_fault_of_a_commit_alone(fault: Fault, raised: type[BaseException]) -> None:
     world = World(None, fault)
     world.commit()
     world.store.read_partition(Q)
@@ -189,9 +187,7 @@ def test_a_retry_leaves_the_remembered_partition_as_it_is_and_a_batch_commits_on
 
 @pytest.mark.parametrize("fault", [None, Fault.UNANSWERED, Fault.KILLED_AFTER])
 @pytest.mark.parametrize("what", ["a batch", "a retry"])
-def test_references_that_a_commit_of_ours_wrote_or_may_have_written_are_read_again(
-    what: str, fault: Fault | None
-) -> None:
+def test_references_that_our_commit_wrote_or_may_have_written_are_read_again(what: str, fault: Fault | None) -> None:
     world = World(*[fault] * (what == "a batch"), on_letters=[fault] * (what == "a retry"))
     world.elsewhere(OFF, home("b"))
     written = settled({0: [ON]})

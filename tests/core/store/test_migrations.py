@@ -256,9 +256,7 @@ def test_on_a_server_a_type_that_rounds_cuts_or_folds_is_named_with_one_that_doe
         assert faults_of(kind) == [f"parcel.{name} is {shown}: {better.replace(',', ', ')} holds every value"]
 
 
-def test_on_a_server_a_key_whose_collation_folds_is_named_and_any_other_text_may_fold(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_on_a_server_a_key_whose_collation_folds_is_named_any_other_may_fold(caplog: pytest.LogCaptureFixture) -> None:
     for collation in (COLLATION, "Latin1_General_100_CS_AS_SC"):
         columns = [("depot", name, "nvarchar", 0, 0, collation) for name in ("depot_id", "place")]
         fault = f"depot.depot_id has the collation {collation}: {BY_CODE_POINT} tells every two keys apart"

@@ -116,9 +116,7 @@ def shares(checkpoints: SqlCheckpointStore) -> str:
     return "".join(sorted(each["owner_id"] or "-" for each in listed(checkpoints)))
 
 
-def test_an_owner_with_too_many_gives_one_away_when_it_renews_to_one_that_lacks_it(
-    checkpoints: SqlCheckpointStore,
-) -> None:
+def test_an_owner_with_too_many_gives_one_away_when_it_renews_to_one_without(checkpoints: SqlCheckpointStore) -> None:
     """The SDK leaves 8 partitions among three owners at 4, 2, 2."""
     own = owned(checkpoints, "aaaabbcc")["a"]
     assert len(claim(checkpoints, *own)) == 3

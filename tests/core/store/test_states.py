@@ -158,9 +158,7 @@ def test_the_greatest_value_stands_within_a_partition_a_commit_and_an_event_and_
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_order_of_commits_of_several_partitions_ends_in_the_same_row(
-    store: Store, engine: Engine, seed: int
-) -> None:
+def test_every_order_of_commits_of_partitions_ends_in_the_same_row(store: Store, engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     minutes = {(id, at): chance.randrange(4) for id in ("0", "1", "10") for at in range(2)}
     orders = [

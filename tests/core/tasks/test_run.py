@@ -189,9 +189,7 @@ def test_a_task_of_a_different_hub_goes_on_when_its_own_is_back(kind: Counting) 
     assert work(kind) == (True, PIECES)
 
 
-def test_no_more_parts_are_worked_on_at_once_than_the_kind_allows(
-    kind: Counting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_parts_are_in_work_than_the_kind_allows(kind: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     order, parts = TaskOrder(TASK, 1, "ann", "", EPOCH), tuple(PartRequest(name) for name in "abc")
     open_task(TaskRequest(order, "audit", "all", "{}", parts), kind.tasks)
     assert open_parts(TASK, kind) == (None,)

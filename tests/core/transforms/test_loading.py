@@ -28,9 +28,7 @@ def transform(event, references):
 """
 
 
-def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a_letter(
-    modules: WrittenModules,
-) -> None:
+def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_is_a_letter(modules: WrittenModules) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test of a worker's end may have left it ignored
     transform = load_transform(modules.write(INTERRUPTING))
     with pytest.raises(KeyboardInterrupt):
@@ -52,9 +50,7 @@ def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a
         ("raise SystemExit(3)", "2: SystemExit: 3"),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_refused_with_the_line(
-    modules: WrittenModules, text: str, fault: str
-) -> None:
+def test_a_module_that_is_not_imported_is_refused_with_the_line(modules: WrittenModules, text: str, fault: str) -> None:
     name = modules.write(f"VERSION = '1'\n{text}\n")
     with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}: .*{name}\.py:{fault}"):
         load_transform(name)
@@ -70,9 +66,7 @@ def test_a_different_package_that_cannot_be_imported_is_refused_with_the_line_th
 
 
 @pytest.mark.parametrize("length", [101, 4_001])
-def test_a_version_that_no_column_can_hold_is_refused_before_it_stops_every_partition(
-    modules: WrittenModules, length: int
-) -> None:
+def test_a_version_that_no_column_can_hold_is_refused_before_it_stops_all(modules: WrittenModules, length: int) -> None:
     with pytest.raises(InvalidTransform, match=r"py:1: VERSION is longer than 100 characters"):
         load_transform(modules.write(PLAIN.format("1" * length)))
     loaded = load_transform(modules.write(PLAIN.format("1" * 100)))

@@ -72,9 +72,7 @@ def test_without_an_engine_the_timer_does_nothing_and_a_run_can_only_be_discarde
     assert (listed.status, listed.body["runs"][0]["status"]) == (200, "failed")
 
 
-def test_a_fault_of_the_engine_is_a_problem_that_names_its_setting_and_shows_no_secret(
-    aggregating: Aggregating,
-) -> None:
+def test_a_fault_of_the_engine_is_a_problem_that_names_its_setting_and_no_secret(aggregating: Aggregating) -> None:
     aggregating.commit()
     aggregating.restart(SPARK_SUBMIT="/none/spark-submit")
     refused = aggregating.post("start_aggregation", {})

@@ -73,9 +73,7 @@ def test_an_audit_of_the_rows_is_accepted_at_once_and_its_orchestration_works_on
     assert (line["task_id"], line["is_over"], line["pieces"]) == (job["task_id"], True, 3)
 
 
-def test_a_partition_that_does_not_exist_is_not_found_and_nothing_is_audited_in_an_empty_store(
-    running: Running,
-) -> None:
+def test_a_partition_that_is_not_there_is_not_found_and_nothing_is_audited_in_an_empty_store(running: Running) -> None:
     assert running.put("audit", {}).status == 404
     running.ingest([0], [HOME])
     assert running.put("audit", {"partition_id": "7"}).status == 404

@@ -40,9 +40,7 @@ def watched(running: Running) -> Running:
     return running
 
 
-def test_the_health_of_the_books_is_read_once_in_five_seconds_and_bad_when_they_do_not_balance(
-    watched: Running,
-) -> None:
+def test_the_health_of_the_books_is_read_once_in_five_seconds_and_bad_when_they_are_uneven(watched: Running) -> None:
     before = watched.get("health_ledger")
     watched.sqlite.sql("DELETE FROM batch_ledger")
     assert (before.status, watched.get("health_ledger").body) == (200, before.body)

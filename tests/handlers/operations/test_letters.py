@@ -144,9 +144,7 @@ def test_a_fault_while_the_request_is_answered_is_the_task_s_own(redrives: Runni
     assert work(redrives, reply.body)["moved"] == 3
 
 
-def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
-    redrives: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_lost_in_the_middle_holds_no_answer_up(redrives: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta(milliseconds=10))
     own, slept, lost = app(), [0.0], LostDatabase(redrives.sqlite.database(), since="move_task")
     waiting = Waiting(lambda: sum(slept, time.monotonic()), slept.append)
@@ -193,9 +191,7 @@ def test_a_letter_that_fails_for_another_cause_says_so_and_so_does_a_retry_that_
     assert outcome(redrives, job) == ("helped", "3 resolved, 0 failed again")
 
 
-def test_a_letter_that_is_discarded_before_its_try_or_purged_has_neither_failed_nor_been_resolved(
-    redrives: Running,
-) -> None:
+def test_a_letter_discarded_before_its_try_or_purged_has_neither_failed_nor_been_resolved(redrives: Running) -> None:
     job = start(redrives).body
     assert start(redrives, move="discard", **one_letter("2")).body["outcome"] is None
     redrives.keep()

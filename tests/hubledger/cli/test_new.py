@@ -358,9 +358,7 @@ def change(room: Path, changes: dict[str, str]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_a_new_field_becomes_the_next_migration_of_both_engines_and_missing_rights_are_written(
-    project: Project,
-) -> None:
+def test_a_new_field_is_the_next_migration_of_both_engines_and_missing_rights_are_written(project: Project) -> None:
     room = project.parcels()
     change(room, {
         "    grams: int\n": "    grams: int\n    lane: Annotated[str | None, Text(8)]\n",

@@ -79,9 +79,7 @@ def test_each_line_is_a_row_a_letter_or_filtered_and_an_empty_one_is_no_event(
     assert counts(tried(capsys, write(file), "--against", NAME)) == [0, 0, 0, 0]
 
 
-def test_a_file_of_capture_is_tried_with_its_keys_and_properties(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_capture_is_tried_with_keys_and_properties(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capture = file.with_suffix(".avro")
     same = {"Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM", "SystemProperties": {"x-opt-partition-key": "h-1"}}
     bodies = [None if each is None else json.dumps(each).encode() for each in (HOME, DOOR, None, BEAT)]

@@ -78,9 +78,7 @@ def test_every_blow_is_struck_while_events_are_to_come_and_the_last_kill_when_al
     assert [last == EVENTS for last in lasts] == [False, True, True]
 
 
-def test_a_wait_without_progress_ends_and_names_the_letters_that_are_in_the_way(
-    sqlite: SqliteEngine, tmp_path: Path
-) -> None:
+def test_a_wait_without_progress_ends_and_names_the_letters_in_the_way(sqlite: SqliteEngine, tmp_path: Path) -> None:
     store, record, log = sqlite.open(), tmp_path / "record.db", tmp_path / "host.log"
     with closing(sqlite3.connect(record)):
         log.write_text("the last line")

@@ -128,9 +128,7 @@ def test_the_exit_code_tells_whether_the_proof_holds(capsys: pytest.CaptureFixtu
 RUN: dict[str, Any] = {"number": 1, "attempt": 1, "status": "submitted", "failure": None}
 
 
-def test_a_failed_run_ends_the_aggregation_with_its_reason_and_the_last_words_of_its_job(
-    host: Host, tmp_path: Path
-) -> None:
+def test_a_failed_run_ends_the_aggregation_with_its_reason_and_its_last_words(host: Host, tmp_path: Path) -> None:
     (tmp_path / "spark" / "agg-r-1").mkdir(parents=True)
     (tmp_path / "spark" / "agg-r-1" / "err").write_text("no space left\n")
     host.answers = [(202, {"did": ["failed"], "run": {**RUN, "status": "failed", "failure": "5 attempts"}})]

@@ -72,9 +72,7 @@ def test_enqueued_times_never_go_back_and_a_dropped_event_leaves_no_gap() -> Non
 
 
 @given(st.lists(st.integers(1, 60), max_size=30), st.integers(1, 100), st.data())
-def test_retention_by_count_leaves_the_newest_where_they_were(
-    sizes: list[int], retained: int, data: st.DataObject
-) -> None:
+def test_retention_by_count_leaves_the_newest_in_place(sizes: list[int], retained: int, data: st.DataObject) -> None:
     log = PartitionLog("0", retained_events=retained)
     total = first_in_memory = 0
     for size in sizes:

@@ -92,9 +92,7 @@ async def test_the_wait_ends_when_the_owner_is_gone_and_begins_again_with_the_ne
     assert world.unanswered == 0
 
 
-async def test_no_outcome_waits_longer_than_the_longest_wait_and_none_for_an_owner_that_stands_still(
-    world: World,
-) -> None:
+async def test_no_outcome_waits_longer_than_the_longest_wait_and_none_for_an_owner_that_stands(world: World) -> None:
     owner = world.owner()
     world.send(20 * LEAD)
     for received in range(4):  # a slow owner keeps its hold

@@ -29,9 +29,7 @@ def greeted(emulator: Emulator) -> bool:
         return connection.recv(8) == AMQP_HEADER
 
 
-def test_it_listens_while_the_block_runs_and_again_on_its_port_even_after_an_error(
-    tmp_path: Path, taken_port: int
-) -> None:
+def test_it_listens_while_the_block_runs_and_again_on_its_port_after_an_error(tmp_path: Path, taken_port: int) -> None:
     emulator = make(tmp_path / "hubs.db")
     with pytest.raises(OSError, match="in use"), emulator.running(port=taken_port):
         pass

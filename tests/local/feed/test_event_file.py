@@ -74,9 +74,7 @@ def test_a_line_is_a_body_with_its_number_whatever_bytes_it_has_or_stands_for(tm
     assert samples_in(tmp_path) == tmp_path / "events.base64", "it comes first"
 
 
-def test_a_list_has_its_elements_where_the_file_is_named_json_and_is_one_event_of_a_line_otherwise(
-    tmp_path: Path,
-) -> None:
+def test_a_list_has_its_elements_in_a_file_named_json_and_is_one_event_of_a_line_otherwise(tmp_path: Path) -> None:
     assert bodies(tmp_path / "events.jsonl", OF_TWO) == [OF_TWO]
     assert bodies(tmp_path / "events.json", OF_TWO + b"\n" + OF_TWO) == [OF_TWO, OF_TWO]
     many = [json.dumps({"id": number, "text": "x" * 1000}, separators=(",", ":")).encode() for number in range(3000)]

@@ -133,9 +133,7 @@ def test_a_story_keeps_its_length_and_registrations_and_gets_its_dangers_spread_
         assert told(killing) == story
 
 
-def test_each_kind_fails_in_its_way_of_the_trigger_and_the_app_s_own_reader_reads_its_planned_body(
-    resends: Resends,
-) -> None:
+def test_each_kind_fails_as_in_the_trigger_and_the_app_s_own_reader_reads_its_planned_body(resends: Resends) -> None:
     assert set(KINDS) == set(ENDS)
     reading = next(one for minute in home_minutes(SCRIPT) for one in minute.events if one.expected.ppm is not None)
     for kind in KINDS:

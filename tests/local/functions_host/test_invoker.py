@@ -41,9 +41,7 @@ def call() -> Invocation:
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])
-async def test_a_function_knows_its_invocation_and_its_failure_has_type_text_and_stack(
-    empty_app: Path, kind: str
-) -> None:
+async def test_a_function_knows_its_invocation_its_failure_has_type_text_and_stack(empty_app: Path, kind: str) -> None:
     known = "current_invocation_id.get() == context.invocation_id == 'the-id'"
     async with indexed(empty_app, f"{TIMER}{kind} f(t, context: func.Context): raise ValueError({known})") as worker:
         outcome = await worker.invoke(call())

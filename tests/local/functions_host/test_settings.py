@@ -17,9 +17,7 @@ def read(
     return read_host_json(folder, environment or {}, faults), faults
 
 
-def test_every_used_value_is_read_over_the_defaults_of_the_extension_and_the_environment_overrides(
-    tmp_path: Path,
-) -> None:
+def test_every_used_value_is_read_over_the_defaults_of_the_extension_and_the_environment_wins(tmp_path: Path) -> None:
     options = EventHubOptions(100, 1, timedelta(minutes=1), 1, None, START)
     assert read(tmp_path, {}) == (HostJson("api", timedelta(minutes=30), options), [])
     event_hubs = {

@@ -121,9 +121,7 @@ def recounted(folder: Path, name: str, minutes: list[Minute]) -> list[str]:
     return files.recount()
 
 
-def test_a_send_without_an_answer_may_be_there_once_or_twice_and_a_last_one_given_up_may_not_be_there(
-    tmp_path: Path,
-) -> None:
+def test_a_send_without_an_answer_may_be_there_once_or_twice_and_a_last_one_may_not_be_there(tmp_path: Path) -> None:
     answers = [(minute, Copies(1, 2) if at % 3 == 0 else ONCE) for at, minute in zip(count(), story(events=EVENTS))]
     write_record(tmp_path / "record.db", answers)
     found = {}

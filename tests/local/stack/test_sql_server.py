@@ -42,9 +42,7 @@ def refusal(server: Server, use: str = DEMOS) -> str:
     return str(refused.value)
 
 
-def test_a_missing_database_is_made_as_azure_sql_makes_it_unless_it_would_cost_money(
-    files: FileServer, server: Server
-) -> None:
+def test_a_missing_database_is_made_as_azure_sql_makes_it_unless_it_costs(files: FileServer, server: Server) -> None:
     files.edition = 5
     assert "database demo on localhost,1433 is missing, and one in Azure SQL costs" in refusal(server)
     assert files.databases == {}
@@ -74,9 +72,7 @@ def test_a_server_that_starts_is_waited_for_until_ctrl_c(
     assert len(files.faults) == 2
 
 
-def test_a_missing_driver_and_a_store_that_no_local_run_made_are_refused_at_once(
-    files: FileServer, server: Server
-) -> None:
+def test_a_missing_driver_and_a_store_of_no_local_run_are_refused_at_once(files: FileServer, server: Server) -> None:
     files.faults = ["IM002"]
     assert refusal(server).startswith("database demo on localhost,1433 cannot be reached: IM002")
     migrate_examples(files.create("demo"))

@@ -35,9 +35,7 @@ AFRESH = "in a process with PYTHONHASHSEED="
         ("raise PoisonEvent(' '.join(set(text.split())))", AFRESH),
     ],
 )
-def test_an_outcome_that_depends_on_the_process_or_its_time_zone_is_named(
-    plant: Plant, statement: str, where: str
-) -> None:
+def test_an_outcome_that_depends_on_the_process_or_its_zone_is_named(plant: Plant, statement: str, where: str) -> None:
     with pytest.raises(AssertionError, match=rf"has two outcomes:\n  at first: .*\n  {where}"):
         check_deterministic(plant(statement), EVENTS)
 

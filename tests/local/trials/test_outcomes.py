@@ -88,9 +88,7 @@ def test_poison_is_asserted_with_its_text() -> None:
         ("return [reading(text)[0]] * 10_001", "the event becomes more than 10000 rows"),
     ],
 )
-def test_rows_that_the_app_could_not_store_are_refused_although_they_are_equal(
-    plant: Plant, statement: str, fault: str
-) -> None:
+def test_rows_that_no_app_stores_are_refused_although_they_are_equal(plant: Plant, statement: str, fault: str) -> None:
     transform = load_transform(plant(statement))
     made = tuple(transform.rows_of(event_of(b""), None))  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match=fault):

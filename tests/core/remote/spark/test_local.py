@@ -70,9 +70,7 @@ def test_a_name_is_submitted_once(engine: LocalEngine, memory: Path) -> None:
     assert len(list(memory.iterdir())) == 1
 
 
-def test_a_job_is_explained_by_its_exit_code_the_end_of_its_errors_and_its_folder(
-    engine: LocalEngine, memory: Path
-) -> None:
+def test_a_job_is_explained_by_its_exit_code_its_last_errors_and_its_folder(engine: LocalEngine, memory: Path) -> None:
     ended(engine, engine.submit(request("3")))
     folder = memory / "agg-1-1"
     assert engine.report("agg-1-1").log == (folder / "out").read_text().strip()

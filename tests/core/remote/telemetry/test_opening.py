@@ -84,9 +84,7 @@ os._exit(0)
     ],
     ids=["off", "the host's without its worker", "a wrong exporter", "a wrong protocol"],
 )
-def test_the_work_goes_on_without_telemetry_and_without_its_sdk_when_it_is_off(
-    environ: dict[str, str], said: str
-) -> None:
+def test_the_work_goes_on_without_telemetry_and_its_sdk_when_it_is_off(environ: dict[str, str], said: str) -> None:
     done = run(OPENING, **environ)
     assert (done.returncode, done.stdout.split()[:1]) == (0, ["None"]), done.stderr
     assert said in done.stderr if said else done.stderr == ""

@@ -117,9 +117,7 @@ def test_a_refusal_is_one_fault_with_the_name_of_the_setting_also_while_its_blob
 
 
 @pytest.mark.parametrize("metadata", [{}, {"offset": "64"}, {"sequencenumber": "a few"}])
-def test_a_blob_without_a_position_is_left_alone(
-    account: HostBlobs, host: BlobCheckpoints, metadata: dict[str, str]
-) -> None:
+def test_a_blob_without_a_position_stays(account: HostBlobs, host: BlobCheckpoints, metadata: dict[str, str]) -> None:
     account.put(NAME, **metadata)
     with pytest.raises(HostStorageUnreachable):
         host.read(PLACE)

@@ -65,9 +65,7 @@ class BusyAtFirst(sqlite3.Connection):
         return super().execute(text, *given)
 
 
-def test_a_connection_whose_columns_could_not_be_read_is_closed_and_the_next_one_is_checked(
-    sqlite: SqliteEngine,
-) -> None:
+def test_a_connection_whose_columns_cannot_be_read_is_closed_and_the_next_one_is_checked(sqlite: SqliteEngine) -> None:
     factories = (sqlite3.Connection, BusyAtFirst)
     opened = [sqlite3.connect(sqlite.path, isolation_level=None, factory=one) for one in factories]
     left = list(opened)

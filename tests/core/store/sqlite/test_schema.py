@@ -28,9 +28,7 @@ def sql(path: Path, statement: str) -> list[tuple[object, ...]]:
         return list(connection.execute(statement))
 
 
-def test_a_database_is_created_with_every_migration_in_its_folders_and_is_durable_at_each_commit(
-    tmp_path: Path,
-) -> None:
+def test_a_database_is_made_with_every_migration_in_its_folders_and_is_durable_at_each_commit(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "store.db"
     assert migrate_sqlite(path) == ALL
     assert sql(path, "SELECT version, name FROM schema_migration") == [(one.version, one.name) for one in ALL]

@@ -121,9 +121,7 @@ OF_A_RUN: dict[str, tuple[str, Callable[[Aggregations], bool]]] = {
 
 
 @pytest.mark.parametrize("name", OF_A_RUN)
-def test_a_run_that_was_overtaken_is_false_and_keeps_the_connection(
-    store: Store, driver: FakeDriver, name: str
-) -> None:
+def test_a_run_that_was_overtaken_is_false_and_keeps_its_session(store: Store, driver: FakeDriver, name: str) -> None:
     guard, write_run = OF_A_RUN[name]
     runs = Aggregations(store.database)
     assert write_run(runs)
@@ -335,9 +333,7 @@ MAY_REPEAT: dict[str, tuple[str, Callable[[Store], Any]]] = {
 
 
 @pytest.mark.parametrize("case", MAY_REPEAT)
-def test_a_lost_answer_of_a_script_that_may_repeat_is_unavailable(
-    store: Store, committed: FakeDriver, case: str
-) -> None:
+def test_a_lost_answer_of_a_script_to_repeat_is_unavailable(store: Store, committed: FakeDriver, case: str) -> None:
     part, call = MAY_REPEAT[case]
     committed.server.refused = (part, lost())
     with pytest.raises(StoreUnavailable):

@@ -103,9 +103,7 @@ def test_a_second_run_tells_that_it_waits_and_goes_on_after_the_first() -> None:
     ],
     ids=["waited long enough", "refused for a different reason"],
 )
-def test_a_run_that_does_not_get_the_lock_says_so_and_changes_nothing(
-    refused: Any, message: str, waited: list[int]
-) -> None:
+def test_a_run_without_the_lock_says_so_and_changes_nothing(refused: Any, message: str, waited: list[int]) -> None:
     driver = driver_of(version=0, refused=refused)
     with pytest.raises(StoreUnavailable, match=message):
         migrate(driver, wait=timedelta(seconds=2))

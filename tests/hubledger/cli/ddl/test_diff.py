@@ -69,9 +69,7 @@ def test_the_first_migration_of_a_room_makes_its_tables_and_rights_and_leaves_ou
     assert "hubledger.home" not in "".join(path.read_text("utf-8") for path in tmp_path.rglob("*.sql"))
 
 
-def test_new_tables_come_with_the_index_of_the_source_and_before_a_changed_table_which_is_then_locked(
-    tmp_path: Path,
-) -> None:
+def test_new_tables_come_with_the_index_of_the_source_and_before_a_changed_table_then_locked(tmp_path: Path) -> None:
     follow(tmp_path, appended("line", order_id=NAME, amount=int, at=datetime))
     line = appended("line", order_id=NAME, amount=int, at=datetime, note=str | None)
     sales = sales_of(line, amount=Annotated[int, Sum("amount")])
