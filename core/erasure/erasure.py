@@ -15,6 +15,7 @@ from core.store.columns import cut, fields_of, storable, types_of, whole_number
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
 MOST_SUBJECTS = 1_000
+MOST_NAMED = 100  # letters in an answer
 LAKE = "lake"  # the part for the lake and the aggregates
 
 
@@ -43,10 +44,12 @@ class ErasedCounts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasing(ErasedCounts):
     """The figures of a part: erased so far, or found by a dry run. `rows` counts the rows of each table. `days` has the
-    first and the last day of the rows for each aggregate. `notes` are for the operator."""
+    first and the last day of the rows for each aggregate. `first_letters` are those of a part, MOST_NAMED at most.
+    `notes` are for the operator."""
 
     rows: Mapping[str, int] = field(default_factory=dict)
     days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
+    first_letters: tuple[SequenceNumber, ...] = ()
     notes: tuple[str, ...] = ()
 
     def plus(self, other: "Erasing") -> "Erasing":
@@ -57,7 +60,9 @@ class Erasing(ErasedCounts):
         for name, (first, last) in other.days.items():
             since, until = days.get(name, (first, last))
             days[name] = (min(first, since), max(last, until))
-        return replace(self, rows=rows, days=days, notes=tuple(dict.fromkeys((*self.notes, *other.notes))), **counts)
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        letters = (*self.first_letters, *other.first_letters)[:MOST_NAMED]
+        return replace(self, rows=rows, days=days, first_letters=letters, notes=notes, **counts)
 
     @property
     def row_count(self) -> int:
@@ -151,6 +156,7 @@ class FoundPiece:
             retracted=len(self.retracted),
             diffs=len(self.diffs),
             days=self.days,
+            first_letters=self.letters[:MOST_NAMED],
         )
 
 

@@ -165,6 +165,11 @@ class Erasures:
         """Delete the hashes of some keys."""
         write(self.database, "keys of erased subjects", "forget_erasure_keys", key_hashes=texts_json(names))
 
+    def read_other_streams(self) -> Mapping[int, str]:
+        """Return the names of the streams but the room's own, as it is now."""
+        own, named = self.stream.find(), self.database.ask("read_stream_names")
+        return {id: f"{hub}, {group}, incarnation {number}" for id, hub, group, number in named if id != own}
+
     def find_next(self, stream_id: int, partition_id: PartitionId, first: int) -> int:
         """Return the next number at which any table may have something of a subject."""
         place = {"stream_id": stream_id, "partition_id": partition_id, "first_sequence_number": first}

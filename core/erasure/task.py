@@ -12,6 +12,7 @@ from core.aggregation.lake_upkeep import ErasedRows
 from core.erasure.erasure import (
     COUNTS,
     LAKE,
+    MOST_NAMED,
     MOST_SUBJECTS,
     TASK_TEXTS,
     WORDED,
@@ -72,18 +73,30 @@ class ErasureShape(TaskShape, tag="erasure"):
 
 
 class ErasedPartitionAnswer(Answered):
-    """A partition of any stream of the database: the next number that is looked at, and the last one."""
+    """A partition of any stream of the database: the next number that is looked at, and the last one. `stream` names a
+    stream that is not the app's own, which has null."""
 
     stream_id: int
+    stream: str | None
     partition_id: str
     next: str
     last: str
 
 
+class FoundLetterAnswer(Answered):
+    """The position of a letter that mentions a subject. `stream` names a stream that is not the app's own, which has
+    null."""
+
+    stream: str | None
+    partition_id: str
+    sequence_number: str
+
+
 class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
     """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, attempts at other
     letters whose error or reason mentions a subject, staged events, rows that replays had taken away, and events in the
-    results of dry runs. `notes` say what is left, and until when."""
+    results of dry runs. `letters_found` are the first hundred of the letters, but none in a list. `notes` say what is
+    left, and until when."""
 
     subjects: int
     most_rows: int | None
@@ -94,6 +107,7 @@ class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
     retracted: int
     diffs: int
     tables: dict[str, int]
+    letters_found: list[FoundLetterAnswer]
     partitions: list[ErasedPartitionAnswer]
     notes: list[str]
 
@@ -153,7 +167,13 @@ class ErasureKind(TaskKind):
 
     def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
         """Return what was erased so far, or what a dry run found."""
-        asked, total = asked_of(task), erased_by(task)
+        asked, total, names = asked_of(task), erased_by(task), self.store.read_other_streams()
+        parts = [(*place_of_part(one), one) for one in task.parts if one.span is not None]
+        letters = [
+            FoundLetterAnswer(stream=names.get(stream_id), partition_id=id, sequence_number=str(number))
+            for stream_id, id, one in ([] if is_listed else parts)
+            for number in erasing_of(one).first_letters
+        ]
         return {
             "total": len(task.parts),
             "subjects": asked.count,
@@ -161,14 +181,16 @@ class ErasureKind(TaskKind):
             "rows": total.row_count,
             **{name: getattr(total, name) for name in COUNTS},
             "tables": dict(total.rows),
+            "letters_found": letters[:MOST_NAMED],
             "partitions": [
                 ErasedPartitionAnswer(
-                    stream_id=place_of_part(one)[0],
-                    partition_id=place_of_part(one)[1],
+                    stream_id=stream_id,
+                    stream=names.get(stream_id),
+                    partition_id=id,
                     next=str(one.position),
                     last=str(one.span.last),
                 )
-                for one in task.parts
+                for stream_id, id, one in parts
                 if one.span is not None
             ],
             "notes": [*total.notes],

@@ -17,7 +17,7 @@ const FOUND = new Map([
   ["How far the aggregates reach", ["operator", "The aggregation"]],
   ["Runs", ["operator", "The aggregation"]],
   ["Run", ["aggregation", "When something is wrong"]],
-  ["Forget a person", ["erasure", "How to erase"]],
+  ...["Forget a person", "Letters that mention them", "By stream"].map((title) => [title, ["erasure", "How to erase"]]),
 ]);
 
 /** Name the guide, and its heading, that explains a panel of a room. */

@@ -193,7 +193,7 @@ function parts(whole, path, again) {
   const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
   return [
     el("div", { class: "title" },
-      el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status)),
+      el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null),
       el("div", { class: "row actions" },
         allowed.includes("retry") ? moveButton("retry", ask) : null,
         el("a", { href: ledgerAt(one) }, "Where it went"),
@@ -238,6 +238,8 @@ function attemptsOf(one, history) {
 }
 
 function bodyCard(one, path) {
+  if (one.erased_by) return card("Body", el("p", { id: "erased" }, "An ", el("a", { href: taskAt({ task_id: one.erased_by }) }, "erasure"),
+    " blanked this letter. Its body is not shown again, although the hub may still have it."));
   const shown = el("div", { "aria-live": "polite" });
   const forms = { text: "Text", json: "JSON", hex: "Hex" };
   const buttons = Object.entries(forms).map(([form, word]) =>

@@ -172,6 +172,7 @@ const STOPS = {
   outage: "Most events of a batch fail, so nothing of it is written. Repair what the events need, such as a table or a service, or deploy the last version that worked: the next attempt ends the stop.",
   store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it.",
   trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
+  erasure_key: "An erasure needs its key to tell which events are forgotten: set ERASURE_KEY_BEFORE. Events that reached the hub since are taken.",
   held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones.",
 };
 
@@ -197,6 +198,12 @@ function matters(status, runs) {
     const why = faults.length ? ` The last error of its batches: ${faults.join(", ")}.` : "";
     const verb = standing.length === 1 ? "stands" : "stand";
     found.push(["bad", `${namedOf(standing)} ${verb}`, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${instant(standing.map((one) => one.since).sort()[0]).textContent}.${why}`]);
+  }
+  const lost = status.lost_erasure_keys;
+  if (lost.length) {
+    const subjects = plural(lost.reduce((sum, one) => sum + one.subjects, 0), "subject");
+    const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
+    found.push(["bad", `The key of ${subjects} is lost`, null, "", "erasure_key", `They were erased with an ERASURE_KEY that the app does not have. Events from before ${since} wait, and so do retries and replays of them: set ERASURE_KEY_BEFORE, or forget the key, as the runbook says.`]);
   }
   if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. Error: ${status.hub_fault}`]);
   for (const run of faulty(runs)) {

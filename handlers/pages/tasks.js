@@ -2,7 +2,7 @@
 
 import { confirm, get, open, post, Problem, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, inOrder,
-  pager, plural, renew, table, taskAt } from "./dom.js";
+  letterAt, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
 
 const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
@@ -93,7 +93,20 @@ function erasuresCard() {
     field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"), erase), trouble);
 }
 
+/** Show the partitions of each stream, and the letters found in it. Only letters of the app's own stream have a page. */
+function byStream(found) {
+  const [parts, letters] = [found.partitions, found.letters_found].map((all) => Map.groupBy(all, (one) => one.stream ?? ""));
+  const more = found.letters > found.letters_found.length ? `the first ${count(found.letters_found.length)} of ` : "";
+  const positions = (all) => all.flatMap((one, at) => [at ? ", " : "", one.stream ? positionOf(one) : el("a", { href: letterAt(one), class: "whole" }, positionOf(one))]);
+  const columns = [["Partition", (one) => one.partition_id], ["Next", (one) => grouped(one.next), "amount"], ["Last", (one) => grouped(one.last), "amount"]];
+  const streams = [...parts.keys()].sort();
+  return [found.letters_found.length ? card("Letters that mention them", quiet(capital(`${more}${plural(found.letters, "letter")}`)),
+    streams.filter((name) => letters.has(name)).map((name) => el("p", { class: "found" }, name ? `${name}: ` : "", positions(letters.get(name))))) : null,
+  card("By stream", streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))]))];
+}
+
 const erasure = {
+  more: byStream,
   stays: "what it has erased stays erased",
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,

@@ -241,6 +241,12 @@ SELECT t.task_id, t.asked, t.reason, t.fault, t.history
 SELECT c.job, c.paused_why, c.ordered_why, c.history
   FROM aggregation_cut AS c;
 
+-- name: read_stream_names
+-- Read the names of all streams.
+-- params:
+SELECT e.stream_id, e.event_hub, e.consumer_group, e.incarnation
+  FROM event_stream AS e;
+
 -- name: read_streams_to_search
 -- Read the texts that people wrote about incarnations.
 -- params:

@@ -156,6 +156,12 @@ def standing(body: Any) -> None:
     body["standing"] = [{"partition_id": id, "since": body["at"], "fault": "StoreUnavailable"} for id in ("2", "3")]
 
 
+def keyless(body: Any) -> None:
+    well(body)
+    lost = {"key_hash": "0f", "erased_at": body["at"]}
+    body["lost_erasure_keys"] = [{**lost, "subjects": 2}, {**lost, "subjects": 1}]
+
+
 def uneven(body: Any) -> None:
     well(body)
     body["partitions"][5]["balanced"] = False
@@ -167,6 +173,7 @@ STATES: dict[Callable[[Any], None], list[str]] = {
     well: ["good All is well"],
     needy: [NEEDY],
     late: ["warn Partition 3 is late by 2 h"],
+    keyless: ["bad The key of 3 subjects is lost"],
     uneven: ["bad The ledger does not balance in partition 5"],
     standing: ["bad 15 partitions stopped: outage", "bad Partition 3 stands", NEEDY],
     outage: ["bad 16 partitions stopped: outage", NEEDY],

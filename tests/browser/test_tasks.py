@@ -1,10 +1,10 @@
 """The tasks on the operator's page: replays, erasures, purges, and the runs of the aggregation."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.browser.conftest import HOSTILE, Run, reading, registration
 from tests.browser.homes import QUALITY
-from tests.browser.tab import Picture, confirmed, order, show, with_aggregation
+from tests.browser.tab import Picture, confirmed, order, seen, show, with_aggregation
 from tests.patience import allowed
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "P
 def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page", run: Run) -> None:
     subject, number = "H000701", 701
     run.feed("15", registration(number), *(reading(number, at) for at in range(5)))  # each is an alert too
+    run.feed("15", f"{{poison /{subject}/".encode())
     show(page, "#/tasks")
     erase = page.locator("#erasure-erase")
     assert erase.is_disabled()
@@ -140,7 +141,29 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert erase.is_disabled()
     page.click("#erasure-count")
     page.wait_for_selector(f"{STATUS}:text-is('done')")
-    assert page.inner_text("#task-status").endswith("11 rows and 0 letters found")
+    assert page.inner_text("#task-status").endswith("11 rows and 1 letter found")
+    letter = page.locator("section[aria-label='Letters that mention them'] a.whole")
+    position, address = letter.inner_text(), str(letter.get_attribute("href"))
+    assert position.startswith("15 / ")
+
+    def elsewhere(body: Any) -> None:
+        body["letters"] = 1_204
+        body["partitions"].append({**body["partitions"][0], "stream": HOSTILE, "partition_id": "3", "last": "4711"})
+        body["letters_found"].append({"stream": HOSTILE, "partition_id": "3", "sequence_number": "12"})
+
+    counted = page.evaluate("location.hash")
+    seen(page, "**/api/tasks/*", elsewhere)
+    show(page, "#/letters")
+    show(page, counted)
+    page.wait_for_selector("p:text-is('The first 2 of 1,204 letters')")
+    assert page.locator("p.found").all_inner_texts() == [position, f"{HOSTILE}: 3 / 12"]
+    ours, other = page.locator("section[aria-label='By stream'] table").all()
+    assert (ours.locator("tbody tr").count(), " ".join(other.locator("tbody").inner_text().split()[::2])) == (
+        16,
+        "3 4,711",
+    )
+    assert page.evaluate("window.hacked") is None
+    page.unroute("**/api/tasks/*")
     page.click("a:text-is('Erase what was counted')")
     page.wait_for_selector("#erasure-erase:enabled")
     page.fill("textarea[name=subjects]", f"{subject}\nH000001")
@@ -149,10 +172,15 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     erase.click()
     page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased')")
     order(page, "1", "grave", "she asked for it")
-    page.wait_for_selector("#task-status:has-text('11 rows and 0 letters erased')")
+    page.wait_for_selector("#task-status:has-text('11 rows and 1 letter erased')")
     page.wait_for_selector(f"{STATUS}:text-is('done')")
     assert run.get(f"homes?prefix={subject}")["homes"] == []
     assert run.status()["ledger_balanced"]
+    show(page, address)
+    page.wait_for_selector("#erased:has-text('An erasure blanked this letter.')")
+    assert page.locator("[data-form]").count() == 0
+    page.click("#erased a")
+    page.wait_for_selector("h2:text-is('Erasure of 1 subject')")
     show(page, "#/tasks")
     page.wait_for_selector("#erasure-erase:disabled")
     assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"

@@ -289,6 +289,8 @@ def show_letter(
         head = f"body, {text_of(body_shown['bytes'])} octets{cut}"
         fault = body_shown["shown"] is None and Text(text_of(body_shown["fault"]))
         out.show(fault or Text(f"{head}:\n{lines_of(str(body_shown['shown']))}"))
+    elif letter["erased_by"]:
+        out.say(f"An erasure blanked it: {program()} tasks show {letter['erased_by']}")
     elif not is_revealed:
         out.say("--revealed shows the error, --body text the body.")
     return None
@@ -296,10 +298,11 @@ def show_letter(
 
 def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
     """Return the names and values of a letter."""
+    kept = "stored" if letter["body_kept"] else "in the hub only"
     made = {
         "place": f"partition {letter['partition_id']}, number {letter['sequence_number']}",
         "cause": cause_of(letter),
-        "body": f"{text_of(letter['body_bytes'])} octets, {'stored' if letter['body_kept'] else 'in the hub only'}",
+        "body": "erased" if letter["erased_by"] else f"{text_of(letter['body_bytes'])} octets, {kept}",
     }
     return out.stated(
         "letter=place, status*, held_behind, class=error_class, error_type, error&, raised at=error_at, cause,"

@@ -145,6 +145,7 @@ AUDIT: Sequence[Listing] = (
 _OF_REPLAY = "partition=partition_id, first#, last#, next#, events=counts.events#, closed=closed_at@~, note~?"
 _PURGED = "table, rows#, octets=bytes#~, oldest@~, newest@~, what stays=notes~?"
 _OF_A_PURGE = "rows, ages in days=older_than_days%"
+_FOUND = "stream%?, partition=partition_id, number=sequence_number#"
 _OF_ERASURE = "subjects, rows, letters, reasons, staged, retracted, diffs"
 KINDS: Mapping[str, Shown] = {
     "replay": Shown(replay_facts, (("partitions", _OF_REPLAY, ""),), replay_lines),
@@ -155,7 +156,7 @@ KINDS: Mapping[str, Shown] = {
     "audit": Shown(audit_facts, AUDIT),
     "erasure": Shown(
         lambda out, value: {"kind": _kind_of(value), **out.stated(_OF_ERASURE, value)},
-        (("tables", "table, rows#", "rows"),),
+        (("tables", "table, rows#", "rows"), ("letters_found", _FOUND, "the first letters that mention them")),
         lambda value: [str(one) for one in value["notes"]],
     ),
 }

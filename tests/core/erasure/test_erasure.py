@@ -277,7 +277,17 @@ def test_every_stream_and_the_next_incarnation_forget_too(world: ErasingWorld, e
     """Another consumer group has rows and a letter, and the next incarnation takes the events of the hub anew."""
     other = partition("0", group="other")
     ingest_batch(batch(world.logs["0"], other), replace(world.ingesting))
+    own = world.erasing.report(world.erase(GONE, dry_run=True), is_listed=False)["letters_found"]
+    assert [(one.stream, one.partition_id, one.sequence_number) for one in own] == [
+        *((None, "0", number) for number in ("4", "9")),
+        (None, "1", "2"),
+        *(("namespace/telemetry, other, incarnation 1", "0", number) for number in ("4", "9")),
+    ]
     open_next(world.store)
+    shown = world.erasing.report(world.erase(GONE, dry_run=True), is_listed=False)
+    (of_former, *_) = {one.stream for one in shown["letters_found"]} - {own[-1].stream}
+    assert of_former == "namespace/telemetry, hubledger, incarnation 1"
+    assert {one.stream for one in shown["partitions"]} == {of_former, own[-1].stream}, "the new one has none yet"
     task = world.erase(GONE)
     assert rows_of(engine, GONE) == []
     assert (erased_by(task).row_count, erased_by(task).letters) == (
