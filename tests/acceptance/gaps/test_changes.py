@@ -1,14 +1,10 @@
-"""Changes under traffic: a hub that is recreated, a home that is erased, and the move from the trigger to workers."""
+"""Changes under traffic: a hub that is recreated, and the move from the trigger to workers."""
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
-import threading
-import time
-from collections import Counter, defaultdict
-from contextlib import closing
+from collections import defaultdict
 from typing import Any
 from urllib.error import HTTPError
 
@@ -136,67 +132,3 @@ def test_the_app_moves_to_a_worker_and_back_while_events_arrive(app: App) -> Non
     app.start_host(**SELDOM)
     app.until_all_accounted()
     app.assert_each_number_once()
-
-
-GONE, STAYS = "home-to-forget", "home-that-stays"
-KEY = {"ERASURE_KEY": "a key of thirty-two octets or more"}
-
-
-def of_home(app: App, home: str) -> Counter[str]:
-    """Count the readings of a home by partition."""
-    rows = app.engine.rows(SensorReading)
-    return Counter(one.partition_id for one in rows if one.row.home_id == home)  # type: ignore[attr-defined]
-
-
-def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
-    """One home is erased amid traffic, and nothing brings it back: no killed host, no redelivery, no replay."""
-    app.start(**KEY)
-    kinds = ("home", "reading", "double", "poison", "reading", "bug")  # rows of three tables, and letters
-    bodies = [f"{kind} {GONE}{' 1' if kind == 'home' else ''}".encode() for kind in kinds]
-    staying = b"reading " + STAYS.encode()
-    for id in app.published:
-        for _ in range(20):
-            app.send(id, bodies + [staying] * 4)
-    app.until_all_accounted()
-    before = of_home(app, STAYS)
-    assert of_home(app, GONE).total() == 2 * 20 * 3
-    stop = threading.Event()
-
-    def traffic() -> None:
-        while not stop.is_set():
-            for id in app.published:
-                app.send(id, [staying] * 5)
-            time.sleep(0.1)
-
-    sender = threading.Thread(target=traffic)
-    sender.start()
-    try:
-        task = app.open_task("erasure", subjects=[GONE], dry_run=False, reason="a request came")
-        for _ in range(3):
-            app.start_host(**KEY)  # kills the one before
-        found = app.ended(task)
-    finally:
-        stop.set()
-        sender.join()
-    assert (found["status"], found["fault"], found["rows"], found["letters"]) == ("done", None, 2 * 20 * 4 + 1, 80)
-    app.until_all_accounted()
-    app.end_host()
-    with closing(sqlite3.connect(f"{app.folder}/host.db")) as host, host:
-        host.execute("DELETE FROM host_checkpoint")
-    app.start(**KEY)  # everything is delivered again
-    app.until(lambda: app.host_checkpoints() == app.published)
-    replay = app.ended(app.open_task("replay", dry_run=False, reason="everything again"))
-    assert (replay["status"], replay["fault"]) == ("done", None)
-    audit = app.ended(app.open_task("audit", rows=True))
-    assert (audit["status"], audit["balanced"], audit["faults"]) == ("done", True, [])
-    assert of_home(app, GONE) == {}
-    stays = of_home(app, STAYS)
-    assert stays == {id: count - 20 * len(bodies) for id, count in app.published.items()}
-    assert all(stays[id] > before[id] for id in before)
-    app.end()
-    with closing(sqlite3.connect(app.engine.path)) as store:
-        store.execute("VACUUM")
-        assert store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a reader keeps the log"
-    octets = {one.name: one.read_bytes() for one in app.engine.path.parent.glob("store.db*")}
-    assert [name for name, each in octets.items() if GONE.encode() in each] == []
-    assert STAYS.encode() in octets["store.db"]

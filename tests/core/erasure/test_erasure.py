@@ -548,3 +548,35 @@ def test_an_event_that_the_database_refuses_leaves_no_letter_that_mentions_the_s
     assert [one.sequence_number for one in engine.letters() if one.sequence_number >= len(LOG)] == [len(LOG) + 1]
     world.replay()
     assert [one.sequence_number for one in engine.letters() if one.sequence_number >= len(LOG)] == [len(LOG) + 1]
+
+
+def test_five_thousand_subjects_of_five_requests_stay_forgotten(tmp_path: Path) -> None:
+    names, bodies = [f"home-{number}" for number in range(5_000)], ("double", "reading", "reading", "poison", "reading")
+    log = [f"{bodies[place % 5]} {name}" for place, name in enumerate(names)]
+    engine, keyless = SqliteEngine(tmp_path / "store.db"), 50  # letters that name nobody until they are retried
+    world = ErasingWorld(engine.open(), {"0": events_of(*log, "reading other-1", *["bug"] * keyless)}, numbers=10_000)
+    world.piece = 1_000
+    done = [erased_by(world.erase(*names[first : first + 1_000])) for first in range(0, 5_000, 1_000)]
+    assert [(one.row_count, one.letters) for one in done] == [(1_000, 200)] * 5
+    later = events_of(*log, first=len(world.logs["0"]))
+    world.hub.publish("0", later)
+    for first in range(0, 5_000, 500):
+        report = ingest_batch(batch(later[first : first + 500], partition("0")), world.ingesting).facts()
+        assert (report["filtered"], report["rows"], report["dead_lettered"]) == (500, 0, 0)
+    world.clock.advance(3600)
+
+    def of_gone(event: Event, references: References) -> list[Row]:
+        return [SensorReading(names[event.sequence_number - 4_000], "s", "late", None, 1, event.enqueued_at)]
+
+    world.transform = changed(of_gone)
+    for chunk in claim_due(world.keeper):
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    assert len([one for one in engine.letters() if one.status == "resolved"]) == keyless
+    world.transform = changed(transform, "plain/1")
+    job = world.replay()
+    assert (job.task.status, job.counts.filtered) == ("done", 10_000)
+    kept = [one for each in (SensorReading, HomeAlert, Home) for one in engine.rows(each)]
+    assert [one.row.home_id for one in kept] == ["other-1"]  # type: ignore[attr-defined]
+    assert [count for _, count, _ in world.store.database.ask("read_erasure_keys")] == [5_000]
+    assert world.faults() == []
+    world.store.close()

@@ -1,0 +1,128 @@
+"""A home of the demo is erased amid traffic, and nothing brings it back."""
+
+import json
+import sqlite3
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import polars as pl
+
+from examples.home_security.transform import SensorReading
+from tests.acceptance.started import DEADLINE, OFTEN, App
+from tests.patience import allowed
+
+GONE, STAYS = "home-to-forget", "home-that-stays"
+AT = "2026-03-14T07:02:11+01:00"
+SETTINGS = {**OFTEN, "TRANSFORM": "examples.home_security", "ERASURE_KEY": "a key of thirty-two octets or more"}
+
+
+def registered(home: str) -> bytes:
+    return json.dumps({"kind": "registration", "home_id": home, "time_zone": "Asia/Tokyo", "armed": True}).encode()
+
+
+def events_of(home: str, sensor: str = "hall") -> list[bytes]:
+    """Return a motion and gas, which alarm, and two events that become letters."""
+    by = {"home_id": home, "sensor_id": sensor, "observed_at": AT}
+    gas: dict[str, object] = {"kind": "carbon_monoxide", "ppm": 170}
+    bodies: tuple[dict[str, object], ...] = ({"kind": "motion", "state": "active"}, gas, {"kind": "motion"}, {})
+    return [json.dumps({**body, **by}).encode() for body in bodies]
+
+
+@contextmanager
+def traffic(app: App) -> Iterator[None]:
+    """Send motions of the home that stays, meanwhile."""
+    stop = threading.Event()
+
+    def send() -> None:
+        while not stop.is_set():
+            for id in app.published:
+                app.send(id, events_of(STAYS)[:1] * 5)
+            time.sleep(0.1)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        sender.join()
+
+
+def of_home(app: App, home: str) -> Counter[int]:
+    """Count the readings of a home by stream."""
+    rows = app.engine.rows(SensorReading)
+    return Counter(one.stream_id for one in rows if one.row.home_id == home)  # type: ignore[attr-defined]
+
+
+def answers(app: App, task: str) -> Iterator[tuple[str, bytes]]:
+    """Give the answers of the API: of every address without a place in it, and of tasks, letters and numbers."""
+    paths = [path for path, found in app.request("api/openapi.json")["paths"].items() if "get" in found]
+    asked = [path.removeprefix("/") for path in paths if "{" not in path]
+    asked += [f"api/tasks/{task}", f"api/homes?beginning={GONE[:7]}", f"api/revealed/ledger?key={GONE}"]
+    kinds = ("ledger", "dead-letters", "revealed/ledger", "revealed/dead-letters")
+    asked += [f"api/{kind}/{id}/{number}" for kind in kinds for id in app.published for number in range(12)]
+    for path in asked:
+        try:
+            with urllib.request.urlopen(f"{app.address}/{path}", timeout=allowed(DEADLINE)) as answer:
+                yield path, answer.read()
+        except urllib.error.HTTPError as refused:
+            yield path, refused.read()
+
+
+def assert_nowhere(app: App) -> None:
+    """Search the files of the store, of the host and of its log, and the tables of the lake."""
+    with closing(sqlite3.connect(app.engine.path)) as store:
+        store.execute("VACUUM")
+        assert store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a reader keeps the log"
+    octets = {one.name: one.read_bytes() for one in app.folder.glob("*") if one.is_file()}
+    assert [name for name, each in octets.items() if GONE.encode() in each] == []
+    assert STAYS.encode() in octets["store.db"]
+    for log in app.folder.rglob("_delta_log"):
+        table = pl.read_delta(str(log.parent))
+        assert GONE not in str(table.select(pl.col(pl.String)).to_dict(as_series=False)), log
+
+
+def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
+    """Not by three kills of the host, everything delivered again, the next incarnation or a full replay."""
+    app.start(**SETTINGS)
+    for home in (GONE, STAYS):
+        app.send("0", [registered(home)])
+    app.until_all_accounted()
+    for id in app.published:
+        for _ in range(20):
+            app.send(id, events_of(GONE) + events_of(STAYS)[:2])
+    app.until_all_accounted()
+    assert of_home(app, GONE) == {1: 2 * 20 * 2}
+    with traffic(app):
+        task = app.open_task("erasure", subjects=[GONE], dry_run=False, reason="a request came")
+        for _ in range(3):
+            app.start_host(**SETTINGS)  # kills the one before
+        found = app.ended(task)
+    assert (found["status"], found["fault"], found["rows"], found["letters"]) == ("done", None, 2 * 20 * 4 + 1, 80)
+    app.until_all_accounted()
+    app.end_host()
+    with closing(sqlite3.connect(f"{app.folder}/host.db")) as host, host:
+        host.execute("DELETE FROM host_checkpoint")
+    app.start(**SETTINGS)  # everything is delivered again
+    app.until(lambda: app.host_checkpoints() == app.published)
+    order = {"reason": "the same hub again", "expected_incarnation": 1, "force": True}
+    said = app.request("api/streams/next-incarnation", order)
+    order |= {"dry_run": False, "expected_hub_created_at": said["hub_created_at"]}
+    assert app.request("api/streams/next-incarnation", order)["outcome"] == "opened"
+    app.until_all_accounted()
+    replay = app.ended(app.open_task("replay", dry_run=False, reason="everything again"))
+    assert (replay["status"], replay["fault"]) == ("done", None)
+    audit = app.ended(app.open_task("audit", rows=True))
+    assert (audit["status"], audit["balanced"], audit["faults"]) == ("done", True, [])
+    assert of_home(app, GONE) == {}
+    stays = sum(app.published.values()) - 2 - 2 * 20 * 4
+    assert of_home(app, STAYS) == {1: stays, 2: stays}
+    said_of_it = {path: octets for path, octets in answers(app, task) if GONE.encode() in octets}
+    assert said_of_it == {}
+    app.end()
+    assert_nowhere(app)
