@@ -15,9 +15,11 @@ from uuid import UUID
 from core.aggregation.lake_publication import tables_of
 from core.aggregation.lake_tables import is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import Days, Order, Standing, fitting
+from core.aggregation.runs import AggregationRun, Days, Order, Standing, fitting
+from core.aggregation.store import Aggregations
 from core.aggregation.tick import Aggregation
 from core.errors import AggregationConflict, ErasureWaits
+from core.model.aggregates import Aggregate
 from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.store.columns import fields_of, types_of, whole_number
@@ -30,9 +32,9 @@ RUNS = 1_000  # of a job that are looked at for a repair
 class ErasedRows:
     """Subjects that a task has erased in SQL.
 
-    `until` has the last erased number of each partition of each stream, and `days` the first and the last day of the
-    erased rows for each aggregate. A job that began after `since` has read none of them. `by` and `at` tell who asked,
-    and when."""
+    `until` has the last erased number of each partition of each stream. `days` has the first and the last day of the
+    erased rows for each aggregate, and of those that replays had taken away. A job that began after `since` has read
+    none of them. `by` and `at` tell who asked, and when."""
 
     task_id: UUID
     by: str
@@ -46,6 +48,7 @@ class ErasedRows:
 def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tuple[str, ...]:
     """Delete the rows of subjects from the lake, and return what was done, in words.
 
+    The windows of their days are computed again, and those of every day on which an aggregate has windows of theirs.
     Raises ErasureWaits while a run is open or missing that has to end first, and LakeUnreachable."""
     standings = {job: own.store.read_standing(job) for job in own.jobs}
     for job, standing in standings.items():
@@ -53,18 +56,46 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
         if run is not None and run.planned_at <= erased.since:  # its job may have read rows that are erased since
             raise ErasureWaits(f"run {run.run_id} of {job} began before it{_held(standing)}")
     notes = _delete_rows(erased, own)
-    missing = [job for job in erased.days if job in own.jobs and not _is_repaired(job, erased, own)]
+    wanted = {job: days for job in own.jobs if (days := _days_of(job, erased, own.store)) is not None}
+    missing = [job for job, days in wanted.items() if not _is_repaired(job, days, erased, own)]
     for job in missing:
         standing, why = own.store.read_standing(job), f"erasure {erased.task_id}"
         if standing.order is None and standing.open_run is None:  # else the next call looks again
-            order = Order(job, "repair", erased.by, why, erased.at, days=Days(*erased.days[job]))
+            order = Order(job, "repair", erased.by, why, erased.at, days=Days(*wanted[job]))
             with suppress(AggregationConflict):  # another order was first, or the state has moved on
                 pipelines.place(order, standing)
     if missing:
         named = ", ".join(f"{job}{_held(own.store.read_standing(job))}" for job in missing)
         raise ErasureWaits(f"the windows of its days are computed again: {named}")
-    repaired = [f"{job}: the windows from {one[0]} to {one[1]} were computed again" for job, one in erased.days.items()]
-    return (*notes, *(repaired if own.jobs else ()))
+    repaired = [
+        f"{job}: the windows of {run.days} were computed again"
+        for job in own.jobs
+        for run in _repairs(job, erased, own)
+    ]
+    return (*notes, *repaired)
+
+
+def erase_windows(erased: ErasedRows, aggregates: Sequence[Aggregate], store: Aggregations) -> tuple[str, ...]:
+    """Delete the windows of subjects where no engine can compute windows again, and return what was done and what
+    stays, in words."""
+    notes = []
+    for of in aggregates:
+        days, has_windows = _days_of(of.name, erased, store), fitting(store.read_standing(of.name).cut) == "repair"
+        count = store.remove_subjects(of, erased.subjects)
+        notes += [f"{of.name}: {count} windows were deleted"] if count else []
+        if days is not None and has_windows:
+            kept = "files in a lake" if of.subject else "windows"
+            until = "a repair of these days, which needs SPARK_ENGINE"
+            notes.append(f"{of.name}: {kept} of {Days(*days)} may count the subjects until {until}")
+    return tuple(notes)
+
+
+def _days_of(job: str, erased: ErasedRows, store: Aggregations) -> tuple[date, date] | None:
+    """Return the first and the last day of an aggregate that may count the subjects. None: no window does."""
+    if is_rows_job(job):
+        return None
+    found = [each for each in (erased.days.get(job), store.find_days(find_aggregate(job), erased.subjects)) if each]
+    return (min(one for one, _ in found), max(one for _, one in found)) if found else None
 
 
 def _held(standing: Standing) -> str:
@@ -104,16 +135,21 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _is_repaired(job: str, erased: ErasedRows, own: Aggregation) -> bool:
+def _is_repaired(job: str, days: tuple[date, date], erased: ErasedRows, own: Aggregation) -> bool:
     """Return True when a repair of these days, planned after the erasure, is committed, or nothing is to repair."""
-    standing, (since, until) = own.store.read_standing(job), erased.days[job]
-    if fitting(standing.cut) != "repair":
+    if fitting(own.store.read_standing(job).cut) != "repair":
         return True  # the aggregate has no windows yet
+    since, until = days
     return any(
-        run.kind == "repair" and run.status == "committed" and run.planned_at > erased.since
-        and (run.days.since is None or run.days.since <= since) and (run.days.until is None or run.days.until >= until)
-        for run in own.store.read_runs(job, standing.number + 1, RUNS)
-    )  # fmt: skip
+        (run.days.since is None or run.days.since <= since) and (run.days.until is None or run.days.until >= until)
+        for run in _repairs(job, erased, own)
+    )
+
+
+def _repairs(job: str, erased: ErasedRows, own: Aggregation) -> list[AggregationRun]:
+    """Return the committed repairs of a job that were planned after the erasure."""
+    runs = own.store.read_runs(job, own.store.read_standing(job).number + 1, RUNS)
+    return [one for one in runs if (one.kind, one.status) == ("repair", "committed") and one.planned_at > erased.since]
 
 
 def maintain_job(own: Aggregation, job: str) -> str:

@@ -1,9 +1,9 @@
 """Aggregation in SQL: cuts, runs, staged results, and the windows of each level."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, TypeVar
 
 from core.aggregation.lake_tables import is_rows_job
@@ -26,9 +26,19 @@ from core.aggregation.runs import (
     overflow_text,
 )
 from core.errors import SchemaMismatch
-from core.model.aggregates import SLICES
+from core.model.aggregates import SLICES, Aggregate
 from core.model.commits import ROWS_AT_ONCE
-from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, decoded, decoder, instant_of, instant_text, storable
+from core.store.columns import (
+    WHO_LENGTH,
+    WHY_LENGTH,
+    cut,
+    decoded,
+    decoder,
+    instant_of,
+    instant_text,
+    storable,
+    subjects_json,
+)
 from core.store.database import Database, write
 from core.store.script import OfRows, Script, Step, of_rows
 from core.store.window_statements import window_reader
@@ -286,6 +296,28 @@ class Aggregations:
         A number below `most` means that none is left.
         """
         return self._removed(of_rows("remove_windows", level), until_at=instant_text(before), most=most)
+
+    def find_days(self, of: Aggregate, subjects: Sequence[str]) -> tuple[date, date] | None:
+        """Return the first and the last day of the windows of subjects in any level. None: it keeps none of theirs."""
+        days: list[date] = []
+        for level in of.levels if of.subject is not None else ():
+            ((*found,),) = self._database.ask(
+                of_rows("find_subject_windows", level.of), subjects=subjects_json(subjects)
+            )
+            days += [instant_of(one).date() for one in found if one is not None]
+        return (min(days), max(days)) if days else None
+
+    def remove_subjects(self, of: Aggregate, subjects: Sequence[str]) -> int:
+        """Delete the windows of subjects in every level, also staged ones, in small transactions. Return the number of
+        those that counted. A run whose staged windows are incomplete stages them again."""
+        removed = 0
+        values: dict[str, Any] = {"subjects": subjects_json(subjects), "most": ROWS_AT_ONCE}
+        for level in of.levels if of.subject is not None else ():
+            while self._removed(of_rows("remove_subject_staged", level.of), **values) == ROWS_AT_ONCE:
+                pass
+            while count := self._removed(of_rows("remove_subject_windows", level.of), **values):
+                removed += count
+        return removed
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         """Return runs with a number below `before`, the newest first."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from core.erasure.erasure import LAKE, NOTHING_ERASED, TASK_TEXTS, FoundPiece, RetractedPlace, Worded
+from core.erasure.erasure import LAKE, NOTHING_ERASED, TASK_TEXTS, Erasing, FoundPiece, RetractedPlace, Worded
 from core.letters.store import move_steps
 from core.model.aggregates import Aggregate
 from core.model.commits import ROWS_AT_ONCE
@@ -31,7 +31,7 @@ from core.store.database import OneStream, write
 from core.store.row_statements import in_table_order
 from core.store.script import Script, Step, of_rows
 from core.tasks.store import Ending, TaskOpening, advance_steps
-from core.tasks.task import Advance, TaskRequest, report_text
+from core.tasks.task import Advance, TaskRequest, report_of, report_text
 
 WHY_ERASED = "erased"
 
@@ -161,6 +161,14 @@ class Erasures:
         """Return the keys of all hashes."""
         return decoded(ErasureKey, self.database.ask("read_erasure_keys"))
 
+    def read_unrepaired(self) -> Mapping[str, tuple[date, date]]:
+        """Return the first and the last day of the rows of erasures that ended early since the last one that was done,
+        for each aggregate whose windows tell no subject."""
+        total = NOTHING_ERASED
+        for (report,) in self.database.ask("read_unrepaired"):
+            total = total.plus(report_of(report, Erasing))
+        return {of.name: total.days[of.name] for of in self._aggregates if not of.subject and of.name in total.days}
+
     def forget_keys(self, names: Sequence[str]) -> None:
         """Delete the hashes of some keys."""
         write(self.database, "keys of erased subjects", "forget_erasure_keys", key_hashes=texts_json(names))
@@ -194,15 +202,16 @@ class Erasures:
         part = span(reach.first, last)
         diffs = self.database.ask("read_diffs_to_search", **place, **span_values(part))
         rows = {one: [row for row in found if row[1] <= last] for one, found in rows.items()}
+        retracted = self._retracted(part, {str(one) for one in subjects}, place)
         return FoundPiece(
             span=part,
             rows_of={one: len(found) for one, found in rows.items() if found},
             letters=tuple(number for number in letters if number <= last),
             reasons=tuple(one for one in reasons if one[0] <= last and one[0] not in letters),
             staged=tuple(number for number in staged if number <= last),
-            retracted=self._retracted(part, {str(one) for one in subjects}, place),
+            retracted=tuple(at for at, _, _ in retracted),
             diffs=tuple((task_id, number) for task_id, number, diff in diffs if mentions([diff])),
-            days=self._days(rows),
+            days=self._days(rows, [(row_class, row) for _, row_class, row in retracted]),
         )
 
     def erase(self, erase: Erase, ending: Ending, ahead: Advance) -> None:
@@ -249,25 +258,31 @@ class Erasures:
         ]
         return named, reach.last if len(found) < ROWS_AT_ONCE else max(reach.first, found[-1][0] - 1)
 
-    def _retracted(self, part: Span, subjects: set[str], place: Any) -> tuple[RetractedPlace, ...]:
-        """Return the places of the rows of the subjects that replays took away."""
+    def _retracted(
+        self, part: Span, subjects: set[str], place: Any
+    ) -> list[tuple[RetractedPlace, type, Mapping[str, Any]]]:
+        """Return the places of the rows of the subjects that replays took away, with their class and their columns."""
         of_table = {row_table(one).name: one for one in self.row_classes}
         found = []
-        for *at, row in self.database.ask("read_retracted_to_search", **place, **span_values(part)):
+        for *at, text in self.database.ask("read_retracted_to_search", **place, **span_values(part)):
             row_class = of_table.get(at[1])
-            subject = row_table(row_class).subject if row_class else ""
-            if subject and str(json.loads(row).get(subject)) in subjects:
-                found.append(tuple(at))
-        return tuple(found)
+            if row_class is None or not (subject := row_table(row_class).subject):
+                continue
+            row = json.loads(text)
+            if str(row.get(subject)) in subjects:
+                found.append(((at[0], at[1], at[2], at[3]), row_class, row))
+        return found
 
-    def _days(self, rows: Any) -> dict[str, tuple[date, date]]:
-        """Return the first and the last day of rows that aggregates add up."""
+    def _days(self, rows: Any, retracted: Any) -> dict[str, tuple[date, date]]:
+        """Return the first and the last day of rows that aggregates add up or have added up: windows still count a row
+        that a replay took away, until a run has read its place, and the place will have no columns."""
         days = {}
         for of in self._aggregates:
-            found = rows.get(of.source, ())
-            at = 3 + row_table(of.source).columns.index(of.at) if found else 0
+            at = 3 + row_table(of.source).columns.index(of.at)
             has_instants = datetime in types_of(dict(fields_of(of.source))[of.at])
-            values = [row[at] for row in found if row[at] is not None]
+            values = [row[at] for row in rows.get(of.source, ())]
+            values += [row.get(of.at) for row_class, row in retracted if row_class is of.source]
+            values = [one for one in values if one is not None]
             dated = [instant_of(value).date() if has_instants else day_of(value) for value in values]
             if dated:
                 days[of.name] = (min(dated), max(dated))

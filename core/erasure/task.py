@@ -16,6 +16,7 @@ from core.erasure.erasure import (
     MOST_SUBJECTS,
     TASK_TEXTS,
     WORDED,
+    Erasing,
     ErasureAsked,
     FoundPiece,
     asked_of,
@@ -240,7 +241,7 @@ class _PieceOfErasure:
                 at=task.requested_at,
                 subjects=self._subjects,
                 until={place_of_part(part): part.span.last for part in ended if part.span is not None},
-                days=erased_by(task).days,
+                days=erased_by(task).plus(Erasing(days=self.kind.store.read_unrepaired())).days,
                 since=max(closed, default=self.kind.clock.now()),
             )
             notes = self.kind.erase_lake(rows)

@@ -254,6 +254,11 @@ class Aggregate:
         return tuple(one for one in self.keys if one.name != WINDOW_START)
 
     @property
+    def subject(self) -> KeyColumn | None:
+        """The column of the key that has the subject of the source. None: a window adds up several subjects."""
+        return next((one for one in self.keys if one.name == row_table(self.source).subject), None)
+
+    @property
     def values(self) -> tuple[str, ...]:
         """The names of the measures."""
         return tuple(one.name for one in self.measures)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"  # of ids; a text from JSON or from a query has the database's
+KEY_TEXT, ASCII_TEXT = "nvarchar(4000)", "varchar(8000)"  # of a text in a key: an index can seek it; none is longer
 DUPLICATE = (2601, 2627)  # SQL Server's errors for a key that exists
 _NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))"  # a character, or brackets with brackets in them
 _JSON = rf"\b(?P<mark>rows|list)\(:(?P<param>\w+)\) AS (?P<alias>\w+) \((?P<columns>{_NESTED}+)\)"
@@ -110,6 +111,23 @@ def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
     inner, numbers = text.replace("\n", "\n    "), ", ".join(map(str, DUPLICATE))
     caught = f"IF ERROR_NUMBER() NOT IN ({numbers}) THROW;  -- {race}"
     return f"BEGIN TRY\n    {inner}\nEND TRY\nBEGIN CATCH\n    {caught}\nEND CATCH;"
+
+
+def among_subjects(column: str, kind: str) -> str:
+    """Return the condition that a column is one of some subjects: a JSON array of [subject as a text, as a number or
+    null]. The column is a KEY_TEXT, an ASCII_TEXT or a bigint."""
+    is_text = kind != "bigint"
+    place, collated = (0, f" {BY_CODE_POINT}") if is_text else (1, "")
+    typed, whole = f"subject {kind} '$[{place}]'", ""
+    if is_text:  # T-SQL ignores blanks at the end of a text
+        whole = f" WHERE DATALENGTH(s.subject) = DATALENGTH({column})"
+    if kind == ASCII_TEXT:
+        typed, whole = f"{typed}, sent {KEY_TEXT} '$[{place}]'", f"{whole} AND s.sent = s.subject{collated}"
+    return (
+        f"{column} IN (\n"
+        f"       SELECT s.subject{collated} FROM OPENJSON(:subjects) WITH ({typed}) AS s{whole})  -- sqlserver only\n"
+        f"       SELECT s.value ->> {place} FROM json_each(:subjects) AS s)  -- sqlite only"
+    )
 
 
 def server_part(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from core.model.aggregates import aggregate_table
 from core.model.rows import ERASED, row_table, texts_of
 from core.store.columns import Values, ValuesOf, fields_of, quoted, types_of
-from core.store.queries import BY_CODE_POINT
+from core.store.queries import ASCII_TEXT, KEY_TEXT, among_subjects
 from core.store.script import OfRows, RowVerb
 from core.store.window_statements import WINDOW_BODIES
 from core.transforms.loading import load_aggregates
@@ -49,7 +49,6 @@ def keyed(row_class: type, position: int, values_of: ValuesOf) -> ValuesOf:
 
 
 ERASED_AT = 2**63 - 1  # in place of the commit number of a replay: an erasure took the row away
-KEY_TEXT, ASCII_TEXT = "nvarchar(4000)", "varchar(8000)"  # of a text in a key: an index can seek it; none is longer
 RETRACTED = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
 STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that name the writer of a state
 
@@ -81,21 +80,10 @@ def key_type(row_class: type, name: str) -> str:
 
 
 def _of_subjects(row_class: type) -> str:
-    """Return the condition that a row is in a range of the partition, and of some subjects: a JSON array of [subject as
-    a text, as a number or null]."""
+    """Return the condition that a row is in a range of the partition, and of some subjects."""
     name = row_table(row_class).subject
-    is_text = str in types_of(dict(fields_of(row_class))[name])
-    place, kind, collated = (0, key_type(row_class, name), f" {BY_CODE_POINT}") if is_text else (1, "bigint", "")
-    typed, whole = f"subject {kind} '$[{place}]'", ""
-    if is_text:  # T-SQL ignores blanks at the end of a text
-        whole = f" WHERE DATALENGTH(s.subject) = DATALENGTH(t.{quoted(name)})"
-    if kind == ASCII_TEXT:
-        typed, whole = f"{typed}, sent {KEY_TEXT} '$[{place}]'", f"{whole} AND s.sent = s.subject{collated}"
-    return (
-        f"{in_range('t')}\n   AND t.{quoted(name)} IN (\n"
-        f"       SELECT s.subject{collated} FROM OPENJSON(:subjects) WITH ({typed}) AS s{whole})  -- sqlserver only\n"
-        f"       SELECT s.value ->> {place} FROM json_each(:subjects) AS s)  -- sqlite only"
-    )
+    kind = key_type(row_class, name) if str in types_of(dict(fields_of(row_class))[name]) else "bigint"
+    return f"{in_range('t')}\n   AND {among_subjects(f't.{quoted(name)}', kind)}"
 
 
 def is_older(row_class: type, standing: str, own: str, new: str) -> str:

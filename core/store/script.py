@@ -32,6 +32,9 @@ RowVerb = Literal[
     "remove_windows",  # that begin before an instant
     "read_windows",  # of one value of the first column of the key, in a span of time
     "read_last_window",
+    "find_subject_windows",  # the first and the last beginning of the windows of subjects
+    "remove_subject_windows",
+    "remove_subject_staged",
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.model.aggregates import Aggregate, Measure, aggregate_table
 from core.store.columns import instant_of, quoted
-from core.store.queries import BY_CODE_POINT
+from core.store.queries import ASCII_TEXT, BY_CODE_POINT, KEY_TEXT, among_subjects
 from core.store.script import RowVerb
 
 SEPARATOR = "|"  # of the values of a row's text
@@ -19,6 +19,7 @@ MOST = 2**63 - 1  # of a bigint
 WINDOW_VERBS: tuple[RowVerb, ...] = (
     "find_overflow", "verify_slices", "replace_windows", "add_windows", "find_staging", "remove_staged",
     "remove_windows", "read_windows", "read_last_window",
+    "find_subject_windows", "remove_subject_windows", "remove_subject_staged",
 )  # fmt: skip
 
 
@@ -116,6 +117,19 @@ def _read_windows(one: Aggregate) -> str:
     )
 
 
+def _windows_of_subjects(one: Aggregate, alias: str) -> str:
+    """Return the condition that a window is one of some subjects: never, where a window adds up several."""
+    if one.subject is None:
+        return "1 = 0"
+    text = ASCII_TEXT if one.subject.ascii else KEY_TEXT
+    return among_subjects(f"{alias}.{quoted(one.subject.name)}", text if one.subject.kind is str else "bigint")
+
+
+def _remove_subjects(table: str, one: Aggregate, *key: str) -> str:
+    columns = ", ".join(map(quoted, key))
+    return f"DELETE FROM {table}\n WHERE {_windows_of_subjects(one, table)}\n LIMIT :most BY {columns};"
+
+
 WINDOW_BODIES: Mapping[RowVerb, Callable[[Aggregate], str]] = {
     "find_staging": _find_staging,
     "remove_staged": lambda one: (
@@ -130,4 +144,11 @@ WINDOW_BODIES: Mapping[RowVerb, Callable[[Aggregate], str]] = {
         f"SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start\n  FROM {one.name} AS a\n"
         f" WHERE {_of_value(one)} AND a.window_start < :until_at;"
     ),
+    "find_subject_windows": lambda one: (
+        "SELECT CONVERT(varchar(33), MIN(a.window_start), 126) AS first_start,"
+        " CONVERT(varchar(33), MAX(a.window_start), 126) AS last_start\n"
+        f"  FROM {one.name} AS a\n WHERE {_windows_of_subjects(one, 'a')}"
+    ),
+    "remove_subject_windows": lambda one: _remove_subjects(one.name, one, *one.key),
+    "remove_subject_staged": lambda one: _remove_subjects(one.staged, one, "staging_id", "slice", *one.key),
 }

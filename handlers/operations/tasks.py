@@ -10,8 +10,9 @@ from uuid import UUID
 
 import msgspec
 
-from core.aggregation.lake_upkeep import ErasedRows, erase_rows
+from core.aggregation.lake_upkeep import ErasedRows, erase_rows, erase_windows
 from core.aggregation.orders import Pipelines
+from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Moment, key_of, operation, page_of, query_of
 from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped, not_found
 from core.audit.audit import verify_partition
@@ -70,13 +71,17 @@ def erasures_of(own: App) -> ErasureKind:
 
     def erase_lake(erased: ErasedRows) -> tuple[str, ...]:
         engine = aggregation()
-        notes = () if engine is None else erase_rows(erased, engine, Pipelines(own.brief))
+        if engine is None:
+            notes = erase_windows(erased, aggregates, Aggregations(own.brief, classes))
+        else:
+            notes = erase_rows(erased, engine, Pipelines(own.brief))
         has_lake = engine is not None and engine.lake is not None
         left = left_elsewhere(own.clock.now(), own.settings.hub_retention, has_lake=has_lake)
         return (*notes, *left)
 
     classes, given = own.transform.row_classes, own.settings
-    store = Erasures(own.stream, classes, load_aggregates(classes))
+    aggregates = load_aggregates(classes)
+    store = Erasures(own.stream, classes, aggregates)
     return ErasureKind(given.stream, store, given.erasure, erase_lake, own.clock)
 
 

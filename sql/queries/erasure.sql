@@ -223,6 +223,17 @@ SELECT s.key_hash, COUNT(*) AS subjects, CONVERT(varchar(33), MAX(s.erased_at), 
   FROM erased_subject AS s
  GROUP BY s.key_hash;
 
+-- name: read_unrepaired
+-- Read the reports of erasures that were cancelled or failed after the last one that was done.
+-- params:
+SELECT p.report
+  FROM task AS t
+ INNER JOIN task_part AS p ON p.task_id = t.task_id
+ WHERE t.kind = 'erasure' AND t.is_dry_run = 0 AND t.status IN ('cancelled', 'failed') AND p.report IS NOT NULL
+   AND NOT EXISTS (
+       SELECT 1 FROM task AS d
+        WHERE d.kind = 'erasure' AND d.is_dry_run = 0 AND d.status = 'done' AND d.requested_at > t.requested_at);
+
 -- name: forget_erasure_keys
 -- Delete the hashes of some keys, a JSON array of [key_hash].
 -- params: key_hashes nvarchar(max)

@@ -11,6 +11,7 @@ from core.erasure.store import Erasures
 from core.erasure.task import ErasureKind, ErasureShape
 from core.errors import ErasureWaits
 from core.letters.retry import Keeper
+from core.model.aggregates import Aggregate
 from core.model.events import Event
 from core.model.policies import SubjectKey
 from core.store.database import OneStream
@@ -40,6 +41,7 @@ class ErasingWorld(World):
     numbers: int = 4
     asked_of_lake: list[ErasedRows] = field(default_factory=list)
     waits_of_lake: list[str] = field(default_factory=list)
+    aggregates: tuple[Aggregate, ...] = field(default_factory=lambda: load_aggregates(ROW_CLASSES))
 
     @property
     def stream(self) -> OneStream:
@@ -51,7 +53,7 @@ class ErasingWorld(World):
 
     @property
     def erasing(self) -> ErasureKind:
-        erasures = Erasures(self.stream, ROW_CLASSES, load_aggregates(ROW_CLASSES))
+        erasures = Erasures(self.stream, ROW_CLASSES, self.aggregates)
         return ErasureKind(STREAM, erasures, self.key, self._erase_lake, self.own, self.numbers)
 
     def __post_init__(self) -> None:

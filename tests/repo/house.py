@@ -42,7 +42,7 @@ LIMITS = {
     "import cycles": 0,
     "lines of the longest function": 60,
     "lines of the longest module": 600,
-    "lines: core and handlers": 30_400,
+    "lines: core and handlers": 30_520,
     "lines: sql": 3_860,
     "lines: hubledger": 6_160,
     "lines: jobs": 3_400,

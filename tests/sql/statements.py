@@ -415,6 +415,9 @@ def _selects() -> Iterator[tuple[str, str]]:
         "remove_windows",
         "read_windows",
         "read_last_window",
+        "find_subject_windows",
+        "remove_subject_windows",
+        "remove_subject_staged",
     )
     read += [of_rows(verb, one.of) for verb in reading for each in load_aggregates() for one in each.levels]
     for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):

@@ -28,10 +28,8 @@ from core.store.columns import (
     quoted,
     types_of,
 )
-from core.store.queries import BY_CODE_POINT, ROWS, Param, Query, server_part, server_text
+from core.store.queries import ASCII_TEXT, BY_CODE_POINT, KEY_TEXT, ROWS, Param, Query, server_part, server_text
 from core.store.row_statements import (
-    ASCII_TEXT,
-    KEY_TEXT,
     RETRACTED,
     STANDING,
     common_body,

@@ -1,0 +1,154 @@
+"""The windows of a subject go with its rows, whatever happened to the rows before."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from core.aggregation.lake_upkeep import ErasedRows, erase_rows, erase_windows
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import AggregationRun, Days, planned_run
+from core.aggregation.tick import Aggregation, aggregate
+from core.erasure.erasure import erased_by
+from core.errors import ErasureWaits
+from core.model.events import Event
+from core.model.rows import References, Row
+from core.tasks.run import work_on
+from core.tasks.statuses import TaskMove
+from core.tasks.task import Task
+from core.transforms.loading import find_aggregate
+from examples.home_security.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
+from tests.fakes.builders import EPOCH
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.erasing import ErasingWorld, events_of
+from tests.fakes.plain_transform import transform
+from tests.fakes.replaying import changed
+from tests.fakes.rollups import with_levels
+from tests.fakes.runs import FAR, OF, window
+from tests.fakes.ticks import FakeEngine
+
+GONE, STAYS, DAY, FIRST = "home-7", "home-70", timedelta(days=1), date(2026, 1, 1)
+OF_ALL = replace(OF, keys=tuple(one for one in OF.keys if one.name != "home_id"))  # its windows add up all homes
+
+
+@dataclass
+class Aggregated(ErasingWorld):
+    """A world with windows, whose engine stages by hand. Without `has_engine`, the app has SPARK_ENGINE=none."""
+
+    database: SqliteAggregation = None  # type: ignore[assignment]
+    has_engine: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.aggregation = Aggregation(self.store, FakeEngine(), None, self.clock.now, jobs=(HOME_ACTIVITY,))  # type: ignore[arg-type]
+
+    def _erase_lake(self, erased: ErasedRows) -> tuple[str, ...]:
+        self.asked_of_lake.append(erased)
+        if self.has_engine:
+            return erase_rows(erased, self.aggregation, Pipelines(self.store.database))
+        return erase_windows(erased, self.aggregates, self.aggregation.store)
+
+    def run(self, *windows: HomeActivity, whole: bool = False) -> AggregationRun:
+        """Tick until a run is committed whose job stages these windows; return the run."""
+        self.clock.advance(60)
+        aggregate(self.aggregation, HOME_ACTIVITY)
+        run = self.aggregation.store.read_standing(HOME_ACTIVITY).last_run
+        assert run is not None
+        stage(self.database, run.run_id, run.run_id, with_levels(windows), whole)
+        finish(self.database, run.run_id, run.run_id, self.clock.now())
+        aggregate(self.aggregation, HOME_ACTIVITY)
+        return run
+
+    def windows(self, home: str) -> list[object]:
+        levels: list[type[HomeActivity]] = [one.of for one in OF.levels]
+        found = (self.aggregation.store.read_windows(of, home, EPOCH - DAY, FAR) for of in levels)
+        return [each for level in found for each in level]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Aggregated]:
+    database = SqliteAggregation(SqliteEngine(tmp_path / "store.db"))
+    logs = {"0": events_of(f"reading {GONE}", f"reading {STAYS}")}
+    made = Aggregated(database.open(), logs, database=database)
+    yield made
+    made.store.close()
+
+
+def on(day: int, home: str = GONE, readings: int = 2) -> HomeActivity:
+    return window(home, 24 * 60 * day, readings)
+
+
+def a_day_later(event: Event, references: References) -> Iterator[Row]:
+    for row in transform(event, references):
+        yield replace(row, observed_at=row.observed_at + DAY)  # type: ignore[attr-defined]
+
+
+def test_the_days_of_a_repair_are_all_on_which_the_subject_has_windows_or_had_rows_before_a_replay(
+    world: Aggregated,
+) -> None:
+    """The replay moved the rows to the next day, and a window of a former one stayed on the fourth day."""
+    world.run(on(0), on(4), on(0, STAYS), on(6, STAYS))
+    world.transform = changed(a_day_later)
+    world.replay()
+    with pytest.raises(ErasureWaits, match="home_activity"):
+        task = world.erase(GONE)
+    assert world.asked_of_lake[0].days == {HOME_ACTIVITY: (FIRST, FIRST + DAY)}
+    run = world.run(on(0, readings=0), on(4, readings=0), on(0, STAYS, 1), whole=True)
+    assert (run.kind, run.days) == ("repair", Days(FIRST, FIRST + 4 * DAY))
+    (task,) = world.erasing.tasks.read(1, 1, kind="erasure")
+    task = world.drive(task)
+    assert (task.status, world.windows(GONE), len(world.windows(STAYS))) == ("done", [], 2 * len(OF.levels))
+    assert "home_activity: the windows of 2026-01-01 to 2026-01-05 were computed again" in erased_by(task).notes
+
+
+def cancelled(world: Aggregated, *subjects: str) -> Task:
+    """Erase the first piece of some subjects, and no more."""
+    task, world.numbers = world.ask_erasure(*subjects), 1
+    work_on(task.task_id, None, world.erasing, world.clock.now() - timedelta(seconds=1))
+    world.erasing.tasks.move(TaskMove(task.task_id, "cancel", "officer", "a mistake", world.own.now()))
+    world.erasing.over(task.task_id)
+    world.numbers = 4
+    world.clock.advance(60)
+    return world.task(task)
+
+
+def test_what_an_erasure_that_was_cancelled_had_erased_is_repaired_by_the_next_one(world: Aggregated) -> None:
+    """By the windows of the subject, or by the days of the first erasure where windows add up several subjects."""
+    world.run(on(0))
+    world.aggregates = (OF_ALL,)
+    assert erased_by(cancelled(world, GONE)).row_count == 1
+    with pytest.raises(ErasureWaits):
+        world.erase(GONE)
+    assert world.asked_of_lake[0].days == {HOME_ACTIVITY: (FIRST, FIRST)}
+    world.aggregates = (find_aggregate(HOME_ACTIVITY),)
+    run = world.run(on(0, readings=0), whole=True)
+    assert (run.kind, run.days) == ("repair", Days(FIRST, FIRST))
+    (task,) = world.erasing.tasks.read(1, 1, kind="erasure")
+    assert (world.drive(task).status, world.windows(GONE)) == ("done", [])
+    world.aggregates = (OF_ALL,)
+    assert world.erase("nobody").status == "done"
+    assert world.asked_of_lake[-1].days == {}
+
+
+def test_without_an_engine_windows_of_the_subject_are_deleted_and_the_report_tells_what_stays(
+    world: Aggregated,
+) -> None:
+    world.run(on(0), on(3), on(0, STAYS))
+    stays, world.has_engine = world.windows(STAYS), False
+    world.replay()  # so there is a further commit, and an open run whose job has staged windows
+    run = planned_run(HOME_ACTIVITY, world.aggregation.store.read_standing(HOME_ACTIVITY), "fake", world.clock.now())
+    assert run is not None
+    assert world.aggregation.store.open_run(run)
+    stage(world.database, "open", run.run_id, with_levels([on(5), on(5, STAYS)]))
+    task = world.erase(GONE)
+    assert (task.status, world.windows(GONE), world.windows(STAYS)) == ("done", [], stays)
+    assert world.database.change("SELECT DISTINCT home_id FROM home_activity_staged") == [(STAYS,)]
+    kept = "home_activity: {} of 2026-01-01 to {} may count the subjects until a repair of these days, which needs"
+    told = "\n".join(erased_by(task).notes)
+    assert f"home_activity: {2 * len(OF.levels)} windows were deleted" in told
+    assert kept.format("files in a lake", "2026-01-04") in told
+    world.aggregates = (OF_ALL,)
+    assert kept.format("windows", "2026-01-01") in "\n".join(erased_by(world.erase(STAYS)).notes)
