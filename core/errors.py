@@ -36,6 +36,7 @@
         │   └── NotFound               the Spark engine does not know the job  (in core/remote/spark/http.py)
         ├── HostStorageUnreachable  the host's storage is not set, or refuses us  (in core/ingest/stalled_partitions.py)
         ├── LakeUnreachable        the lake did not answer, or holds a table that this app did not make
+        │   └── LakeDamaged            files of a table of the lake are gone or unreadable: `remake-table` mends it
         └── StoreFault
             ├── CheckpointConflict     another owner committed first, or the stream is closed (nothing was written)
             ├── IncarnationConflict    the stream is not in the expected incarnation (nothing was written)
@@ -260,6 +261,10 @@ class EngineRefused(InfrastructureFault):
 
 class LakeUnreachable(InfrastructureFault):
     """The lake could not be read or written, or a table in it belongs to somebody else."""
+
+
+class LakeDamaged(LakeUnreachable):
+    """The log or the files of a table of the lake are unreadable, emptied or gone."""
 
 
 class StoreFault(InfrastructureFault):

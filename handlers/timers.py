@@ -148,7 +148,8 @@ def watching(own: "App") -> "Watching":
             return Pipeline()
         store = Pipelines(own.brief)
         oldest = [at for job in own.jobs if (at := store.read_oldest_commit(job)) is not None]
-        return Pipeline(min(oldest, default=None), store.count_failures(since), store.count_quality_faults(since))
+        counts = (store.count_failures(since), store.count_quality_faults(since))
+        return Pipeline(min(oldest, default=None), *counts, store.read_stale())
 
     sources = (own.settings.stream, Ledger(own.stream), own.hub, enqueued_at, own.hub_ends.get)
     return Watching(*sources, pipeline, lambda now: own.burn_down.get(), own.batch_log.faults)

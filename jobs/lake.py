@@ -4,6 +4,7 @@ A table has one row for each window, as SQL has it after the run. So a reader ad
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -11,8 +12,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from core.aggregation.lake_tables import MANIFEST, TableChange, TableState, gold_table
+from core.errors import LakeDamaged
 from core.model.aggregates import WINDOW_START, Aggregate
-from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, read_files, write_files, write_text
+from jobs.lake_files import (
+    Layout,
+    OpenLake,
+    change_of,
+    files_of,
+    is_current,
+    naming_damage,
+    read_files,
+    write_files,
+    write_text,
+)
 from jobs.tables import Run, Tables
 from jobs.transforms import as_stored, snapshot, window_columns
 
@@ -30,24 +42,29 @@ class Written:
 def write_gold(
     tables: Tables, run: Run, lake: OpenLake, levels: Sequence[tuple[Aggregate, DataFrame]]
 ) -> Written | None:
-    """Write the windows of a run by level, with the numbers of their slices.
+    """Write the windows of a run by level, with the numbers of their slices. A table with an unreadable file is written
+    whole, and one that the app does not name is left out, because its log is damaged.
 
-    Returns None when somebody committed slices in the meantime, so that windows from SQL may be counted twice.
+    Returns None when no table is left, or when somebody committed slices in the meantime, so that windows from SQL may
+    be counted twice.
     """
     changes = {}
     for of, windows in levels:
         layout = gold_layout(of)
         state = lake.tables.get(layout.table)
-        if state is not None and is_current(layout, state, run.cut_from):
-            changes[layout.table] = _difference(of, windows, state, lake)
-        else:
+        if state is None:
+            continue
+        with suppress(LakeDamaged):
+            if is_current(layout, state, run.cut_from):
+                changes[layout.table] = _difference(of, windows, state, lake)
+        if layout.table not in changes:
             left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
             whole = snapshot(of, tables.standing(of, None), left)
             added = write_files(_dated(as_stored(of, whole)), lake, layout)
             changes[layout.table] = change_of(layout, added, (), True)
     is_whole = any(one.is_whole for one in changes.values())
     again = tables.read_run(run.run_id) if is_whole else run
-    if again is None or again.committed_slices != run.committed_slices:
+    if not changes or again is None or again.committed_slices != run.committed_slices:
         return None
     return finish(lake, changes)
 
@@ -70,9 +87,10 @@ def _difference(of: Aggregate, windows: DataFrame, state: TableState, lake: Open
     """Write the files again that hold windows of the run, with the windows that no file held."""
     layout = gold_layout(of)
     picked = files_of(lake.spark, layout, state.files, _dated(windows))
-    standing = read_files(lake.spark, lake.place, layout, picked)
-    merged = snapshot(of, standing, windows.drop("slice"))
-    added = write_files(_dated(as_stored(of, merged)), lake, layout)
+    with naming_damage(lake.spark, lake.place, layout, picked):
+        standing = read_files(lake.spark, lake.place, layout, picked)
+        merged = snapshot(of, standing, windows.drop("slice"))
+        added = write_files(_dated(as_stored(of, merged)), lake, layout)
     return change_of(layout, added, [one.path for one in picked], False)
 
 

@@ -8,6 +8,7 @@ carries the files.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -19,7 +20,8 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake_tables import LakeFile, TableChange, TableState, range_end
+from core.aggregation.lake_tables import MEND, LakeFile, TableChange, TableState, range_end
+from core.errors import LakeDamaged
 from core.remote.spark.lake_storage import BlobStorage
 from jobs.transforms import instant_text, schema_of
 
@@ -90,7 +92,7 @@ def write_files(rows: DataFrame, to: OpenLake, layout: Layout) -> list[LakeFile]
         return sorted((msgspec.json.decode(one[0], type=LakeFile) for one in texts), key=lambda one: one.path)
     place = f"{to.place}/{layout.table}/{to.folder}"
     written = ordered.write.partitionBy(*layout.partition).option("maxRecordsPerFile", EACH)
-    written.parquet(place)
+    written.mode("overwrite").parquet(place)  # of what the same execution wrote before it found damage
     return _described(to.spark, place, layout, to.folder)
 
 
@@ -117,6 +119,20 @@ def read_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[L
         known[name] = F.coalesce(name, fault)
     columns = ((known.get(name, F.col(name)), name, kind) for name, kind in layout.columns.items())
     return placed.select(*(column.cast(kind).alias(name) for column, name, kind in columns))
+
+
+@contextmanager
+def naming_damage(spark: SparkSession, lake: str, layout: Layout, files: Sequence[LakeFile]) -> Iterator[None]:
+    """Raise LakeDamaged for a fault of Spark, if one of these files of a table is unreadable."""
+    try:
+        yield
+    except Exception as error:  # Spark has no one class for it
+        for one in files:
+            try:
+                read_files(spark, lake, layout, [one]).write.format("noop").mode("overwrite").save()
+            except Exception:  # noqa: BLE001
+                raise LakeDamaged(f"LAKE: {layout.table}: {one.path} is gone or unreadable{MEND}") from error
+        raise
 
 
 def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], touched: DataFrame) -> list[LakeFile]:

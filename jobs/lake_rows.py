@@ -27,7 +27,7 @@ from core.model.aggregates import Aggregate
 from core.model.rows import OURS
 from core.transforms.loading import load_aggregates
 from jobs.lake import finish
-from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, read_files, write_files
+from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, naming_damage, read_files, write_files
 from jobs.ranges import CommitSpan, commits_where, place_where, slices_of, spans_between
 from jobs.row_texts import LINEAGE_KINDS, row_kinds
 from jobs.tables import Result, Run, Tables
@@ -140,8 +140,9 @@ def _replaced(tables: Tables, rows: LakeRows, standing: DataFrame, of: tuple[Run
     removed = _removed(tables, rows, begin, run.cut_to)
     gone = _written_by(removed, run.cut_from, "commit_number")
     picked = files_of(lake.spark, layout, state.files, gone)
-    kept = read_files(lake.spark, lake.place, layout, picked).join(gone.select(*POSITION), POSITION, "left_anti")
-    files = write_files(added.unionByName(kept), lake, layout)
+    with naming_damage(lake.spark, lake.place, layout, picked):
+        kept = read_files(lake.spark, lake.place, layout, picked).join(gone.select(*POSITION), POSITION, "left_anti")
+        files = write_files(added.unionByName(kept), lake, layout)
     return change_of(layout, files, [one.path for one in picked], False)
 
 

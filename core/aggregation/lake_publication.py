@@ -5,7 +5,7 @@ is raced is refused. A run of an aggregate is closed in SQL first. A later run w
 of rows has no result in SQL: it is marked, committed in the lake, and closed, so that it is never given up in between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -28,7 +28,7 @@ from core.aggregation.lake_tables import (
 )
 from core.aggregation.runs import HELD, AggregationRun, Staged
 from core.aggregation.store import Aggregations
-from core.errors import StagingRefused
+from core.errors import LakeDamaged, LakeUnreachable, StagingRefused
 from core.model.aggregates import SLICES
 from core.transforms.loading import find_aggregate
 
@@ -57,17 +57,39 @@ def hand_over_tables(store: Aggregations, lake: Lake, jobs: Sequence[str], name:
 
 
 def states_of(store: Aggregations, lake: Lake, job: str) -> dict[str, TableState]:
-    """Return the tables of a job, each at the cut of the last run in it."""
-    standing = {table: lake.read_table(table, job) for table in tables_of(job)}
-    return {table: _state(one, _last_run(store, one, job)) for table, one in standing.items()}
+    """Return the tables of a job, each at the cut of the last run in it. A damaged table of an aggregate is left out,
+    so that its job writes the others."""
+    found = {}
+    for table in tables_of(job):
+        try:
+            standing = lake.read_table(table, job)
+        except LakeDamaged:
+            if is_rows_job(job):
+                raise
+        else:
+            found[table] = _state(standing, _last_run(store, standing, job))
+    return found
 
 
-def publish(store: Aggregations, lake: Lake, job: str) -> bool:
-    """Commit the files of closed runs into their tables. False: a later tick or run has to do it."""
-    if is_rows_job(job):
-        return True  # its runs are closed after their commit
-    published = [_publish_table(store, lake, job, table) for table in tables_of(job)]  # each, also after a False
-    return all(published)
+def publish(store: Aggregations, lake: Lake, job: str) -> Mapping[str, str | None]:
+    """Commit the files of closed runs into their tables. Return the tables that a later tick or run has to write, each
+    with its fault, if it has one. A damaged table keeps no other one back, and a lake that does not answer does."""
+    stale: dict[str, str | None] = {}
+    for table in tables_of(job):
+        try:
+            lake.check_log(table)
+            if is_rows_job(job):
+                if store.read_committed_runs(
+                    job, lake.read_table(table, job).run
+                ):  # which are closed after their commit
+                    stale[table] = None
+            elif not _publish_table(store, lake, job, table):
+                stale[table] = None
+        except LakeDamaged as damage:
+            stale[table] = str(damage)
+        except LakeUnreachable as fault:
+            return stale | dict.fromkeys(tables_of(job), str(fault))
+    return stale
 
 
 def commit_rows(
@@ -133,6 +155,9 @@ def _state(standing: StandingTable, last: AggregationRun | None) -> TableState:
 
 
 def _table_changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
-    """Return the changes of an execution, or None when its manifest is not in the lake."""
+    """Return the changes of an execution, or None when its manifest is not in the lake, or not as a job wrote it."""
     text = lake.read_text(f"{folder}/{MANIFEST}")
-    return None if text is None else msgspec.json.decode(text, type=dict[str, TableChange])
+    try:
+        return None if text is None else msgspec.json.decode(text, type=dict[str, TableChange])
+    except msgspec.DecodeError:
+        return None

@@ -19,7 +19,9 @@ from core.model.rows import row_table
 from core.transforms.loading import find_aggregate
 
 GOLD, SILVER = "gold", "silver"
+OF_FILES = " (files)"  # after the name of a stale table whose log is whole
 MANIFEST = "manifest"
+MEND = ": `python -m handlers.commands remake-table` makes it anew"
 FILES_KEPT = timedelta(days=7)  # replaced files, for readers; and files of an execution, for its commit
 Value = str | int | float | bool | None  # of a column in a file's range: instants and days are ISO texts
 Range = Mapping[str, Value]
@@ -84,7 +86,10 @@ EMPTY = TableState(NO_CUT, {}, ())
 
 
 class Lake(Protocol):
-    """Reads and commits tables, and stores texts for jobs. Every method may raise LakeUnreachable."""
+    """Reads and commits tables, and stores texts for jobs. Every method may raise LakeUnreachable.
+
+    Raises LakeDamaged where the log or a file of a table is unreadable.
+    """
 
     @property
     def location(self) -> str:
@@ -97,7 +102,10 @@ class Lake(Protocol):
         """Commit a change that fits the table in exactly this version. False: a different commit was first."""
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
-        """Return True when a file of a change is no longer in the lake."""
+        """Return True when a file of a change is no longer in the lake, or has a different size."""
+
+    def check_log(self, table: str) -> None:
+        """Raise LakeDamaged for a table with an emptied entry of its log, of which a reader notices nothing."""
 
     def maintain(self, table: str) -> Mapping[str, int]:
         """Compact a table, remove files that no reader of the last days needs, shorten its log, and return counts."""

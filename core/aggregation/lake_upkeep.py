@@ -13,16 +13,16 @@ from datetime import date, datetime
 from uuid import UUID
 
 from core.aggregation.lake_publication import tables_of
-from core.aggregation.lake_tables import is_rows_job, lake_rows
+from core.aggregation.lake_tables import MEND, OF_FILES, is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Days, Order, Standing, fitting
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import Aggregation
-from core.errors import AggregationConflict, ErasureWaits
+from core.errors import AggregationConflict, ErasureWaits, LakeDamaged
 from core.model.aggregates import Aggregate
 from core.model.events import PartitionId
 from core.model.rows import row_table
-from core.store.columns import fields_of, types_of, whole_number
+from core.store.columns import fields_of, instant_text, types_of, whole_number
 from core.transforms.loading import find_aggregate
 
 RUNS = 1_000  # of a job that are looked at for a repair
@@ -153,14 +153,27 @@ def _repairs(job: str, erased: ErasedRows, own: Aggregation) -> list[Aggregation
 
 
 def maintain_job(own: Aggregation, job: str) -> str:
-    """Maintain the tables of a job, and return the result in words. Raises InfrastructureFault."""
+    """Maintain the tables of a job, and return the result in words. Raises InfrastructureFault.
+
+    LakeDamaged for a table with files that are gone or changed, which is stale until a later call finds them all."""
     if own.lake is None:
         return "there is no lake"
-    if own.store.read_standing(job).open_run is not None:
+    standing = own.store.read_standing(job)
+    if standing.open_run is not None:
         return "a run is open"
-    did = []
+    did, stale = [], {table: at for table, at in standing.stale.items() if not table.endswith(OF_FILES)}
+    since = dict(stale)
     for table in tables_of(job):
-        own.lake.read_table(table, job)  # refuses a table that is not ours
+        found = own.lake.read_table(table, job)  # refuses a table that is not ours
+        if own.lake.lacks(table, found.files):
+            name = f"{table}{OF_FILES}"
+            since[name] = standing.stale.get(name, instant_text(own.now()))
+            did.append(f"{table}: files are gone or changed{MEND}")
+            continue
         facts = own.lake.maintain(table)
         did.append(f"{table}: " + (", ".join(f"{number} {name}" for name, number in facts.items()) or "is not there"))
+    if since != standing.stale:
+        own.store.note_stale(job, since)
+    if since != stale:
+        raise LakeDamaged("; ".join(did))
     return "; ".join(did)

@@ -2,6 +2,7 @@
 repair or backfill an aggregate, and withdraw an order that waits."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -22,7 +23,7 @@ from core.aggregation.store import (
     removal_steps,
 )
 from core.errors import AggregationConflict, EngineRefused, EngineUnreachable
-from core.store.columns import decoded, decoder, instant_or_none, instant_text
+from core.store.columns import decoded, decoder, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.script import Script, Step
 
@@ -67,6 +68,11 @@ class Pipelines:
         found = self._database.ask("read_cut", job=job)
         begun = begun_json(Cut(found[0][0]) if found else NO_CUT)
         return instant_or_none(self._database.ask("read_oldest_commit", begun=begun)[0][0])
+
+    def read_stale(self) -> Mapping[str, datetime]:
+        """Return the tables in the lake that are not up to date, each with the time since which that is so."""
+        tables = (json.loads(text) for (text,) in self._database.ask("read_stale"))
+        return {table: instant_of(since) for one in tables for table, since in one.items()}
 
     def count_failures(self, since: datetime) -> int:
         """Count the submits that failed since a time."""

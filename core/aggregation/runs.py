@@ -164,7 +164,9 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The progress of a job: its cut, the number of its last run, that run, and the cut that the checkpoints allow."""
+    """The progress of a job: its cut, the number of its last run, that run, and the cut that the checkpoints allow.
+
+    `stale` has its tables in the lake that are not up to date, each with the time since which a tick has seen so."""
 
     cut: Cut
     number: int
@@ -172,6 +174,7 @@ class Standing:
     reached: Cut
     pause: Pause | None = None
     order: RunOrder | None = None
+    stale: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def open_run(self) -> AggregationRun | None:

@@ -154,6 +154,7 @@ class _CutRow:
     number: int
     pause: Pause | None
     order: RunOrder | None
+    stale: str | None
 
 
 class Aggregations:
@@ -174,11 +175,16 @@ class Aggregations:
     def read_standing(self, job: str) -> Standing:
         """Return the progress of a job, and the cut that the checkpoints of one moment allow."""
         cut = self._database.ask("read_cut", job=job)
-        found = decoder(_CutRow)(cut[0]) if cut else _CutRow(NO_CUT, 0, None, None)
+        found = decoder(_CutRow)(cut[0]) if cut else _CutRow(NO_CUT, 0, None, None, None)
         last = self.read_runs(job, found.number + 1, 1)
         numbers = self._database.ask("read_commit_numbers")
         reached = cut_of({(stream_id, partition_id): commits for stream_id, partition_id, commits in numbers})
-        return Standing(found.cut, found.number, last[0] if last else None, reached, found.pause, found.order)
+        stale = json.loads(found.stale or "{}")
+        return Standing(found.cut, found.number, last[0] if last else None, reached, found.pause, found.order, stale)
+
+    def note_stale(self, job: str, stale: Mapping[str, str]) -> None:
+        """Write which tables of a job in the lake are not up to date, each with the time since which that is so."""
+        write(self._database, job, "note_stale", job=job, stale=json.dumps(stale, sort_keys=True))
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
         """Return the end of a run that begins at a cut, after about `most_rows` rows. None: no new commit changed rows.

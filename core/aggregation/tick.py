@@ -21,13 +21,14 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from core.aggregation.lake_publication import commit_rows, hand_over, publish
-from core.aggregation.lake_tables import Lake, is_rows_job, rows_job
+from core.aggregation.lake_publication import commit_rows, hand_over, publish, states_of
+from core.aggregation.lake_tables import OF_FILES, Lake, is_rows_job, rows_job, table_of
 from core.aggregation.runs import (
     HELD,
     AggregationRun,
     EngineAnswer,
     Failure,
+    NotYet,
     Portion,
     Quality,
     RowSource,
@@ -44,10 +45,11 @@ from core.aggregation.runs import (
 )
 from core.aggregation.spark_engine import JobReport, JobRequest, JobState, SparkEngine
 from core.aggregation.store import Aggregations
-from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
+from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeDamaged, LakeUnreachable, StagingRefused
 from core.measured import measured
 from core.model.aggregates import SLICES
 from core.model.commits import ROWS_AT_ONCE
+from core.store.columns import instant_text
 from core.transforms.loading import find_aggregate
 
 _WHY = {
@@ -239,12 +241,8 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
     closed = standing.last_run if did == [COMMITTED] else None
-    published, fault = True, None
-    if own.lake is not None:
-        try:
-            published = publish(own.store, own.lake, job)
-        except LakeUnreachable as unreachable:  # it stops no run: a later run writes the whole table there
-            published, fault = False, str(unreachable)
+    stale = {} if own.lake is None else stale_tables(own, own.lake, job, standing)
+    fault = next(filter(None, stale.values()), None)
     removed: Mapping[str, int] = {}
     if standing.pause is not None:
         did.append(TickStep("is paused"))
@@ -253,7 +251,25 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
             removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
         did += _begin_run(own, job, standing)
         standing = own.store.read_standing(job)
-    return AggregationReport(tuple(did), standing.last_run, published, fault, removed, closed)
+    return AggregationReport(tuple(did), standing.last_run, not stale, fault, removed, closed)
+
+
+def stale_tables(own: Aggregation, lake: Lake, job: str, standing: Standing) -> Mapping[str, str | None]:
+    """Publish what is closed. Return the tables that are not up to date with their faults, and note since when.
+
+    No fault of the lake stops a run: a later run writes the whole table there. Rows whose last run failed are stale.
+    """
+    stale, last = dict(publish(own.store, lake, job)), standing.last_run
+    if is_rows_job(job) and last is not None:
+        table = table_of(job)
+        if last.status == "failed" or (last.is_open and table in standing.stale):
+            stale.setdefault(table, last.failure)
+    now = instant_text(own.now())
+    since = {table: standing.stale.get(table, now) for table in stale}
+    since |= {table: at for table, at in standing.stale.items() if table.endswith(OF_FILES)}
+    if since != standing.stale:
+        own.store.note_stale(job, since)
+    return stale
 
 
 def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]:
@@ -267,6 +283,8 @@ def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]
         source = RowSource("lake", own.store.read_standing(rows).cut)
     ordered = ordered_run(job, standing, source, own.engine.name, now)
     limit, did = own.limits.rows_after(last), list[TickStep]()
+    if isinstance(ordered, AggregationRun) and (damage := _unreadable(own, rows, ordered)) is not None:
+        ordered = NotYet(f"the {ordered.kind} waits for the lake", damage, holds=ordered.kind == "backfill")
     if isinstance(ordered, AggregationRun):
         return [_open(own, replace(ordered, rows_limit=limit), standing.order)]  # of the increment after it
     if ordered is not None:
@@ -278,6 +296,16 @@ def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]
     reach = own.store.read_reach(standing.cut, limit)
     run = None if reach is None else planned_run(job, standing, own.engine.name, now, reach)
     return [*did, TickStep("has nothing new") if run is None else _open(own, run, None)]
+
+
+def _unreadable(own: Aggregation, rows: str | None, run: AggregationRun) -> str | None:
+    """Return the fault of the rows in the lake that a run has to read, so that no increment waits for such a run."""
+    try:
+        if own.lake is not None and rows is not None and run.rows_from == "lake":
+            states_of(own.store, own.lake, rows)
+    except LakeUnreachable as fault:
+        return str(fault)
+    return None
 
 
 def _open(own: Aggregation, run: AggregationRun, order: RunOrder | None) -> TickStep:
@@ -354,6 +382,9 @@ def _submit(own: Aggregation, run: AggregationRun) -> TickStep:
         if own.lake is not None:
             lake = hand_over(own.store, own.lake, run)
     except LakeUnreachable as fault:
+        if isinstance(fault, LakeDamaged) and run.rows_from == "lake" and run.may_fail:
+            failure = run.failed_submit(own.now(), "the rows in the lake are damaged", JobReport(str(fault)))
+            return _give_up(own, run, failure, "found damaged rows in the lake")
         if is_rows_job(run.job) or run.rows_from == "lake":
             return TickStep("waits", str(fault))
     arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments, *lake)

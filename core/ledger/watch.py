@@ -93,12 +93,19 @@ READ_FROM = timedelta(minutes=1)  # for a shorter lag, the checkpoint's time is 
 class Pipeline:
     """The aggregation: the time of the oldest commit that waits for it, and the submits that failed lately.
 
-    `faults` counts the runs that were committed lately with a fault in the quality of their rows.
+    `faults` counts the runs that were committed lately with a fault in the quality of their rows. `stale` has the
+    tables in the lake that are not up to date, each with the time since which that is so.
     """
 
     oldest_at: datetime | None = None
     failures: int = 0
     faults: int = 0
+    stale: Mapping[str, datetime] = field(default_factory=dict)
+
+    @property
+    def waits_since(self) -> datetime | None:
+        """The time of the oldest commit that waits, or of the first table that became stale."""
+        return min((*self.stale.values(), *((self.oldest_at,) if self.oldest_at else ())), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,7 @@ class Observation:
 
     def facts(self) -> dict[str, object]:
         """Return the fields of the log line. Clocks differ, so negative seconds become 0."""
-        letter_at, commit_at = self.oldest_letter_at, self.pipeline.oldest_at
+        letter_at, commit_at = self.oldest_letter_at, self.pipeline.waits_since
         waits = [_age(one.since, self.at) for one in self.lagging if one.since is not None]
         standing = [one.partition_id for one in self.lagging if one.stands_since(self.at) is not None]
         burning = self.burn_down or BurnDown(self.at, None, ())
@@ -183,6 +190,7 @@ class Observation:
             "events_lost": burning.events_lost,
             "absent_new": self.absent,
             "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, self.at),
+            "stale": ", ".join(f"{table} since {at:%Y-%m-%dT%H:%M:%SZ}" for table, at in self.pipeline.stale.items()),
             "aggregation_failures": self.pipeline.failures,
             "aggregation_faults": self.pipeline.faults,
         }

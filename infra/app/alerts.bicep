@@ -90,7 +90,7 @@ var alerts = [
   {
     name: 'aggregation-lag'
     severity: 2
-    description: 'Commits wait for the aggregation longer than the limit: its jobs fail, its engine does not answer, or a person has paused it. The page Aggregation says which.'
+    description: 'Commits wait for the aggregation, or tables of the lake are stale, longer than the limit: jobs fail, the engine does not answer, a person has paused it, or the lake is damaged. The page Aggregation and the fact stale say which.'
     query: replace(loadTextContent('../alerts/aggregation-lag.kql'), '{aggregation_lag_seconds}', string(limits.aggregationLagSeconds))
   }
   {

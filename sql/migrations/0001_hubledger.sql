@@ -392,6 +392,7 @@ CREATE TABLE hubledger.aggregation_cut (
     ordered_at    datetime2(7),
     ordered_by    nvarchar(100),
     ordered_why   nvarchar(400),
+    stale         nvarchar(max) COLLATE Latin1_General_100_BIN2,  -- a JSON object: the tables in the lake that are not up to date, each with the time since which that is so
     CONSTRAINT pk_aggregation_cut PRIMARY KEY (job)
 );
 

@@ -1,13 +1,21 @@
 -- name: read_cut
--- Read the cut of a job, the number of its run, who paused it, and the order that waits; there is no row before its
--- first run.
+-- Read the cut of a job, the number of its run, who paused it, the order that waits, and its stale tables in the lake;
+-- there is no row before its first run.
 -- params: job varchar(8000)
 SELECT c.cut, c.run_number, CONVERT(varchar(33), c.paused_at, 126) AS paused_at, c.paused_by, c.paused_why,
        c.ordered_kind, CONVERT(varchar(10), c.ordered_since, 23) AS ordered_since,
        CONVERT(varchar(10), c.ordered_until, 23) AS ordered_until,
-       CONVERT(varchar(33), c.ordered_at, 126) AS ordered_at, c.ordered_by, c.ordered_why
+       CONVERT(varchar(33), c.ordered_at, 126) AS ordered_at, c.ordered_by, c.ordered_why,
+       c.stale
   FROM aggregation_cut AS c
  WHERE c.job = :job;
+
+-- name: note_stale
+-- Write which tables of a job in the lake are not up to date, as JSON: each with the time since which that is so.
+-- params: job varchar(8000), stale nvarchar(max)
+UPDATE aggregation_cut
+   SET stale = :stale
+ WHERE job = :job;
 
 -- name: read_commit_numbers
 -- Read the number of commits of every partition of every stream, at one moment.

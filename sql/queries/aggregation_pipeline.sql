@@ -29,6 +29,13 @@ SELECT c.history
   FROM aggregation_cut AS c
  WHERE c.job = :job;
 
+-- name: read_stale
+-- Read which tables in the lake are not up to date, a JSON object a job.
+-- params:
+SELECT c.stale
+  FROM aggregation_cut AS c
+ WHERE c.stale IS NOT NULL;
+
 -- name: read_oldest_commit
 -- Read the time of the oldest commit that is not in the aggregate, and wrote rows or may have taken some away; none when
 -- all are in. `begun` has the stream, the partition and the commit number of each place in the cut.

@@ -94,7 +94,7 @@ class LakeWorld:
         return msgspec.json.decode((Path(place) / path).read_bytes(), type=dict[str, TableState])[self.table]
 
     def publish(self) -> bool:
-        return publish(self.store, self.lake, self.job)
+        return not publish(self.store, self.lake, self.job)
 
     def rows(self) -> list[tuple[Any, ...]]:
         return rows_in(self.folder, self.table)

@@ -10,14 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from core.aggregation.lake_tables import FILES_KEPT, NO_TABLE, LakeFile, Mark, StandingTable, TableChange, range_end
-from core.errors import LakeUnreachable
+from core.aggregation.lake_tables import (
+    FILES_KEPT,
+    MEND,
+    NO_TABLE,
+    LakeFile,
+    Mark,
+    StandingTable,
+    TableChange,
+    range_end,
+)
+from core.errors import LakeDamaged, LakeUnreachable
 from core.remote.hub.client import first_line
 from core.remote.spark.lake_storage import Storage
 
 _KINDS = {"string": "string", "bigint": "long", "int": "integer", "double": "double", "boolean": "boolean"}
 _KINDS |= {"timestamp": "timestamp", "date": "date"}
 _NAMES = {delta: spark for spark, delta in _KINDS.items()}
+LOG, ENTRY = "_delta_log", 20  # the folder of a table's log, and the digits of an entry's number
 
 
 class DeltaLake:
@@ -84,8 +94,17 @@ class DeltaLake:
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
         with _lake_faults(table):
             folders = {one.path.partition("/")[0] for one in files}
-            there = {f"{folder}/{name}" for folder in folders for name in self._storage.names(f"{table}/{folder}")}
-        return not there.issuperset(one.path for one in files)
+            found = {folder: self._storage.sizes(f"{table}/{folder}") for folder in folders}
+        there = {(f"{folder}/{name}", size) for folder in folders for name, size in found[folder].items()}
+        return not there.issuperset((one.path, one.size) for one in files)
+
+    def check_log(self, table: str) -> None:
+        with _lake_faults(table):
+            sizes = self._storage.sizes(f"{table}/{LOG}")
+        first = max((name[:ENTRY] for name in sizes if name.endswith(".checkpoint.parquet")), default="")
+        for name, size in sorted(sizes.items()):
+            if name.endswith(".json") and not size and name[:ENTRY] > first:
+                raise LakeDamaged(f"LAKE: {table}: {LOG}/{name} is empty{MEND}")
 
     def write_text(self, path: str, text: str) -> None:
         with _lake_faults(path):
@@ -93,8 +112,8 @@ class DeltaLake:
 
     def read_text(self, folder: str) -> str | None:
         with _lake_faults(folder):
-            names = [name for name in self._storage.names(folder) if name.endswith(".txt")]
-            return self._storage.read(f"{folder}/{names[0]}").decode() if names else None
+            names = [name for name in self._storage.sizes(folder) if name.endswith(".txt")]
+            return self._storage.read(f"{folder}/{names[0]}").decode("utf-8", "replace") if names else None
 
     def maintain(self, table: str) -> Mapping[str, int]:
         """Compact, remove unused files, write a checkpoint and remove old log entries. Return the counts."""
@@ -134,7 +153,9 @@ def _lake_faults(place: str) -> Iterator[None]:
 
     try:
         yield
-    except (AzureError, DeltaError, OSError) as error:
+    except DeltaError as error:
+        raise LakeDamaged(f"LAKE: {place}: {first_line(error)}{MEND}") from error
+    except (AzureError, OSError) as error:
         raise LakeUnreachable(f"LAKE: {place}: {first_line(error)}") from error
 
 

@@ -23,8 +23,8 @@ class Storage(Protocol):
     def options(self) -> dict[str, str] | None:
         """Return the options of this storage in delta-rs, with a fresh token where an identity signs in."""
 
-    def names(self, folder: str) -> list[str]:
-        """Return the paths of all files below a folder, relative to it."""
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the sizes of all files below a folder, by their paths relative to it."""
 
     def read(self, path: str) -> bytes:
         """Return the content of a file."""
@@ -51,9 +51,9 @@ class FolderStorage:
     def options(self) -> dict[str, str] | None:
         return None
 
-    def names(self, folder: str) -> list[str]:
+    def sizes(self, folder: str) -> dict[str, int]:
         place = self._folder / folder
-        return [one.relative_to(place).as_posix() for one in place.rglob("*") if one.is_file()]
+        return {one.relative_to(place).as_posix(): one.stat().st_size for one in place.rglob("*") if one.is_file()}
 
     def read(self, path: str) -> bytes:
         return (self._folder / path).read_bytes()
@@ -88,10 +88,10 @@ class BlobStorage:
         account, _, _ = parse_address(self._address)
         return account_options(account, self._connection)
 
-    def names(self, folder: str) -> list[str]:
+    def sizes(self, folder: str) -> dict[str, int]:
         container, prefix = self._open()
         place = f"{_joined(prefix, folder)}/"
-        return [one.name.removeprefix(place) for one in container.list_blobs(name_starts_with=place)]
+        return {one.name.removeprefix(place): one.size for one in container.list_blobs(name_starts_with=place)}
 
     def read(self, path: str) -> bytes:
         container, prefix = self._open()

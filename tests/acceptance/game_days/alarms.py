@@ -15,7 +15,9 @@ READ: Mapping[str, Callable[[Any], Any]] = {"tobool": bool, "tolong": int, "todo
 VALUE = r'(?P<value>"[^"]*"|true|false|-?[\d.]+)'
 FACT = re.compile(rf"(?:(?P<read>\w+)\()?Properties\.(?P<fact>\w+)\)? (?P<compared>==|[<>]=?) {VALUE}")
 SUMMED = re.compile(rf"(?P<fact>\w+) (?P<compared>==|[<>]=?) {VALUE}")
-LEAST = re.compile(r"(?P<name>\w+) = min\(\w+\(Properties\.(?P<fact>\w+)\)\) by bin\(TimeGenerated, 5m\)")
+LEAST = re.compile(
+    r"(?P<name>\w+) = min\(\w+\(Properties\.(?P<fact>\w+)\)\)(?:, \w+ = max\(.*\))? by bin\(TimeGenerated, 5m\)"
+)
 COUNT = re.compile(r"(?P<name>\w+) = count\(\)")
 
 

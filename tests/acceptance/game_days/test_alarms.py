@@ -5,7 +5,7 @@ from tests.acceptance.game_days.day import LIMITS
 from tests.fakes.builders import EPOCH
 from tests.infra.test_alerts import FACTS, OF_THE_WORKSPACE, QUERIES
 
-OTHERS = {"event_hub": "namespace/hub", "ledger_balanced": True, "standing": "", "loss_hours": 24.0}
+OTHERS = {"event_hub": "namespace/hub", "ledger_balanced": True, "standing": "", "stale": "", "loss_hours": 24.0}
 CALM = {**dict.fromkeys(FACTS, 0), **OTHERS, "action": "watch"}
 RAISED = {
     "ledger-unbalanced": ("ledger_balanced", False),

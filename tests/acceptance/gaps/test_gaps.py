@@ -112,7 +112,12 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
     app.start(WATCH_SCHEDULE="* * * * * *", HUB_RETENTION_HOURS="24")
     app.publish(100)
     app.until_all_accounted()
-    calm = dict.fromkeys(FACTS, 0) | {"standing": "", "ledger_balanced": True, "event_hub": f"localhost/{HUB}"}
+    calm = dict.fromkeys(FACTS, 0) | {
+        "standing": "",
+        "stale": "",
+        "ledger_balanced": True,
+        "event_hub": f"localhost/{HUB}",
+    }
     calm |= {"consumer_group": GROUP, "letters_expiring_hours": 24.0, "loss_hours": 24.0}
     app.until(lambda: newest() == calm)
     app.publish_skipped()

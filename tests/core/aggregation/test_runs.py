@@ -204,8 +204,9 @@ def test_a_repair_reads_the_lake_and_holds_increments_until_the_lake_reaches_the
     world.database.sqlite.sql(opened, ROWS_JOB, world.store.read_standing(HOME_ACTIVITY).reached)
     folder.rename(folder.with_name("away"))
     folder.write_text("a file where the folder has to be")
-    (told,) = world.tick(600)
-    assert told.startswith("waits: LAKE: ")
+    told, increments = world.tick(600)
+    assert told.startswith("the repair waits for the lake: LAKE: ")
+    assert increments == "has nothing new"
     folder.unlink()
     folder.with_name("away").rename(folder)
     assert world.tick() == ("submitted",)

@@ -147,7 +147,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
     stream = {"action": "watch", "event_hub": "namespace/telemetry", "consumer_group": "hubledger"}
     unknown = {"letters_expiring_hours": -1.0, "loss_hours": -1.0}
     assert {name: fact for name, fact in facts.items() if fact} == {**stream, **unknown, "ledger_balanced": True}
-    assert len(facts) == 18
+    assert len(facts) == 19
     assert hub.asked == []
 
 
@@ -250,16 +250,20 @@ def test_letters_stops_tasks_and_absent_numbers_are_counted_as_long_as_the_alert
     assert (facts["letters_open"], facts["oldest_letter_seconds"], facts["absent_new"]) == (3, 7200.0, 5)
 
 
-def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it() -> None:
-    asked: list[datetime] = []
+def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_or_of_the_first_stale_table() -> None:
+    asked, stale = list[datetime](), dict[str, datetime]()
 
     def look(since: datetime) -> Pipeline:
         asked.append(since)
-        return Pipeline(NOW - 2 * HOUR, 3, 2)
+        return Pipeline(NOW - 2 * HOUR, 3, 2, stale)
 
     facts = seen(FakeLedger((books(14, DAY),)), hub_of(DAY), pipeline=look)
     assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
-    assert (facts["aggregation_faults"], asked) == (2, [NOW - ABSENT_WITHIN])
+    assert (facts["aggregation_faults"], asked, facts["stale"]) == (2, [NOW - ABSENT_WITHIN], "")
+    stale |= {"gold/home_activity": NOW - 3 * HOUR, "silver/sensor_reading (files)": NOW - HOUR}
+    facts = seen(FakeLedger((books(14, DAY),)), hub_of(DAY), pipeline=look)
+    named = [f"{table} since {at:%Y-%m-%dT%H:%M:%SZ}" for table, at in stale.items()]
+    assert (facts["aggregation_lag_seconds"], facts["stale"]) == (10_800.0, ", ".join(named))
 
 
 KEPT = OpenCount(P0, "kept", 1, NOW - timedelta(hours=22))

@@ -79,10 +79,10 @@ def test_an_odbc_string_of_azure_sql_is_an_address_without_secrets() -> None:
 
 def test_a_folder_holds_files_by_their_paths(tmp_path: Path) -> None:
     storage = FolderStorage(tmp_path / "lake")
-    assert storage.names("gold/one") == []
+    assert storage.sizes("gold/one") == {}
     for body in (b"{}", b"{1}"):
         storage.write("gold/one/a/state.json", body)
-    assert storage.names("gold/one") == ["a/state.json"]
+    assert storage.sizes("gold/one") == {"a/state.json": 3}
     assert storage.read("gold/one/a/state.json") == b"{1}"
     assert (storage.uri("gold/one"), storage.options()) == (str(tmp_path / "lake" / "gold" / "one"), None)
 
