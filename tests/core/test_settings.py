@@ -210,12 +210,6 @@ def test_the_platform_or_a_front_door_signs_in_and_only_then_a_role_may_be_named
     assert (access.signs_in, access.operator_role) == (True, "Mine")
 
 
-def test_the_new_secret_signs_links_and_the_one_before_it_still_counts() -> None:
-    access = access_of(**{LINKS: "n" * 32, f"{LINKS}_PREVIOUS": "o" * 32})
-    assert access.link_secrets == ("n" * 32, "o" * 32)
-    assert "nnnn" not in repr(access) and "oooo" not in repr(access)
-
-
 @pytest.mark.parametrize("secret", ["s" * 31, " ", "@Microsoft.KeyVault(SecretUri=https://vault/secrets/links/)"])
 def test_a_secret_that_could_be_guessed_is_refused_and_not_quoted(secret: str) -> None:
     for name, given in ((LINKS, {}), (f"{LINKS}_PREVIOUS", {LINKS: "n" * 32})):

@@ -197,14 +197,6 @@ def test_where_the_platform_signs_callers_in_every_route_refuses_all_but_the_rol
         assert needed is None or ask(one, as_role(needed)).status != 403, one.name
 
 
-def test_without_sign_in_no_role_is_needed_and_no_header_is_read(filled: Running) -> None:
-    for one in ROUTES:
-        if one.level.name != "linked":
-            assert ask(one, as_role("Hubledger.Operate")).status != 403, one.name
-    named = {line["who"] for line in filled.lines if "who" in line}
-    assert named <= {"unverified (key holder)", "anybody"}
-
-
 def test_a_change_and_a_refusal_name_the_person_with_the_object_id(filled: Running) -> None:
     filled.restart(WEBSITE_AUTH_ENABLED="true", OPERATOR_ROLE="Mine")
     order = {"move": "discard", "expected_count": 1, "reason": "known poison", "filter": {}}

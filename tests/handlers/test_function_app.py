@@ -1,23 +1,15 @@
 import json
-import re
 import subprocess
 import sys
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
-import msgspec
 import pytest
 
-from core.api.operation import Operation
 from core.api.route import LEVELS, linked
-from examples.home_security import views
 from examples.home_security.routes import LINK
-from handlers import operations as package
-from handlers.api import OPERATIONS, OWN, ROUTES
-from tests.handlers.running import functions
+from handlers.api import ROUTES
 from tests.patience import allowed
 
 ROOT = Path(__file__).parents[2]
@@ -131,27 +123,6 @@ BY_LEVEL = {level: names.split() for level, names in {
     "linking": "make_home_link",
     "linked": "show_own_activity",
 }.items()}  # fmt: skip
-
-
-def test_every_operation_has_one_row_and_every_row_an_operation() -> None:
-    declared = [
-        f"{module.name}.{name}"
-        for module in iter_modules(package.__path__)
-        for name, value in vars(import_module(f"{package.__name__}.{module.name}")).items()
-        if isinstance(value, Operation)
-    ]
-    of_the_room = [f"{views.__name__}.{name}" for name, value in vars(views).items() if isinstance(value, Operation)]
-    assert sorted(declared) == sorted({route.operation for route in OWN})
-    assert sorted(of_the_room) == sorted(route.operation for route in ROUTES if route not in OWN)
-
-
-def test_a_row_has_the_function_and_the_path_of_its_operation() -> None:
-    for route, operation in OPERATIONS.items():
-        assert operation.name == route.operation.rpartition(".")[2]
-        assert route.name == (route.function or operation.name)
-        assert route.name in functions()
-        in_path = {field.encode_name for field in msgspec.structs.fields(operation.path)}
-        assert in_path == set(re.findall(r"\{(\w+)\}", route.template)), route
 
 
 def test_every_route_has_the_level_that_is_listed_here_with_its_key_role_and_method() -> None:

@@ -22,7 +22,7 @@ from local.functions_host.json_sections import parse_time_span
 from tests.fakes.builders import EPOCH
 from tests.handlers.test_function_app import index
 from tests.infra.bicep import at
-from tests.infra.plan import SETS, Evaluator, plan
+from tests.infra.plan import Evaluator, plan
 from tests.infra.test_made import RULES, made, of, the
 from tests.infra.test_policies import ALERTS, FILES
 from tests.patience import allowed
@@ -88,18 +88,6 @@ def test_the_page_quotes_the_calculator() -> None:
     assert not re.search(r"\bTBD\b|\?\?\?", PAGE)
 
 
-def test_the_command_prints_sizes_telemetry_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in (
-        (["12_000", "--bytes", "400", "--memory", "4096"], ["12,000 events/s of 400 B"]),
-        (["1_000"], ["breaks first: throughput", "lines of batches: 80,640 x", "| Capture | 88 $ | 176 $ |"]),
-        (["1_000", "--partitions", "4"], ["telemetry a day, 4 partitions"]),
-        (["1_000_000"], [f"telemetry a day of each of {size(Load(1_000_000)).shards} shards"]),
-    ):
-        assert main(words) == 0
-        printed = capsys.readouterr().out
-        assert [one for one in said if one not in printed] == []
-
-
 BEYOND = "argument readings: must be above 0 and below 1,000,000,000,000, not"
 
 
@@ -160,34 +148,6 @@ def test_the_costs_count_the_defaults_endpoints_and_nodes_of_the_templates() -> 
     assert at(pool.value, "properties.autoPause.delayInMinutes") == parts.POOL_PAUSE
     assert 4 * at(pool.value, "properties.autoScale.minNodeCount") == parts.SPARK_CORES
     assert default("sparkNodeSize") == "Small"
-
-
-def test_the_dev_environment_is_the_one_that_the_program_counts() -> None:
-    made = plan(FILES, SETS["dev"])
-    of = {kind: one.value for (_, kind, _), one in made.items()}
-    database, namespace = of["Microsoft.Sql/servers/databases"], of["Microsoft.EventHub/namespaces"]
-    assert (database["sku"]["name"], database["sku"]["tier"]) == ("S0", "Standard")
-    assert (namespace["sku"]["name"], namespace["sku"]["capacity"]) == ("Standard", 1)
-    assert of["Microsoft.EventHub/namespaces/eventhubs"]["properties"]["captureDescription"]["enabled"] is False
-    scale = of["Microsoft.Web/sites"]["properties"]["functionAppConfig"]["scaleAndConcurrency"]
-    assert (scale["alwaysReady"], scale["instanceMemoryMB"]) == ([], SIZING.memory)
-    costly = ("scheduled-query-rule", "private-endpoint", "Synapse", "databricks", "container-app")
-    assert [key for key in made if any(word in key[1] for word in costly)] == []
-    flat = {(*key, str(one.value)) for key, one in made.items()}
-    chosen = ("captureEnabled", True), ("ingestAlwaysReady", 1), ("sqlTier", "GeneralPurpose"), ("alertsEnabled", True)
-    for name, value in chosen:
-        other = {(*key, str(one.value)) for key, one in plan(FILES, {**SETS["dev"], name: value}).items()}
-        assert flat != other, f"{name} that is given does not win over the profile"
-
-
-def test_a_serverless_database_pauses_after_the_minutes_that_are_given_and_no_other_one_does() -> None:
-    def delay(**given: object) -> Any:
-        made = plan(FILES, {"sqlTier": "GeneralPurpose", **given})
-        (database,) = [one.value for (_, kind, _), one in made.items() if kind == "Microsoft.Sql/servers/databases"]
-        return database["properties"]["autoPauseDelay"]
-
-    assert delay(sqlCompute="serverless", sqlAutoPauseMinutes=75) == 75
-    assert (delay(sqlCompute="serverless"), delay(sqlCompute="provisioned")) == (-1, None)
 
 
 def test_an_idle_database_pays_for_the_minimum_of_the_template_and_a_busy_one_is_cheaper_provisioned() -> None:

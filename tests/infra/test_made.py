@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.infra.bicep import at
-from tests.infra.plan import CHOSEN, DEPLOYER, SETS, Resource, given_by, plan, table
+from tests.infra.plan import CHOSEN, DEPLOYER, SETS, Resource, given_by, plan
 from tests.infra.snapshots import expected, read_rows
 from tests.infra.test_policies import ALERTS, FILES
 from tests.offenders import holds_for
@@ -251,19 +251,6 @@ def test_the_worker_runs_as_the_app_behind_both_probes_and_scales_by_its_process
         assert (scale["minReplicas"], scale["maxReplicas"]) == bounds, "never more replicas than partitions"
 
 
-def test_instances_and_capture_are_as_chosen() -> None:
-    given = {"ingestAlwaysReady": 1, "httpAlwaysReady": 2, "durableAlwaysReady": 3, "updateStrategy": "RollingUpdate"}
-    config = the(made(**given), "Microsoft.Web/sites")["properties"]["functionAppConfig"]
-    ready = {one["name"]: one["instanceCount"] for one in config["scaleAndConcurrency"]["alwaysReady"]}
-    assert ready == {"function:ingest": 1, "http": 2, "durable": 3}
-    assert config["siteUpdateStrategy"] == {"type": "RollingUpdate"}
-    default = the(of_set("new"), "Microsoft.Web/sites")["properties"]["functionAppConfig"]
-    assert default["siteUpdateStrategy"] == {"type": "Recreate"}
-    for chosen in (True, False):
-        hub = the(made(captureEnabled=chosen), "Microsoft.EventHub/namespaces/eventhubs")
-        assert hub["properties"]["captureDescription"]["enabled"] is chosen, "Capture can be turned off again"
-
-
 def test_one_choice_decides_on_the_zones_of_everything() -> None:
     kinds = ("EventHub/namespaces", "Sql/servers/databases", "Web/serverfarms")
     for zoned, each, sku in ((None, [None, False, False], "LRS"), (True, [True] * 3, "ZRS")):
@@ -378,13 +365,6 @@ def test_the_connections_of_the_app_are_those_of_the_existing_ones() -> None:
     assert given["EVENTHUB__fullyQualifiedNamespace"] == "evhns-theirs.servicebus.windows.net"
     assert (given["EVENTHUB_NAME"], given["EVENTHUB_CONSUMER_GROUP"]) == ("orders", "hubledger")
     assert "Server=tcp:sql-theirs.database.windows.net,1433;Database=shop;" in given["STORE_CONNECTION"]
-
-
-def test_the_table_shows_each_state() -> None:
-    lines = table(FILES, SETS).splitlines()
-    own, theirs = (next(one for one in lines if one.endswith(f"namespaces  evhns-{of}")) for of in ("token", "theirs"))
-    assert len(lines) > 50 and own.split()[:3] == ["made", "made", "-"]
-    assert theirs.split()[:4] == ["-", "-", "left", "alone"]
 
 
 PATHS = sorted(CHOSEN.glob("*.bicepparam"))

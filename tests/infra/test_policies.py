@@ -192,12 +192,6 @@ def test_a_module_gets_what_it_needs_and_has_what_is_asked_of_it(name: str) -> N
     assert set(re.findall(rf"\b{call.name}!?\.outputs\.(\w+)", file.text)) <= outputs
 
 
-def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
-    registry = [call for _, call in CALLS.values() if call.of.startswith(REGISTRY)]
-    assert len(registry) == 9
-    assert [call.name for call in registry if call.value["params"]["enableTelemetry"] is not False] == []
-
-
 def test_parameters_of_main_come_from_the_environment_of_azd_with_the_default_of_the_template() -> None:
     given = json.loads(PARAMETERS.read_text(encoding="utf-8"))["parameters"]
     declared = {one.name: one for one in FILES["main.bicep"].of_kind("parameter")}

@@ -11,7 +11,6 @@ from tests.fakes.builders import commit, partition, settled
 
 NEWEST = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)
 ODD = ('"><script>', "50%", "a+b", "h?x=1", "h#1", "..h", "{home}", "%2e", "'--", "a\\b")
-LINKED = ("H1", "H2", *ODD[:4])
 SECRET = "a secret of at least thirty-two octets"
 IDS = ("H1", "H10", "H2", "QUIET", "AHEAD", "x/y", ".", *ODD)
 
@@ -116,22 +115,3 @@ def test_what_is_no_home_no_id_or_no_time_is_refused_by_its_name(served: Served)
             assert (refused.status, refused.fields) == (status, ["home_id"]), home_id
     for until in ("2026-03-14T17:40:00", "1999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"):
         assert served.get("homes/H1/activity", until=until).fields == ["until"], until
-
-
-def test_a_link_is_made_for_a_registered_home_and_opens_it_and_no_other(served: Served) -> None:
-    for home_id in LINKED:
-        place = f"homes/{segment(home_id)}"
-        made = served.request("POST", f"/api/{place}/links")
-        assert (made.status, made.headers["cache-control"]) == (200, "no-store")
-        link = made.json["link"]
-        assert made.json["page"] == f"/api/{place}#link={link}"
-        left = datetime.fromisoformat(made.json["expires_at"]) - datetime.now(UTC)
-        assert timedelta(seconds=540) < left <= timedelta(seconds=600)  # as the setting says
-        answers = {
-            other: served.get(f"homes/{segment(other)}/own-activity", headers={"X-Home-Link": link}) for other in LINKED
-        }
-        assert answers.pop(home_id).json["home_id"] == home_id
-        refused = {(one.status, one.json["type"]) for one in answers.values()}
-        assert refused == {(403, "urn:hubledger:problem:not-allowed")}
-    nowhere = served.request("POST", "/api/homes/NOWHERE/links")
-    assert (nowhere.status, nowhere.fields) == (404, ["home_id"])

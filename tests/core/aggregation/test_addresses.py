@@ -1,8 +1,6 @@
 import pytest
 
-from core.errors import SettingsRefused
 from core.model.policies import address_fault, dialect_at
-from core.settings import read_settings
 
 GOOD = {
     "apache": ("https://livy.example.com:8998", "http://localhost:8998", "http://127.0.0.1:8998", "http://[::1]:1"),
@@ -34,21 +32,3 @@ def test_an_address_off_this_machine_is_https_and_holds_no_secret(address: str) 
 def test_a_token_goes_to_no_host_that_only_looks_like_the_service(service: str, address: str) -> None:
     assert "sends it a token" in (address_fault(address, service) or "")
     assert dialect_at(address) == "apache"
-
-
-def test_the_settings_refuse_such_an_address() -> None:
-    given = {
-        "STORE_CONNECTION": "sqlite:a.db",
-        "EVENTHUB_NAME": "h",
-        "EVENTHUB_CONSUMER_GROUP": "g",
-        "EVENTHUB": "Endpoint=sb://h/",
-        "SPARK_JOBS": "abfss://jobs",
-    }
-    for wrong in (
-        {"SPARK_ENGINE": "livy", "LIVY_URL": "http://livy.example.com"},
-        {"SPARK_ENGINE": "livy", "LIVY_URL": "https://livy.example.com", "LIVY_DIALECT": "synapse"},
-        {"SPARK_ENGINE": "databricks", "DATABRICKS_URL": "https://adb.example.com"},
-    ):
-        with pytest.raises(SettingsRefused, match="_URL must be an address"):
-            read_settings({**given, **wrong})
-    read_settings({**given, "SPARK_ENGINE": "none", "LIVY_URL": "http://livy.example.com"})

@@ -89,13 +89,6 @@ def test_a_run_takes_the_commits_of_all_partitions_side_by_side_until_it_has_its
     assert store.read_reach(store.read_standing(HOME_ACTIVITY).reached, 1_000) is None
 
 
-def test_a_run_takes_bounded_commits_of_a_partition(store: AggregatingStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(3):
-        ingest(store, [reading()])
-    monkeypatch.setattr("core.aggregation.store.MOST_COMMITS", 2)
-    assert reached(store, NO_CUT, 1_000) == (cut_of(store, p0=2), 2)
-
-
 def test_commits_that_changed_no_row_make_no_run_and_no_lag_until_they_are_as_many_as_a_run_takes(
     store: AggregatingStore, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,12 +32,6 @@ def seen(state: JobState) -> EngineAnswer:
     return EngineAnswer("j", state)
 
 
-@pytest.mark.parametrize("run", [SUBMITTING, SUBMITTED], ids=["submitting", "submitted"])
-@pytest.mark.parametrize("sight", [NO_ANSWER, NOT_SEEN, *map(seen, JobState)])
-def test_what_is_staged_whole_is_committed_whatever_the_engine_says(run: AggregationRun, sight: EngineAnswer) -> None:
-    assert step(run, sight, 10_000, STAGED) is RunStep.COMMIT
-
-
 STEPS: dict[RunStep, list[tuple[AggregationRun, EngineAnswer, float]]] = {
     RunStep.ADOPT: [(SUBMITTING, EngineAnswer("j", None), minutes) for minutes in (1, 10_000)],
     RunStep.WAIT: [
@@ -127,22 +121,6 @@ def test_an_ordered_run_is_at_the_cut_that_its_rows_reach_and_waits_for_them() -
     assert empty.what == "the backfill waits until the lake has rows"
     assert (empty.holds, empty.ends, begun.ends, "order a repair" in str(begun.why)) == (True, False, True, True)
     assert runs.ordered_run("job", runs.Standing(CUT, 4, None, CUT), runs.RowSource("sql", CUT), "local", EPOCH) is None
-
-
-def test_a_repair_with_committed_slices_is_given_up_after_its_last_attempt_and_a_backfill_goes_on() -> None:
-    limits, failed = runs.RunLimits(attempts=2), EngineAnswer("j", JobState.FAILED)
-    run = AggregationRun("r", "job", 1, CUT, CUT, "local", 2, 2, "submitted", EPOCH, EPOCH, "j", EPOCH)
-    repair = replace(run, kind="repair", committed_slices=7)
-    assert next_step(repair, failed, None, EPOCH, limits) is RunStep.GIVE_UP
-    assert next_step(replace(repair, kind="backfill"), failed, None, EPOCH, limits) is RunStep.TRY_AGAIN
-    spent = replace(repair, status="submitting", engine_job_id=None, submits=limits.submits)
-    late = EPOCH + timedelta(days=1)
-    assert next_step(spent, EngineAnswer(None, None), None, late, limits) is RunStep.GIVE_UP
-    assert next_step(replace(spent, kind="increment"), EngineAnswer(None, None), None, late, limits) is (
-        RunStep.SUBMIT_AGAIN
-    )
-    for status in ("committed", "failed"):  # a repair leaves the size of the next increment as it was
-        assert runs.RunLimits(rows=1_000).rows_after(replace(repair, status=status, rows_limit=300)) == 300
 
 
 def ask(world: World, kind: runs.OrderedKind, days: runs.Days = DAYS) -> None:

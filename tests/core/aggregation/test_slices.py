@@ -192,15 +192,6 @@ def test_slices_of_two_attempts_make_one_run(store: Aggregations, database: Aggr
     assert stored(store) == WINDOWS
 
 
-def test_a_run_with_a_committed_slice_goes_on(store: Aggregations, database: AggregationEngine, single: None) -> None:
-    run = opened_run(store)
-    dying: Any = Dying(store, 2)
-    with pytest.raises(StoreUnavailable):
-        committed(dying, run, staged_result(store, database, run, WINDOWS), NOW)
-    begun = last_run(store)
-    assert not store.fail_run(begun, "why", NOW)
-
-
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
     sizes = ((0, PORTION - 1_000), (7, 900), (9, 200), (11, PORTION + 1_000))
     slices = [StagedSlice(number, windows, 0, "a") for number, windows in sizes]
@@ -215,17 +206,6 @@ def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
     levels = [StagedSlice(number, 40, 0, level) for number in (3, 5) for level in ("a", "b")]  # of a slice together
     assert next_portion(levels, 0, 159) == Portion(0, 3, tuple(levels[:2]))
     assert next_portion(levels, 4, 159) == Portion(4, SLICES - 1, tuple(levels[2:]))
-
-
-def test_a_run_adds_to_the_windows_of_every_level(store: Aggregations, database: AggregationEngine) -> None:
-    run_of(store, database, FIRST)
-    run_of(store, database, SECOND)
-    assert agree(store)
-    first, *_ = stored(store, OF.rollups[-1])
-    assert (first.window_start, first.readings, first.ppm_hundredths) == (EPOCH, 12, 2_900)
-    assert [len(stored(store, level)) for level in OF.levels] == [7 * 8, 5 * 8, 3 * 8]
-    closed = last_run(store)
-    assert (closed.readings, closed.windows, closed.committed_slices) == (2 * 24, 24, SLICES)
 
 
 LACKING = [

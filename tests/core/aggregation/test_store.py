@@ -15,7 +15,6 @@ from core.aggregation.runs import (
     Failure,
     Order,
     PartitionRows,
-    Staged,
     overflow_text,
     quality_from,
 )
@@ -96,20 +95,6 @@ def test_a_submit_is_noted_once_for_its_own_attempt_and_of_two_who_decide_anew_o
     assert renewed == replace(run, attempt=2, submits=2, intent_at=LATER)
     assert not store.note_submitted(run, "job-1", LATER)
     assert not store.fail_run(run, "why", LATER)
-
-
-def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: Aggregations) -> None:
-    run = opened_run(store)
-    assert store.fail_run(run, "why " + "👩" * 2_000, LATER)
-    assert not store.fail_run(run, "again", LATER)
-    assert not aggregation_engines.committed(
-        store, run, Staged("s", run.run_id, 1, LATER, aggregation_engines.levels_of([])), LATER
-    )
-    again = planned(store)
-    assert (again.cut_from, again.number, again.run_id == run.run_id) == (run.cut_from, 2, False)
-    assert store.open_run(again)
-    failed = store.read_runs(HOME_ACTIVITY, 2, 10)[0]
-    assert (failed.status, failed.closed_at, failed.failure) == ("failed", LATER, "why " + "👩" * 998)
 
 
 def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(

@@ -8,19 +8,16 @@ import pytest
 from core.aggregation import runs
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Cut, Failure, Order, Portion, RunOrder, Staged, StagedSlice, Standing
-from core.aggregation.spark_engine import JobReport, JobState
+from core.aggregation.spark_engine import JobReport
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import (
-    LEAST,
     PORTION,
-    SLOW,
     Aggregation,
     AggregationReport,
     aggregate,
     commit_run,
     remove_old_windows,
     report_facts,
-    size_after,
 )
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, StoreUnavailable
 from core.model.aggregates import SLICES
@@ -159,18 +156,6 @@ def test_a_staged_result_is_committed_although_the_engine_refuses_to_answer(worl
         world.tick()
     world.finish()
     world.engine.refusing = REFUSED
-    assert world.tick()[0] == "committed"
-
-
-def test_a_result_that_is_staged_while_the_engine_answers_is_committed_and_not_tried_again(world: World) -> None:
-    world.tick()
-    state = world.engine.state
-
-    def staged_meanwhile(job_id: str) -> JobState:
-        world.finish()
-        return state(job_id)
-
-    world.engine.state = staged_meanwhile  # type: ignore[method-assign]
     assert world.tick()[0] == "committed"
 
 
@@ -363,16 +348,6 @@ def committed(disk: Disk) -> list[int]:
     assert commit_run(disk, DISK_RUN, staged, disk.now, EPOCH + timedelta(hours=1)) == "committed"
     assert sum(disk.committed) == OF_SLICE * SLICES
     return disk.committed
-
-
-def test_the_size_of_a_transaction_follows_the_disk() -> None:
-    assert set(committed(Disk(timedelta(microseconds=32)))) == {PORTION}
-    slow = committed(Disk(timedelta(microseconds=280)))
-    assert (slow[:2], set(slow[2:])) == ([PORTION, PORTION // 2], {PORTION // 4})
-    mended = committed(Disk(timedelta(microseconds=280), better_after=20))
-    assert (mended[2], mended[-2]) == (PORTION // 4, PORTION)
-    assert size_after(LEAST, SLOW * 2) == LEAST
-    assert [size_after(PORTION, took) for took in (timedelta(0), SLOW)] == [PORTION, PORTION]
 
 
 DAY, QUARTER = timedelta(days=1), timedelta(minutes=15)

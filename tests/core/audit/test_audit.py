@@ -341,16 +341,6 @@ def reports(task: Task) -> dict[str, str]:
     return {one.name: one.report for one in task.parts if one.closed_at is not None}
 
 
-def test_a_task_is_stored_with_all_that_was_requested(desks: tuple[Office, Office]) -> None:
-    asked = AuditAsked(IDS[1], first=SequenceNumber(2**62), last=SequenceNumber(2**63 - 1), rows=True)
-    task = open_task(request(desks[0], asked), desks[0].desk.tasks)
-    assert desks[1].desk.tasks.find(task.task_id) == task
-    assert report_of(task.asked, AuditAsked) == asked
-    assert (task.status, task.requested_by) == ("planned", "ann@example.com")
-    assert [one.name for one in task.parts] == [*IDS, WHOLE_STREAM]
-    assert desks[1].desk.tasks.find(UUID(int=0)) is None
-
-
 def test_one_is_open_at_a_time_in_all_processes(desks: tuple[Office, Office]) -> None:
     here, there = desks
     first = opened(here)

@@ -319,17 +319,6 @@ def test_a_reading_is_no_older_than_a_new_hub_needs_for_the_numbers(world: World
         assert world.asked("created_at") == asked
 
 
-def test_a_first_contact_costs_the_event_of_the_checkpoint_which_retention_may_have_cut(ten: World) -> None:
-    ten.start_process()
-    ten.hub.asked.clear()
-    ten.deliver(log(10, 14))
-    assert ten.hub.asked == ["created_at", "extent", "find_event"]
-    ten.hub.publish("0", log(15, 24))
-    ten.hub.expire_before("0", 20)
-    ten.start_process()
-    assert ten.deliver(log(20, 24)).absent == 5
-
-
 def test_holds_the_partition_at_first_contact(world: World) -> None:
     world.hub.publish("0", log(0, 9))
     for seconds, first in ((0, 0), (OLDEST + 1, 5)):  # and when the reading is old

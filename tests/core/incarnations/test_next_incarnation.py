@@ -45,14 +45,6 @@ def incarnations(store: Store) -> Incarnations:
     return Incarnations(store.database, Partitions(store.database))
 
 
-def test_a_stream_begins_in_its_first_incarnation_and_adopts_its_hub_once(store: Store) -> None:
-    found = store.read_incarnation(STREAM)
-    assert (found.number, found.hub_created_at, found.opened_by, found.opened_why) == (1, None, None, None)
-    store.adopt_hub(found, OLD)
-    store.adopt_hub(found, NOON)
-    assert store.read_incarnation(STREAM) == replace(found, hub_created_at=OLD)
-
-
 def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
     store.commit_batch(commit(before, 0, 4, settled({0: [builders.reading()]}, filtered=4)))

@@ -97,23 +97,6 @@ def test_the_line_of_a_repeated_fault_has_its_count_and_its_partition(caplog: py
     assert log.faults == {}
 
 
-def test_the_others_are_one_line_for_each_partition_when_the_minute_has_ended() -> None:
-    lines = BatchLines(0)
-    assert lines.wait(NOON) is None
-    for report, seconds in zip((*ORDINARY, *ORDINARY), (0.5, 0.5, 3.0, 0.5), strict=True):
-        assert lines.add(report, seconds, NOON + timedelta(seconds=59)) == []
-    assert lines.wait(NOON + timedelta(seconds=20)) == timedelta(seconds=40)
-    assert lines.wait(NOON + 3 * MINUTE) == timedelta()
-    assert lines.due(NOON + timedelta(seconds=59.9)) == []
-    one, two = lines.due(NOON + MINUTE)
-    assert (one.text, one.facts["action"]) == ("batches ingested", "ingest")
-    assert (one.facts["batches"], one.facts["events"], one.facts["seconds"]) == (2, 10, 3.5)
-    assert one.facts["slowest_seconds"] == 3.0
-    assert (one.facts["first"], one.facts["last"], one.facts["minute"]) == (0, 4, NOON.isoformat())
-    assert (two.facts["partition"], two.facts["batches"], two.facts["written"]) == ("telemetry/hubledger/1", 2, 4)
-    assert lines.due(NOON + 2 * MINUTE) == []
-
-
 def test_an_unusual_batch_keeps_its_own_line_and_names_the_lines_of_the_room_that_raised_errors() -> None:
     lines = BatchLines(1)
     (one,) = lines.add(ORDINARY[1], 0.25, NOON)

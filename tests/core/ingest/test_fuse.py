@@ -5,15 +5,13 @@ from datetime import timedelta
 import pytest
 
 from core.errors import DataRefused, OutageSuspected, PoisonEvent, StopReason, StoreUnavailable
-from core.ingest.fuse import check_fuse
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
-from core.model.commits import BatchCommit, PartitionState, Past
+from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event
-from core.model.policies import Fuse
 from core.model.rows import References, Row
 from core.model.transforms import Transform
 from tests.core.ingest.conftest import FUSE, HOLDING, QUIET, World
-from tests.fakes.builders import commit, event, events, letter, partition, settled
+from tests.fakes.builders import event, events, partition
 from tests.fakes.memory_store import MemoryStore
 
 
@@ -46,17 +44,6 @@ def test_a_batch_is_held_from_the_share_and_the_floor_on(world: World, good: int
     assert held(world, mixed(good, bad)) is is_held
     assert letters(world) == (0 if is_held else bad)
     assert [stop.reason for stop in world.stops] == (["outage"] if is_held else [])
-
-
-def test_the_error_of_an_earlier_commit_of_the_invocation_explains_why_the_batch_is_held() -> None:
-    state = MemoryStore().read_partition(partition())
-    many = commit(state, 0, 11, settled({}, letters=[letter(event(number)) for number in range(12)]))
-    last = commit(state, 12, 12, settled({}, letters=[replace(letter(event(12)), error_class="reference")]))
-    with pytest.raises(OutageSuspected, match=r"12 of 13 events fail.*no such kind"):
-        check_fuse(FUSE, [many, last])
-    crashed = [replace(letter(event(number)), error_class="crash") for number in range(50)]
-    alone = [commit(state, 0, 49, settled({}, letters=crashed))]
-    assert check_fuse(FUSE, alone, lambda: Past(0, 1_000)), "each event that crashes is alone to blame"
 
 
 @pytest.mark.parametrize(
@@ -134,12 +121,6 @@ def test_a_held_batch_is_held_on_whatever_its_size_and_a_healthy_one_ends_the_st
     assert held(world, mixed(0, 3))
     world.take(*mixed(0, 20), transform=QUIET)
     assert world.means.store.read_partition(partition()).stops == ()
-
-
-def test_a_patience_of_none_switches_the_fuse_off(world: World) -> None:
-    assert held(world, mixed(0, 50))
-    world.take(*mixed(0, 50), fuse=Fuse(share=0.01, floor=1, patience=0))
-    assert world.stops == ()
 
 
 def test_a_table_that_refuses_every_row_stops_after_few_letters_and_adds_none_while_it_is_held(world: World) -> None:

@@ -114,18 +114,6 @@ def test_a_hub_that_cannot_be_asked_holds_the_batch_and_leaves_the_gap_open(worl
     assert world.gaps() == [(5, 9, "healed")]
 
 
-def test_a_hub_that_fails_between_pieces_leaves_what_was_committed() -> None:
-    world = made(last=4 * PIECE)
-    answers = iter([False] * (PIECE + 50) + [True])
-    world.hub.fails = lambda: next(answers, False)
-    with pytest.raises(HubUnreachable):
-        world.deliver(3 * PIECE, 4 * PIECE)
-    assert [kept.last for kept in world.store.ledger()] == [4, PIECE + 3]
-    assert world.gaps() == [(5, PIECE + 3, "healed"), (PIECE + 4, 3 * PIECE - 1, "open")]
-    world.deliver(3 * PIECE, 4 * PIECE)
-    world.assert_whole(4 * PIECE)
-
-
 def test_after_its_time_healing_stops_between_pieces_and_the_next_delivery_goes_on() -> None:
     world = made(last=4 * PIECE)
 

@@ -149,13 +149,6 @@ def test_conflicts_without_end_go_to_the_host(world: World) -> None:
     assert watched.calls.count("commit_batch") == CONFLICT_LIMIT
 
 
-def test_conflicts_that_are_not_in_a_row_do_not_add_up(world: World) -> None:
-    given = [event(number, "reading a" if number % 10 else "huge a") for number in range(60)]
-    store = world.faulty(*[Fault.LOST, None, None, None] * 40)
-    assert sum(commit.events for commit in world.take(*given, store=store).commits) == 60
-    assert store.calls.count("commit_batch") > 3 * CONFLICT_LIMIT
-
-
 @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST])
 def test_a_commit_that_was_made_after_all_is_not_made_again(five: World, fault: Fault) -> None:
     report = five.deliver(5, 9, store=five.faulty(fault))

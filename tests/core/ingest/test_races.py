@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 from core.errors import CheckpointConflict, InfrastructureFault
 from core.ingest.gaps import GapReading
 from core.model.events import Event, SequenceNumber
-from core.model.rows import References
-from core.settle.settle import settle
 from core.store.database import write
-from examples.home_security.transform import Home, HomeAlert, SensorReading
+from examples.home_security.transform import HomeAlert, SensorReading
 from tests.core.ingest.conftest import World
 from tests.fakes.builders import PATIENCE, FakeClock, batch, commit, event, events, partition, stamps
 from tests.fakes.faulty_database import Fault
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.one_pass import assert_equals_one_pass
-from tests.fakes.plain_transform import PLAIN
 from tests.fakes.separate import handed_over, output, start
 from tests.fakes.store import Store
 from tests.patience import allowed, ended
@@ -82,18 +79,6 @@ def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(
     assert report.healed == len([each for each in wanted if each.sequence_number >= since]) - len(in_hand)
     assert [books.balanced for books in world.store.read_ledgers()] == [True]
     assert not [gap for gap in world.gaps() if gap[2] == "open"]
-
-
-@given(LOGS)
-@settings(max_examples=100)
-def test_every_event_of_a_batch_has_exactly_one_outcome(log: list[Event]) -> None:
-    done = settle(log, References({}), PLAIN)
-    written = {number for rows in done.rows.values() for number, _, _ in rows}
-    lettered = [letter.event.sequence_number for letter in done.letters]
-    assert done.written + done.filtered + len(lettered) == len(log)
-    assert len(written) == done.written
-    assert not written & set(lettered)
-    assert [row_class for row_class in done.rows if row_class not in (Home, SensorReading, HomeAlert)] == []
 
 
 def assert_each_event_once(engine: Engine, length: int, filtered: int = 0) -> None:

@@ -1,5 +1,3 @@
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -13,12 +11,11 @@ from core.ledger.totals import KEPT, Minute
 from core.model.commits import DeadLetter, LetterStatus, SequenceGap
 from core.model.events import PartitionId, SequenceNumber, Span, span
 from core.model.letters import OPEN, LetterKey
-from core.store.database import OneStream, PatientDatabase
+from core.store.database import OneStream
 from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.core.conftest import Office
-from tests.fakes.builders import EPOCH, NOON, STREAM, commit, event, home, letter, partition, reading, settled
-from tests.fakes.replaying import World, log_of, order
+from tests.fakes.builders import EPOCH, STREAM, commit, event, home, letter, partition, reading, settled
 
 P, P1 = PartitionId("0"), PartitionId("1")
 ALL = span(0, LAST_NUMBER)
@@ -198,18 +195,6 @@ def test_minutes_come_in_order_since_a_time_and_the_first_of_two_watches_in_one_
     assert stored(office, EPOCH + 3 * MINUTE) == written[3:]
 
 
-def test_watches_that_store_one_minute_at_one_moment_leave_one_row(make_office: Callable[[], Office]) -> None:
-    offices = [make_office(), make_office()]
-    offices[0].commit(0, 0)
-    patience = timedelta(seconds=30)  # as the app has it: it sends the row of a minute again after a race
-    ledgers = [Ledger(OneStream(PatientDatabase(one.store.database, patience), STREAM)) for one in offices * 3]
-    for at in range(10):
-        now = minute(EPOCH + at * MINUTE)
-        with ThreadPoolExecutor(len(ledgers)) as pool:
-            list(pool.map(lambda ledger, now=now: ledger.store_minute(now), ledgers))
-    assert len(stored(offices[0])) == 10
-
-
 def test_each_stream_has_its_own_minutes_and_the_watch_of_any_removes_those_of_a_day_ago_of_all(office: Office) -> None:
     office.commit(0, 0)
     office.commit(0, 0, of=partition(group="other"))
@@ -261,14 +246,6 @@ def test_the_time_of_the_newest_batch_of_each_partition_is_exact_and_gone_with_i
     assert office.desk.ledger.read_last_batches() == {P: moment, P1: EPOCH + HOUR}
     office.engine.by_hand("DELETE FROM batch_ledger WHERE partition_id = '0'")
     assert office.desk.ledger.read_last_batches() == {P1: EPOCH + HOUR}
-
-
-def test_a_replay_does_not_move_a_partition(office: Office) -> None:
-    world = World(office.store, {"0": log_of("reading a", "quiet")})
-    before = office.desk.ledger.read_last_batches()
-    world.clock.advance(3_600)
-    world.replay(order(["0"], 1, 1))
-    assert office.desk.ledger.read_last_batches() == before == {P: NOON}
 
 
 def test_absent_numbers_count_from_the_time_of_the_commit_that_found_them_so(office: Office) -> None:

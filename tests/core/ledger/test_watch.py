@@ -229,12 +229,6 @@ def test_the_minute_counts_the_events_after_the_checkpoints_and_none_before_an_a
     assert sight(FakeLedger((books(20, timedelta()),)), hub_of(timedelta())).minute.lag == 0
 
 
-def test_an_imbalance_of_a_partition_or_of_letters_shows() -> None:
-    calm, hub = books(14, timedelta()), hub_of(timedelta())
-    assert seen(FakeLedger((replace(calm, written=calm.written - 1),)), hub)["ledger_balanced"] is False
-    assert seen(FakeLedger((calm,), letters=LetterBooks({"waiting": 2}, 3)), hub)["ledger_balanced"] is False
-
-
 def test_letters_stops_tasks_and_absent_numbers_are_counted_as_long_as_the_alert_on_silence_waits() -> None:
     stops = [PartitionStop(reason, "why", 1, NOW) for reason in ("incarnation", "outage")]
     oldest = LetterKey(NOW - HOUR, P0, SequenceNumber(3))

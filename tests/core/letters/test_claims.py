@@ -1,7 +1,7 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 
@@ -11,7 +11,7 @@ from core.errors import CheckpointConflict
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
 from core.model.commits import ROWS_AT_ONCE
-from core.model.events import Event, SequenceNumber
+from core.model.events import SequenceNumber
 from core.model.letters import Backoff, LetterPolicy, LetterPosition
 from core.model.ports import Clock
 from core.store.database import store_clock
@@ -134,40 +134,12 @@ def test_a_lone_try_holds_the_letters_of_its_claim_on_and_changes_no_other(store
     assert numbers(store, "claim-3", at=NOON + LEASE) == []
 
 
-def test_a_claimed_letter_is_read_whole(store: Store, engine: Engine) -> None:
-    given = Event(event(4).sequence_number, "256", NOON, "key-1", {"tenant": "a", "n": [1, None]}, bytes(range(256)))
-    state = store.read_partition(partition())
-    store.commit_batch(builders.commit(state, 0, 4, builders.settled({}, letters=[builders.letter(given)], filtered=4)))
-    keep_letters(store, {5: "secret"}, keeps_body=False)
-    assert [(kept.body, kept.body_kept) for kept in engine.letters()][1:] == [(b"", False)]
-    numbers(store)
-    read, bodiless = store.begin_chunk(hold(store, [4, 5]), "run-1")
-    assert read.event == given
-    assert (read.body_kept, read.attempts, read.lost_claims, read.sequence_number) == (True, 1, 0, 4)
-    assert (bodiless.event.body, bodiless.body_kept) == (b"", False)
-
-
 def test_the_next_one_due_is_the_earliest_of_all_partitions_or_the_end_of_a_lease(store: Store) -> None:
     for place, minutes in (("0", 7), ("1", 5), ("2", 9)):
         keep_letters(store, {0: "a"}, place, due_at=NOON + timedelta(minutes=minutes, microseconds=3))
     assert store.next_due_at(STREAM, LATEST) == NOON + timedelta(minutes=5, microseconds=3)
     assert len(store.claim_letters(claim(at=NOON + timedelta(minutes=10)))) == 3
     assert store.next_due_at(STREAM, LATEST) == NOON + timedelta(minutes=10) + LEASE
-
-
-def test_a_clock_that_was_ahead_leaves_letters_due_and_leases_ended_when_it_is_right_again(store: Store) -> None:
-    ahead, latest = NOON + timedelta(days=30), NOON + timedelta(hours=1)
-    keep_letters(store, {0: "a"}, due_at=ahead)
-    keep_letters(store, {1: "b"}, due_at=NOON + timedelta(minutes=59))
-    assert store.next_due_at(STREAM, latest) == datetime.min.replace(tzinfo=UTC)
-    claimed = store.claim_letters(replace(claim(), latest=latest))
-    assert [one.position.sequence_number for one in claimed] == [0]
-    assert store.next_due_at(STREAM, latest) == NOON + LEASE
-    assert numbers(store, "claim-2", at=ahead) == [0, 1]
-    assert store.next_due_at(STREAM, latest) == datetime.min.replace(tzinfo=UTC)
-    again = store.claim_letters(replace(claim("claim-3"), latest=latest))
-    assert sorted(one.lost_claims for one in again) == [1, 1]
-    assert store.next_due_at(STREAM, latest) == NOON + LEASE
 
 
 def test_held_letters_are_freed_in_parts_so_that_no_statement_locks_the_table(store: Store, engine: Engine) -> None:

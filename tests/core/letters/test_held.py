@@ -125,15 +125,6 @@ def test_an_exhausted_letter_holds_its_key_until_a_person_discards_it(world: Wor
     assert written(engine) == [1, 2, 3, 4]
 
 
-def test_an_exhausted_letter_alone_holds_the_events_of_a_later_batch(store: Store, engine: Engine) -> None:
-    world = World(store, replace(HOLDING, backoff=replace(HOLDING.backoff, attempts=2)))
-    world.broken = {0}
-    world.ingest(of_key(0))
-    world.retry()
-    world.ingest(of_key(1))
-    assert statuses(engine) == {0: "exhausted", 1: "held"}
-
-
 def test_a_discard_in_the_middle_leaves_the_others_in_line_and_one_that_fails_when_it_is_freed_too(
     world: World, engine: Engine
 ) -> None:

@@ -1,6 +1,4 @@
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -197,32 +195,6 @@ def test_the_cap_of_one_letter_a_second_holds_between_hosts_whose_clocks_differ(
     Redriving(desk.store, ahead, seed=1).slice(job, seconds=0)
     desk.slice(job, seconds=0)
     assert desk.rests == [timedelta(seconds=1.005)]
-
-
-def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_letter_once(
-    desk: Redriving, make_store: Callable[[], Store], engine: Engine
-) -> None:
-    filters = [ALL, ZERO, LetterChoice(partition_id=PartitionId("1")), LetterChoice(status="exhausted")]
-    jobs = [
-        desk.ask(6 if one.partition_id else 12, one, "requeue" if number % 2 else "discard", rate=2_000_000)
-        for number, one in enumerate(filters)
-    ]
-    drivers = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(4)]
-
-    def work(place: int) -> None:
-        for job in jobs[place:] + jobs[:place]:
-            drivers[place].slice(job)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    for job in map(desk.now, jobs):
-        listed = desk.moved(job)
-        own = [one for one in engine.attempts() if one.touched_by == str(job.task.task_id)]
-        assert job.task.status == "done"
-        assert (job.moved + job.unmoved, len(set(listed))) == (job.task.total, len(listed))
-        assert sorted(listed) == sorted((one.partition_id, one.sequence_number) for one in own)
-        assert job.moved == len(listed)
-    assert {one.status for one in engine.letters()} == {"discarded"}
 
 
 @pytest.mark.parametrize("move", ["requeue", "discard"])

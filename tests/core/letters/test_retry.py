@@ -93,21 +93,6 @@ class World:
         return [kept.sequence_number for kept in self.inner.rows(SensorReading)]
 
 
-def test_a_claim_gives_chunks_of_ids_that_are_due_and_holds_them_for_a_lease() -> None:
-    world = World()
-    assert next_due_at(world.keeper) is None
-    assert world.faulty.calls == ["next_due_at"]  # an idle round is one call
-    keep_letters(world.inner, dict.fromkeys((1, 5), "quiet"), "0")
-    keep_letters(world.inner, {3: "quiet"}, "1")
-    keep_letters(world.inner, {4: "quiet"}, "1", due_at=NOON + timedelta(seconds=1))
-    chunks = claim_due(world.keeper)
-    assert [(one.partition_id, one.sequence_numbers) for one in chunks] == [("0", (1, 5)), ("1", (3,))]
-    assert len({one.claimed_by for one in chunks}) == 1
-    assert [kept.claimed_until for kept in world.inner.letters()] == [NOON + LEASE] * 3 + [None]
-    assert claim_due(world.keeper) == ()
-    assert next_due_at(world.keeper) == NOON + timedelta(seconds=1)
-
-
 @pytest.mark.parametrize(("chunk", "letters", "claimed"), [(10, 100, 30), (1_000, ROWS_AT_ONCE + 1, ROWS_AT_ONCE)])
 def test_a_claim_takes_no_more_than_its_chunks_hold_and_one_statement_may_lock(
     chunk: int, letters: int, claimed: int
@@ -379,20 +364,6 @@ def test_a_letter_that_is_discarded_in_the_middle_is_left_out_and_the_others_com
     assert counts(report) == {"resolved": 2, "lost": 1}
     assert world.statuses() == ["resolved", "discarded", "resolved"]
     assert (world.readings(), len(world.inner.retries())) == ([0, 2], 1)
-
-
-def test_a_release_gives_back_what_the_claim_still_holds() -> None:
-    world = World()
-    keep_letters(world.inner, {0: "reading a", 1: "reading b"})
-    (chunk,) = claim_due(world.keeper)
-    discard(at(1), world.another(seed=1))
-    assert (release(chunk, world.keeper), world.statuses()) == (1, ["waiting", "discarded"])
-    assert world.letter().due_at == NOON + timedelta(seconds=30)
-    world.clock.advance(LEASE.total_seconds())
-    claim_due(world.another(seed=1))
-    before = world.inner.letters()
-    assert release(chunk, world.keeper) == 0  # another claim holds it now
-    assert world.inner.letters() == before
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNANSWERED])

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from msgspec import structs
 
-from core.errors import CheckpointConflict, DataRefused, LetterConflict
+from core.errors import DataRefused, LetterConflict
 from core.model.commits import DeadLetter, LetterStatus, Settled
 from core.model.events import Event, SequenceNumber
 from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
@@ -38,11 +38,6 @@ def keep(store: Store, engine: Engine, *given: DeadLetter) -> list[KeptLetter]:
     return engine.letters()
 
 
-@pytest.mark.parametrize("case", BODIES)
-def test_a_body_is_kept_byte_for_byte(store: Store, engine: Engine, case: str) -> None:
-    assert keep(store, engine, letter(event(0, BODIES[case])))[0].body == BODIES[case]
-
-
 def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: Engine) -> None:
     properties = {"tenant": "a", "retries": 3, "ratio": 0.5, "late": True, "none": None, "deep": {"list": [1, "ß"]}}
     given = Event(event(3).sequence_number, "192", builders.EPOCH, "key-1", properties, b"body")
@@ -67,19 +62,6 @@ def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: En
         due_at=None,
         failed_at=builders.EPOCH + timedelta(days=1),
     )
-
-
-@pytest.mark.parametrize("length", [0, 5_000, 300_000])
-def test_properties_of_any_length_are_kept(store: Store, engine: Engine, length: int) -> None:
-    properties = {"text": 'a"\\ß👩\n' * (length // 7), "deep": [{"x": "\x00"}]}
-    assert keep(store, engine, letter(structs.replace(event(0), properties=properties)))[0].properties == properties
-
-
-def test_a_waiting_letter_is_due_at_once_and_no_other_ever(store: Store, engine: Engine) -> None:
-    statuses: list[LetterStatus] = ["waiting", "exhausted", "held", "discarded", "resolved"]
-    waits, *others = keep(store, engine, *(replace(letter(event(at)), status=one) for at, one in enumerate(statuses)))
-    assert (waits.status, waits.due_at) == ("waiting", waits.failed_at)
-    assert [one.due_at for one in others] == [None] * 4
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
@@ -189,18 +171,6 @@ def test_an_outcome_ends_a_row_of_lost_claims(claimed: Store, engine: Engine) ->
     claimed.begin_lone_try(hold(claimed, [2], "claim-2"), at, at)
     claimed.commit_retry(retry(claimed, [failed(2)], by="claim-2"))
     assert [(kept.lost_claims, kept.began_at) for kept in engine.letters()] == [(0, None), (1, None), (1, None)]
-
-
-def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: Store) -> None:
-    before = claimed.read_partition(partition())
-    claimed.commit_retry(retry(claimed, [resolved(2)]))
-    after = claimed.read_partition(partition())
-    assert before.checkpoint is not None
-    assert after.checkpoint == replace(before.checkpoint, commit_number=2)
-    assert claimed.commit_batch(builders.commit(before, 9, 9)) == 3  # a stale memory of the number does no harm
-    claimed.commit_retry(retry(claimed, [resolved(5)]))
-    with pytest.raises(CheckpointConflict):
-        claimed.commit_batch(builders.commit(after, 9, 9))
 
 
 def take_away(store: Store, how: str) -> None:

@@ -1,6 +1,5 @@
 import json
 from datetime import timedelta
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -8,9 +7,8 @@ from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
 from core.model import letters
-from core.model.commits import ErrorClass
 from core.model.events import PartitionId, SequenceNumber
-from core.model.letters import AFTER_FAILURE, MOVES, Backoff, ClaimedPosition, LetterChunk, RetryReport, chunks_of
+from core.model.letters import MOVES, Backoff, ClaimedPosition, LetterChunk, RetryReport, chunks_of
 
 EDGES = {(move, source, allowed.target) for move, allowed in MOVES.items() for source in allowed.sources}
 
@@ -31,14 +29,6 @@ def test_the_table_of_moves_is_this() -> None:
         "free": {"held": "waiting"},
         "hold": dict.fromkeys(stopped, "held"),
     }
-
-
-def test_every_class_has_a_policy_that_a_retry_may_follow() -> None:
-    assert set(AFTER_FAILURE) == set(get_args(ErrorClass))
-    assert {AFTER_FAILURE[each] for each in ("poison", "crash")} == {"exhausted"}
-    assert {AFTER_FAILURE[each] for each in ("reference", "refused", "unknown")} == {"waiting"}
-    after_a_try = {target for _, source, target in EDGES if source == "retrying"}
-    assert set(AFTER_FAILURE.values()) <= after_a_try
 
 
 def claimed(place: str, number: int, lost: int = 0) -> ClaimedPosition:

@@ -363,16 +363,6 @@ def test_a_piece_of_another_table_changes_nothing_once_its_job_was_cancelled(
     assert office.engine.by_hand(f"SELECT * FROM {table}") == before
 
 
-def test_a_process_that_another_overtook_deletes_nothing_twice(
-    make_office: Callable[[], Office], office: Office, keeper: Keeper
-) -> None:
-    other = Keeper(make_office(), now=LATER + timedelta(hours=1))
-    keeper.meanwhile = other.work
-    job = keeper.purge()
-    assert (job.task.status, counts(job)) == ("done", {"batch_ledger": 2, "event_hub_dead_letter": 4})
-    assert sound(office)
-
-
 def test_purges_are_listed_from_the_newest_and_the_last_but_dry_runs_is_found(office: Office, keeper: Keeper) -> None:
     first = keeper.purge(dry_run=True).task
     keeper.now += timedelta(hours=1)

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -101,19 +100,6 @@ def test_events_after_one_that_fails_in_the_range_are_held_and_their_rows_taken_
     world.transform = breaking()
     retry(world)
     assert written(engine) == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("piece", [1, 2, 500])
-def test_a_dry_run_says_what_would_be_held(of: Callable[..., World], engine: Engine, piece: int) -> None:
-    world = of("reading a", "reading a", "reading a", "bug", "reading a", "reading b")
-    world.transform = breaking(1)
-    job = replay(world, 0, 5, dry_run=True, piece=piece)
-    assert outcomes(job.counts) == (1, 1, 4)
-    assert statuses(engine) == {3: "waiting", 4: "held", 5: "held"}
-    diffs = world.store.read_replay_diffs(job.task.task_id, None, 10)
-    shown = {int(one.sequence_number): json.loads(one.diff)["outcome"] for one in diffs}
-    assert shown == {1: "dead_lettered", 2: "held"}
-    assert outcomes(replay(world, 0, 5, piece=piece).counts) == (1, 1, 4)
 
 
 def test_a_letter_that_is_opened_again_takes_the_place_of_the_first(of: Callable[..., World], engine: Engine) -> None:

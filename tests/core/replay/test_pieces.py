@@ -62,11 +62,6 @@ def pieces_of(
     return pieces
 
 
-def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
-    (piece,) = pieces_of([event(1, "of the hub"), event(2, "of the hub")], [event(2, "of the letter")], span(1, 2))
-    assert [one.body for one in piece.events] == [b"of the hub", b"of the letter"]
-
-
 def test_no_more_events_of_the_hub_are_held_than_a_piece_has() -> None:
     taken: list[Event] = []
 
@@ -209,14 +204,6 @@ def test_the_states_that_a_piece_wrote_last_are_carried_along() -> None:
         ReferenceKey(Home, ("g",)): WrittenState(SequenceNumber(7), home("g", armed=True)),
     }
     assert plan(event(5, "home h 0"), transform=replace(PLAIN, references_of=None)).carried == {}  # it looks nothing up
-
-
-def test_a_refused_event_becomes_a_letter_with_the_words_of_the_database() -> None:
-    done = plan(event(5, "reading a"), event(6, "reading b"), refused={SequenceNumber(6): "too long"})
-    assert [(one.event.sequence_number, one.error_class, one.error) for one in done.settled.letters] == [
-        (6, "refused", "too long")
-    ]
-    assert done.succeeded == (5,)
 
 
 def test_rows_are_taken_out_of_every_table_of_the_transform_and_of_what_it_wrote_besides() -> None:

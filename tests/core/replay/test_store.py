@@ -380,16 +380,6 @@ def test_the_letters_event_goes_before_the_staged_one_and_is_one_of_those_asked(
     assert engine.staged() == []
 
 
-def test_a_letter_without_its_body_leaves_the_word_to_the_staged_event(store: Store, engine: Engine) -> None:
-    lost = World(store, {"0": STAGEABLE}, letters=LetterPolicy(keep_bodies=False))
-    lost.hub.expire_before("0", 100)
-    lost.transform = changed(told)
-    stage(lost, engine, event(3, "staged"))
-    lost.replay(order(["0"]))
-    assert bodies(engine) == {3: "staged"}
-    assert [one.status for one in engine.letters()] == ["resolved"]
-
-
 def test_the_staged_event_goes_before_the_hubs(store: Store, engine: Engine) -> None:
     lost = World(store, {"0": STAGEABLE})
     lost.transform = changed(told)

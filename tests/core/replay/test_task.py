@@ -79,20 +79,6 @@ def piece_of(store: Store, first: int, last: int, *, progress: pieces.PartitionP
     return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/1", EPOCH + timedelta(days=2))
 
 
-def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
-    opened(ingested, request(ids=("0", "1")))
-    job, note = found(ingested), "a note\n'; --"
-    task, order = job.task, ("somebody", "because", EPOCH)
-    assert (task.task_id, task.is_dry_run, task.requested_by, task.reason, task.requested_at) == (JOB, False, *order)
-    assert job.asked == pieces.ReplayAsked('{"from": null}', (LeftOut(PartitionId("7"), 'nothing "there"'),))
-    assert job.task.transform_version == "test/1"
-    assert [one.range for one in job.partitions] == [
-        pieces.PartitionRange(PartitionId(id), span(0, 9), note) for id in "01"
-    ]
-    assert (task.status, task.started_at, task.ended_at, task.fault, task.history) == ("planned", None, None, None, "")
-    assert [(one.next_number, one.closed_at, one.report.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
-
-
 def test_a_request_opens_one_job_and_a_different_one_under_its_id_is_refused(
     ingested: Store, make_store: Callable[[], Store]
 ) -> None:
@@ -243,17 +229,6 @@ def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engin
     with pytest.raises(TaskConflict):
         running.close_replay(found(running), piece.progress, ROW_CLASSES, EPOCH)
     assert everything(running, engine) == before
-
-
-def test_a_rehearsal_tells_what_it_would_have_done_and_leaves_nothing(running: Store, engine: Engine) -> None:
-    piece = piece_of(running, 0, 9)
-    failed = settled({3: [home("h-0", armed=True)]}, letters=[letter(event(4)), letter(event(9))])
-    before = everything(running, engine)
-    done = running.rehearse_replay(replace(piece, settled=failed))
-    assert everything(running, engine) == before
-    assert (done.letters_added, done.letters_resolved) == (2, 1)
-    taken = {(one.sequence_number, one.ordinal): one.row for one in done.retracted}
-    assert taken == {(n, 0): reading(f"0-{n}") if n != 3 else home("h-0") for n in range(10) if n != 5}
 
 
 def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(ingested: Store) -> None:

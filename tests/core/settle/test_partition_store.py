@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from msgspec import structs
 
 from core.errors import CheckpointConflict, DataRefused, StopReason
 from core.ingest.stalled_partitions import HubEnd
@@ -50,19 +49,6 @@ def test_each_hub_and_each_consumer_group_is_a_stream_with_one_number(make_store
         place = partition(hub=f"namespace/{text}", group=text)
         one.commit_batch(commit(one.read_partition(place), 0, 0))
         assert [ledger.partition for ledger in other.read_ledgers(place.stream)] == [place]
-
-
-def test_commits_of_a_partition_are_counted_from_one_wherever_it_begins(store: Store) -> None:
-    first = commit(store.read_partition(P), 500, 509)
-    assert store.commit_batch(first) == 1
-    assert store.read_partition(P) == first.state_after(1)
-    assert [follow(store, at, at) for at in (510, 511)] == [2, 3]
-    end = 2**63 - 1
-    for id, at in (("1", 0), ("10", end)):
-        assert store.commit_batch(commit(store.read_partition(partition(id)), at, at)) == 1
-    assert store.read_partition(partition("10")).next_number == end + 1
-    ledger = store.read_ledgers()[0]
-    assert (ledger.first, ledger.last, ledger.balanced) == (500, 511, True)
 
 
 def test_the_checkpoint_counts_the_events_with_an_unknown_field_once_a_commit(make_store: Callable[[], Store]) -> None:
@@ -150,32 +136,6 @@ def test_what_is_there_already_is_refused(store: Store, engine: Engine, outcome:
     with pytest.raises(DataRefused):
         follow(store, first, 1, outcome if first else None)
     assert everything(engine) == before
-
-
-@pytest.mark.parametrize(("filtered", "absent"), [(0, 0), (4, 0), (6, 0), (3, 1), (3, 3), (3, -1)])
-def test_counts_with_another_sum_are_refused(store: Store, engine: Engine, filtered: int, absent: int) -> None:
-    wrong = commit(store.read_partition(P), 0, 4, settled({}, filtered=filtered))
-    with pytest.raises(DataRefused):
-        store.commit_batch(replace(wrong, absent=absent))
-    assert (engine.ledger(), store.read_partition(P).checkpoint) == ([], None)
-
-
-def test_instants_of_a_commit_are_kept_to_the_microsecond(store: Store, engine: Engine) -> None:
-    for number, moment in enumerate((EPOCH + timedelta(microseconds=1), datetime.max.replace(tzinfo=UTC))):
-        last = event(number, at=moment)
-        planned = commit(store.read_partition(P), number, number, settled({}, letters=[letter(last)]))
-        store.commit_batch(replace(planned, last=last, committed_at=moment))
-        kept = engine.letters()[number]
-        assert {checkpoint_of(store).enqueued_at, kept.enqueued_at, kept.failed_at, kept.due_at} == {moment}
-        assert engine.ledger()[number].committed_at == moment
-
-
-def test_an_opaque_offset_is_kept_as_it_is(store: Store) -> None:
-    for number, offset in enumerate(["-1", "0007", "1.0", "9" * 60, "", "1:2-3/é"]):
-        last = structs.replace(event(number), offset=offset)
-        store.commit_batch(replace(commit(store.read_partition(P), number, number), last=last))
-        assert checkpoint_of(store).offset == offset
-        store.close()  # a store that was closed opens again
 
 
 @pytest.mark.parametrize("reason", ["outage", "store", "trigger"])

@@ -1,7 +1,6 @@
 from collections.abc import Iterable
 from datetime import timedelta
 from itertools import count, islice
-from typing import Any, ClassVar
 
 import pytest
 
@@ -12,11 +11,10 @@ from core.model.events import SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey, Row
 from core.store.memory import MOST_REFERENCES, SHARES, Memory
-from core.store.script import Named
 from examples.home_security.transform import Home
 from tests.fakes import builders
 from tests.fakes.builders import NOON, FakeClock, batch, claim, commit, event, home, partition, reading, settled, stamps
-from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed, OverDatabase
+from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -139,24 +137,6 @@ def test_references_are_read_once_while_they_are_young_and_absent_ones_each_time
     forgetful = World(keep=0)
     forgetful.elsewhere(OFF)
     assert (forgetful.look(), forgetful.look(), forgetful.calls()) == (OFF, OFF, ["read_references"] * 2)
-
-
-def test_known_and_unknown_references_are_one_call_for_the_unknown() -> None:
-    class Asking(OverDatabase):
-        keys: ClassVar[list[str]] = []
-
-        def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-            self.keys.extend([values["keys"]] if "keys" in values else [])
-            return super().ask(statement, **values)
-
-    inner = MemoryStore()
-    inner.commit_batch(commit(inner.read_partition(Q), 0, 0, settled({0: [home("a"), home("b"), home("c")]})))
-    asking = Asking(inner.database)
-    store = Store(asking, Memory(timedelta(seconds=KEEP), FakeClock().monotonic))
-    store.read_references([key("a")])
-    found = store.read_references(key(id) for id in ("a", "b", "c", "nobody"))
-    assert dict(found) == {key(id): home(id) for id in ("a", "b", "c")}
-    assert asking.keys == ['[["a"]]', '[["b"], ["c"], ["nobody"]]']
 
 
 def test_references_are_forgotten_when_a_partition_is_read_again_because_others_may_have_written() -> None:

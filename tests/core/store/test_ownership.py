@@ -126,14 +126,6 @@ def test_an_owner_with_too_many_gives_one_away_when_it_renews_to_one_without(che
     assert shares(checkpoints) == "aaabbbcc"
 
 
-@pytest.mark.parametrize("owners", ["aaaaaaaa", "aaaabbbb", "aaabbbcc"])
-def test_owners_with_an_even_share_keep_it(checkpoints: SqlCheckpointStore, owners: str) -> None:
-    for own in owned(checkpoints, owners).values():
-        listed(checkpoints)
-        assert len(claim(checkpoints, *own)) == len(own)
-    assert shares(checkpoints) == owners
-
-
 def test_a_release_is_no_renewal(checkpoints: SqlCheckpointStore) -> None:
     own = owned(checkpoints, "aaaabbcc")["a"]
     claim(checkpoints, {**own[0], "owner_id": ""})

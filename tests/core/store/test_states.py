@@ -1,6 +1,6 @@
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -89,12 +89,6 @@ WORDS = ("", "a'; DROP TABLE home; --", "[]", '["a"]', "null", "\\u0041", "e\u03
 HOSTILE = [*WORDS, *"'\"1%é"]
 
 
-@pytest.mark.parametrize("home_id", HOSTILE, ids=ascii)
-def test_hostile_keys_find_their_own_row_and_no_other(store: Store, home_id: str) -> None:
-    put(store, {0: [home("a")], 1: [home("A")], 2: [home("\\u0041x")], 3: [home(home_id, "own")]})
-    assert dict(store.read_references(keys(home_id))) == {ReferenceKey(Home, (home_id,)): home(home_id, "own")}
-
-
 @pytest.mark.parametrize("home_id", ["\ud800", "a\udfffb", "x" * 1_000_000], ids=["surrogate", "surrogate2", "1 MB"])
 def test_a_key_that_cannot_stand_finds_nothing(store: Store, home_id: str) -> None:
     put(store, {0: [home("a")]})
@@ -113,13 +107,6 @@ def test_a_key_that_ends_with_a_space_is_refused_because_a_server_ignores_that_s
     assert [kept.row.home_id for kept in engine.rows(Home) if isinstance(kept.row, Home)] == ["a", " a", "b\t", "c"]
 
 
-def test_a_row_is_seen_by_other_owners_once_it_is_committed(make_store: Callable[[], Store]) -> None:
-    one, other = make_store(), make_store()
-    assert standing(other) is None
-    put(one, {0: [home(armed=True), reading()]})
-    assert standing(other) == home(armed=True)
-
-
 def flights_of(engine: Engine) -> dict[int, tuple[int, str, int]]:
     kept = [(cast(FlightStatus, one.row), one) for one in engine.rows(FlightStatus)]
     return {row.flight_number: (minute_of(row), one.partition_id, one.sequence_number) for row, one in kept}
@@ -128,18 +115,6 @@ def flights_of(engine: Engine) -> dict[int, tuple[int, str, int]]:
 def ingest(store: Store, id: str, *bodies: str, first: int = 0) -> None:
     given = [event(first + at, body) for at, body in enumerate(bodies)]
     ingest_batch(batch(given, partition(id)), Ingestion(store, FLIGHTS, stamps(first)))
-
-
-@pytest.mark.parametrize(("minutes", "expected"), [((5, 3), (5, "0", 0)), ((3, 5), (5, "1", 0)), ((5, 5), (5, "1", 0))])
-def test_the_greatest_value_stands_and_between_equals_the_position(
-    store: Store, engine: Engine, minutes: tuple[int, int], expected: tuple[int, str, int]
-) -> None:
-    for id, minute in zip("01", minutes, strict=True):
-        put(store, {0: [flight(1, minute)]}, id)
-        put(store, {0: [flight(2, minutes[1 - int(id)])]}, "10" if id == "0" else "9")
-    found = flights_of(engine)
-    assert found[1] == expected
-    assert found[2][0] == max(minutes)
 
 
 def test_the_greatest_value_stands_within_a_partition_a_commit_and_an_event_and_between_equals_the_later_one(

@@ -217,11 +217,6 @@ class Planted:
 COUNTED = "    home_id: Annotated[str, Key(32)]\n    window_start: datetime\n    alerts: Annotated[int, Count()]\n"
 
 
-def test_our_own_transforms_have_no_fault() -> None:
-    assert check_transform("examples.home_security") == (3, 1)
-    assert check_transform("examples.flight_info") == (2, 1)
-
-
 @pytest.fixture
 def planted(modules: WrittenModules, monkeypatch: pytest.MonkeyPatch) -> WrittenModules:
     folder = modules.folder / "planted_aggregates"

@@ -8,7 +8,7 @@ import pytest
 
 from core.model.events import Partition, stream_of
 from core.worker.ownership import Ownership, SqlCheckpointStore, surplus
-from tests.fakes.builders import EPOCH, STREAM, commit, partition
+from tests.fakes.builders import EPOCH, STREAM, partition
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.store import Store
 from tests.patience import allowed
@@ -60,15 +60,6 @@ def test_exactly_one_of_many_claimers_wins(make_store: Callable[[], Store], expe
         assert sum(won) == 1
         (stands,) = [one for one in stores[0].read_ownerships(P.stream) if one.partition == place]
         assert stands == claims[won.index(True)]
-
-
-def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store: Store) -> None:
-    assert dict(store.read_checkpoints(P.stream)) == {}
-    other = partition(group="other")
-    for place, last in ((P, 4), (partition("10"), 0), (other, 9)):
-        store.commit_batch(commit(store.read_partition(place), 0, last))
-    assert dict(store.read_checkpoints(P.stream)) == {"0": (4, "256"), "10": (0, "0")}
-    assert dict(store.read_checkpoints(other.stream)) == {"0": (9, "576")}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain, repeat
 
 import pytest
 
@@ -172,17 +171,6 @@ def test_the_status_and_the_health_show_every_stop_of_every_reason(running: Runn
     assert shown == [("1", first), ("7", seventh)]
     health = running.get("health_ledger")
     assert (health.status, health.body["healthy"], health.body["stops"]) == (503, False, [*first, *seventh])
-
-
-def test_the_status_shows_when_the_ends_of_the_hub_were_read(running: Running) -> None:
-    running.ingest([0, 1], [HOME, MOTION])
-    seconds = chain((100.0, 100.0), repeat(101.5))
-    give_ends({"1": 0}, lambda: next(seconds))
-    app().hub_ends.get()
-    body = running.get("status").body
-    waited = datetime.fromisoformat(body["at"]) - datetime.fromisoformat(body["hub_read_at"])
-    assert waited == timedelta(seconds=1.5)
-    assert (body["partitions"][0]["hub_end"], body["partitions"][0]["checkpoint"]) == ("0", "1")
 
 
 def test_a_whole_number_that_javascript_would_round_is_a_text(running: Running) -> None:

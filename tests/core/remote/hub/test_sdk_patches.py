@@ -215,18 +215,3 @@ async def test_a_reader_that_is_cancelled_amid_a_frame_loses_none_of_it_and_the_
     reader.reader.feed_eof()
     with pytest.raises(OSError, match="closed"):
         await reader.receive_frame(timeout=None)
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("wait", ["shortcut"], indirect=True)
-async def test_a_frame_that_is_there_is_read_without_a_task(wait: None) -> None:
-    reader, begun = transport(), []
-
-    def begin(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> Any:
-        begun.append(work)
-        return asyncio.Task(work, loop=loop, **more)
-
-    reader.reader.feed_data(FRAME)
-    asyncio.get_running_loop().set_task_factory(begin)
-    assert (await reader.receive_frame(timeout=allowed(1)))[0] == CHANNEL
-    assert begun == []

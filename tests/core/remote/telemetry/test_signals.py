@@ -184,13 +184,6 @@ def test_a_gauge_of_an_instance_that_lost_the_watch_ends_so_that_no_old_value_is
         assert "hubledger.lag" not in memory.points()
 
 
-def test_without_a_recorder_a_use_case_is_called_as_it_is(store: MemoryStore) -> None:
-    with recording() as memory:
-        pass
-    assert len(ingest_batch(batch(events(0, 4, "quiet")), Ingestion(store, PLAIN, clock())).commits) == 1
-    assert memory.spans == []
-
-
 def test_a_fault_of_the_telemetry_itself_does_not_fail_the_work(caplog: pytest.LogCaptureFixture) -> None:
     class Torn:
         """A report whose facts cannot be read."""

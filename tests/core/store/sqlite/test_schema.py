@@ -49,13 +49,6 @@ def test_a_run_waits_for_another_process_and_is_refused_after_the_wait(path: Pat
         assert running.result() == ALL
 
 
-def test_a_migration_that_fails_leaves_nothing_of_any(path: Path) -> None:
-    sql(path, "CREATE TABLE batch_ledger (in_the_way INTEGER)")
-    with pytest.raises(StoreUnavailable, match="table batch_ledger already exists"):
-        migrate_sqlite(path)
-    assert sql(path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("batch_ledger",)]
-
-
 def newer(path: Path) -> None:
     migrate_examples(path)
     sql(path, "CREATE TABLE parcel (parcel_id TEXT NOT NULL)")

@@ -8,12 +8,11 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrations import Migration, load_migrations, migrations_of
-from core.store.sqlserver.connections import Access, connect
-from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, in_schema, migrate_server
+from core.store.sqlserver.connections import Access
+from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from core.transforms.loading import Room
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
 from tests.fakes.own_room import own_room
-from tests.fakes.rooms import EXAMPLES
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"
 ALL = list(load_migrations("sqlserver"))
@@ -135,16 +134,6 @@ def rows_of(room: Room) -> list[tuple[str, int, str, str]]:
     return [(one.app, one.version, one.name, one.text_hash) for one in migrations_of(room, "sqlserver")]
 
 
-def test_the_migrations_of_a_room_follow_ours_each_in_a_transaction(room: Room) -> None:
-    driver, told = driver_of(), list[str]()
-    migrate(driver, room, tell=told.append)
-    assert [line.partition(" in ")[0] for line in told] == [
-        f"{word} apps.orders {title}" for title in ("0001 orders", "0002 more") for word in ("applying", "applied")
-    ]
-    assert steps_of_room(driver) == ["table", "record", "index", "record"]
-    assert recorded(driver) == [["apps.orders", 1, "orders"], ["apps.orders", 2, "more"]]
-
-
 @pytest.mark.parametrize("edition", [1, 2, 3, 4, 5, 6, 8, 9, 11])
 def test_an_index_is_built_online_in_an_edition_that_can(room: Room, edition: int) -> None:
     driver = driver_of(edition=edition)
@@ -175,14 +164,3 @@ def test_a_changed_text_and_a_record_that_is_not_ours_are_refused_before_anythin
     with pytest.raises(SchemaMismatch, match="0001 orders, which is not one of Hubledger: yours belong to apps/NAME"):
         migrate(theirs)
     assert steps_of_room(changed) == steps_of_room(theirs) == []
-
-
-def test_a_database_that_lacks_the_migrations_of_a_room_is_not_opened(room: Room) -> None:
-    def check(driver: FakeDriver, room: Room) -> None:
-        check_version(connect(CONNECTION, access=Access(lambda: driver)), SCHEMA, [room])
-
-    with pytest.raises(SchemaMismatch, match=r"^the database lacks migration apps\.orders 0002 more: run `python -m"):
-        check(driver_of(recorded=rows_of(room)[:1]), room)
-    check(driver_of(recorded=rows_of(room)), room)
-    with pytest.raises(SchemaMismatch, match=r"lacks migration examples\.flight_info 0001 flight_info"):
-        check(driver_of(), EXAMPLES[1])
