@@ -7,17 +7,8 @@ from datetime import date
 import pytest
 
 from core.model.aggregates import EPOCH, SLICES
-from jobs.ranges import (
-    LEDGER,
-    MOST_SLICES,
-    CommitSpan,
-    MergedRange,
-    Slice,
-    ledger_query,
-    replayed_spans,
-    slices_of,
-    spans_between,
-)
+from jobs import ranges as jobs_ranges
+from jobs.ranges import LEDGER, MOST_SLICES, CommitSpan, MergedRange, Slice, ledger_query, slices_of, spans_between
 from jobs.rebuild_aggregate import NO_RUN, ComparedTable, targets
 from jobs.tables import Run, later_where, newest_where, run_of
 from tests.offenders import holds_for
@@ -74,7 +65,7 @@ def test_a_span_from_the_first_commit_has_only_its_batches_and_no_removed_row() 
         (1, "it's", "replay"),
         (2, "0", "retry"),
     }
-    assert replayed_spans(spans, found) == [spans[1]]
+    assert jobs_ranges.replayed_spans(spans, found) == [spans[1]]
 
 
 def test_the_checkpoint_has_the_range_of_purged_commits() -> None:

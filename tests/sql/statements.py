@@ -10,19 +10,9 @@ from uuid import UUID
 
 from msgspec import structs
 
+from core.aggregation import runs as aggregation_runs
 from core.aggregation.orders import discard_result_script, discard_run_script
-from core.aggregation.runs import (
-    ALL_DAYS,
-    NO_CUT,
-    AggregationRun,
-    Cut,
-    Failure,
-    Order,
-    Portion,
-    RunOrder,
-    Staged,
-    StagedSlice,
-)
+from core.aggregation.runs import ALL_DAYS, NO_CUT, Cut, Failure, Order, Portion, RunOrder, Staged, StagedSlice
 from core.aggregation.store import close_run_script, ending_steps, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import ErasureAsked, FoundPiece, erasure_request
@@ -34,32 +24,17 @@ from core.letters import redrive
 from core.letters.listing import RedriveRange
 from core.letters.redrive import NextLetters, RedriveAsked, piece_script, redrive_of, redrive_request
 from core.letters.store import claim_script, move_script, retry_script, taking_script
+from core.model import commits as model_commits
 from core.model.aggregates import SLICES
-from core.model.commits import (
-    BatchCommit,
-    Checkpoint,
-    DeadLetter,
-    OpenKeys,
-    PartitionState,
-    PartitionStop,
-    SequenceGap,
-    Settled,
-)
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, OpenKeys, PartitionStop, SequenceGap, Settled
 from core.model.events import Event, Incarnation, Partition, PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, OrderedMove, RetryCommit
 from core.model.policies import DEFAULT_DAYS, SubjectKey
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.purge.purge import BY_STREAM, PurgeTarget, RowPiece, SettledLetter, purge_request
 from core.purge.store import ledger_script, letter_script, row_script
-from core.replay.pieces import (
-    PartitionProgress,
-    PartitionRange,
-    Piece,
-    RehearsedPiece,
-    ReplayAsked,
-    ReplayCommit,
-    WrittenState,
-)
+from core.replay import pieces as replay_pieces
+from core.replay.pieces import PartitionRange, Piece, RehearsedPiece, ReplayAsked, ReplayCommit, WrittenState
 from core.replay.request import replay_request
 from core.replay.store import close_script as close_replay_script
 from core.replay.store import commit_script, note_script, rehearsal_script
@@ -89,7 +64,9 @@ FILES = (
     "commit_migration",
     "permissions",
 )
-RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
+RUN = aggregation_runs.AggregationRun(
+    "r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH
+)
 GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
 AT = instant_text(EPOCH)
@@ -309,7 +286,9 @@ def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:
     event = commit.last
     assert isinstance(event, Event)
     piece = Piece(Span(event.sequence_number, event.sequence_number), (event,))
-    progress = PartitionProgress(PartitionRange(commit.partition.partition_id, piece.span), event.sequence_number)
+    progress = replay_pieces.PartitionProgress(
+        PartitionRange(commit.partition.partition_id, piece.span), event.sequence_number
+    )
     return ReplayCommit(ID, commit.state, piece, commit.settled, {}, ROW_CLASSES, progress, "test/2", EPOCH)
 
 
@@ -332,7 +311,7 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
         row_class: [(7, at, row_of(row_class))] for at, row_class in enumerate(classes)
     }
     settled = Settled(rows, [letter] if letters else [], int(not letters), 0)
-    state = PartitionState(partition, 1, checkpoint)
+    state = model_commits.PartitionState(partition, 1, checkpoint)
     return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
 
 

@@ -14,19 +14,9 @@ from infra.hooks.database import USER
 from local.explain import uses_of
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
+from tests.sql import statements as sql_statements
 from tests.sql.gates import Faults, gates
-from tests.sql.statements import (
-    STATES,
-    aggregations,
-    every_batch,
-    every_run,
-    every_script,
-    named_statements,
-    purges,
-    replays,
-    retries,
-    without_comments,
-)
+from tests.sql.statements import STATES, every_batch, every_run, every_script, purges, retries, without_comments
 from tests.sql.values import ROW_CLASSES
 
 # Each with a pattern that finds what breaks it, and a text that does.
@@ -113,7 +103,7 @@ def test_a_script_declares_once_all_that_it_uses_and_has_a_value_for_each_marker
 
 
 def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_a_transaction() -> None:
-    alone = load_queries("sqlserver").keys() - named_statements(every_script().values())
+    alone = load_queries("sqlserver").keys() - sql_statements.named_statements(every_script().values())
     texts = {name: load_queries("sqlserver")[name].text for name in alone}
     catching = {name for name, text in texts.items() if "BEGIN TRY" in text}
     if_none = re.compile(r"\n +(?:WHERE|AND|) *NOT EXISTS|IF @@ROWCOUNT = 0")
@@ -205,14 +195,14 @@ def test_a_piece_of_a_purge_and_the_opening_of_an_audit_follow_one_another(name:
     assert str(every_script()[name].steps[0].statement) == "lock_stream"
 
 
-@holds_for([*retries(), *replays()])
+@holds_for([*retries(), *sql_statements.replays()])
 def test_a_retry_or_replay_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch(name: str) -> None:
     changed = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", every_run()[name][0], re.S)
     assert changed[0] == "@commit_number = commit_number = commit_number + 1"
     assert changed[1:] in ([], ["letters = letters + @letters_added"])
 
 
-@holds_for(aggregations())
+@holds_for(sql_statements.aggregations())
 def test_a_run_is_planned_and_committed_after_its_cut_and_looks_at_each_update(name: str) -> None:
     text = every_run()[name][0]
     first, *_ = re.findall(r"(?:UPDATE|INSERT INTO|DELETE FROM) hubledger\.(\w+)", text)

@@ -16,16 +16,8 @@ from local.functions_host.errors import CannotListen
 from local.functions_host.event_source import HubAddress
 from local.functions_host.settings import BODY_LIMIT
 from local.functions_host.state_file import StateFile
-from tests.acceptance.functions_host.sample import (
-    WEBHOOK,
-    Hubs,
-    Sample,
-    ingested,
-    seen,
-    serving,
-    serving_sample,
-    write_settings,
-)
+from tests.acceptance.functions_host import sample as samples
+from tests.acceptance.functions_host.sample import WEBHOOK, Hubs, Sample, ingested, seen, serving, serving_sample
 from tests.local.functions_host.conftest import forget
 from tests.local.functions_host.doubles import ManualClock, eventually
 from tests.patience import allowed
@@ -145,7 +137,7 @@ async def test_settings_of_the_file_disable_functions_limit_bodies_and_last_as_l
     app: Path, options: HostOptions, hubs: Hubs, caplog: pytest.LogCaptureFixture
 ) -> None:
     off = {"AzureWebJobs.item.Disabled": "true", "AzureWebJobs.ingest.Disabled": "1"}
-    write_settings(app, **off, **{BODY_LIMIT: "1000"}, ONLY_IN_THE_FILE="1")
+    samples.write_settings(app, **off, **{BODY_LIMIT: "1000"}, ONLY_IN_THE_FILE="1")
     async with serving_sample(app, options, hubs) as sample:
         assert os.environ["ONLY_IN_THE_FILE"] == "1"
         assert (await sample.request("GET", "/api/items/7"))[0] == 404
@@ -167,7 +159,7 @@ async def test_all_faults_of_settings_and_triggers_that_are_not_emulated_are_ref
 ) -> None:
     (app / "host.json").write_text('{"version": "2.0", "extensions": {"eventHubs": {"prefetchCount": -1}}}')
     counts = {"PYTHON_THREADPOOL_THREAD_COUNT": "0", BODY_LIMIT: "1 MB"}
-    write_settings(app, HUB="", EVENTHUB="nonsense", SCHEDULE="never", **counts)
+    samples.write_settings(app, HUB="", EVENTHUB="nonsense", SCHEDULE="never", **counts)
     with pytest.raises(SettingsFault) as refused:
         await FunctionsHost(app, options).start()
     text = str(refused.value)
@@ -179,7 +171,7 @@ async def test_all_faults_of_settings_and_triggers_that_are_not_emulated_are_ref
         "import azure.functions as func\napp = func.FunctionApp()\n"
         '@app.queue_trigger(arg_name="q", queue_name="q", connection="C")\ndef keep(q): ...\n'
     )
-    write_settings(app)
+    samples.write_settings(app)
     with pytest.raises(NotEmulated, match="function keep: the binding q of type queueTrigger"):
         await FunctionsHost(app, options).start()
 

@@ -9,15 +9,7 @@ from typing import Any, cast
 import pytest
 
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import (
-    NO_CUT,
-    AggregationRun,
-    Failure,
-    Order,
-    PartitionRows,
-    overflow_text,
-    quality_from,
-)
+from core.aggregation.runs import NO_CUT, AggregationRun, Failure, Order, PartitionRows, overflow_text, quality_from
 from core.aggregation.store import Aggregations
 from core.aggregation.tick import COMMITTED, AggregationReport, TickStep, report_facts
 from core.errors import StoreUnavailable

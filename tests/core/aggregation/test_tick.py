@@ -6,19 +6,12 @@ from pathlib import Path
 import pytest
 
 from core.aggregation import runs
+from core.aggregation import tick as aggregation_tick
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Cut, Failure, Order, Portion, RunOrder, Staged, StagedSlice, Standing
 from core.aggregation.spark_engine import JobReport
 from core.aggregation.store import Aggregations
-from core.aggregation.tick import (
-    PORTION,
-    Aggregation,
-    AggregationReport,
-    aggregate,
-    commit_run,
-    remove_old_windows,
-    report_facts,
-)
+from core.aggregation.tick import PORTION, Aggregation, aggregate, commit_run, remove_old_windows, report_facts
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, StoreUnavailable
 from core.model.aggregates import SLICES
 from core.model.commits import ROWS_AT_ONCE
@@ -375,7 +368,7 @@ class Kept:
         found = (self.store.read_windows(level, home, MIDNIGHT - 900 * DAY, FAR) for home in homes)
         return sorted(one.window_start for windows in found for one in windows)
 
-    def tick(self) -> AggregationReport:
+    def tick(self) -> aggregation_tick.AggregationReport:
         return aggregate(self.own, KEPT_ACTIVITY)
 
 

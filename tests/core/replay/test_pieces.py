@@ -13,15 +13,8 @@ from core.model.events import BATCH_EVENTS, Event, PartitionId, SequenceNumber, 
 from core.model.ports import Place
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transforms import Transform
-from core.replay.pieces import (
-    PartitionProgress,
-    PartitionRange,
-    Piece,
-    PieceReader,
-    ReplayCommit,
-    StandingState,
-    WrittenState,
-)
+from core.replay import pieces as replay_pieces
+from core.replay.pieces import PartitionRange, Piece, PieceReader, ReplayCommit, StandingState, WrittenState
 from core.replay.plan import ReplayReferences, ReplayTrial, plan_replay
 from core.replay.request import ReplayOrder, ranges_of
 from core.settle.isolate import Isolation
@@ -165,7 +158,7 @@ def plan(
     transform: Transform = PLAIN,
 ) -> ReplayCommit:
     span = Span(given[0].sequence_number, given[-1].sequence_number)
-    progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
+    progress = replay_pieces.PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
     trial = ReplayTrial(JOB, STATE, Isolation(refused=refused or {}).around(transform))
     return plan_replay(Piece(span, given), progress, known or ReplayReferences({}, {}), trial, stamps())
 

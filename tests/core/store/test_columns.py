@@ -19,21 +19,8 @@ from hypothesis import strategies as st
 from core.model.events import SequenceNumber, Span
 from core.model.rows import COLUMN_TYPES, STATE_LINEAGE, PlacedRow, Row, Text, appended_to, row_table, state_of
 from core.settle.partition_store import keys_json
-from core.store.columns import (
-    compiled_values,
-    day_of,
-    day_text,
-    decoded,
-    decoder,
-    instant_of,
-    instant_or_none,
-    instant_text,
-    instant_texts,
-    key_text,
-    row_reader,
-    storable,
-    whole_number,
-)
+from core.store import columns as store_columns
+from core.store.columns import compiled_values, day_of, decoder, instant_of, instant_texts, row_reader, storable
 from core.store.script import RowVerb, Step, of_rows
 from core.store.sqlite.statements import many_values, rows_text
 from core.store.sqlserver.statements import rows_query, rows_values
@@ -48,26 +35,26 @@ INSTANTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.
 @given(st.lists(INSTANTS, max_size=8))
 def test_an_instant_is_a_text_in_utc_and_the_same_from_each_engine(moments: list[datetime]) -> None:
     texts = [each.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z") for each in moments]
-    assert instant_texts(moments) == [instant_text(moment) for moment in moments] == texts
+    assert instant_texts(moments) == [store_columns.instant_text(moment) for moment in moments] == texts
     for moment, text in zip(moments, texts, strict=True):
         assert instant_of(text) == instant_of(moment.astimezone(UTC).replace(tzinfo=None)) == moment
-        assert instant_or_none(text) == moment
+        assert store_columns.instant_or_none(text) == moment
         assert instant_of(text).tzinfo is UTC
-    assert instant_or_none(None) is None
+    assert store_columns.instant_or_none(None) is None
 
 
 @given(st.datetimes(timezones=st.none()))
 def test_a_time_without_a_zone_is_no_instant(moment: datetime) -> None:
-    for text_of in (lambda: instant_text(moment), lambda: instant_texts([NOON, moment])):
+    for text_of in (lambda: store_columns.instant_text(moment), lambda: instant_texts([NOON, moment])):
         with pytest.raises(ValueError, match="has no time zone"):
             text_of()
 
 
 def test_a_day_is_the_same_from_each_engine() -> None:
     assert day_of("2026-01-02") == day_of(date(2026, 1, 2)) == date(2026, 1, 2)
-    assert day_text(date(2026, 1, 2)) == "2026-01-02"
+    assert store_columns.day_text(date(2026, 1, 2)) == "2026-01-02"
     with pytest.raises(ValueError, match="is not a date"):
-        day_text("2026-01-02")  # type: ignore[arg-type]
+        store_columns.day_text("2026-01-02")  # type: ignore[arg-type]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -80,7 +67,7 @@ def test_keys_are_texts_of_their_parts_and_a_number_that_is_not_finite_is_no_key
     key = ("a", 1, date(2026, 1, 2), datetime(2026, 1, 1, tzinfo=UTC), Decimal("1E+3"))
     given = [key, ("b", float("nan")), (Decimal("1E-4000"),), ("\ud800",), (2**63,), (NAIVE,)]
     assert json.loads(keys_json(given)) == [["a", 1, "2026-01-02", "2026-01-01T00:00:00.000000Z", "1000"]]
-    assert key_text(Decimal("0.10")) == "0.10"
+    assert store_columns.key_text(Decimal("0.10")) == "0.10"
 
 
 def test_a_text_of_ascii_is_written_as_it_is_and_one_with_other_letters_is_refused() -> None:
@@ -181,9 +168,9 @@ def test_a_refused_value_is_named_with_the_line_of_its_field() -> None:
 
 def test_a_text_that_is_a_number_of_a_column_is_this_number_and_any_other_is_none() -> None:
     for number in (0, 7, -12, 1_234_567_890_123_456_789, 2**63 - 1, -(2**63)):
-        assert whole_number(str(number)) == number
+        assert store_columns.whole_number(str(number)) == number
     for text in ("", "-", "--1", "1.5", "1e3", " 1", "+1", "٣", "²", str(2**63), "9" * 5_000, "home-7"):
-        assert whole_number(text) is None
+        assert store_columns.whole_number(text) is None
 
 
 ID = UUID("00000000-0000-0000-0000-000000000001")
@@ -225,7 +212,7 @@ def test_a_leaf_is_read_by_its_type_and_null_is_none() -> None:
 
 def test_a_value_within_a_value_takes_a_column_for_each_of_its_fields_and_may_be_missing() -> None:
     rows = [(1, 2, 3, "a", '{"k": 7}', 9), (1, None, None, "b", "{}", None)]
-    assert decoded(Whole, rows) == (
+    assert store_columns.decoded(Whole, rows) == (
         Whole(1, Span(SequenceNumber(2), SequenceNumber(3)), Struck("a", {"k": 7}), 9),
         Whole(1, None, Struck("b", {}), None),
     )

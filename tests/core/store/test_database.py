@@ -8,20 +8,10 @@ from core import errors
 from core.aggregation.store import Aggregations
 from core.errors import CheckpointConflict, DataRefused, SchemaMismatch, StoreUnavailable, StoreUnreachable
 from core.model.ports import Clock
+from core.store import database as store_database
 from core.store.columns import instant_text
 from core.store.connect import briefly_patient
-from core.store.database import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
-    OF_BATCHES,
-    OF_LETTERS,
-    Database,
-    PatientDatabase,
-    Waiting,
-    invocation,
-    store_clock,
-    write,
-)
+from core.store.database import FIRST_PAUSE, LONGEST_PAUSE, Database, Waiting, invocation, store_clock, write
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlserver.connections import FIRST_RECONNECT, Access
 from core.store.sqlserver.database import SqlServerDatabase
@@ -66,7 +56,7 @@ class World:
     def __init__(self, faults: Iterable[Exception | None] = (), patience: float = 20.0, chance: float = 1.0) -> None:
         self.clock, self.failing = FakeClock(), Failing(faults)
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, lambda: chance)
-        self.database = PatientDatabase(self.failing, timedelta(seconds=patience), waiting)
+        self.database = store_database.PatientDatabase(self.failing, timedelta(seconds=patience), waiting)
 
 
 LONG_ONE = [min(FIRST_PAUSE * 2**at, LONGEST_PAUSE) for at in range(8)]
@@ -156,7 +146,7 @@ class Clocks:
         self.here, self.there = FakeClock(), FakeClock()
         self.database = NotedDatabase(MemoryStore(now=self.there.now).database)
 
-    def clock(self, age: timedelta = OF_BATCHES) -> Clock:
+    def clock(self, age: timedelta = store_database.OF_BATCHES) -> Clock:
         return store_clock(self.database, Clock(lambda: WRONG, stamps().new_id), age, self.here.monotonic)
 
     def pass_by(self, seconds: float) -> None:
@@ -183,7 +173,7 @@ def test_the_time_is_that_of_the_database_until_the_last_reading_is_too_old() ->
 @pytest.mark.parametrize("seconds", [-86_400, -3_600, 3_600, 86_400])
 def test_a_change_of_the_clock_of_the_database_is_seen_at_the_next_reading(seconds: float) -> None:
     clocks = Clocks()
-    of_batches, of_letters = clocks.clock(), clocks.clock(OF_LETTERS)
+    of_batches, of_letters = clocks.clock(), clocks.clock(store_database.OF_LETTERS)
     assert of_batches.now() == of_letters.now()
     clocks.there.advance(seconds)
     clocks.pass_by(1)

@@ -22,21 +22,10 @@ from core.model.letters import LetterPolicy
 from core.model.transforms import Transform
 from core.settings import OWN_LINES
 from core.settle.isolate import Attempt, AttemptRequest, Journal
+from core.worker import work as worker_work
 from core.worker.__main__ import JsonLines
 from core.worker.ownership import SqlCheckpointStore
-from core.worker.work import (
-    CLOCK,
-    LETTER_PAUSE,
-    LONGEST_PAUSE,
-    Receiver,
-    Terms,
-    Timing,
-    check_gaps,
-    end,
-    keep_letters,
-    keep_round,
-    work,
-)
+from core.worker.work import CLOCK, LETTER_PAUSE, Receiver, Terms, Timing, check_gaps, end, keep_round, work
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, stamps
 from tests.fakes.builders import keep_letters as given_letters
 from tests.fakes.engines import SqliteEngine
@@ -122,7 +111,7 @@ def test_an_infrastructure_fault_holds_the_batch_until_it_is_committed_in_pauses
     found = lines(caplog)
     assert {(line["level"], line["partition"]) for line in found} == {("WARNING", "telemetry/hubledger/0")}
     assert "reading" not in json.dumps(found), "no bodies"
-    assert slept == [min(2.0**turn, LONGEST_PAUSE) * (0.5 + chance / 2) for turn in range(held)]
+    assert slept == [min(2.0**turn, worker_work.LONGEST_PAUSE) * (0.5 + chance / 2) for turn in range(held)]
     assert ranges(store) == [(0, 4)]
 
 
@@ -285,7 +274,7 @@ def test_rounds_retry_what_is_due_and_follow_each_other_after_a_fault_too_until_
 
     async def cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
-            await keep_letters(keeper, LOOK, sleep)
+            await worker_work.keep_letters(keeper, LOOK, sleep)
 
     asyncio.run(cancelled())
     assert slept == [60, 0, 60]

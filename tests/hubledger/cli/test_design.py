@@ -5,19 +5,8 @@ import pytest
 
 from core.model.aggregates import ADDED
 from hubledger.cli.output import Refused
-from hubledger.cli.scaffold.design import (
-    Design,
-    Wish,
-    base_of,
-    camel,
-    checked,
-    column_of,
-    design_of,
-    field_of,
-    new_field,
-    refuse_name,
-    refuse_tables,
-)
+from hubledger.cli.scaffold import design as scaffold_design
+from hubledger.cli.scaffold.design import Design, Wish, base_of, camel, checked, column_of, field_of, refuse_name
 from hubledger.cli.scaffold.modules import aggregate_text
 
 
@@ -29,12 +18,14 @@ def test_a_field_is_read_as_it_is_written() -> None:
 
 
 def scans(table: str) -> None:
-    refuse_tables(design(Wish("parcels", table=table or None)), {"parcels_by_hour_staged": "apps/scans"})
+    scaffold_design.refuse_tables(
+        design(Wish("parcels", table=table or None)), {"parcels_by_hour_staged": "apps/scans"}
+    )
 
 
 REFUSED: dict[str, tuple[Callable[..., object], tuple[object, ...]]] = {  # by what is said
     "field": (field_of, ("id", "id:int", ":text", "id:integer(4)", "id:text(0)", "id:text(4001)", "id:json(9)")),
-    "name": (lambda name: new_field(name, "text"), ('a"b', "a\\b", "a\nb", "x" * 101)),
+    "name": (lambda name: scaffold_design.new_field(name, "text"), ('a"b', "a\\b", "a\nb", "x" * 101)),
     "twice": (checked, ([field_of("a:text"), field_of("a:integer")],)),
     "1 to 1000": (checked, ([], [field_of(f"f{number}:integer") for number in range(1001)])),
     "the name": (
@@ -78,7 +69,7 @@ FIELDS = (
 
 
 def design(wish: Wish, *fields: str, **lengths: int) -> Design:
-    return design_of(wish, [field_of(one) for one in fields or FIELDS], lengths, ())
+    return scaffold_design.design_of(wish, [field_of(one) for one in fields or FIELDS], lengths, ())
 
 
 def test_an_event_is_named_by_the_singular() -> None:

@@ -4,25 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Self
 
+from local.event_hubs import frames as event_hubs_frames
 from local.event_hubs.amqp import Connection
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.codec import Described, Symbol, UInt, ULong, decode
-from local.event_hubs.frames import (
-    ACCEPTED,
-    AMQP_HEADER,
-    ATTACH,
-    BEGIN,
-    DETACH,
-    DISPOSITION,
-    FLOW,
-    FRAME_HEADER,
-    OPEN,
-    SOURCE,
-    TARGET,
-    TRANSFER,
-    composite,
-    frame,
-)
+from local.event_hubs.frames import ACCEPTED, ATTACH, BEGIN, DETACH, FLOW, OPEN, SOURCE, TARGET, TRANSFER, frame
 from local.event_hubs.hubs import Hubs, HubSettings
 from local.event_hubs.readers import Faults
 from local.event_hubs.server import unix_milliseconds
@@ -92,7 +78,7 @@ class Peer:
         return self.transport.is_closing()
 
     def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> Self:
-        self.connection.data_received(AMQP_HEADER)
+        self.connection.data_received(event_hubs_frames.AMQP_HEADER)
         self.send(OPEN, "peer", None, UInt(max_frame))
         self.begin_session(window)
         return self
@@ -102,7 +88,7 @@ class Peer:
         self.frames()
 
     def send(self, code: int, *fields: Any, channel: int = 0) -> None:
-        self.put(composite(code, *fields), channel=channel)
+        self.put(event_hubs_frames.composite(code, *fields), channel=channel)
 
     def put(self, *performatives: bytes, channel: int = 0) -> None:
         self.connection.data_received(b"".join(frame(each, channel) for each in performatives))
@@ -142,7 +128,7 @@ class Peer:
             if written[self._read : self._read + 4] == b"AMQP":
                 self._read += 8
                 continue
-            size = FRAME_HEADER.unpack_from(written, self._read)[0]
+            size = event_hubs_frames.FRAME_HEADER.unpack_from(written, self._read)[0]
             body = written[self._read + 8 : self._read + size]
             self._read += size
             if body:
@@ -161,7 +147,10 @@ class Peer:
         return [payload for code, _, payload in self.frames() if code == TRANSFER]
 
     def outcomes(self) -> list[tuple[int, int, bool]]:
-        return [(fields[1], fields[2], fields[4].descriptor == ACCEPTED) for fields in self.fields(DISPOSITION)]
+        return [
+            (fields[1], fields[2], fields[4].descriptor == ACCEPTED)
+            for fields in self.fields(event_hubs_frames.DISPOSITION)
+        ]
 
     def refusals(self, code: int = DETACH) -> list[str]:
         at = 2 if code == DETACH else 0

@@ -6,18 +6,7 @@ import pytest
 
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.codec import Described, Symbol, UByte, UInt, ULong
-from local.event_hubs.frames import (
-    ATTACH,
-    BEGIN,
-    CLOSE,
-    DETACH,
-    FLOW,
-    OPEN,
-    SASL_INIT,
-    TRANSFER,
-    composite,
-    frame,
-)
+from local.event_hubs.frames import ATTACH, BEGIN, CLOSE, DETACH, FLOW, OPEN, SASL_INIT, TRANSFER, composite, frame
 from local.event_hubs.sections import APPLICATION_PROPERTIES
 from local.event_hubs.sessions import CHUNK, TURN
 from tests.local.event_hubs.messages import attach_sender, message, section, transfer

@@ -2,17 +2,10 @@
 
 from functools import cache
 
+from local.feed import homes as feed_homes
 from local.feed.feeding import Send
 from local.feed.flights import ExpectedChange, FlightScript, FlightShares, flight_minutes
-from local.feed.homes import (
-    EXPECT_FILTERED,
-    HomeScript,
-    HomeShares,
-    Reading,
-    expect_registration,
-    home_minutes,
-    reading_body,
-)
+from local.feed.homes import EXPECT_FILTERED, HomeScript, HomeShares, Reading, home_minutes, reading_body
 from local.feed.planned_events import ZONES, Minute, PlannedEvent
 
 NOON = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
@@ -39,7 +32,7 @@ def minute(home_id: str = "home-000001", events: int = 1) -> Minute:
 
 
 def registration(home_id: str = "home-000001", armed: bool = True) -> Minute:
-    return Minute(home_id, [PlannedEvent(b"{}", expect_registration("Etc/UTC", armed))])
+    return Minute(home_id, [PlannedEvent(b"{}", feed_homes.expect_registration("Etc/UTC", armed))])
 
 
 def send(*minutes: Minute, lane: int = 0) -> Send:

@@ -5,12 +5,7 @@ import pytest
 from azure.functions.eventhub import EventHubTriggerConverter
 
 from local.event_hubs.codec import Array, Described, Float, Raw, Symbol, Timestamp, decode, encode
-from local.functions_host.event_hub_inputs import (
-    TriggerContext,
-    event_hub_inputs,
-    json_properties,
-    json_value,
-)
+from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs, json_properties, json_value
 from local.functions_host.event_source import HubAddress, HubEvent
 from local.functions_host.sdk_events import to_hub_event
 from tests.fakes import trigger_events

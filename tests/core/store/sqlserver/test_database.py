@@ -6,19 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from core import errors as core_errors
 from core.aggregation.runs import Failure
 from core.aggregation.store import Aggregations
-from core.errors import (
-    CheckpointConflict,
-    CommitOutcomeUnknown,
-    DataRefused,
-    LetterConflict,
-    SchemaMismatch,
-    StoreMisconfigured,
-    StoreUnavailable,
-    StoreUnreachable,
-    TaskConflict,
-)
+from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable, TaskConflict
 from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.events import Event, EventBatch, SequenceNumber
 from core.model.letters import LetterClaim, LetterHold
@@ -181,21 +172,21 @@ OF_ANY: list[tuple[str, Error, type[Exception], bool]] = [
     ("a value too long", fault("22001", 2628), DataRefused, True),
     ("a row that stands already", fault("23000", 2627, TAKEN.format("pk_sensor_reading")), DataRefused, True),
     ("a deadlock", fault("40001", 1205), StoreUnavailable, True),
-    ("a database that is moved", fault("42000", 40613), StoreUnreachable, False),
-    ("an unknown one", fault("42000", 9999), StoreUnreachable, False),
+    ("a database that is moved", fault("42000", 40613), core_errors.StoreUnreachable, False),
+    ("an unknown one", fault("42000", 9999), core_errors.StoreUnreachable, False),
     ("a number of no step", NO_STEP, StoreUnavailable, True),
     ("a trigger that throws", fault("42000", 51100, "The record does not exist."), DataRefused, True),
     ("a missing table", fault("42S02", 208), SchemaMismatch, False),
-    ("a login that was withdrawn", fault("28000", 18456), StoreMisconfigured, False),
+    ("a login that was withdrawn", fault("28000", 18456), core_errors.StoreMisconfigured, False),
     ("the line cut", lost(), CommitOutcomeUnknown, False),
     ("a statement too slow", TOO_SLOW, CommitOutcomeUnknown, False),
 ]
 FAULTS: list[tuple[str, str, Error, type[Exception], bool]] = [
     *((what, *each) for what in WRITES for each in OF_ANY),
-    ("a batch", "the checkpoint moved", unmet(COMMIT_TEXT, "_checkpoint"), CheckpointConflict, True),
-    ("a batch", "another was first", FIRST_TAKEN, CheckpointConflict, True),
-    ("a retry", "no such partition", unmet(RETRY_TEXT, "count_commit"), LetterConflict, True),
-    ("a retry", "letters that were taken", unmet(RETRY_TEXT, "settle_letters"), LetterConflict, True),
+    ("a batch", "the checkpoint moved", unmet(COMMIT_TEXT, "_checkpoint"), core_errors.CheckpointConflict, True),
+    ("a batch", "another was first", FIRST_TAKEN, core_errors.CheckpointConflict, True),
+    ("a retry", "no such partition", unmet(RETRY_TEXT, "count_commit"), core_errors.LetterConflict, True),
+    ("a retry", "letters that were taken", unmet(RETRY_TEXT, "settle_letters"), core_errors.LetterConflict, True),
     ("a replay", "events after the checkpoint", unmet(REPLAY_TEXT, "count_replay"), TaskConflict, True),
     ("a replay", "another was further", unmet(REPLAY_TEXT, "advance_replay"), TaskConflict, True),
     ("a replay", "a job that does not run", unmet(REPLAY_TEXT, "hold_task"), TaskConflict, True),
