@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, HubUnreachable, IncarnationConflict, LetterConflict
-from core.incarnations import next_incarnation as opening
+from core.incarnations import next_incarnation as incarnating
 from core.incarnations.next_incarnation import HubFits, IncarnationReport, Incarnations, Opening, StateDiffers
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import SequenceNumber
@@ -169,9 +169,9 @@ class World:
         self.store = incarnations(self.base)
 
     def order(self, *, expected: int = 1, created: datetime | None = None, **changed: Any) -> IncarnationReport:
-        order = opening.IncarnationOrder("ada", "recreated", expected, created)
-        means = opening.IncarnationMeans(STREAM, self.store, self.hub, builders.stamps(1, self.clock))
-        return opening.next_incarnation(replace(order, **changed), means)
+        order = incarnating.IncarnationOrder("ada", "recreated", expected, created)
+        means = incarnating.IncarnationMeans(STREAM, self.store, self.hub, builders.stamps(1, self.clock))
+        return incarnating.next_incarnation(replace(order, **changed), means)
 
     def open(self, **changed: Any) -> IncarnationReport:
         return self.order(created=self.hub.made_at, is_dry_run=False, **changed)
