@@ -25,7 +25,7 @@ from tests.fakes import aggregation_engines
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, finish, ingest, stage
 from tests.fakes.builders import EPOCH, partition, reading
 from tests.fakes.rollups import with_levels
-from tests.fakes.runs import LATER, NOW, close, last_run, opened_run, planned, staged_result, stored, window
+from tests.fakes.runs import LATER, NOW, OF, close, last_run, opened_run, planned, staged_result, stored, window
 from tests.fakes.store import homes_of
 
 STAGING = ("home_activity_staged", "staged_slice", "staged_result")
@@ -174,6 +174,23 @@ def test_activity_is_that_of_one_home_in_a_span_and_its_last_window_the_last_tha
     assert homes.read_last_window("home-1", until + timedelta(microseconds=1)) == until
     assert homes.read_last_window("home-1", EPOCH) is None
     assert homes.read_last_window("home", LATER) is None
+
+
+def test_windows_of_subjects_are_found_and_deleted_in_every_level_and_where_they_are_staged(
+    store: AggregatingStore, database: AggregationEngine
+) -> None:
+    others = window("home-10", minute=60), window("Home-1")
+    close(store, database, opened_run(store), *with_levels([window(), window(minute=3 * 1_440 + 15), *others]))
+    stage(database, "open", opened_run(store).run_id, with_levels([window(), *others]))
+    day = EPOCH.date()
+    assert store.find_days(OF, ["home-1", "7"]) == (day, day + timedelta(days=3))
+    assert store.find_days(OF, ["home", "home-1 "]) is None
+    assert store.remove_subjects(OF, ["home", "home-1 "]) == 0
+    assert store.remove_subjects(OF, ["home-1", "7"]) == 2 * len(OF.levels)
+    assert store.find_days(OF, ["home-1"]) is None
+    tables = [table for level in OF.levels for table in (level.name, level.staged)]
+    found = [{home for (home,) in database.change(f"SELECT home_id FROM {{p}}{table}")} for table in tables]
+    assert found == [{"home-10", "Home-1"}] * len(tables)
 
 
 GREATEST, LEAST = 2**63 - 1, -(2**63)
