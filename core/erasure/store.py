@@ -219,14 +219,13 @@ class Erasures:
         anything of the piece has changed since it was found."""
         self.database.run(erasure_script(erase, ending, ahead))
 
-    def close(self, reworded: Reworded, ending: Ending | None, ahead: Advance | None) -> None:
-        """Replace the texts that mention a subject, a table in a transaction, and advance the last part, if one is
-        given, with the texts of tasks."""
+    def close(self, reworded: Reworded, ending: Ending, ahead: Advance) -> None:
+        """Replace the texts that mention a subject, a table in a transaction, and advance the last part with the texts
+        of tasks."""
         for statement, rows in reworded.items():
-            if statement != TASK_TEXTS.reword or ending is None:
+            if statement != TASK_TEXTS.reword:
                 write(self.database, "texts of an erasure", statement, **{f"{statement}_to": json.dumps(rows)})
-        if ending is not None and ahead is not None:
-            self.database.run(closing_script(reworded, ending, ahead))
+        self.database.run(closing_script(reworded, ending, ahead))
 
     def read_texts(self, one: Worded) -> list[tuple[Any, ...]]:
         """Return the rows of a table with texts."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 import msgspec
 
@@ -201,12 +200,6 @@ class ErasureKind(TaskKind):
         """Erase the next piece of a partition, or count it in a dry run. At the end, erase in the lake."""
         piece = _PieceOfErasure(self, task, part)
         return piece.close() if part.name == LAKE else piece.go_on()
-
-    def over(self, task_id: UUID) -> None:
-        """Forget the values of the subjects of a cancelled or failed task. Erased rows stay erased."""
-        task = self.tasks.find(task_id)
-        if task is not None:
-            self.store.close(_reworded(self.store, task, asked_of(task).subjects), None, None)
 
 
 @dataclass(frozen=True, slots=True)

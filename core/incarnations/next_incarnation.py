@@ -75,6 +75,7 @@ def opening_script(opening: Opening) -> Script:
             Step("open_incarnation", {**stream_id, **opened}),
             Step("anchor_incarnation", {**stream_id, "anchored_at": at}, many=anchors),
             Step("clear_incarnation_stops", stream_id),
+            Step("carry_erasures", stream_id),
             Step("cancel_tasks_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
         ),
     )

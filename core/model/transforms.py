@@ -218,3 +218,4 @@ class Transform:
     rows_limit: int = ROWS_LIMIT
     watch: Watch = unwatched
     takes_signals: Callable[[], bool] = may_be_signalled
+    forgets: Callable[[Event], bool] = lambda _: False  # of an event of which no letter may be kept

@@ -48,7 +48,7 @@ class Erased:
             try:
                 made = tuple(islice(transform.rows_of(event, references), transform.rows_limit + 1))
             except BaseException as error:
-                if isinstance(error, _ENDS_THE_CALL) or not self.names(event, words_of_event(event)):
+                if isinstance(error, _ENDS_THE_CALL) or not self._is_mentioned_by(event):
                     raise
                 return ()
             return tuple([row for row in made if not self.names(event, subjects_of(row))])
@@ -56,7 +56,11 @@ class Erased:
         def references_of(event: Event) -> Iterable[ReferenceKey]:
             return () if ask is None or self._is_of(event) else ask(event)
 
-        return replace(transform, rows_of=rows_of, references_of=None if ask is None else references_of)
+        asked = None if ask is None else references_of
+        return replace(transform, rows_of=rows_of, references_of=asked, forgets=self._is_mentioned_by)
+
+    def _is_mentioned_by(self, event: Event) -> bool:
+        return self.names(event, words_of_event(event))
 
     def _is_of(self, event: Event) -> bool:
         return event.partition_key is not None and self.names(event, (event.partition_key,))

@@ -52,14 +52,15 @@ class KeyOrder:
         self._discarded = discarded
         self._gone = deque(gone)
 
-    def hold(self, event: Event) -> DeadLetter | None:
-        """Return the held letter of an event whose key has an open letter, or None: the event can be tried."""
+    def earlier(self, event: Event) -> OpenLetter | None:
+        """Return the open letter that an event has to wait for, or None: the event can be tried."""
         while self._gone and self._gone[0][1].sequence_number < event.sequence_number:
             self.last.update([self._gone.popleft()])
         key = order_key(event)
-        earlier = None if key is None else self.last.get(key)
-        if earlier is None:
-            return None
+        return None if key is None else self.last.get(key)
+
+    def hold(self, event: Event, earlier: OpenLetter) -> DeadLetter:
+        """Return the held letter of an event that waits for an earlier letter of its key."""
         number = earlier.sequence_number
         held = DeadLetter(
             event=event,
@@ -137,8 +138,11 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
-        if order is not None and (held := order.hold(event)) is not None:
-            letters.append(held)
+        if order is not None and (earlier := order.earlier(event)) is not None:
+            if transform.forgets(event):  # nothing keeps it while it would wait
+                filtered += 1
+            else:
+                letters.append(order.hold(event, earlier))
             continue
         try:
             made = rows_of(event, references)

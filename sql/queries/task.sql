@@ -131,12 +131,16 @@ SELECT CONVERT(varchar(33), t.requested_at, 126) AS requested_at
 
 -- name: move_task
 -- Compare and set: touches no row when the status is not in a list, as ",planned,running,". A version that is given is that
--- of the task from now on.
+-- of the task from now on. An erasure that ends so forgets the values of its subjects.
 -- params: task_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max), transform_version nvarchar(4000)
 UPDATE task
    SET status = :status, updated_at = :moved_at, fault = NULLIF(:fault, ''), history = history || :entry,
        started_at = CASE WHEN :status = 'running' THEN COALESCE(started_at, :moved_at) ELSE started_at END,
        ended_at = CASE WHEN :status IN ('cancelled', 'failed') THEN :moved_at END,
+       asked = CASE WHEN kind <> 'erasure' OR :status NOT IN ('cancelled', 'failed') THEN asked
+                    ELSE json_set(asked, '$.subjects', json('[]')) END,  -- sqlite only
+                    ELSE JSON_MODIFY(asked, '$.subjects', JSON_QUERY('[]')) END,  -- sqlserver only
+       request_digest = CASE WHEN kind = 'erasure' AND :status IN ('cancelled', 'failed') THEN '' ELSE request_digest END,
        transform_version = COALESCE(NULLIF(:transform_version, ''), transform_version)
  WHERE task_id = :task_id AND CHARINDEX(',' || status || ',', :sources) > 0
 RETURNING task_id;  -- sqlite only
@@ -175,6 +179,18 @@ UPDATE task
    SET status = 'done', ended_at = :moved_at, updated_at = :moved_at, fault = NULL
  WHERE task_id = :task_id AND status = 'running'
    AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = :task_id AND p.closed_at IS NULL);
+
+-- name: carry_erasures
+-- Give the open erasures of a closed stream to the next incarnation, which goes on with them: they are of every stream.
+-- params: stream_id int
+UPDATE task
+   SET stream_id = (
+       SELECT n.stream_id
+         FROM event_stream AS e
+        INNER JOIN event_stream AS n
+           ON n.event_hub = e.event_hub AND n.consumer_group = e.consumer_group AND n.incarnation = e.incarnation + 1
+        WHERE e.stream_id = :stream_id)
+ WHERE stream_id = :stream_id AND kind = 'erasure' AND status IN ('planned', 'running', 'paused');
 
 -- name: cancel_tasks_of_stream
 -- Cancel the open tasks of a closed stream: its numbers mean different events in the hub now.

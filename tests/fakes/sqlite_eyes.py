@@ -18,6 +18,10 @@ class SqliteEyes(Engine):
     def sql(self, statement: str, *values: object) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
 
+    def copy_to(self, other: sqlite3.Connection) -> None:
+        """Copy the database as it is stored, with its free pages."""
+        self._connection.backup(other)
+
     def by_hand(self, statement: str) -> list[tuple[object, ...]]:
         return self.sql(statement)
 

@@ -1,6 +1,7 @@
 """The oracle's own model of the three deployments: what each event may become, as plain tuples. It imports no core."""
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as Subjects
 from dataclasses import dataclass
 
 Row = tuple[object, ...]  # table, ordinal, then the columns in the order of the table
@@ -20,6 +21,17 @@ class Effect:
         if self.letter:
             return "dead_lettered"
         return "written" if self.rows or self.state else "filtered"
+
+
+def forgetting(effect: Effect, words: Iterable[str], subjects: Subjects[str], key: str | None) -> Effect:
+    """Return an outcome as it is once subjects are erased: of a key of theirs nothing, else no rows and no letter."""
+    if key in subjects:
+        return Effect()
+    if effect.letter:
+        return Effect() if subjects & {*words, key} else effect
+    rows = [row for row in effect.rows if row[2] not in subjects]
+    state = None if effect.state and effect.state[0] in subjects else effect.state
+    return Effect(tuple((row[0], place, *row[2:]) for place, row in enumerate(rows)), state)
 
 
 def effects(body: str, number: int, at: str, version: str, armed: Iterable[int | None]) -> set[Effect]:

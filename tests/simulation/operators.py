@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.errors import RequestRefused, StreamIncarnationChanged, TaskOverlap, TooManyTasks, VersionChanged
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind, ErasureShape
+from core.errors import (
+    ErasureKeyMissing,
+    ErasureWaits,
+    RequestRefused,
+    StreamIncarnationChanged,
+    TaskOverlap,
+    TooManyTasks,
+    VersionChanged,
+)
 from core.incarnations.hub_check import HubVerification, VerifiedHub
 from core.incarnations.next_incarnation import (
     HubFits,
@@ -22,7 +32,7 @@ from core.ingest.stalled_partitions import HostCheckpoints, SilenceCheck
 from core.letters.retry import Keeper
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
-from core.model.policies import Fuse
+from core.model.policies import Fuse, SubjectKey
 from core.model.ports import Clock, Place
 from core.model.rows import References, Row
 from core.model.transforms import Transform
@@ -30,9 +40,10 @@ from core.replay.task import ReplayKind
 from core.settle.attempts import StoredJournal
 from core.settle.partition_store import Partitions
 from core.settle.settle import EventKilled
-from core.store.database import Database, StreamClosed, Waiting, store_clock
-from core.tasks.run import note_fault, open_parts, work_on
+from core.store.database import Database, OneStream, StreamClosed, Waiting, store_clock
+from core.tasks.run import TaskKind, note_fault, open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove, TaskVerb
+from core.tasks.task import TaskOrder
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.faulty_database import Killed
 from tests.fakes.moving import discard, redriving, requeue
@@ -58,6 +69,14 @@ class Site:
     fuse: Fuse
     dies: Callable[[Event, bool], bool]  # of an event that a batch tries, or a retry or replay
     host: HostCheckpoints | None = None
+    key: SubjectKey = SubjectKey("the first key of the world")  # noqa: RUF009 - it is frozen
+
+    def key_of_process(self) -> SubjectKey:
+        """Return the key that a process begins with: in trouble now and then a wrong one, or none."""
+        if self.trouble.comes(0.1):
+            self.trouble.counts["deployment: a wrong erasure key"] += 1
+            return self.trouble.chance.choice([SubjectKey(), SubjectKey("a wrong key")])
+        return self.key
 
     def new_id(self) -> UUID:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
@@ -72,7 +91,9 @@ class Instance:
         self.process = ProcessDatabase(site.database, site.trouble.of_store)
         own = Clock(self.now, site.new_id, site.trouble.chance.random)
         waiting = Waiting(site.clock.monotonic, site.clock.sleep, site.trouble.chance.random)
-        patient = Store(self.process).patient(PATIENCE, waiting)
+        direct = Store(self.process)
+        direct.erasure_key = key = site.key_of_process()
+        patient = direct.patient(PATIENCE, waiting)
         self.clock = store_clock(patient.database, own, monotonic=site.clock.monotonic)
         store = patient.remembering(KEPT, site.clock.monotonic)
         self.hub = VerifiedHub(site.hub, self._verification(), patient)
@@ -93,6 +114,11 @@ class Instance:
             journal,
         )
         self.replays = ReplayKind(STREAM, patient, self.hub, of_letters, self.clock, policy, 7, journal=journal)
+        stream = OneStream(patient.database, STREAM, site.clock.monotonic)
+        numbers = site.trouble.chance.choice([3, 20, 10_000])
+        self.erasures = ErasureKind(
+            STREAM, Erasures(stream, deployed.row_classes), key, self._erase_lake, self.clock, numbers
+        )
 
     @property
     def is_dead(self) -> bool:
@@ -106,6 +132,17 @@ class Instance:
         return IncarnationMeans(
             STREAM, Incarnations(self.process, Partitions(self.process)), self._site.hub, self.clock
         )
+
+    def kind_of(self, name: str) -> TaskKind | None:
+        kinds: tuple[TaskKind, ...] = (self.replays, self.erasures, redriving(self.keeper))
+        return next((one for one in kinds if one.name == name), None)
+
+    def _erase_lake(self, _: object) -> tuple[str, ...]:
+        self.process.refuse_dead()
+        if self._site.trouble.comes(0.3):
+            self._site.trouble.counts["erasures that wait for a run"] += 1
+            raise ErasureWaits("a run is open")
+        return ()
 
     def _dies(self, event: Event, is_letter: bool) -> bool:
         self.process.is_dead = self._site.dies(event, is_letter)
@@ -143,6 +180,8 @@ class Operators:
         self._committed = committed
         self.discarded: set[tuple[str, int]] = set()
         self.asked: list[UUID] = []
+        self.subjects = (*(f"home-{id}-{one}" for id in partitions for one in range(3)), "looked")
+        self.named: set[str] = set()  # of these, those that somebody wanted to be erased
 
     def move_letters(self, instance: Instance) -> None:
         some = [
@@ -175,14 +214,38 @@ class Operators:
         ends: list[Place | int | None] = [None, None]
         if self._chance.random() < 0.7:
             ends = sorted(self._chance.randint(0, 60) for _ in ends)  # type: ignore[assignment]
-        keys = self._chance.choice([(), (), *([f"home-{id}-{one}" for one in (0, 2)] for id in self._partitions)])
+        chosen = self._chance.choice([(), (), *([f"home-{id}-{one}" for one in (0, 2)] for id in self._partitions)])
+        keys = [one for one in chosen if one not in self.named]
         self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
         self._counts["operator: replay by key"] += bool(keys)
         with suppress(RequestRefused, *REFUSED):
             job = request_replay(order(ids, *ends, dry_run=is_dry_run, keys=keys), instance.replays, MOST)
             self.asked.append(job.task.task_id)
 
-    def move_replay(self, instance: Instance) -> None:
+    def erase(self, instance: Instance) -> None:
+        """Request the erasure of one or two subjects, some again. A fifth of the requests are dry runs."""
+        subjects = self._chance.sample(self.subjects, self._chance.choice([1, 1, 2]))
+        most, is_dry_run = self._chance.choice([None, None, None, 2]), self._chance.random() < 0.2
+        self.erase_all(instance, subjects, is_dry_run, most)
+
+    def erase_all(
+        self, instance: Instance, subjects: list[str], is_dry_run: bool = False, most: int | None = None
+    ) -> None:
+        self._counts["operator: dry run" if is_dry_run else "operator: erasure"] += 1
+        self.named.update(subjects)
+        kind = instance.erasures
+        shape = ErasureShape(subjects=subjects, reason="request 7", dry_run=is_dry_run, most_rows=most)
+        try:
+            stream_id = instance.replays.store.partitions.open_stream(STREAM)
+            order = TaskOrder(instance.replays.clock.new_id(), stream_id, "officer", shape.reason, instance.clock.now())
+            request = kind.request(order, shape)
+            self.asked.append(open_task(request, kind.tasks, kind.opening(request)).task_id)
+        except RequestRefused as fault:
+            self._counts["erasures refused for the key"] += fault.why.startswith("subjects were erased")
+        except REFUSED:
+            self._counts["erasures refused beside a task"] += 1
+
+    def move_task(self, instance: Instance) -> None:
         if self.asked:
             self.move(instance, self._chance.choice(self.asked), self._chance.choice(MOVES))
 
@@ -190,9 +253,12 @@ class Operators:
         """Move one replay, if its status allows it; it is resumed with the version of the instance."""
         self._counts[f"operator: {move}"] += 1
         tasks, version = instance.replays.store.tasks, None
-        if move == "resume" and (task := tasks.find(job_id)) is not None and task.kind == "replay":
+        task = tasks.find(job_id)
+        if move == "resume" and task is not None and task.kind == "replay":
             version = instance.replays.transform_version
         tasks.move(TaskMove(job_id, move, "somebody", "", instance.now(), transform_version=version))
+        if move == "cancel" and task is not None and (kind := instance.kind_of(task.kind)) is not None:
+            kind.over(job_id)
 
     def all_jobs(self, instance: Instance) -> list[UUID]:
         store = instance.replays.store
@@ -211,12 +277,12 @@ class Operators:
         """Work on a partition of a job, as its orchestration or a second one does."""
         store = instance.replays.store
         for job_id, name, _ in store.tasks.read_open(store.partitions.open_stream(instance.replays.stream)):
-            if name not in ("replay", "redrive"):
-                continue
-            kind = instance.replays if name == "replay" else redriving(instance.keeper)
+            kind = instance.kind_of(name)
+            assert kind is not None
             try:
                 for id in open_parts(job_id, kind):
                     work_on(job_id, id, kind, instance.now() + SLICE)
-            except (VersionChanged, StreamIncarnationChanged) as fault:
+            except (VersionChanged, StreamIncarnationChanged, ErasureKeyMissing, ErasureWaits) as fault:
                 self._counts["tasks held at a different hub"] += isinstance(fault, StreamIncarnationChanged)
+                self._counts["tasks held for the key of erased subjects"] += isinstance(fault, ErasureKeyMissing)
                 note_fault(job_id, fault, kind)

@@ -27,11 +27,12 @@ OF_OTHERS = {
     " events redelivered, owner changed, two owners at once",
     "keeper": "chunks purged, chunk run again",
     "clock": "jump",
-    "operator": "requeue, discard, replay, replay by key, dry run, pause, resume, cancel, next incarnation",
+    "operator": "requeue, discard, replay, replay by key, dry run, pause, resume, cancel, next incarnation, erasure",
     "event": "poison, bug, refused row, missing reference, kills its process",
 }
 FAULTS = (
     *(OUTAGE, SLOW, FROZEN, *HUB_FAULTS, "deployment"),
+    *("deployment: a wrong erasure key", "deployment: the next erasure key"),
     *(fault.kind for fault in OF_SCRIPTS),
     *(f"{who}: {act}" for who, acts in OF_OTHERS.items() for act in acts.split(", ")),
 )
@@ -53,6 +54,12 @@ ANSWERS = (
     "held letters freed",
     "batches stopped by too many held letters",
     "pieces replayed",
+    "erasures",
+    "erasures refused for the key",
+    "erasures refused beside a task",
+    "erasures that wait for a run",
+    "batches stopped for the key of erased subjects",
+    "tasks held for the key of erased subjects",
 )
 
 

@@ -76,7 +76,8 @@ def damaged(statement: str) -> tuple[World, WatchedStore]:
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_the_oracle_finds_damage_and_no_fault_before_it(damage: str) -> None:
     world, store = damaged(DAMAGE[damage])
-    told = (world.truths(), world.operators.discarded, world.site.policy.order == "hold_key")
+    is_ordered = world.site.policy.order == "hold_key"
+    told = (world.truths(), world.operators.discarded, world.forgotten(), is_ordered)
     check(world.sql, *told)
     with pytest.raises(AssertionError):
         check(store.sql, *told)

@@ -14,7 +14,11 @@ from core.store.script import OfRows, Outcome, Script
 from tests.fakes.memory_store import MemoryStore
 
 LEASE = 300  # seconds of a claim
-FINAL = ("batch_ledger", "partition_anchor", "dead_letter_attempt", "retracted_row")  # rows that never change
+FINAL = ("batch_ledger", "partition_anchor")  # rows that never change
+BLANKED = {  # rows of which an erasure blanks some columns, and nothing else changes
+    "dead_letter_attempt": ("error", "why"),
+    "retracted_row": ("row",),
+}
 KEPT = ("event_hub_checkpoint", "event_hub_dead_letter", "sequence_gap", "task", "event_stream")
 NOTE = "INSERT INTO sim_violation VALUES"
 APPENDED = ("sensor_reading", "home_alert")
@@ -44,6 +48,14 @@ def _when(change: str, name: str, condition: str, detail: str) -> str:
     )
 
 
+def _blanked(table: str, columns: tuple[str, ...]) -> str:
+    is_blank = " AND ".join(f"(NEW.{one} IS OLD.{one} OR NEW.{one} IN ('erased', '{{}}'))" for one in columns)
+    return _when(table, "UPDATE", "changed", f"NOT ({is_blank})", PLACE) + (
+        f"\nCREATE TRIGGER sim_{table}_moved AFTER UPDATE OF stream_id, partition_id, sequence_number ON {table} BEGIN"
+        f" {NOTE} ('UPDATE of {table}', ''); END;"
+    )
+
+
 def _remembered(table: str) -> str:
     row = "stream_id, {0}.partition_id, {0}.sequence_number, {0}.ordinal, {0}.commit_number"
     values, place = f"'{table}', NEW.{row.format('NEW')}", "stream_id, partition_id, sequence_number, ordinal"
@@ -63,8 +75,27 @@ SCRIPT = "\n".join(
         "CREATE TABLE sim_row (table_name TEXT, stream_id INTEGER, partition_id TEXT, sequence_number INTEGER,"
         " ordinal INTEGER, commit_number INTEGER);",
         *(_never(table, change) for table in FINAL for change in ("UPDATE", "DELETE")),
-        *(_never(table, "DELETE") for table in KEPT),
+        *(_never(table, "DELETE") for table in (*KEPT, *BLANKED)),
+        *(_blanked(table, columns) for table, columns in BLANKED.items()),
         *(_remembered(table) for table in APPENDED),
+        "CREATE TABLE sim_tombstone (place INTEGER PRIMARY KEY, subject_hash TEXT, erased_at TEXT, erased_by TEXT);",
+        *(
+            f"CREATE TRIGGER sim_erased_{change} AFTER {change} ON erased_subject BEGIN INSERT INTO sim_tombstone"
+            " (subject_hash, erased_at, erased_by) VALUES (NEW.subject_hash, NEW.erased_at, NEW.erased_by); END;"
+            for change in ("INSERT", "UPDATE")
+        ),
+        "CREATE TABLE sim_commit (stream_id INTEGER, partition_id TEXT, commit_number INTEGER, tombstones INTEGER);",
+        "CREATE TRIGGER sim_committed AFTER INSERT ON batch_ledger BEGIN INSERT INTO sim_commit SELECT NEW.stream_id,"
+        " NEW.partition_id, NEW.commit_number, COUNT(*) FROM sim_tombstone; END;",
+        "CREATE TABLE sim_replay (task_id TEXT, keys TEXT);",
+        "CREATE TRIGGER sim_asked AFTER INSERT ON task WHEN NEW.kind = 'replay' BEGIN"
+        " INSERT INTO sim_replay VALUES (NEW.task_id, NEW.asked ->> 'keys'); END;",
+        "CREATE TABLE sim_attempt (stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, attempt INTEGER,"
+        " why TEXT, kind TEXT, had_body INTEGER);",
+        "CREATE TRIGGER sim_tried AFTER INSERT ON dead_letter_attempt BEGIN INSERT INTO sim_attempt VALUES"
+        " (NEW.stream_id, NEW.partition_id, NEW.sequence_number, NEW.attempt, NEW.why, NEW.kind, (SELECT d.body_kept"
+        " FROM event_hub_dead_letter AS d WHERE (d.stream_id, d.partition_id, d.sequence_number)"
+        " = (NEW.stream_id, NEW.partition_id, NEW.sequence_number))); END;",
         _when(
             "UPDATE ON event_hub_checkpoint",
             "step_back",
@@ -91,7 +122,7 @@ SCRIPT = "\n".join(
             "wrong_move",
             "NOT ("
             + " OR ".join(f"OLD.status = '{one}' AND INSTR('{targets}', NEW.status)" for one, targets in MOVES.items())
-            + ")",
+            + " OR OLD.status = NEW.status AND 'erased' IN (NEW.error, NEW.settled_why))",
             f"{LETTER} || ': ' || OLD.status || ' to ' || NEW.status",
         ),
         _when(

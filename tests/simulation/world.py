@@ -4,6 +4,7 @@ In the quiet time nothing fails, and the open work is finished in the ordinary w
 delivers, the silence check looks, keepers retry, replays are resumed or cancelled. Then the oracle checks everything.
 """
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from datetime import datetime
 from msgspec import convert, to_builtins
 
 from core.errors import (
+    ErasureKeyMissing,
     HeldLettersFull,
     InfrastructureFault,
     OutageSuspected,
@@ -24,7 +26,7 @@ from core.ingest.stalled_partitions import Healed, Unhealed
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.events import Event, SequenceNumber
 from core.model.letters import Backoff, LetterChunk, LetterPolicy
-from core.model.policies import Fuse
+from core.model.policies import Fuse, SubjectKey
 from core.store.database import Database
 from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed, TimedDatabase
@@ -33,7 +35,7 @@ from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.host import Ending, Host, SimulatedHub
 from tests.simulation.operators import Instance, Operators, Site
-from tests.simulation.oracle import Books, Truth, check, check_gone
+from tests.simulation.oracle import Books, Forgotten, Truth, check, check_gone
 from tests.simulation.trouble import Trouble
 from tests.simulation.watch import KeyOrderWatch
 
@@ -42,10 +44,7 @@ PENDING = 8  # chunks that Durable still has to run: an activity may run again, 
 HOUR, DAY = 3_600.0, 86_400.0
 MOST_DEATHS = 10  # of processes that try one event in batches, before it stands alone
 NEWEST_LETTERS = "event_hub_dead_letter WHERE stream_id = (SELECT MAX(stream_id) FROM event_stream)"
-FETCHED = (
-    "SELECT COUNT(*) FROM dead_letter_attempt JOIN event_hub_dead_letter USING (stream_id, partition_id,"
-    " sequence_number) WHERE kind = 'retry' AND body_kept = 0"
-)
+FETCHED = "SELECT COUNT(*) FROM sim_attempt WHERE kind = 'retry' AND had_body = 0"
 KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kill": "kills its process"}
 
 
@@ -57,7 +56,7 @@ class World:
     def __init__(self, seed: int, engine: SqliteEyes, store: Store) -> None:
         self.chance = chance = random.Random(seed)
         self.clock = FakeClock()
-        self.sql = engine.sql
+        self.sql, self._copy_to = engine.sql, engine.copy_to
         self.trouble = Trouble(chance, self.clock)
         self.counts = self.trouble.counts  # of each kind of trouble and of each answer
         ids = tuple(map(str, range(chance.randint(1, 3))))
@@ -80,6 +79,8 @@ class World:
         self.site.host = self.host = Host(self.hub, self.trouble, self._ingest, INSTANCES)
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
         self.operators = Operators(self.trouble, ids, self.committed)
+        self._heard = _Heard()
+        self._secrets, self._done = [self.site.key.secret], 0
         self._pending: list[LetterChunk] = []
         self._retrying = 0  # chunks, each amid the one before
         self._fetched: int | None = None  # retries that needed the hub, when a different one took its place
@@ -88,12 +89,21 @@ class World:
 
     def run(self) -> "World":
         """Run with trouble, then without, and ask the oracle."""
+        log = logging.getLogger("hubledger")
+        log.addHandler(self._heard)
+        try:
+            return self._run()
+        finally:
+            log.removeHandler(self._heard)
+
+    def _run(self) -> "World":
         for id in self.hub.log:
             self.hub.enqueue(id, self.chance.randint(0, 25))
         for _ in range(self.steps):
             self.clock.advance(self.chance.choice([0.0, 1.0, 45.0, 400.0]))
             self._act()
             self._assert_unviolated()
+            self._search()
         self._give_back()
         self._heal()
         self._assert_unviolated()
@@ -101,8 +111,23 @@ class World:
         return self
 
     def _end(self) -> None:
-        books = check(self.sql, self.truths(), self.operators.discarded, self.site.policy.order == "hold_key")
+        is_ordered = self.site.policy.order == "hold_key"
+        books = check(self.sql, self.truths(), self.operators.discarded, self.forgotten(), is_ordered)
         self._count(books)
+        self._done = 0
+        self._search()
+
+    def forgotten(self) -> Forgotten:
+        return Forgotten(self.sql, self.operators.subjects, self._secrets)
+
+    def _search(self) -> None:
+        """Search the database, the log and the answers for subjects, whenever an erasure was done."""
+        ((done,),) = self.sql("SELECT COUNT(*) FROM task WHERE kind = 'erasure' AND is_dry_run = 0 AND status = 'done'")
+        if done == self._done:
+            return
+        self.counts["erasures"] += max(0, done - self._done)
+        self._done = done
+        self.forgotten().search(self._copy_to, self.truths(), "\n".join(self._heard.lines))
 
     def committed(self, id: str) -> int:
         """Return the last number of a partition of this hub that is committed, or before its anchor; else -1."""
@@ -147,7 +172,8 @@ class World:
             *[lambda: at(self.operators.drive)] * 2,
             lambda: at(self.operators.move_letters),
             lambda: at(self.operators.request),
-            lambda: at(self.operators.move_replay),
+            lambda: at(self.operators.move_task),
+            lambda: at(self._erase),
             lambda: at(self._succeed),
             lambda: at(self._ask),
             lambda: self.hub.enqueue(some(), self.chance.randint(1, 12)),
@@ -168,6 +194,7 @@ class World:
             *[("hub: retention", self._expire)] * (not self.hub.aside),
             *[("hub: recreated", self._recreate)] * (self._lives > len(self.hub.lives) and not self.hub.aside),
             ("keeper: chunks purged", self._pending.clear),
+            *[("deployment: the next erasure key", self._rotate)] * (self.site.key.before is None),
         ]
         some = self._some_partition()
         self.chance.choice(
@@ -210,6 +237,7 @@ class World:
             self.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
             self.counts["batches stopped by too many held letters"] += isinstance(fault, HeldLettersFull)
             self.counts["batches stopped at a different hub"] += isinstance(fault, StreamIncarnationChanged)
+            self.counts["batches stopped for the key of erased subjects"] += isinstance(fault, ErasureKeyMissing)
             return "failed"
         except Killed:
             self._bury(instance)
@@ -271,6 +299,12 @@ class World:
 
     def _jump(self) -> None:
         self.chance.choice(self.instances).skew = self.chance.choice([-DAY, -HOUR, 0.0, HOUR, DAY])
+
+    def _rotate(self) -> None:
+        """Give the app its next key, and the one before: instances that run keep theirs."""
+        self.site.key = SubjectKey("the next key of the world", self.site.key.secret)
+        self._secrets.append(self.site.key.secret)
+        self._kill()
 
     def _deploy(self) -> None:
         """Deploy any version; instances that run keep theirs, as in a rolling deployment."""
@@ -345,6 +379,11 @@ class World:
             assert found in log.events if found else number >= count or number in log.gone, (id, number, found)
             assert count - 1 <= last < len(log.events), (id, last)
 
+    def _erase(self, instance: Instance) -> None:
+        """Request an erasure; a wrong key shows itself only where subjects were erased with a different one."""
+        if instance.erasures.key.secret in self._secrets or self.sql("SELECT 1 FROM erased_subject"):
+            self.operators.erase(instance)
+
     def _succeed(self, instance: Instance) -> None:
         """Act as an operator does when partitions are stopped, and the setting is right."""
         if not self.hub.aside and self.sql("SELECT 1 FROM partition_stop WHERE reason = 'incarnation'"):
@@ -363,7 +402,10 @@ class World:
         for number in range(INSTANCES):
             self.host.forget(number)
         self._until_at_rest(self._deliver_all, "events are not committed")
-        self._until_at_rest(self._end_replays, "replays do not end")
+        self._until_at_rest(self._end_tasks, "tasks do not end")
+        if self.operators.named and self.chance.random() < 0.5:
+            self._as(lambda instance: self.operators.erase_all(instance, sorted(self.operators.named)))
+            self._until_at_rest(self._finish_tasks, "an erasure does not end")
         self._until_at_rest(self._settle_letters, "letters do not come to rest")
         for _ in range(2):
             self.clock.advance(120.0)
@@ -396,12 +438,15 @@ class World:
         for number in range(INSTANCES):
             assert self._as(self._look, number) != "failed"
 
-    def _end_replays(self) -> bool:
+    def _end_tasks(self) -> bool:
         self.operators.asked = self.operators.all_jobs(self.instances[0])
         for job_id in self.operators.asked:
             wanted = self.chance.choice(["resume", "resume", "cancel"])
             self.operators.move(self.instances[0], job_id, "pause")  # a deployment may have left it with an old version
             self.operators.move(self.instances[0], job_id, wanted)  # type: ignore[arg-type]
+        return self._finish_tasks()
+
+    def _finish_tasks(self) -> bool:
         self._as(self.operators.drive)
         return not self.sql("SELECT 1 FROM task WHERE status IN ('planned', 'running', 'paused')")
 
@@ -421,6 +466,17 @@ class World:
     def _keep(self, instance: Instance) -> None:
         for chunk in claim_due(instance.keeper):
             self._retry_chunk(chunk, instance)
+
+
+class _Heard(logging.Handler):
+    """Keeps each line that the app logs, with its values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.getMessage()} {record.__dict__}")
 
 
 def _text(at: datetime) -> str:
