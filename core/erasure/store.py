@@ -219,6 +219,13 @@ class Erasures:
         anything of the piece has changed since it was found."""
         self.database.run(erasure_script(erase, ending, ahead))
 
+    def forget_states(self, subjects: Sequence[str]) -> None:
+        """Delete the states of the subjects that replays carry: a dry run goes on without them."""
+        mentions = mention_of(subjects)
+        found = [key for *key, row in self.database.ask("read_states_to_search") if mentions([row])]
+        if found:
+            write(self.database, "states of replays", "delete_states_of", states=json.dumps(found))
+
     def close(self, reworded: Reworded, ending: Ending, ahead: Advance) -> None:
         """Replace the texts that mention a subject, a table in a transaction, and advance the last part with the texts
         of tasks."""

@@ -238,6 +238,7 @@ class _PieceOfErasure:
                 since=max(closed, default=self.kind.clock.now()),
             )
             notes = self.kind.erase_lake(rows)
+            self.kind.store.forget_states(self._subjects)
         report = report_text(replace(erasing_of(self.part), notes=notes))
         ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last=True)
         self.kind.store.close(_reworded(self.kind.store, self.task, self._subjects), self.kind.ending(self.task), ahead)

@@ -74,9 +74,12 @@ def rehearsal_script(commit: ReplayCommit) -> Script:
 def note_script(rehearsed: RehearsedPiece) -> Script:
     """Return the transaction that moves the progress of a dry run and stores its diffs.
 
-    It locks no partition, so the progress is its fence and comes first.
+    It locks no partition, so the progress is its fence, and the erasure that it knows comes first.
     """
     commit = rehearsed.commit
+    known = {"stream_id": commit.state.stream_id, **known_erasure(commit.state)}
+    conflict = Ending(commit.job_id, "replay", commit.committed_at).conflict
+    fence = Step("know_erasure", known, expect=1, otherwise=conflict, keeps="known_stream")
     values = {
         "task_id": str(commit.job_id),
         "partition_id": commit.partition.partition_id,
@@ -88,7 +91,7 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
     carried += [
         (rehearsed_key(key), max(one.writers), json.dumps(document(one.row))) for key, one in rehearsed.states.items()
     ]
-    steps = (*_progress_steps(commit, rehearsed.counts, carried), Step("add_replay_diffs", values))
+    steps = (fence, *_progress_steps(commit, rehearsed.counts, carried), Step("add_replay_diffs", values))
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 

@@ -1,5 +1,6 @@
 -- name: find_next_erasable
--- Find the next number of a partition that has a letter, a staged event or a retracted row; NULL: none.
+-- Find the next number of a partition that has a letter, a staged event, a retracted row or a difference of a dry run;
+-- NULL: none.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint
 SELECT (SELECT MIN(x.sequence_number) FROM event_hub_dead_letter AS x
          WHERE x.stream_id = :stream_id AND x.partition_id = :partition_id
@@ -9,7 +10,10 @@ SELECT (SELECT MIN(x.sequence_number) FROM event_hub_dead_letter AS x
            AND x.sequence_number >= :first_sequence_number) AS next_staged,
        (SELECT MIN(x.sequence_number) FROM retracted_row AS x
          WHERE x.stream_id = :stream_id AND x.partition_id = :partition_id
-           AND x.sequence_number >= :first_sequence_number) AS next_retracted;
+           AND x.sequence_number >= :first_sequence_number) AS next_retracted,
+       (SELECT MIN(x.sequence_number) FROM task AS t INNER JOIN replay_diff AS x ON x.task_id = t.task_id
+         WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 1 AND x.partition_id = :partition_id
+           AND x.sequence_number >= :first_sequence_number) AS next_diff;
 
 -- name: read_letters_to_search
 -- Read the first letters of a range with their texts, in order, without those that an erasure blanked. With needles, a
@@ -80,6 +84,27 @@ SELECT d.task_id, d.sequence_number, d.diff
  WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 1 AND d.partition_id = :partition_id
    AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
  ORDER BY d.sequence_number, d.task_id;
+
+-- name: read_states_to_search
+-- Read the states that replays carry, also those that have ended.
+-- params:
+SELECT s.task_id, s.partition_id, s.state_key, s.row
+  FROM replay_state AS s;
+
+-- name: delete_states_of
+-- Delete states that replays carry, from a JSON array of [task_id, partition_id, state_key].
+-- params: states nvarchar(max)
+DELETE FROM replay_state
+ WHERE (task_id, partition_id, state_key) IN (
+       SELECT n.value ->> 0, n.value ->> 1, n.value ->> 2 FROM json_each(:states) AS n);
+-- sqlserver:
+DELETE s
+  FROM OPENJSON(@states) WITH (task_id varchar(36) '$[0]', partition_id varchar(40) '$[1]', state_key varchar(64) '$[2]') AS n
+ INNER JOIN hubledger.replay_state AS s
+    ON s.task_id = n.task_id COLLATE Latin1_General_100_BIN2
+   AND s.partition_id = n.partition_id COLLATE Latin1_General_100_BIN2
+   AND s.state_key = n.state_key COLLATE Latin1_General_100_BIN2
+OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: blank_retracted
 -- Blank retracted rows of a range: their places stay, their columns go.

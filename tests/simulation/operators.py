@@ -277,11 +277,11 @@ class Operators:
         """Work on a partition of a job, as its orchestration or a second one does."""
         store = instance.replays.store
         for job_id, name, _ in store.tasks.read_open(store.partitions.open_stream(instance.replays.stream)):
-            kind = instance.kind_of(name)
-            assert kind is not None
+            if (kind := instance.kind_of(name)) is None:
+                continue
             try:
                 for id in open_parts(job_id, kind):
-                    work_on(job_id, id, kind, instance.now() + SLICE)
+                    work_on(job_id, id, kind, instance.now() + self._chance.choice([timedelta(), SLICE]))
             except (VersionChanged, StreamIncarnationChanged, ErasureKeyMissing, ErasureWaits) as fault:
                 self._counts["tasks held at a different hub"] += isinstance(fault, StreamIncarnationChanged)
                 self._counts["tasks held for the key of erased subjects"] += isinstance(fault, ErasureKeyMissing)

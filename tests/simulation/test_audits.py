@@ -129,6 +129,9 @@ class PurgeWorld(AuditedWorld):
     def _assert_unviolated(self) -> None:
         """Look for nothing: a purge deletes what no other act may delete."""
 
+    def _search(self) -> None:
+        """Search for nothing: the watch would have to note which erasures stood at a commit."""
+
     def _retries_by_the_hub(self) -> int:
         return 0  # a purge takes attempts
 
@@ -175,9 +178,9 @@ class PurgeWorld(AuditedWorld):
             cancelled = self.desk.tasks.move(TaskMove(task_id, "cancel", "ann", "stop", self.clock.now()))
             self.met["a purge was cancelled"] += cancelled
 
-    def _end_replays(self) -> bool:
+    def _end_tasks(self) -> bool:
         self._cancel()
-        return super()._end_replays()
+        return super()._end_tasks()
 
     def _end(self) -> None:
         for _ in range(3):
@@ -194,7 +197,12 @@ def test_a_world_audits_balanced_at_any_moment_and_explains_every_number(seed: i
     found, books = world.assert_balanced_and_explained(), read_books(world.desk.ledger)
     assert books.balanced
     open_letters = sum(count for status, count in books.letters.counts.items() if status != "resolved")
-    assert (found["absent"], found["dead_lettered"]) == (sum(one.absent for one in books.partitions), open_letters)
+    ((erased,),) = world.sql(
+        "SELECT COUNT(*) FROM event_hub_dead_letter WHERE erased_by IS NOT NULL AND status <> 'resolved'"
+        " AND stream_id = (SELECT MAX(stream_id) FROM event_stream)"
+    )
+    lettered = open_letters - erased
+    assert (found["absent"], found["dead_lettered"]) == (sum(one.absent for one in books.partitions), lettered)
 
 
 @pytest.mark.parametrize("seed", seeds(range(30), 4), ids="seed{}".format)
@@ -226,7 +234,7 @@ REPLAYED = (
 
 
 def test_changed_counts_of_a_replay_are_named_unless_a_purge_may_have_taken_its_commits() -> None:
-    world = PurgeWorld(3)
+    world = PurgeWorld(1)
     world.run()
     change = "UPDATE task_part SET report = json_set(report, '$.rows_written', 31337) WHERE "
     for which, is_named in (("<=", False), (">", True)):

@@ -50,7 +50,6 @@ OF_A_READ = ("store: not reached", "death: before a statement")
 OWN_TO_A_TRY = {"submits of aggregation_run", "aggregation_failure", "history of task", "task_key of task"}
 BODIES = ["home a 1", "reading a", "double b", "look a", "quiet", "poison", "bug", "look b", "home b 0", "look b"]
 LOG = [event(number, body) for number, body in enumerate(BODIES)]
-BLANKED = tuple(f"UPDATE of {table}" for table in ("batch_ledger", "dead_letter_attempt", "retracted_row"))
 
 
 def points_of(script: Script | None) -> list[Fault]:
@@ -211,7 +210,7 @@ def tick(process: Process) -> None:
 
 SUBJECTS = {
     "the pieces of a purge": Subject(old, purge, 100, allows=("DELETE of ",)),
-    "the pieces of an erasure": Subject(to_forget, erase, 100, allows=BLANKED),
+    "the pieces of an erasure": Subject(to_forget, erase, 100),
     "the parts of an audit": Subject(
         audited, lambda one: one.work(AuditKind(AuditStore(one.stream, FIRST.row_classes), one.bench.own)), 20
     ),

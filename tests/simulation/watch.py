@@ -15,9 +15,9 @@ from tests.fakes.memory_store import MemoryStore
 
 LEASE = 300  # seconds of a claim
 FINAL = ("batch_ledger", "partition_anchor")  # rows that never change
-BLANKED = {  # rows of which an erasure blanks some columns, and nothing else changes
-    "dead_letter_attempt": ("error", "why"),
-    "retracted_row": ("row",),
+BLANKED = {  # rows of which an erasure blanks some columns; the others never change
+    "dead_letter_attempt": (("error", "why"), "kind, status, commit_number, touched_by, done_by, done_at"),
+    "retracted_row": (("row",), "table_name, ordinal, commit_number, row_commit_number"),
 }
 KEPT = ("event_hub_checkpoint", "event_hub_dead_letter", "sequence_gap", "task", "event_stream")
 NOTE = "INSERT INTO sim_violation VALUES"
@@ -48,11 +48,11 @@ def _when(change: str, name: str, condition: str, detail: str) -> str:
     )
 
 
-def _blanked(table: str, columns: tuple[str, ...]) -> str:
+def _blanked(table: str, columns: tuple[str, ...], others: str) -> str:
     is_blank = " AND ".join(f"(NEW.{one} IS OLD.{one} OR NEW.{one} IN ('erased', '{{}}'))" for one in columns)
-    return _when(table, "UPDATE", "changed", f"NOT ({is_blank})", PLACE) + (
-        f"\nCREATE TRIGGER sim_{table}_moved AFTER UPDATE OF stream_id, partition_id, sequence_number ON {table} BEGIN"
-        f" {NOTE} ('UPDATE of {table}', ''); END;"
+    return _when(f"UPDATE ON {table}", "changed", f"NOT ({is_blank})", PLACE) + (
+        f"\nCREATE TRIGGER sim_{table}_kept AFTER UPDATE OF {others} ON {table} BEGIN {NOTE} ('UPDATE of {table}', '');"
+        " END;"
     )
 
 
@@ -76,7 +76,7 @@ SCRIPT = "\n".join(
         " ordinal INTEGER, commit_number INTEGER);",
         *(_never(table, change) for table in FINAL for change in ("UPDATE", "DELETE")),
         *(_never(table, "DELETE") for table in (*KEPT, *BLANKED)),
-        *(_blanked(table, columns) for table, columns in BLANKED.items()),
+        *(_blanked(table, *columns) for table, columns in BLANKED.items()),
         *(_remembered(table) for table in APPENDED),
         "CREATE TABLE sim_tombstone (place INTEGER PRIMARY KEY, subject_hash TEXT, erased_at TEXT, erased_by TEXT);",
         *(

@@ -173,7 +173,7 @@ class World:
             lambda: at(self.operators.move_letters),
             lambda: at(self.operators.request),
             lambda: at(self.operators.move_task),
-            lambda: at(self._erase),
+            *[lambda: at(self._erase)] * (self.chance.random() < 0.5),
             lambda: at(self._succeed),
             lambda: at(self._ask),
             lambda: self.hub.enqueue(some(), self.chance.randint(1, 12)),

@@ -26,6 +26,7 @@ SECOND = re.findall(
 WRITTEN_APART = {
     "begin_attempt", "carry_states", "free_letters", "order_letters", "forget_states",
     "add_erased_subjects", "reword_jobs", "reword_stops", "reword_streams", "reword_tasks",
+    "delete_states_of",
 }  # fmt: skip
 STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
 

@@ -4,6 +4,7 @@ brings the subject back."""
 import json
 import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,12 +27,15 @@ from core.replay.request import ReplayOrder
 from core.settle.partition_store import Partitions
 from core.store.database import read_time
 from core.store.memory import Memory
+from core.store.script import Outcome, Script, Step
 from core.tasks.run import open_parts, work_on
+from core.tasks.statuses import TaskMove
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import batch, event, partition
 from tests.fakes.child_tries import ChildTries
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.erasing import KEY, ErasingWorld, events_of
+from tests.fakes.faulty_database import OverDatabase
 from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES, transform
@@ -298,6 +302,64 @@ def test_every_stream_and_the_next_incarnation_forget_too(world: ErasingWorld, e
     ingest_batch(batch(world.logs["0"]), world.ingesting)
     assert rows_of(engine, GONE) == []
     assert [one.partition_key for one in engine.letters() if one.stream_id == 3] == [STAYS]
+
+
+def test_an_open_erasure_goes_on_in_the_next_incarnation(world: ErasingWorld, engine: Engine) -> None:
+    """Its values are stored until then, and a person who cancels it ends that at once."""
+    task = world.ask_erasure(GONE)
+    open_next(world.store)
+    assert world.task(task).status == "planned"
+    assert world.drive(task).status == "done"
+    assert rows_of(engine, GONE) == []
+    other = world.ask_erasure(STAYS)
+    world.erasing.tasks.move(TaskMove(other.task_id, "cancel", "officer", "", world.clock.now()))
+    assert [asked_of(world.task(one)).subjects for one in (task, other)] == [(), ()]
+    assert len(rows_of(engine, STAYS)) > 0
+
+
+def test_what_waits_for_an_earlier_letter_of_its_key_is_filtered_and_not_held(
+    world: ErasingWorld, engine: Engine
+) -> None:
+    """A letter would keep its body, and the erasure has walked on."""
+    world.letters = replace(world.letters, order="hold_key")
+    world.erase(GONE)
+    late = [msgspec.structs.replace(one, partition_key=STAYS) for one in events_of("double home-7", "quiet", first=11)]
+    report = ingest_batch(batch(late, partition("0")), world.ingesting)
+    assert (report.facts()["filtered"], report.facts()["held"]) == (1, 1)
+    assert [one.sequence_number for one in engine.letters() if one.sequence_number > 10] == [12]
+
+
+class ErasesAtDiffs(OverDatabase):
+    """A database in which something happens just before the first diffs are stored."""
+
+    happens: Callable[[], object] | None = None
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        if self.happens is not None and any(step.statement == "add_replay_diffs" for step in script.steps):
+            happens, self.happens = self.happens, None
+            happens()
+        return super().run(script, rehearse)
+
+
+def test_a_dry_run_of_a_replay_keeps_nothing_of_it(world: ErasingWorld) -> None:
+    """Not of an event without rows and letters, not in the states that it carries, and not what it found before."""
+    quiet, world.numbers = events_of("quiet", first=len(LOG)), 1
+    world.hub.publish("0", quiet)
+    ingest_batch(batch(quiet, partition("0")), world.ingesting)
+    world.transform = changed(lambda event, references: [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)])
+    before = world.replay(order(["0"], 11, 11, dry_run=True))
+    carrying = world.ask(order(["1"], dry_run=True))
+    row = json.dumps([["key", 3, json.dumps({"home_id": GONE})]])
+    carried = {"task_id": str(carrying.task.task_id), "partition_id": "1", "carried": row}
+    world.store.database.run(Script("a state", (Step("carry_states", carried),)))
+    world.store.database = world.store._database = amid = ErasesAtDiffs(world.store.database)
+    amid.happens = lambda: world.erase(GONE)
+    found = world.replay(order(["0"], dry_run=True))
+    assert amid.happens is None
+    assert found.task.status == "done"
+    diffs = [world.store.read_replay_diffs(one.task.task_id, None, 100) for one in (before, found)]
+    assert [one.diff for kept in diffs for one in kept if f'"{GONE}"' in one.diff and '"added": [{' in one.diff] == []
+    assert world.store.database.ask("read_states_to_search") == []
 
 
 def test_a_plan_that_was_made_before_the_erasure_is_made_anew(world: ErasingWorld, engine: Engine) -> None:
