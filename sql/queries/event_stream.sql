@@ -48,13 +48,9 @@ SELECT @locked_stream = e.stream_id
 -- name: know_erasure
 -- Let no erasure begin in a stream until the transaction ends. No row after an erasure that the plan does not know.
 -- params: stream_id int, known_erasure datetime2(7)
-SELECT stream_id AS known_stream
-  FROM event_stream
- WHERE stream_id = :stream_id AND COALESCE(erased_at, :known_erasure) <= :known_erasure;
--- sqlserver:
 SELECT @known_stream = e.stream_id
-  FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
- WHERE e.stream_id = @stream_id AND COALESCE(e.erased_at, @known_erasure) <= @known_erasure;
+  FROM event_stream AS e WITH (REPEATABLEREAD)
+ WHERE e.stream_id = :stream_id AND COALESCE(e.erased_at, :known_erasure) <= :known_erasure;
 
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.
