@@ -27,9 +27,7 @@ def change(store: Path, statement: str) -> None:
         assert connection.execute(statement).rowcount == 1
 
 
-def test_a_peer_that_saw_every_event_once_has_lost_and_doubled_nothing_and_rows_missing_or_too_many_are_told_apart(
-    tmp_path: Path,
-) -> None:
+def test_a_peer_that_saw_every_event_once_has_lost_and_doubled_nothing(tmp_path: Path) -> None:
     path, store = tmp_path / "telemetry.record", tmp_path / "store.db"
     record, bodies = Record(path, HOMES, 1, 100), list[bytes]()
     for minute in HOMES.story(100, EVENTS, 1, 1_767_225_600_000_000, None):

@@ -94,9 +94,7 @@ def maintained(world: LakeWorld, caplog: pytest.LogCaptureFixture, *jobs: str) -
     return list(caplog.records)
 
 
-def test_small_files_become_one_and_the_next_run_follows_but_not_while_an_open_run_knows_them(
-    world: LakeWorld, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_small_files_become_one(world: LakeWorld, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(3):
         world.run(f"home-{number}")
         assert world.publish()

@@ -365,9 +365,7 @@ def test_a_silent_keeper_whose_letters_are_overdue_is_ended_after_minutes(
     assert client.done == done
 
 
-def test_only_the_keeper_of_the_newest_incarnation_goes_on_also_of_one_that_this_process_has_yet_to_learn_of(
-    running: Running,
-) -> None:
+def test_only_the_keeper_of_the_newest_incarnation_goes_on(running: Running) -> None:
     running.ingest([0], [b"{}"])
     find_wait, own = functions()["find_wait"], app()
     assert [find_wait(f"dead-letters-{number}") is None for number in (0, 1, 2)] == [True, False, True]

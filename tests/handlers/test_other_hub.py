@@ -73,9 +73,7 @@ def swapped(
     [{"dry_run": False}, {"dry_run": True}, {"dry_run": False, "keys": ["sensor-1"]}],
     ids=["replay", "dry run", "replay by key"],
 )
-def test_a_replay_holds_with_the_fault_and_goes_on_when_its_hub_is_back(
-    swapped: Swapped, asked: dict[str, Any], swap: Swap, fault: str
-) -> None:
+def test_a_replay_holds_with_the_fault(swapped: Swapped, asked: dict[str, Any], swap: Swap, fault: str) -> None:
     job = swapped.open("replay", reason="the hub may change", **asked)["task_id"]
     swap(swapped)
     assert swapped.drive(job) == {"error": fault}

@@ -122,9 +122,7 @@ NO_DATABASE = signing_in(40532, "Cannot open server requested by the login.")
         (NO_DATABASE, 0, "refuses the login or the database"),
     ],
 )
-def test_a_refusal_that_may_pass_ends_after_its_minutes_and_any_other_at_once(
-    refusal: Error, minutes: int, says: str
-) -> None:
+def test_a_refusal_that_may_pass_ends_after_its_minutes(refusal: Error, minutes: int, says: str) -> None:
     clock = FakeClock()
     with pytest.raises(HookRefused, match=says) as said:
         database(refusing(*[refusal] * 99), clock).admit(USERS)

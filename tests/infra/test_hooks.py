@@ -120,9 +120,7 @@ def test_without_a_spark_engine_only_the_app_enters_the_database_and_no_role_is_
 NO_IDENTITY: list[Any] = [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None]
 
 
-def test_with_databricks_the_identity_that_is_named_enters_and_without_one_that_is_said(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_with_databricks_the_identity_that_is_named_enters(capsys: pytest.CaptureFixture[str]) -> None:
     own, named = outputs(SPARK_ENGINE_CHOICE="databricks"), {"JOB_IDENTITY_NAME": "w"}
     assert rights.database_users(own, Services(), {**named, "JOB_IDENTITY_CLIENT_ID": str(JOBS)}) == USERS
     assert rights.database_users(own, Services(), {}) == USERS[:1]
@@ -300,9 +298,7 @@ TOO_LATE = "AuthorizationFailed.*did not pass in 0:10:00"
         (403, "RequestDisallowedByPolicy", "", 0),
     ],
 )
-def test_a_right_that_never_comes_is_refused_after_ten_minutes_and_any_other_status_at_once(
-    status: int, text: str, says: str, slept: float
-) -> None:
+def test_a_right_that_never_comes_is_refused_after_ten_minutes(status: int, text: str, says: str, slept: float) -> None:
     clock = FakeClock()
     with answering((status, text)) as address, pytest.raises(HookRefused) as refusal:
         call(address, clock)

@@ -49,9 +49,7 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tokens
 
 
-def test_fabric_is_asked_first_then_synapse_by_its_short_name_and_elsewhere_an_identity(
-    workspace: Any, identity: list[str]
-) -> None:
+def test_fabric_is_asked_first_then_synapse_by_its_short_name(workspace: Any, identity: list[str]) -> None:
     identity.append("of an identity")
     workspace(Credentials(resource="of Fabric"), Credentials(DW="of Synapse"))
     assert entra_token() == "of Fabric"

@@ -115,9 +115,7 @@ def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place
 
 
 @pytest.mark.slow
-def test_a_failed_or_interrupted_step_is_one_line_with_its_last_words_and_no_other_follows(
-    odbc_manager: None, tmp_path: Path
-) -> None:
+def test_a_failed_or_interrupted_step_is_one_line_with_its_last_words(odbc_manager: None, tmp_path: Path) -> None:
     for fails, step in (("up", "starting the services"), ("exec", "making the database")):
         place = Place(tmp_path / fails)
         code, _, errors = place.run(FAILS=fails)

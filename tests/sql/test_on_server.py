@@ -229,9 +229,7 @@ def planner(server_session: Session) -> Iterator[AggregatingStore]:
     opened.close()
 
 
-def test_a_run_over_a_long_ledger_is_planned_in_time_and_takes_its_share_of_each_partition(
-    planner: AggregatingStore, server_session: Session
-) -> None:
+def test_a_run_over_a_long_ledger_is_planned_in_time(planner: AggregatingStore, server_session: Session) -> None:
     for partition_id in ("0", "1", "a", "A"):
         ingest(planner, [reading()], of=partition_id)
     server_session.run(FILL.format(schema=shared_schema(), commits=COMMITS))
@@ -384,9 +382,7 @@ def test_a_database_with_rows_is_upgraded(session: Session, schema: str, room: R
     assert sums == [("0", 8), ("1", 4)]
 
 
-def test_a_migration_that_fails_half_way_leaves_none_of_itself_and_all_before_it(
-    session: Session, schema: str, room: Room
-) -> None:
+def test_a_migration_that_fails_half_way_leaves_none_of_itself(session: Session, schema: str, room: Room) -> None:
     session.run(f"CREATE INDEX ix_shop_note ON {schema}.batch_ledger (committed_at);")
     with pytest.raises(StoreUnavailable, match=r"^migration apps\.orders 0002 notes failed; .*\(1913\)"):
         migrate_server(CONNECTION, schema, rooms=[room])
@@ -432,9 +428,7 @@ def other() -> Iterator[Session]:
     opened.close()
 
 
-def test_a_second_run_gives_up_after_its_wait_and_says_why(
-    session: Session, schema: str, room: Room, other: Session
-) -> None:
+def test_a_second_run_gives_up_after_its_wait(session: Session, schema: str, room: Room, other: Session) -> None:
     with pytest.raises(StoreUnavailable, match=r"^a different migration of this database did not end within 1 s"):
         migrate_server(CONNECTION, schema, run=MigrationRun(wait=timedelta(seconds=1)), rooms=[room])
     assert recorded(session, schema) == [("hubledger", version) for version in OURS]

@@ -147,9 +147,7 @@ def test_a_second_migration_says_that_it_waits_and_why_it_ends(
     assert said.err.startswith("migrate: a different migration of this database did not end within 60 s; ")
 
 
-def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
-    server: TdsServer, state: Server, driver_name: str
-) -> None:
+def test_a_migration_outlasts_the_deadline_of_a_statement(server: TdsServer, state: Server, driver_name: str) -> None:
     slow, driver, opened = "ix_retracted_row_number", load_driver(), list[Any]()
 
     class Opened:
@@ -216,9 +214,7 @@ def test_what_the_server_says_reaches_us_by_its_meaning(store: Store, state: Ser
 
 
 @pytest.mark.parametrize("given", ["", "LANGUAGE=French;"])
-def test_a_session_reports_duplicates_in_english_whatever_the_language_of_its_login(
-    server: TdsServer, driver_name: str, given: str
-) -> None:
+def test_a_session_reports_duplicates_in_english(server: TdsServer, driver_name: str, given: str) -> None:
     database = SqlServerDatabase(f"{server.connection_string(driver_name)};{given}", SOON)
     Store(database).read_partition(PARTITION)
     database.close()
@@ -271,9 +267,7 @@ FILTERS: list[dict[str, Any]] = [{}, {"status": "waiting"}, {**ALL, "partition_i
 
 
 @pytest.mark.parametrize("given", FILTERS)
-def test_a_listing_is_one_request_and_filters_by_the_given_fields_only(
-    store: Store, server: TdsServer, given: dict[str, Any]
-) -> None:
+def test_a_listing_is_one_request(store: Store, server: TdsServer, given: dict[str, Any]) -> None:
     server.state.stream_id = 1
     listing, wanted = LetterListing(OneStream(store.database, STREAM)), LetterChoice(**given)
     listing.list_letters(wanted, FIRST_PAGE, 50)

@@ -82,9 +82,7 @@ def ready_at(served: Process) -> str:
 
 
 @pytest.mark.proof("event")
-def test_a_small_demo_proves_that_every_event_is_accounted_for_and_keeps_its_page_which_can_be_served_again(
-    begin: Begin, tmp_path: Path
-) -> None:
+def test_a_small_demo_proves_that_every_event_is_accounted_for_and_keeps_its_page(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "run-before").mkdir()
     (tmp_path / "run-before" / "record.db").touch()
     demo = begin("local.demo", "--events", "2000", "--folder", str(tmp_path), "--keep", "--port", port())
@@ -129,9 +127,7 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(beg
 
 
 @pytest.mark.proof("room")
-def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
-    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_demo_of_a_room_proves_the_rows(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(APP / "tests" / "fixtures" / "rooms"))
     options = ("--transform", "shop", "--events", "2000", "--kill", "1", "--folder", str(tmp_path))
     figures, out = proven(begin("local.demo", *options))
@@ -221,9 +217,7 @@ of_spark = pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregat
 
 @pytest.mark.soak
 @of_spark
-def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(
-    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_demo_that_aggregates_proves_it(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment().items():  # the jobs plan and compile as those of the other tests: half the time
         monkeypatch.setenv(name, value)
     options = ("--events", "3000", "--kill", "1", "--aggregate", "--folder", str(tmp_path))

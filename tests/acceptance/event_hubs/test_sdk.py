@@ -20,9 +20,7 @@ from tests.acceptance.started import MovableClock
 from tests.patience import allowed
 
 
-def test_a_keyed_batch_goes_to_the_partition_of_its_key_in_order_and_a_buffered_producer_loses_nothing(
-    emulator: Emulator,
-) -> None:
+def test_a_keyed_batch_goes_to_the_partition_of_its_key_in_order(emulator: Emulator) -> None:
     keys = ["a", "ä", "home-17", "7149583486996073602"]
     with producer(emulator) as client, reading(emulator) as seen:
         for key in keys:

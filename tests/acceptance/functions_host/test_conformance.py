@@ -39,9 +39,7 @@ async def test_a_function_gets_exact_bodies_positions_and_metadata_and_never_an_
     assert len(found["invocation_id"]) == 36
 
 
-async def test_a_failing_function_is_retried_with_its_count_and_then_the_partition_goes_on(
-    sample: Sample, clock: ManualClock
-) -> None:
+async def test_a_failing_function_is_retried_with_its_count(sample: Sample, clock: ManualClock) -> None:
     await sample.send("0", b"poison")
     for _ in range(2):
         # the timer of the sample app sleeps in steps of a minute; a retry is due sooner

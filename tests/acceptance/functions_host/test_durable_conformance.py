@@ -66,9 +66,7 @@ async def test_an_event_or_a_timer_wins_and_the_timer_lost_is_cancelled(app: Dur
 
 
 @early_events
-async def test_an_orchestration_waits_for_a_timer_that_nobody_cancelled_and_reads_an_event_that_came_early(
-    app: DurableApp, clock: ManualClock
-) -> None:
+async def test_an_orchestration_waits_for_a_timer_that_nobody_cancelled(app: DurableApp, clock: ManualClock) -> None:
     instance_id = await app.start("forgets_to_cancel")
     await app.is_at(instance_id, "TimerCreated")
     await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1)
@@ -91,9 +89,7 @@ async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(
     assert '"round": 3' in status["input"]
 
 
-async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed_and_a_waiting_one_is_terminated(
-    app: DurableApp,
-) -> None:
+async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(app: DurableApp) -> None:
     instance_id = await app.start("approval")
     await app.is_at(instance_id, "TimerCreated")
     await app.client("suspend", instance_id)
@@ -122,9 +118,7 @@ async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(app: Du
         assert answer.status == 412
 
 
-async def test_the_client_raises_events_as_text_and_starts_an_ended_id_again_but_no_running_one_and_no_missing_one(
-    app: DurableApp,
-) -> None:
+async def test_the_client_raises_events_as_text(app: DurableApp) -> None:
     await app.run("hello", None, "a")
     found = await app.client("status", "a")
     assert (found["name"], found["runtimeStatus"], found["output"]) == ("hello", "Completed", 9)

@@ -159,9 +159,7 @@ async def test_a_batch_that_cannot_be_bound_is_retried_and_passed_whole(
     assert [one["first"] for one in reported(caplog, "batch_unbound")] == [1, 4]
 
 
-async def test_a_reader_stands_on_an_event_until_the_checkpoint_in_the_store_is_lifted(
-    app: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_reader_stands_on_an_event(app: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with reading(app, tmp_path) as hub:
         await hub.send(good("before it"), MESSAGES["prop empty map"], good("after it"))
         await eventually(lambda: len(reported(caplog, "reader_stopped")) > 1, SOON_S)

@@ -131,9 +131,7 @@ def test_a_deployment_that_is_not_proven_fails_in_one_line_and_leaves_no_key(
     assert bool(azure.given) is asked
 
 
-def test_what_cannot_be_sent_is_told_and_the_routes_are_proven_unless_the_tests_are_skipped(
-    azure: Azure, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_sent_is_told(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
     assert deploy(azure, SMOKE="skip") == 0
     assert (capsys.readouterr().out, azure.given) == ("no smoke tests: SMOKE=skip\n", [])
     assert deploy(azure, Leaping(), hub=hub_at(1), VNET_ENABLED="true") == 0

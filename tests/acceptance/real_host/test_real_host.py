@@ -53,9 +53,7 @@ def test_a_running_app_is_accepted_by_its_address(tmp_path: Path, monkeypatch: p
     assert host.deaths > 0
 
 
-def test_func_runs_with_the_settings_of_the_run_and_is_started_again_after_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_func_runs_with_the_settings_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "func").write_text(FUNC)
     (tmp_path / "func").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -71,9 +69,7 @@ def test_func_runs_with_the_settings_of_the_run_and_is_started_again_after_its_e
     assert calls == [f"start --port {func.address.rpartition(':')[2]} storage=here python"] * 2
 
 
-def test_a_step_that_fails_is_named_with_its_last_state_and_the_parts_of_an_address_go_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_that_fails_is_named_with_its_last_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = Target(Somewhere("http://127.0.0.1:1"), "no hub", tmp_path / "no store")
     acceptance = Acceptance(target, tmp_path / "record", lambda _: None, patience=0)
     with pytest.raises(StepFailed, match=r"step 'redrive' failed: nothing new in 0 s: .*refused"):

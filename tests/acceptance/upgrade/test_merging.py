@@ -40,9 +40,7 @@ def differing(theirs: Repository, ours: Repository, version: str, folder: str = 
     return sorted({one[3] for one in files(theirs, f"HEAD{folder}") ^ files(ours, version)})
 
 
-def test_releases_leave_exactly_our_files_and_the_room_also_after_one_that_was_squashed(
-    theirs: Repository, ours: Repository
-) -> None:
+def test_releases_leave_exactly_our_files_and_the_room(theirs: Repository, ours: Repository) -> None:
     assert differing(theirs, ours, "v0.2.0") == [ROOM]
     found = git.run(commands("Join once")[3:5], theirs, ours)
     start = [line.split()[1] for line in found.splitlines()]
@@ -76,9 +74,7 @@ def test_a_conflict_in_a_file_of_ours_is_reported_and_can_be_taken_back(theirs: 
     assert theirs.git("status --porcelain") == ""
 
 
-def test_a_change_before_the_join_is_kept_and_line_ends_of_windows_are_no_conflict(
-    ours: Repository, tmp_path: Path
-) -> None:
+def test_a_change_before_the_join_is_kept(ours: Repository, tmp_path: Path) -> None:
     theirs = init_by_azd(ours, tmp_path / "theirs", {"core.autocrlf": "true"})
     theirs.append("host.json", "\n")
     theirs.git("rm --quiet LICENSE")

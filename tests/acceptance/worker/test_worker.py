@@ -146,9 +146,7 @@ def test_eight_partitions_with_a_killer_each_cost_two_workers_at_most(place: App
 
 
 @pytest.mark.parametrize(("way", "deaths"), [(b"group", 1), (b"parent", ALONE + 1)])
-def test_a_killer_that_takes_its_parent_along_is_isolated_and_its_neighbours_are_written(
-    place: App, way: bytes, deaths: int
-) -> None:
+def test_a_killer_that_takes_its_parent_along_is_isolated(place: App, way: bytes, deaths: int) -> None:
     """A child has a session of its own. One that kills its parent by its id is known by the marks in the store."""
     place.send("0", [*[b"fine"] * 5, way, *[b"fine"] * 5])
     supervisor = Supervisor(lambda: place.start_worker(**KILLING), most_deaths=deaths)

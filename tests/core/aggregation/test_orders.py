@@ -126,9 +126,7 @@ def failure(run: AggregationRun, why: str = "its job failed", **changed: Any) ->
     return replace(Failure(run.run_id, run.submits, run.attempt, LATER, why), **changed)
 
 
-def test_the_first_reason_of_a_submit_stands_and_each_submit_has_its_own(
-    store: AggregatingStore, pipelines: Pipelines
-) -> None:
+def test_the_first_reason_of_a_submit_stands(store: AggregatingStore, pipelines: Pipelines) -> None:
     ingest(store, [reading()])
     run = planned_open(store)
     told = failure(run, "why", engine_job_id="job-1", reason="👩", log="x" * 5_000 + "the end", link="https://spark")

@@ -106,9 +106,7 @@ def test_a_job_gets_the_files_of_its_table_and_its_run_replaces_those_that_it_wr
     assert (world.state().cut, world.rows()) == (empty.cut_to, [("home-1", 2)])
 
 
-def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled_and_the_next_run_writes_everything(
-    world: LakeWorld,
-) -> None:
+def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled(world: LakeWorld) -> None:
     published(world, "home-1", "home-2")
     run = world.plan()
     (old, *_) = world.state().files

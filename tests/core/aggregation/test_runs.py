@@ -163,9 +163,7 @@ def test_a_backfill_whose_aggregate_began_in_the_meantime_is_dropped_and_increme
     assert world.store.read_standing(HOME_ACTIVITY).order is None
 
 
-def test_a_repair_reads_the_lake_and_holds_increments_until_the_lake_reaches_the_cut_or_for_two_hours(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_repair_reads_the_lake_and_holds_increments(world: World, tmp_path: Path) -> None:
     increment(world)
     folder = tmp_path / "lake"
     world.own = replace(world.own, lake=DeltaLake(FolderStorage(folder)), jobs=(HOME_ACTIVITY, ROWS_JOB))

@@ -91,9 +91,7 @@ def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_
     assert (stored(store), agree(store)) == (FIRST, True)
 
 
-def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
-    store: Aggregations, database: AggregationEngine, single: None
-) -> None:
+def test_a_pause_holds_a_run_between_its_slices(store: Aggregations, database: AggregationEngine, single: None) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     asked = 0

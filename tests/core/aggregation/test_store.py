@@ -44,9 +44,7 @@ def test_only_the_staging_of_the_app_s_aggregates_is_cleared(tmp_path: Path) -> 
         runs.clear_staging()
 
 
-def test_a_job_that_never_ran_stands_before_everything_and_the_cut_that_is_reached_names_every_partition(
-    store: AggregatingStore,
-) -> None:
+def test_a_job_that_never_ran_stands_before_everything(store: AggregatingStore) -> None:
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.cut, standing.number, standing.last_run, standing.reached) == (NO_CUT, 0, None, NO_CUT)
     assert store.read_standing(HOME_ACTIVITY) == standing
@@ -89,9 +87,7 @@ def test_a_submit_is_noted_once_for_its_own_attempt_and_of_two_who_decide_anew_o
     assert not store.fail_run(run, "why", LATER)
 
 
-def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
-    store: Aggregations, database: AggregationEngine
-) -> None:
+def test_a_commit_moves_the_cut_opens_and_adds_to_windows(store: Aggregations, database: AggregationEngine) -> None:
     without = window("home-3", ppm=None)  # without a measure it stays without one
     close(store, database, opened_run(store), window(), window("home-2", ppm=None), without)
     second = opened_run(store)
@@ -115,9 +111,7 @@ def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
     assert (closed.lake_path, closed.is_snapshot) == (f"/lake/{second.run_id}-s", False)
 
 
-def test_what_a_task_staged_twice_counts_once_and_what_another_execution_staged_is_neither_counted_nor_left(
-    store: Aggregations, database: AggregationEngine
-) -> None:
+def test_what_a_task_staged_twice_counts_once(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     stage(database, "half", run.run_id, [window(readings=100)])
     stage(database, "zombie", "long-closed", [window(readings=100)])
@@ -133,9 +127,7 @@ def test_what_a_task_staged_twice_counts_once_and_what_another_execution_staged_
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
-def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_run_is_closed(
-    store: Aggregations, database: AggregationEngine
-) -> None:
+def test_a_commit_leaves_the_staging(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     stage(database, "late", run.run_id, [window(f"home-{number}") for number in range(ROWS_AT_ONCE + 1)])
     finish(database, "late", run.run_id, LATER + timedelta(seconds=1))
@@ -147,9 +139,7 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
-def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
-    store: Aggregations, database: AggregationEngine
-) -> None:
+def test_runs_are_listed_from_the_newest(store: Aggregations, database: AggregationEngine) -> None:
     close(store, database, opened_run(store), window())
     store.fail_run(opened_run(store), "why", LATER)
     again = planned(store)
@@ -161,9 +151,7 @@ def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
     assert [run.number for run in store.read_committed_runs(HOME_ACTIVITY, 1)] == [3]
 
 
-def test_activity_is_that_of_one_home_in_a_span_and_its_last_window_the_last_that_begins_before_an_instant(
-    store: AggregatingStore, database: AggregationEngine
-) -> None:
+def test_activity_is_that_of_one_home_in_a_span(store: AggregatingStore, database: AggregationEngine) -> None:
     others = window(minute=30), window("home-10", minute=60)
     close(store, database, opened_run(store), window(), window(minute=15), *others)
     since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
@@ -260,9 +248,7 @@ def test_a_sum_of_a_coarser_level_and_a_count_are_found_too_and_a_window_that_re
     assert store.find_overflow(run, told) == FAULT
 
 
-def test_a_stop_closes_the_run_and_pauses_its_job_in_one_transaction_once(
-    store: AggregatingStore, database: AggregationEngine
-) -> None:
+def test_a_stop_closes_the_run(store: AggregatingStore, database: AggregationEngine) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, [window()])
     failure = Failure(run.run_id, run.submits, run.attempt, NOW, "what", reason=FAULT)

@@ -152,9 +152,7 @@ def test_a_staged_result_is_committed_although_the_engine_refuses_to_answer(worl
     assert world.tick()[0] == "committed"
 
 
-def test_an_engine_that_refuses_to_tell_the_state_is_waited_for_until_the_deadline_and_then_tried_again(
-    world: World,
-) -> None:
+def test_an_engine_that_refuses_to_tell_the_state_is_waited_for_until_the_deadline(world: World) -> None:
     world.tick()
     world.engine.refusing = REFUSED
     assert world.tick(121) == (f"waits: {REFUSED}",)

@@ -248,9 +248,7 @@ def test_an_audit_whose_time_is_over_says_how_far_it_came(office: Office) -> Non
         assert (only(done).until, only(done).complete, done.balanced) == (until, False, True)
 
 
-def test_letters_are_compared_in_their_piece_and_ranges_with_a_fault_named_while_the_others_are_read(
-    office: Office,
-) -> None:
+def test_letters_are_compared_in_their_piece_and_ranges_with_a_fault_named(office: Office) -> None:
     fill(office, 0, 3)
     office.commit(4, 5, settled({}, letters=[letter(event(4))], filtered=1))
     assert in_pieces(office).balanced
@@ -364,9 +362,7 @@ def test_each_partition_is_audited_and_then_the_stream(desks: tuple[Office, Offi
     assert open_parts(task_id, Auditor(desks[1]).kind) == ()
 
 
-def test_the_next_incarnation_of_the_stream_ends_the_task_and_none_is_opened_for_the_closed_one(
-    desks: tuple[Office, Office],
-) -> None:
+def test_the_next_incarnation_of_the_stream_ends_the_task(desks: tuple[Office, Office]) -> None:
     auditor, asked, task_id = Auditor(desks[0]), request(desks[0]), opened(desks[0])
     store = desks[0].store
     opening = Opening(store.read_incarnation(HUB), HUB, at(1), {}, "ada", "it was recreated", at(1))

@@ -107,9 +107,7 @@ def test_after_its_patience_the_letters_are_accepted_so_that_bad_events_cannot_b
     assert held(world, mixed(0, 20, first=65)), "the first healthy batch sets the fuse again"
 
 
-def test_a_held_batch_is_held_on_whatever_its_size_and_a_healthy_one_ends_the_stop_in_its_own_transaction(
-    world: World,
-) -> None:
+def test_a_held_batch_is_held_on_whatever_its_size(world: World) -> None:
     class Unclearing(MemoryStore):
         """A store that cannot be reached between two transactions."""
 

@@ -399,9 +399,7 @@ def test_a_storage_that_does_not_answer_is_told_once_and_the_events_go_on(hosted
     assert host.numbers == {"0": 39}, "it answers again"
 
 
-def test_a_trigger_that_stands_although_it_was_lifted_is_recorded_until_it_commits_again(
-    hosted: Silence, host: MemoryHost
-) -> None:
+def test_a_trigger_that_stands_although_it_was_lifted_is_recorded(hosted: Silence, host: MemoryHost) -> None:
     assert hosted.said(after=120) == [TEN + "its checkpoint was lifted"]
     hosted.stand(1)
     assert [*hosted.stops] == []

@@ -179,9 +179,7 @@ def test_a_freed_letter_that_another_claim_takes_is_not_taken(world: World) -> N
     assert (report.resolved, taken) == (1, [1])
 
 
-def test_a_batch_holds_what_comes_after_an_open_letter_and_frees_what_comes_after_one_that_was_settled_since(
-    world: World, engine: Engine
-) -> None:
+def test_a_batch_holds_what_comes_after_an_open_letter(world: World, engine: Engine) -> None:
     state = world.store.read_open_keys(world.store.read_partition(partition()))
     held = replace(letter(event(4, "body", key="a")), status="held", held_behind=SequenceNumber(3))
     world.discard(3)

@@ -198,9 +198,7 @@ def test_the_cap_of_one_letter_a_second_holds_between_hosts_whose_clocks_differ(
 
 
 @pytest.mark.parametrize("move", ["requeue", "discard"])
-def test_an_incarnation_that_opens_amid_a_job_cancels_it_and_no_letter_of_either_is_moved(
-    desk: Redriving, engine: Engine, move: OrderedMove
-) -> None:
+def test_an_incarnation_that_opens_amid_a_job_cancels_it(desk: Redriving, engine: Engine, move: OrderedMove) -> None:
     job = desk.ask(12, move=move, rate=SLOW)
     desk.slice(job, seconds=0)
     Incarnations(desk.store.database, Partitions(desk.store.database)).open_incarnation(opening(desk.store))
@@ -235,9 +233,7 @@ def held(store: Store) -> tuple[World, Redriving]:
     return world, desk
 
 
-def test_under_the_order_of_keys_a_retry_moves_the_first_letter_and_the_others_follow_it(
-    held: tuple[World, Redriving], engine: Engine
-) -> None:
+def test_under_the_order_of_keys_a_retry_moves_the_first_letter(held: tuple[World, Redriving], engine: Engine) -> None:
     world, desk = held
     desk.slice(desk.ask(1))  # held letters are not movable
     assert statuses_of(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}

@@ -94,9 +94,7 @@ class World:
 
 
 @pytest.mark.parametrize(("chunk", "letters", "claimed"), [(10, 100, 30), (1_000, ROWS_AT_ONCE + 1, ROWS_AT_ONCE)])
-def test_a_claim_takes_no_more_than_its_chunks_hold_and_one_statement_may_lock(
-    chunk: int, letters: int, claimed: int
-) -> None:
+def test_a_claim_takes_no_more_than_its_chunks_hold(chunk: int, letters: int, claimed: int) -> None:
     world = World()
     keep_letters(world.inner, dict.fromkeys(range(letters), "quiet"))
     chunks = claim_due(replace(world.keeper, letters=replace(world.policy, chunk=chunk)))

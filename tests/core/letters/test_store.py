@@ -285,9 +285,7 @@ def test_a_letter_that_its_own_claim_releases_waits_without_an_attempt(store: St
 
 
 @pytest.mark.parametrize("what", ["requeue", "discard", "exhaust"])
-def test_a_move_that_is_sent_again_is_made_once_and_reported_as_done_whoever_touched_the_letter_since(
-    store: Store, engine: Engine, what: Move
-) -> None:
+def test_a_move_that_is_sent_again_is_made_once(store: Store, engine: Engine, what: Move) -> None:
     """Its answer was lost. Before it is sent again, a keeper claims the letter or a person moves it, and it waits."""
     put(store, "waiting")
     first = store.move_letters(move(what, 0))

@@ -92,9 +92,7 @@ def levels(found: Any) -> int:
 @example({"a": EXACT, "b": EXACT + 1, "c": -EXACT - 1, "d": 2**64 - 1})
 @example({"$amqp": "AA=="})
 @example(LARGE)
-def test_properties_come_back_equal_and_of_the_same_types_from_an_object_that_every_reader_of_json_keeps_exactly(
-    properties: dict[str, object],
-) -> None:
+def test_properties_come_back_equal(properties: dict[str, object]) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
@@ -205,9 +203,7 @@ def depth(value: Any) -> int:
 
 
 @pytest.mark.parametrize("case", GIVEN)
-def test_a_retry_gets_the_properties_of_the_letter_and_a_replay_those_of_a_staged_event(
-    store: Store, engine: Engine, case: str
-) -> None:
+def test_a_retry_gets_the_properties_of_the_letter(store: Store, engine: Engine, case: str) -> None:
     given = structs.replace(event(0), properties=GIVEN[case])
     store.commit_batch(commit(store.read_partition(P), 0, 0, settled({}, letters=[letter(given)])))
     store.claim_letters(claim("claim-1"))

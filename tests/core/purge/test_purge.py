@@ -153,9 +153,7 @@ def counts(job: Purge) -> dict[str, int]:
     return {table: found.rows for table, found in job.found.items() if found.rows}
 
 
-def test_old_ledger_rows_and_settled_letters_go_but_the_newest_batch_and_open_letters_stay(
-    office: Office, keeper: Keeper
-) -> None:
+def test_old_ledger_rows_and_settled_letters_go_but_the_newest_batch(office: Office, keeper: Keeper) -> None:
     assert counts(keeper.purge(days=1_002)) == {}  # they are not old
     counted = keeper.purge(dry_run=True)
     assert len(office.engine.ledger()) == 3
@@ -198,9 +196,7 @@ def test_the_rows_that_an_old_replay_retracted_go_with_its_rows(office: Office, 
     assert sound(office)
 
 
-def test_a_piece_of_letters_has_no_more_attempts_than_a_piece_has_rows_unless_one_letter_has(
-    office: Office, keeper: Keeper
-) -> None:
+def test_a_piece_of_letters_has_no_more_attempts_than_a_piece_has_rows(office: Office, keeper: Keeper) -> None:
     """A server exchanges many locks of one statement for a lock of the table, and commits would wait for it."""
     office.commit(21, 21)
     for _ in range(4):

@@ -281,9 +281,7 @@ def test_a_replayed_event_sees_the_states_of_other_keys_as_they_stand(
 
 
 @pytest.mark.parametrize("piece", [1, 500])
-def test_letters_of_the_keys_are_freed_in_order_and_those_of_other_keys_stay_held(
-    store: Store, engine: Engine, piece: int
-) -> None:
+def test_letters_of_the_keys_are_freed_in_order(store: Store, engine: Engine, piece: int) -> None:
     keys = ("x", "bug"), ("y", "bug"), ("x", "reading a"), ("y", "reading a"), ("x", "reading b"), ("y", "reading b")
     world = World(store, {"0": keyed_log(*keys)}, letters=HOLDING)
     held = {0: "waiting", 1: "waiting", 2: "held", 3: "held", 4: "held", 5: "held"}

@@ -356,9 +356,7 @@ def test_staged_events_are_replayed_although_the_hub_lost_them_and_then_forgotte
     assert engine.staged() == []
 
 
-def test_what_is_not_staged_is_gone_and_keeps_its_rows_and_only_what_was_replayed_is_forgotten(
-    lost: World, engine: Engine
-) -> None:
+def test_what_is_not_staged_is_gone_and_keeps_its_rows(lost: World, engine: Engine) -> None:
     stage(lost, engine, STAGEABLE[1], STAGEABLE[4], STAGEABLE[5])
     stage(lost, engine, *log_of("reading x", "reading y"), id="1")
     job = lost.replay(order(["0"], 0, 4))

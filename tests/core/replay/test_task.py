@@ -79,9 +79,7 @@ def piece_of(store: Store, first: int, last: int, *, progress: pieces.PartitionP
     return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/1", EPOCH + timedelta(days=2))
 
 
-def test_a_request_opens_one_job_and_a_different_one_under_its_id_is_refused(
-    ingested: Store, make_store: Callable[[], Store]
-) -> None:
+def test_a_request_opens_one_job(ingested: Store, make_store: Callable[[], Store]) -> None:
     def with_digest(digest: str) -> TaskRequest:
         asked = request(dry_run=True)
         return replace(asked, order=replace(asked.order, digest=digest))
@@ -182,9 +180,7 @@ def everything(store: Store, engine: Engine) -> tuple[object, ...]:
     return (*rows, engine.letters(), engine.replays(), engine.retracted(), found(store), store.read_partition(P))
 
 
-def test_a_piece_of_a_different_version_writes_nothing_until_the_task_is_resumed_with_it(
-    running: Store, engine: Engine
-) -> None:
+def test_a_piece_of_a_different_version_writes_nothing(running: Store, engine: Engine) -> None:
     before = everything(running, engine)
     later = replace(piece_of(running, 0, 3), transform_version="test/2")
     with pytest.raises(TaskConflict):
@@ -506,9 +502,7 @@ def test_a_hub_that_is_cut_off_loses_no_event_and_names_none_as_gone() -> None:
 @pytest.mark.parametrize(
     ("dry_run", "seconds", "places"), [(True, 4.5, [30, 60, 90]), (False, 4.5, [30, 60, 90]), (False, 60, [90])]
 )
-def test_a_replay_by_key_that_finds_nothing_advances_when_its_time_or_that_of_a_piece_is_up(
-    dry_run: bool, seconds: float, places: list[int]
-) -> None:
+def test_a_replay_by_key_that_finds_nothing_advances(dry_run: bool, seconds: float, places: list[int]) -> None:
     small = Small([event(n, "reading a", key="abc"[n % 3]) for n in range(90)])
 
     class Slow(MemoryHub):

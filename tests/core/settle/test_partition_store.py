@@ -65,9 +65,7 @@ def test_the_checkpoint_counts_the_events_with_an_unknown_field_once_a_commit(ma
         assert unknown_fields_of(checkpoint_of(reader).unknown_fields) == {"coupon": 3, "gift – 🎁": 3}
 
 
-def test_rows_are_kept_with_their_position_and_the_ledger_keeps_what_became_of_the_range(
-    store: Store, engine: Engine
-) -> None:
+def test_rows_are_kept_with_their_position(store: Store, engine: Engine) -> None:
     placed: dict[int, list[Row]] = {0: [reading("a"), alert("a")], 1: [home("b", armed=True)]}
     follow(store, 0, 6, settled(placed, letters=[letter(event(2))], filtered=4))
     place = (store.read_partition(P).stream_id, "0")

@@ -232,9 +232,7 @@ UNDECLARED = (Undeclared("a"), "a", None, 7)
     ],
     ids=repr,
 )
-def test_what_is_no_declared_row_or_no_key_is_a_letter_and_spoils_no_later_event(
-    made: Any, error_type: str, word: str
-) -> None:
+def test_what_is_no_declared_row_or_no_key_is_a_letter(made: Any, error_type: str, word: str) -> None:
     done = settle_with(lambda event, _: [home()] if event.sequence_number else made, event(0), event(1))
     (letter,) = done.letters
     assert (letter.error_class, letter.error_type, word in letter.error) == ("unknown", error_type, True)

@@ -74,9 +74,7 @@ def test_ours_run_first_then_those_of_each_room_in_its_order(tmp_path: Path, pat
     opens(path, orders, sales, bare)
 
 
-def test_a_store_that_lacks_a_migration_of_a_room_is_not_opened_until_it_is_applied_alone(
-    tmp_path: Path, path: Path, orders: Room
-) -> None:
+def test_a_store_that_lacks_a_migration_of_a_room_is_not_opened(tmp_path: Path, path: Path, orders: Room) -> None:
     later = own_room(tmp_path, SECOND)
     missing = r"lacks migration apps\.orders 0002 more: run `python -m core\.store\.mi"
     assert_refused(path, later, match=missing, by=(opens,))

@@ -97,9 +97,7 @@ def test_a_key_that_cannot_stand_finds_nothing(store: Store, home_id: str) -> No
 
 
 @pytest.mark.parametrize("home_id", [" ", "a ", "a  ", "b\t "], ids=ascii)
-def test_a_key_that_ends_with_a_space_is_refused_because_a_server_ignores_that_space(
-    store: Store, engine: Engine, home_id: str
-) -> None:
+def test_a_key_that_ends_with_a_space_is_refused(store: Store, engine: Engine, home_id: str) -> None:
     with pytest.raises(DataRefused, match=r"the key home\.home_id ends with a space"):
         put(store, {0: [home("a")], 1: [home(home_id)]})
     assert engine.rows(Home) == []
@@ -117,9 +115,7 @@ def ingest(store: Store, id: str, *bodies: str, first: int = 0) -> None:
     ingest_batch(batch(given, partition(id)), Ingestion(store, FLIGHTS, stamps(first)))
 
 
-def test_the_greatest_value_stands_within_a_partition_a_commit_and_an_event_and_between_equals_the_later_one(
-    store: Store, engine: Engine
-) -> None:
+def test_the_greatest_value_stands_within_a_partition_a_commit_and_an_event(store: Store, engine: Engine) -> None:
     for number, minute in enumerate((3, 9, 4, 9, 8)):
         put(store, {number: [flight(1, minute)]})
     assert flights_of(engine) == {1: (9, "0", 3)}
@@ -193,9 +189,7 @@ REPLAYS: dict[str, tuple[list[str], list[str], dict[int, str], tuple[int, str, i
 
 @pytest.mark.parametrize("piece", [1, 2, 500])
 @pytest.mark.parametrize("case", REPLAYS)
-def test_a_replay_takes_back_what_its_event_wrote_and_the_greatest_value_stands(
-    store: Store, engine: Engine, case: str, piece: int
-) -> None:
+def test_a_replay_takes_back_what_its_event_wrote(store: Store, engine: Engine, case: str, piece: int) -> None:
     before, others, now, expected, lowered = REPLAYS[case]
     world = World(store, {"0": log_of(*before), **({"1": log_of(*others)} if others else {})}, FLIGHTS, piece=piece)
     world.transform = now_as(now)
@@ -210,9 +204,7 @@ def test_a_replay_takes_back_what_its_event_wrote_and_the_greatest_value_stands(
 
 
 @pytest.mark.parametrize("piece", [1, 500])
-def test_a_lowered_state_is_counted_and_a_second_replay_ends_in_the_greatest_value(
-    store: Store, engine: Engine, piece: int
-) -> None:
+def test_a_lowered_state_is_counted(store: Store, engine: Engine, piece: int) -> None:
     """Rows that lost are not stored: an event of an earlier piece, or of a different partition, may have one."""
     world = World(store, {"0": log_of("1 5", "1 9"), "1": log_of("1 7")}, FLIGHTS, piece=piece)
     world.transform = now_as({1: "1 3"})

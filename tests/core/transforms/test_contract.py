@@ -102,9 +102,7 @@ def test_a_field_a_key_or_a_length_that_an_engine_does_not_hold_is_a_fault_with_
     assert found.endswith(ends or begins)
 
 
-def test_fields_that_differ_only_in_case_are_both_at_fault_and_a_field_of_a_base_has_the_line_of_the_base(
-    modules: WrittenModules,
-) -> None:
+def test_fields_that_differ_only_in_case_are_both_at_fault(modules: WrittenModules) -> None:
     assert faults_of_row(modules, APPENDED, "order: int; Order: int") == [
         f"{LINE + at}: Thing.{name}: a second field differs only in case, and SQL has one column for both"
         for at, name in enumerate(("order", "Order"))

@@ -97,9 +97,7 @@ def test_a_module_below_a_room_belongs_to_it(modules: WrittenModules) -> None:
     assert room.aggregate_modules == ()
 
 
-def test_a_transform_has_the_aggregates_of_the_rooms_of_all_its_rows_and_none_without_a_room(
-    modules: WrittenModules,
-) -> None:
+def test_a_transform_has_the_aggregates_of_the_rooms_of_all_its_rows(modules: WrittenModules) -> None:
     alone = load_transform(modules.write(ROOM.format(table="placed_alone")))
     assert (rooms_of(alone.row_classes), load_aggregates(alone.row_classes)) == ((), ())
     text = "from examples.home_security.transform import SensorReading\n" + ROOM.format(table="placed_beside")
@@ -111,9 +109,7 @@ def test_a_transform_has_the_aggregates_of_the_rooms_of_all_its_rows_and_none_wi
 
 
 @pytest.mark.parametrize("broken", ["hours", "__init__"])
-def test_a_room_whose_aggregates_cannot_be_imported_is_refused_when_its_transform_is_loaded(
-    modules: WrittenModules, broken: str
-) -> None:
+def test_a_room_whose_aggregates_cannot_be_imported_is_refused(modules: WrittenModules, broken: str) -> None:
     """Ingest needs the keys of the aggregates: it would find the fault in the middle of its first commit."""
     place = rf"broken_room/aggregates/{broken}\.py:1: NameError: name 'Nobody' is not defined"
     with pytest.raises(InvalidTransform, match=f"^TRANSFORM=broken_room: {place}$"):

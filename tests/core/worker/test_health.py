@@ -70,9 +70,7 @@ def test_nothing_else_than_health_is_answered(own: Pulse, line: bytes) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"GET /health", b"x" * 200_000])
-def test_garbage_ends_its_connection_and_not_the_port_and_the_answer_is_the_fault(
-    own: Pulse, clock: FakeClock, garbage: bytes
-) -> None:
+def test_garbage_ends_its_connection_and_not_the_port(own: Pulse, clock: FakeClock, garbage: bytes) -> None:
     async def after_garbage(address: str) -> str:
         with suppress(ConnectionError):  # it was cut off while it still sent
             assert await sent(address, garbage) == ""

@@ -103,9 +103,7 @@ def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog:
 
 
 @pytest.mark.parametrize(("held", "chance"), [(1, 1.0), (3, 1.0), (9, 1.0), (2, 0.0)])
-def test_an_infrastructure_fault_holds_the_batch_until_it_is_committed_in_pauses_that_are_spread(
-    held: int, chance: float, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_infrastructure_fault_holds_the_batch(held: int, chance: float, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     slept = take(FaultyStore(store, on_commit=[Fault.NOT_REACHED] * held), chance)
     found = lines(caplog)
@@ -190,9 +188,7 @@ def test_a_batch_has_one_line_and_a_gap_that_is_healed_one_of_its_own(caplog: py
     assert (ingested["action"], ingested["healed"], ingested["gaps"]) == ("ingest", 3, [[2, 4]])
 
 
-def test_a_batch_of_a_different_hub_is_passed_with_a_line_and_what_the_hub_has_follows(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_batch_of_a_different_hub_is_passed_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 1, "reading a")})
     verified = HubVerification(hub, FakeClock().monotonic, threading.RLock())
 

@@ -123,9 +123,7 @@ CONFLICT = "urn:hubledger:problem:conflict"
 NOBODY = "0123456789abcdef"
 
 
-def test_a_paused_job_does_nothing_until_it_is_resumed_and_an_order_is_carried_out_once_under_its_id(
-    aggregating: Aggregating,
-) -> None:
+def test_a_paused_job_does_nothing_until_it_is_resumed(aggregating: Aggregating) -> None:
     aggregating.begin()
     aggregating.stage()
     once = {**WHY, "order_id": str(uuid4())}
@@ -196,9 +194,7 @@ def test_an_engine_that_refuses_to_cancel_is_reported_and_stops_no_discard(
 DAYS = {"since_day": "2026-02-01", "until_day": "2026-02-03"}
 
 
-def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_are_named(
-    aggregating: Aggregating,
-) -> None:
+def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict(aggregating: Aggregating) -> None:
     none = "no order about home_activity waits: discard its run, if it has one"
     assert refused_by(aggregating, ("withdraw", WHY)) == [none]
     placed = aggregating.order("backfill", WHY)

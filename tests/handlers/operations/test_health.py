@@ -117,9 +117,7 @@ def test_a_partition_that_stands_is_named_with_its_fault_by_health_and_status(ru
     assert app().batch_log.faults == {}
 
 
-def test_the_status_shows_the_books_of_each_partition_of_its_stream_although_the_hub_does_not_answer(
-    running: Running,
-) -> None:
+def test_the_status_shows_the_books_of_each_partition_of_its_stream(running: Running) -> None:
     running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
     running.ingest([0], [HOME], partition_id="10")
     for number in (0, 1):

@@ -121,9 +121,7 @@ def test_letters_are_moved_when_the_answer_comes_and_nothing_is_driven(redrives:
     assert redrives.get("list_letters", status="discarded").body["letters"][2]["settled_why"] == ORDER["reason"]
 
 
-def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_out(
-    redrives: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redrive_that_is_not_done_in_its_time_goes_on(redrives: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.letters.redrive.RedriveKind.at_once", timedelta())
     job = start(redrives).body
     assert (job["status"], job["moved"]) == ("running", 3)  # the part is not closed yet

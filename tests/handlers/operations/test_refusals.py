@@ -60,9 +60,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {  # by the kind, what is
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_changes_nothing(
-    running: Running, kind: str
-) -> None:
+def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field(running: Running, kind: str) -> None:
     running.ingest([0, 1, 2, 3], [HOME, b"{", b"[", MOTION])
     running.give_hub(HOME, b"{", b"[", MOTION)
     for given, field in REFUSED[kind]:

@@ -162,9 +162,7 @@ def test_the_files_and_the_next_commands_are_printed_with_the_lines_left_out_and
 
 
 @pytest.mark.parametrize(("options", "letters"), [("", 0), ("--strict", 1)])
-def test_an_added_field_is_ignored_and_told_and_poison_only_in_a_strict_room(
-    project: Project, options: str, letters: int
-) -> None:
+def test_an_added_field_is_ignored_and_told(project: Project, options: str, letters: int) -> None:
     made(project, "orders", '{"id": "a"}', options=options)
     project.write("new.jsonl", '{"id": "a"}', '{"id": "b", "coupon": 1}')
     out = project.done("hubledger", "try", "new.jsonl", "--transform", "orders")

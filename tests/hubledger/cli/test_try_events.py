@@ -49,9 +49,7 @@ def counts(found: Any) -> list[int]:
     return [found[name] for name in COUNTS]
 
 
-def test_each_line_is_a_row_a_letter_or_filtered_and_an_empty_one_is_no_event(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_line_is_a_row_a_letter_or_filtered(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home, door = b"\xef\xbb\xbf" + json.dumps(HOME).encode(), json.dumps(DOOR).encode() + b"\r"
     lines = (
         home,
@@ -120,9 +118,7 @@ def test_a_reference_that_is_no_state_is_refused(line: bytes, file: Path, capsys
     assert "line 1" in capsys.readouterr().err
 
 
-def test_the_tables_show_rows_letters_and_filtered_lines_and_letters_alone_end_with_1(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["try", write(file, HOME, DOOR, BEAT, b"{"), "--transform", NAME]) == 0
     out = capsys.readouterr().out
     for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "events 4, with rows 2"):
@@ -134,9 +130,7 @@ def test_the_tables_show_rows_letters_and_filtered_lines_and_letters_alone_end_w
     assert "core/errors.py" in capsys.readouterr().err
 
 
-def test_an_event_with_two_outcomes_is_named_and_ends_with_1(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_event_with_two_outcomes_is_named(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with written_modules(tmp_path) as modules:
         hashing = modules.write(HASHING)
         assert main(["try", write(file, HOME, {**HOME, "armed": True}), "--transform", hashing]) == 1
@@ -161,9 +155,7 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         del sys.modules[name]
 
 
-def test_the_only_room_is_tried_and_of_several_one_must_be_named(
-    rooms: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_only_room_is_tried(rooms: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     assert try_events.chosen_transform(None) == NAME
     rooms("orders")
     assert try_events.chosen_transform(None) == "apps.orders"

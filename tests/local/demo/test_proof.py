@@ -52,9 +52,7 @@ def proved(files: Files, run: Finished) -> Proof:
     return prove(run, files.store, files.record)
 
 
-def test_the_figures_come_in_their_order_and_count_gaps_in_events_and_what_the_logs_of_all_hosts_say(
-    files: Files, tmp_path: Path
-) -> None:
+def test_the_figures_come_in_their_order_and_count_gaps_in_events(files: Files, tmp_path: Path) -> None:
     note_gaps(files, (0, 9, "healed"), (10, 11, "absent"), (20, 24, "healed"))
     rest = ("host_recycled", "batch_unbound", "reader_stopped", "listener_failed", "events_dropped")
     logs = [log_of(tmp_path, "ingest", *["worker_died"] * 3, *rest), log_of(tmp_path, "ingest", end='{"action": "ing')]
@@ -79,9 +77,7 @@ def test_the_figures_come_in_their_order_and_count_gaps_in_events_and_what_the_l
     ]
 
 
-def test_chaos_reports_its_blows_and_proves_nothing_without_a_lost_batch_and_a_healed_gap(
-    files: Files, tmp_path: Path
-) -> None:
+def test_chaos_reports_its_blows_and_proves_nothing_without_a_lost_batch(files: Files, tmp_path: Path) -> None:
     log = log_of(tmp_path, *["batch_skipped"] * 5, end='{"action": "batch_s')
     proof = proved(files, finished(struck=STRUCK, logs=[log]))
     assert proof.differences == ["chaos: no gap was healed"]

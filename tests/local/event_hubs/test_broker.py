@@ -114,9 +114,7 @@ def sasl_values(peer: Peer) -> list[list[Any]]:
 
 
 @pytest.mark.asyncio
-async def test_an_unknown_mechanism_a_wrong_key_or_no_key_ends_the_connection_and_no_secret_is_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_unknown_mechanism_a_wrong_key_or_no_key_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     for mechanism, response in (
         ("SCRAM-SHA-1", ROOT),
         ("PLAIN", b"\0RootManageSharedAccessKey\0not-the-secret"),

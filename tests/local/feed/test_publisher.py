@@ -79,9 +79,7 @@ def test_a_send_that_the_client_repeats_by_itself_leaves_a_doubt_unless_the_hub_
     assert Publisher(refused, go_on, resends).publish(send(minute())) == Copies(1, 1)
 
 
-def test_a_connection_lost_before_the_send_is_tried_again_without_a_doubt_and_refused_credentials_are_not(
-    resends: Resends,
-) -> None:
+def test_a_connection_lost_before_the_send_is_tried_again_without_a_doubt(resends: Resends) -> None:
     class Closed(Hub):
         def __init__(self, *refusals: EventHubError) -> None:
             super().__init__()

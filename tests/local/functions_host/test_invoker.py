@@ -51,9 +51,7 @@ async def test_a_function_knows_its_invocation_its_failure_has_type_text_and_sta
     assert current_invocation_id.get() is None
 
 
-async def test_the_invoker_waits_for_running_functions_and_reports_one_that_outruns_the_timeout(
-    clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_invoker_waits_for_running_functions(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
     gate, trigger = asyncio.Event(), Binding("events", "eventHubTrigger", "IN", {})
 
     async def waiting(_: Invocation) -> InvocationResult:

@@ -119,9 +119,7 @@ async def test_a_running_batch_is_finished_before_the_pump_stops_and_no_checkpoi
 
 
 @pytest.mark.parametrize("is_redelivered", [False, True])
-async def test_a_stopped_reader_writes_nothing_over_a_lifted_checkpoint_and_begins_where_it_is_asked(
-    bench: Bench, is_redelivered: bool
-) -> None:
+async def test_a_stopped_reader_writes_nothing_over_a_lifted_checkpoint(bench: Bench, is_redelivered: bool) -> None:
     bench.options = replace(bench.options, batch_checkpoint_frequency=9)
     bench.hub = StoppingHub()
     await bench.hub.send("0", b"", b"", STOP)

@@ -81,9 +81,7 @@ def test_a_missing_driver_and_a_store_of_no_local_run_are_refused_at_once(files:
     assert not [text for text in files.texts if "DROP" in text]
 
 
-def test_a_demo_empties_no_database_that_a_run_keeps_and_a_run_continues_none_of_a_demo(
-    files: FileServer, server: Server
-) -> None:
+def test_a_demo_empties_no_database_that_a_run_keeps(files: FileServer, server: Server) -> None:
     with prepared(server, RUNS):
         assert files.marked == {"demo": RUNS}
     assert "is for make run, which keeps it: name a" in refusal(server)
@@ -122,9 +120,7 @@ def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server
                 call()
 
 
-def test_a_demo_begins_with_an_empty_store_and_shows_its_password_to_no_list_of_processes(
-    files: FileServer, server: Server, tmp_path: Path
-) -> None:
+def test_a_demo_begins_with_an_empty_store(files: FileServer, server: Server, tmp_path: Path) -> None:
     migrate_examples(files.create("demo"))
     files.marked["demo"] = DEMOS
     server.prepare()

@@ -41,9 +41,7 @@ def test_an_outcome_that_depends_on_the_process_or_its_zone_is_named(plant: Plan
 
 
 @pytest.mark.slow
-def test_a_pure_transform_passes_and_one_that_only_this_process_can_load_is_named(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pure_transform_passes(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     name = plant("print('hello'); return reading(' '.join(sorted(set(text.split()))))")
     for transform in (name, home_security, flight_info):
         check_deterministic(transform, EVENTS)

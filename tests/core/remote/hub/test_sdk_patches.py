@@ -200,9 +200,7 @@ async def test_a_frame_that_comes_late_is_read_by_the_next_call(wait: None, cut:
 
 
 @pytest.mark.asyncio
-async def test_a_reader_that_is_cancelled_amid_a_frame_loses_none_of_it_and_the_end_of_a_connection_ends_the_wait(
-    wait: None,
-) -> None:
+async def test_a_reader_that_is_cancelled_amid_a_frame_loses_none_of_it(wait: None) -> None:
     reader = transport()
     reader.reader.feed_data(FRAME[:11])
     reading = asyncio.ensure_future(reader.receive_frame(timeout=None))

@@ -64,9 +64,7 @@ REPORTS = {  # reason, log, link of a job at a service
 }
 
 
-def test_a_job_is_submitted_with_its_program_and_ends_or_is_explained_with_the_reason_its_log_and_a_link(
-    engine: SparkEngine, serving: Serving, kind: str
-) -> None:
+def test_a_job_is_submitted_with_its_program(engine: SparkEngine, serving: Serving, kind: str) -> None:
     assert ended(engine, engine.submit(request())) is JobState.SUCCEEDED
     job_id = engine.submit(request("agg-1-2", BADLY))
     assert ended(engine, job_id) is JobState.FAILED
@@ -92,9 +90,7 @@ def test_a_job_is_found_by_its_name_among_many(engine: SparkEngine) -> None:
     assert engine.find("agg-7-1") is None
 
 
-def test_a_submit_that_a_busy_service_refuses_started_nothing_and_one_whose_answer_is_lost_is_found_later(
-    engine: SparkEngine, serving: Serving
-) -> None:
+def test_a_submit_that_a_busy_service_refuses_started_nothing(engine: SparkEngine, serving: Serving) -> None:
     serving.service.faults = ["503", "drop"]
     with pytest.raises(EngineUnreachable, match="503"):
         engine.submit(request())

@@ -101,9 +101,7 @@ TRACEBACKS = {
 
 
 @pytest.mark.parametrize("error", TRACEBACKS)
-def test_a_failed_job_is_explained_by_the_error_that_ended_it_and_not_by_the_words_with_which_spark_shuts_down(
-    engine: LocalEngine, memory: Path, error: str
-) -> None:
+def test_a_failed_job_is_explained_by_the_error_that_ended_it(engine: LocalEngine, memory: Path, error: str) -> None:
     """Spark writes the traceback of a job to its standard output, and its own log to the other one."""
     ended(engine, engine.submit(request("1")))
     (memory / "agg-1-1" / "out").write_text(f"begun\n{TRACEBACKS[error]}")

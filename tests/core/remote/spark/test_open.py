@@ -33,9 +33,7 @@ def settings(engine: str, **changed: str) -> Settings:
 @pytest.mark.parametrize(
     ("engine", "kind"), [("local", LocalEngine), ("livy", LivyEngine), ("databricks", DatabricksEngine)]
 )
-def test_the_setting_names_the_engine_and_a_remote_one_finds_the_package_of_our_own_version(
-    engine: str, kind: type
-) -> None:
+def test_the_setting_names_the_engine(engine: str, kind: type) -> None:
     opened: Any = open_engine(settings(engine))
     assert (type(opened), opened.name) == (kind, engine)
     if engine != "local":

@@ -79,9 +79,7 @@ def host(account: HostBlobs) -> Iterator[BlobCheckpoints]:
     opened.close()
 
 
-def test_a_checkpoint_moves_and_its_other_values_stay_and_a_missing_one_is_made(
-    account: HostBlobs, host: BlobCheckpoints
-) -> None:
+def test_a_checkpoint_moves_and_its_other_values_stay(account: HostBlobs, host: BlobCheckpoints) -> None:
     assert blob_name(PLACE) == NAME
     found = host.read(PLACE)
     assert found.sequence_number == -1
@@ -104,9 +102,7 @@ def test_of_two_that_write_at_once_one_writes(account: HostBlobs, host: BlobChec
     assert account.blobs[NAME][0]["sequencenumber"] == "2"
 
 
-def test_a_refusal_is_one_fault_with_the_name_of_the_setting_also_while_its_blob_is_written(
-    account: HostBlobs, host: BlobCheckpoints
-) -> None:
+def test_a_refusal_is_one_fault_with_the_name_of_the_setting(account: HostBlobs, host: BlobCheckpoints) -> None:
     found = host.read(PLACE)
     account.refuse = 404
     with pytest.raises(HostStorageUnreachable):

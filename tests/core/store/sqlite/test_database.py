@@ -133,9 +133,7 @@ def spoilt_commits(sqlite: SqliteEngine, table: str) -> Iterator[None]:
     sqlite.sql("DROP TRIGGER spoil")
 
 
-def test_a_commit_that_fails_at_its_very_end_is_in_doubt_unless_it_may_repeat_and_the_store_goes_on(
-    sqlite: SqliteEngine, empty: Store
-) -> None:
+def test_a_commit_that_fails_at_its_very_end_is_in_doubt(sqlite: SqliteEngine, empty: Store) -> None:
     with spoilt_commits(sqlite, "event_stream"), pytest.raises(StoreUnavailable, match="the commit was not answered"):
         empty.read_partition(partition())
     state = empty.read_partition(partition())
@@ -167,9 +165,7 @@ def run(store: Store, *steps: Step, rehearse: bool = False) -> Outcome:
     return store.database.run(Script("a test", steps), rehearse)
 
 
-def test_a_script_keeps_a_number_for_later_steps_and_a_rehearsal_does_the_same_and_writes_nothing(
-    store: Store, sqlite: SqliteEngine
-) -> None:
+def test_a_script_keeps_a_number_for_later_steps(store: Store, sqlite: SqliteEngine) -> None:
     rows = Step(
         of_rows("append", SensorReading),
         {**PLACE, "commit_number": -1},
@@ -186,9 +182,7 @@ def test_a_script_keeps_a_number_for_later_steps_and_a_rehearsal_does_the_same_a
     assert run(store, letters, Step("close_gaps", PLACE)).rows == [(0, "waiting", None), (2, "waiting", None)]
 
 
-def test_a_script_ends_with_the_error_of_the_step_that_touched_too_few_and_writes_nothing(
-    store: Store, sqlite: SqliteEngine
-) -> None:
+def test_a_script_ends_with_the_error_of_the_step_that_touched_too_few(store: Store, sqlite: SqliteEngine) -> None:
     for steps in ((replace(counting(), otherwise=LookupError), counting(partition_id="9")), (counting(stream_id=9),)):
         for rehearse in (False, True):
             with pytest.raises(Conflict):

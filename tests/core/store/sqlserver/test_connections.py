@@ -69,9 +69,7 @@ def test_a_session_that_the_check_refuses_is_closed(driver: FakeDriver) -> None:
 
 
 @pytest.mark.parametrize("when", [When.AT_ONCE, When.LATE])
-def test_a_session_keeps_one_cursor_and_takes_a_new_one_after_a_fault_of_any_result(
-    session: Session, driver: FakeDriver, when: When
-) -> None:
+def test_a_session_keeps_one_cursor(session: Session, driver: FakeDriver, when: When) -> None:
     for _ in range(3):
         session.run("DECLARE @a int = ?;", [1])
     driver.server.faults.append((when, fault("23000", 515)))
@@ -82,9 +80,7 @@ def test_a_session_keeps_one_cursor_and_takes_a_new_one_after_a_fault_of_any_res
     assert [cursor.closed for cursor in driver.connections[0].cursors] == [True, False]
 
 
-def test_a_value_is_declared_by_its_kind_whatever_its_size_and_a_text_of_any_length_is_sent_within_its_batch(
-    session: Session, driver: FakeDriver
-) -> None:
+def test_a_value_is_declared_by_its_kind_whatever_its_size(session: Session, driver: FakeDriver) -> None:
     for given in (["", LongText(""), 7], ["x" * 4_000, LongText("👩" * 2_001), 2**62]):
         session.run("DECLARE @a nvarchar(4000) = ?, @b nvarchar(max) = ?, @c bigint = ?;", given)
         assert driver.connections[0].cursors[0].sizes == [(-9, 4_000, 0), (-9, 0, 0), (-5, 0, 0)]
@@ -113,9 +109,7 @@ def test_a_string_without_credentials_signs_in_by_token_or_not_at_all(driver: Fa
     assert len(driver.options) == 1
 
 
-def test_a_string_with_credentials_needs_no_token_and_messages_are_in_english_because_races_are_read_from_them(
-    driver: FakeDriver,
-) -> None:
+def test_a_string_with_credentials_needs_no_token_and_messages_are_in_english(driver: FakeDriver) -> None:
     access = Access(lambda: driver, lambda: pytest.fail("a token was asked for"))
     every = (
         "UID=a;PWD=b",

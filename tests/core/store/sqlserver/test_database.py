@@ -91,9 +91,7 @@ def test_letters_that_are_claimed_are_read_whole(store: Store, committed: FakeDr
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_a_rehearsal_answers_with_what_it_takes_away_and_what_it_counted(
-    store: Store, committed: FakeDriver, taken: int
-) -> None:
+def test_a_rehearsal_answers_with_what_it_takes_away(store: Store, committed: FakeDriver, taken: int) -> None:
     row = ("home", 7, 0, '{"home_id": "home-1", "time_zone": "Europe/Berlin", "armed": true}')
     committed.server.answers["FROM hubledger.retracted_row AS r"] = [row] * taken
     rehearsal = store.rehearse_replay(replay_of(ROW_CLASSES, letters=True))
@@ -214,9 +212,7 @@ def test_a_fault_has_its_name_and_a_doubtful_connection_is_dropped(
     assert len(committed.connections) == (1 if kept else 2)
 
 
-def test_a_trigger_on_a_table_whose_rows_are_put_out_is_named_and_no_migration_is_advised(
-    store: Store, driver: FakeDriver
-) -> None:
+def test_a_trigger_on_a_table_whose_rows_are_put_out_is_named(store: Store, driver: FakeDriver) -> None:
     driver.server.faults = [(When.AT_ONCE, fault("42000", 334, "The target table 'd' cannot have enabled triggers."))]
     named = r"^a trigger is enabled on .*; drop or disable the trigger: (?!.*core\.store\.migrate).*\(334\)"
     with pytest.raises(SchemaMismatch, match=named):
@@ -252,9 +248,7 @@ def test_a_state_that_another_transaction_wrote_first_is_found_by_the_next_try(
     assert len(committed.open) == len(committed.connections) == 1
 
 
-def test_a_state_that_is_refused_twice_is_data_because_it_is_no_race(
-    racing: Callable[[], object], committed: FakeDriver
-) -> None:
+def test_a_state_that_is_refused_twice_is_data(racing: Callable[[], object], committed: FakeDriver) -> None:
     errors = [fault("23000", 2627, STATE_TAKEN), fault("23000", 2601, STATE_TAKEN)]
     committed.server.faults = [(When.AT_ONCE, error) for error in errors]
     with pytest.raises(DataRefused, match=r"refuses a key twice.*uq_7") as caught:
@@ -271,9 +265,7 @@ def test_a_state_that_is_refused_twice_is_data_because_it_is_no_race(
             racing()
 
 
-def test_locks_that_cross_are_counted_and_logged_and_the_call_is_retried_on_its_connection(
-    committed: FakeDriver, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_locks_that_cross_are_counted_and_logged(committed: FakeDriver, caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
     store = store_of(committed).patient(timedelta(seconds=9), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
     committed.server.faults = [(When.AT_ONCE, fault("40001", number)) for number in (1205, 3960)]
@@ -284,9 +276,7 @@ def test_locks_that_cross_are_counted_and_logged_and_the_call_is_retried_on_its_
     assert (len(committed.connections), len(clock.slept)) == (1, 2)
 
 
-def test_a_duplicate_in_a_table_that_no_step_races_for_is_data_and_a_race_for_a_gap_is_passing_whenever_it_is_lost(
-    store: Store, committed: FakeDriver
-) -> None:
+def test_a_duplicate_in_a_table_that_no_step_races_for_is_data(store: Store, committed: FakeDriver) -> None:
     of_a_gap = fault("23000", 2627, TAKEN.format("pk_sequence_gap"))
     committed.server.faults = [(When.AT_ONCE, of_a_gap)]
     with pytest.raises(DataRefused, match=r"^the database refuses the data"):

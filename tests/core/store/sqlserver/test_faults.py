@@ -35,9 +35,7 @@ def duplicate(key: str, table: str = "hubledger.t", values: str = "1, 0", number
 
 
 @pytest.mark.parametrize("meaning", NUMBERS)
-def test_a_number_has_its_meaning_whatever_the_state_and_the_diagnostics_after_it(
-    meaning: Fault, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_number_has_its_meaning_whatever_the_state(meaning: Fault, caplog: pytest.LogCaptureFixture) -> None:
     for number, state, more in product(map(int, NUMBERS[meaning].split()), STATES, ("", ENDED)):
         given = error(state, number, more=more)
         assert read_trouble(given) == Trouble(meaning, number, str(given.args[-1]))
@@ -141,9 +139,7 @@ def test_the_name_of_a_key_in_the_duplicate_value_fools_nobody(planted: str) -> 
     ],
     ids=["a number", "two numbers", "no number", "only a text", "nothing"],
 )
-def test_an_unknown_error_is_transient_and_logged_with_its_number(
-    given: Exception, numbers: list[int], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unknown_error_is_transient(given: Exception, numbers: list[int], caplog: pytest.LogCaptureFixture) -> None:
     assert read_trouble(given).fault is Fault.TRANSIENT
     (record,) = caplog.records
     facts = record.__dict__

@@ -86,9 +86,7 @@ def test_the_versions_come_first_also_without_an_app(capsys: pytest.CaptureFixtu
     assert line.startswith(f"hubledger {VERSION}, Python {platform.python_version()}, {platform.system()}")
 
 
-def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
-    monkeypatch: pytest.MonkeyPatch, ask: Ask, tmp_path: Path
-) -> None:
+def test_a_log_is_followed(monkeypatch: pytest.MonkeyPatch, ask: Ask, tmp_path: Path) -> None:
     first, second = tmp_path / "host-1.log", tmp_path / "host-2.log"
     first.write_text("one\ntwo\n")
     current = [first]

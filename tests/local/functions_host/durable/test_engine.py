@@ -119,9 +119,7 @@ class FaultyStore(DurableStore):
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("faulty", "calls"), [("ready", 1), ("commit_episode", 1), ("complete_activity", 2)])
-async def test_the_engine_waits_out_a_fault_of_the_state_and_repeats_an_activity_without_a_stored_result(
-    faulty: str, calls: int
-) -> None:
+async def test_the_engine_waits_out_a_fault_of_the_state(faulty: str, calls: int) -> None:
     world = World(activity(), store=FaultyStore(faulty))
     world.start()
     async with world.engine():
