@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.peers.consumers import rows_of_bodies
-from bench.peers.faults import suffer
 from bench.peers.readings import values_of
 from bench.peers.recounted import Recounted, published, recounted
-from bench.peers.run import WORKER, Bench, Consumer, groups
+from bench.peers.run import Bench, Consumer, groups
 from bench.peers.table import Table, create_tables
 from core.errors import PoisonEvent
 from local.feed.businesses import HOMES
@@ -63,14 +62,3 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         bench = Bench(tmp_path, children, stack.connection, "")
         bench.start_feed(FEW, 6_000, "full").wait_done(time.sleep)
         yield bench
-
-
-@pytest.mark.soak
-@pytest.mark.slow
-def test_the_bare_limit_loses_and_doubles_where_our_worker_does_not(bench: Bench) -> None:
-    bare, ours = (suffer(bench, kind, FEW, 1) for kind in ("d", WORKER))
-    assert ours.kills.wrong == ours.deliveries.wrong == 0
-    assert ours.lost_events and ours.repeated_events
-    assert bare.kills.doubled > 0 and bare.kills.letters_lost == bare.poison > 0
-    assert 0 < bare.deliveries.lost <= (bare.lost_events or 0)
-    assert 0 < bare.deliveries.doubled <= (bare.repeated_events or 0)

@@ -20,24 +20,12 @@ from bench.figures import Figure, Result, Table
 from bench.report.__main__ import RESULTS
 from bench.report.__main__ import main as make_pages
 from bench.report.part import measure_part
-from bench.report.pictures import pictures_of
 from bench.report.results import PartResult, ResultsRefused, read_results, results_of, text_of, write_result
 from bench.report.suite import Suite, held
-from bench.report.words import front, targets
 
 SPEED = Figure("speed", 7.5, "x", ">= 5", True, "measured")
 LATE = Figure("delay", 9.0, "s", "<= 2", False)
 COUNTS = Table("Counts", ("peer", "lost"), (("ours", 0), ("theirs", 12), ("unknown", None)))
-PEERS = Table(
-    "Peers",
-    ("peer", "fed at, events per second", "events/s"),
-    (("ours", 7, 9000), ("(a) <blob> & more", 6, 812.4), ("(e) Spark", None, 500), ("(f)", None, None)),
-)
-LOSSES = Table(
-    "Losses",
-    ("peer", "kills: rows lost", "lost deliveries: events", "rows lost", "rows doubled", "rows doubled again"),
-    (("ours", 0, 900, 0, 0, 0), ("(a) <blob> & more", 3, 900, 500, 1_000, 200)),
-)
 WAY = Table("CPU of the whole way", ("stage", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
 
 
@@ -130,28 +118,6 @@ def result(
     of: Mapping[str, str | int] = {"processor": "A chip", "cores": 2}
     at = "2026-01-02T10:00:00+00:00"
     return PartResult(part, at, 61.2, "abc1234", False, of, (0.2, 7.4), settings or {}, figures, tables, 0.2)
-
-
-def test_the_front_page_shows_first_what_each_peer_lost_and_the_targets_each_figure_at_the_largest_size() -> None:
-    results = {"": [result("peers", SPEED, tables=(PEERS, LOSSES)), result("way", LATE)]}
-    table, _, said = front(results, pictures_of(results), "docs/images").rpartition("\n\n")
-    assert table.startswith("**Losses**")
-    assert "| (a) &lt;blob> & more | 3 | 900 | 500 | 1,000 | 200 |" in table
-    assert said == (
-        "Hubledger takes 9,000 (ours) events/s, the fastest of the peers 812 ((a) &lt;blob> & more)."
-        " 1 of 2 targets are met, measured on 2 cores (A chip), 2026-01-02."
-    )
-    free = replace(SPEED, name="a free figure", target="", met=None)
-    here = [result("ingest", SPEED, LATE, free), result("size", SPEED)]
-    large = [result("size", replace(SPEED, name="size, speed", value=9.0), settings={"BENCH_EVENTS": "7"})]
-    words = targets({"": here, "full": large}, {}, "")
-    assert words.splitlines()[-3:] == [
-        "| `ingest` | speed | 7.5 x | >= 5, met |",
-        "|  | delay | 9 s | &lt;= 2, **missed** |",
-        "| `size`, `BENCH_EVENTS=7` | speed | 9 x | >= 5, met |",
-    ]
-    assert "a free figure" not in words
-    assert words.startswith("Measured on 2 cores (A chip), 2026-01-02.")
 
 
 def test_a_page_keeps_what_is_written_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,5 @@
 import sqlite3
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 
 from local.demo.__main__ import main
 from local.demo.accounting import Accounting, NoProgress, Waited
-from local.demo.chaos import KILLS, LONGEST_DELAY, blow_plan
 from tests.fakes.builders import keep_letters, partition
 from tests.fakes.engines import SqliteEngine
 
@@ -59,23 +57,6 @@ def test_without_java_a_demo_that_aggregates_is_refused_with_the_way_to_get_it(
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["--aggregate"])
     assert "Java is missing: apt-get install openjdk-17-jre-headless" in capsys.readouterr().err
-
-
-def test_every_blow_is_struck_while_events_are_to_come_and_the_last_kill_when_all_are_accounted() -> None:
-    for seed in range(50):
-        plan = blow_plan(EVENTS, KILLS, seed, chaos=True)
-        assert plan == sorted(plan)
-        kinds = [blow.kind for blow in plan]
-        assert {kind: kinds.count(kind) for kind in set(kinds)} == {"kill": KILLS, "skip": 2, "cut": 2, "lock": 1}
-        assert all(blow.accounted < EVENTS for blow in plan if blow.kind != "kill")
-        kills = blow_plan(EVENTS, 4, seed, chaos=False)
-        assert [blow.kind for blow in kills] == ["kill"] * 4
-        assert all(earlier.accounted < later.accounted for earlier, later in pairwise(kills))
-        assert all(0 < blow.accounted <= 9_000 for blow in kills[:-1])
-        assert all(0 <= blow.delay <= LONGEST_DELAY for blow in kills)
-    assert blow_plan(EVENTS, 0, 1, chaos=False) == []
-    lasts = [blow_plan(EVENTS, kills, 1, chaos=False)[-1].accounted for kills in (1, 2, 3)]
-    assert [last == EVENTS for last in lasts] == [False, True, True]
 
 
 def test_a_wait_without_progress_ends_and_names_the_letters_in_the_way(sqlite: SqliteEngine, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.demo import aggregation
-from local.demo.aggregation import LOOKS, NoAggregate, NotAggregated, NotReplayed, Range, replay, rows_per_event
+from local.demo.aggregation import NoAggregate, NotAggregated, Range, rows_per_event
 from local.demo.proof import Finished, Proof, prove, report
 from local.feed.businesses import HOMES, domain_of_sample
 from local.feed.record import ONCE, Copies
@@ -144,22 +144,3 @@ def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it()
 
 CHOSEN = Range("3", 0, 99, 80)
 COUNTS = {"events": 100, "rows_retracted": 91}
-PLANNED = {"task_id": "j", "status": "planned", "fault": None, "counts": COUNTS}
-
-
-def test_a_replay_that_stands_still_is_refused_fails_or_has_no_answer_is_raised_with_the_reason(host: Host) -> None:
-    running = [{**PLANNED, "counts": {**COUNTS, "events": events}} for events in range(5)]
-    host.answers, host.status = [(201, PLANNED)], [*running, PLANNED]
-    looks: list[float] = []
-    with pytest.raises(NotReplayed, match="replay j is not done: it is planned: no fault is noted"):
-        replay(host.address, CHOSEN, looks.append, print)
-    assert len(looks) == LOOKS + 5
-    host.answers = [(409, {"detail": "another replay works there"}), (201, PLANNED)]
-    host.status = [{**PLANNED, "status": "failed", "fault": "the hub is a new one"}]
-    with pytest.raises(NotReplayed, match=r"409.*another replay works there"):
-        replay(host.address, CHOSEN, lambda _: None, print)
-    with pytest.raises(NotReplayed, match="replay j is not done: it is failed: the hub is a new one"):
-        replay(host.address, CHOSEN, lambda _: None, print)
-    host.close()
-    with pytest.raises(NotReplayed, match="the replay has no answer"):
-        replay(host.address, CHOSEN, lambda _: None, print)

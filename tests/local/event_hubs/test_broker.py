@@ -34,23 +34,6 @@ async def test_the_sixth_reader_without_an_epoch_is_refused_until_a_lost_connect
     assert again.refusals() == []
 
 
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("epochs", "refused"),
-    [((None, 0), {0}), ((0, 0), {0}), ((1, 2), {0}), ((2, 1), {1}), ((0, None), {1}), ((0, 0, None), {0, 2})],
-)
-async def test_the_higher_or_equal_epoch_takes_over(epochs: tuple[int | None, ...], refused: set[int]) -> None:
-    broker = make_broker()
-    peers = [Peer(broker).begin() for _ in epochs]
-    for peer, epoch in zip(peers, epochs, strict=True):
-        peer.attach_reader(epoch=epoch)
-    stolen = [["amqp:link:stolen"] if number in refused else [] for number in range(len(epochs))]
-    assert [peer.refusals() for peer in peers] == stolen
-    for peer in peers:
-        peer.connection.connection_lost(None)
-    assert not broker.connections
-
-
 READER = SharedAccessKey("reader", "other", frozenset({LISTEN}))
 KEYS = {"root": SharedAccessKey("root", "secret"), "reader": READER}
 NOW = 1_000_000

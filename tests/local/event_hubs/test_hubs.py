@@ -174,19 +174,3 @@ def test_events_that_the_disk_refuses_were_never_there(path: Path) -> None:
         assert hubs["telemetry"].partition("0").last_sequence == 1
         publish(hubs, 1, "1")
         assert numbers(hubs, "1") == [0]
-
-
-def test_a_recreated_hub_is_empty_and_has_a_new_time_also_after_a_restart(path: Path) -> None:
-    clock = Clock(1_700_000_000_000)
-    with opened(path, clock=clock) as hubs:
-        publish(hubs, 3)
-        created_at = hubs["telemetry"].created_at
-        hubs.recreate("Telemetry")
-        assert (numbers(hubs), hubs["telemetry"].created_at) == ([], created_at + 1)
-        hubs.publish(hubs["telemetry"], hubs["telemetry"].partition("0"), message(b"late"), 0)
-        clock.now += 60_000
-        hubs.recreate("telemetry")
-        assert hubs.commit() == [], "what was staged for it is gone with it"
-        publish(hubs, 2)
-    with opened(path, clock=clock) as hubs:
-        assert (numbers(hubs), hubs["telemetry"].created_at) == ([0, 1], clock.now)

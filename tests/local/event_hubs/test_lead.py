@@ -74,24 +74,6 @@ async def test_the_outcome_and_the_credit_stop_at_the_limit_and_go_on_when_the_o
     assert world.unanswered == 1
 
 
-async def test_the_wait_ends_when_the_owner_is_gone_and_begins_again_with_the_next(world: World) -> None:
-    owner = world.owner()
-    world.send(LEAD + 5)
-    assert world.unanswered == 5
-    owner.connection.sessions[0].detach(owner.connection.sessions[0].links[1])
-    assert world.held() == (0, 1000)
-    world.owner()
-    world.send()
-    assert world.unanswered == 1
-    world.owner().connection.connection_lost(None)  # a different owner takes over and dies
-    assert world.unanswered == 0
-    again = world.owner()
-    world.send()
-    assert world.unanswered == 1
-    again.grant(100)
-    assert world.unanswered == 0
-
-
 async def test_no_outcome_waits_longer_than_the_longest_wait_and_none_for_an_owner_that_stands(world: World) -> None:
     owner = world.owner()
     world.send(20 * LEAD)

@@ -16,7 +16,6 @@ from tests.local.event_hubs.messages import batch, message, section
 NEW = Claim(None, None, None)
 LAST = 2**31 - 1
 ORDER = "com.microsoft:out-of-order-sequence"
-STOLEN = "com.microsoft:producer-epoch-stolen"
 
 
 def annotated(number: int | None, **given: int) -> bytes:
@@ -57,19 +56,6 @@ def test_whatever_comes_each_number_is_stored_once_and_in_order(batches: list[tu
     for (first, count), found in zip(batches, outcomes(producers, one, *batches), strict=True):
         stored += range(first, first + count) if found is True else ()
     assert stored == list(range(1, len(stored) + 1))
-
-
-def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:
-    producers = Producers()
-    old = producers.register(NEW)
-    assert outcomes(producers, old, (1, 3)) == [True]
-    new = producers.register(Claim(old.producer_id, 1, None))
-    assert (new.epoch, new.number) == (1, 0)
-    assert outcomes(producers, old, (4, 1)) == [STOLEN]
-    assert outcomes(producers, new, (1, 1)) == [True]
-    assert refusal(producers, Claim(old.producer_id, 0, None)) == STOLEN
-    assert producers.register(Claim(old.producer_id, None, None)).epoch == 2
-    assert producers.register(Claim(old.producer_id, 9, 100)) == (old.producer_id, 9, 100)
 
 
 def hubs_of(path: Path) -> tuple[Hubs, Hub, PartitionLog]:

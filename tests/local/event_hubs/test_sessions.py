@@ -8,7 +8,6 @@ from local.event_hubs.broker import HubBroker
 from local.event_hubs.codec import Described, Symbol, UByte, UInt, ULong
 from local.event_hubs.frames import ATTACH, BEGIN, CLOSE, DETACH, FLOW, OPEN, SASL_INIT, TRANSFER, composite, frame
 from local.event_hubs.sections import APPLICATION_PROPERTIES
-from local.event_hubs.sessions import CHUNK, TURN
 from tests.local.event_hubs.messages import attach_sender, message, section, transfer
 from tests.local.event_hubs.peer import SELECTOR, Peer, make_broker, publisher, reader
 
@@ -151,22 +150,6 @@ async def test_a_peer_that_breaks_the_protocol_gets_the_reason_and_is_closed() -
         assert peer.is_closed, name
         await asyncio.sleep(0)
         assert not broker.connections, name
-
-
-async def test_a_reader_with_credit_for_all_gets_a_bounded_piece_in_each_turn_and_its_drain_after_the_last() -> None:
-    broker = make_broker()
-    publisher(broker, *[BODY] * 200)
-    peer, small = reader(broker), reader(broker)
-    peer.grant(250, drain=True)
-    small.grant(1)
-    assert small.codes() == [TRANSFER], "it is served between the turns of the large one"
-    codes = turn = peer.codes()
-    while FLOW not in turn:
-        assert len(turn) * len(BODY) <= TURN * (CHUNK + len(BODY))
-        await asyncio.sleep(0)
-        turn = peer.codes()
-        codes = codes + turn
-    assert codes == [TRANSFER] * 200 + [FLOW]
 
 
 async def test_a_flood_of_two_publishers_leaves_a_reader_its_turn_after_each_of_theirs() -> None:

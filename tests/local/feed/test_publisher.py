@@ -1,6 +1,5 @@
 import logging
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 from azure.eventhub import EventDataBatch
@@ -14,10 +13,9 @@ from azure.eventhub.exceptions import (
 
 from core.model.events import Event
 from core.remote.hub.events import to_event
-from local.feed import dangers
-from local.feed.dangers import KINDS, dangers_of, fields, map_property, sequence, short_decimal, text, with_dangers
-from local.feed.homes import Expected, HomeScript, HomeShares, home_minutes
-from local.feed.planned_events import CRASH, POISON, REFUSAL, WRITTEN, Minute, PlannedEvent
+from local.feed.dangers import KINDS, fields, map_property, sequence, short_decimal, text
+from local.feed.homes import HomeScript, HomeShares, home_minutes
+from local.feed.planned_events import POISON, WRITTEN, Minute
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
 from local.feed.record import Copies
 from local.functions_host.sdk_messages import Delivery, delivery_of
@@ -108,27 +106,6 @@ ENDS = {
     map_property: Delivery.READER_STOPS,
     short_decimal: Delivery.DROPPED,
 }
-
-
-def test_a_story_keeps_its_length_and_registrations_and_gets_its_dangers_spread_by_its_seed() -> None:
-    def told(killing: int | None) -> list[PlannedEvent[Expected]]:
-        story = home_minutes(SCRIPT)
-        minutes = story if killing is None else with_dangers(story, SCRIPT, dangers_of(killing, 0))
-        return [one for minute in minutes for one in minute.events]
-
-    plain = told(None)
-    for killing in (0, 1, 3):
-        story = told(killing)
-        outcomes = [one.expected.outcome for one in story]
-        assert len(outcomes) == 6_000
-        assert (outcomes.count(CRASH), outcomes.count(REFUSAL)) == (killing, dangers.REFUSED_EVENTS)
-        assert "reference" not in outcomes
-        assert [one for one in story if b'"registration"' in one.body] == [
-            one for one in plain if b'"registration"' in one.body
-        ]
-        places = [at for at, outcome in enumerate(outcomes) if outcome in (CRASH, REFUSAL)]
-        assert min(later - earlier for earlier, later in pairwise(places)) > 300
-        assert told(killing) == story
 
 
 def test_each_kind_fails_as_in_the_trigger_and_the_app_s_own_reader_reads_its_planned_body(resends: Resends) -> None:

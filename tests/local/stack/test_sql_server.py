@@ -9,7 +9,6 @@ import pytest
 
 from local import run
 from local.demo import __main__ as demo
-from local.programs import Interrupted
 from local.stack.processes import Command
 from local.stack.sql_server import DEMOS, RUNS, Server, ServerRefused, prepared
 from local.stack.stack import Place, Stack
@@ -53,25 +52,6 @@ def test_a_missing_database_is_made_as_azure_sql_makes_it_unless_it_costs(files:
     assert files.marked == {"demo": DEMOS}
 
 
-def test_a_server_that_starts_is_waited_for_until_ctrl_c(
-    files: FileServer, server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused, login = "[08001] Connection refused", "[28000] Login failed for user 'sa'. (18456)"
-    files.faults = [refused, refused, login]
-    server.prepare()
-    waiting = "waiting for database demo on localhost,1433: "
-    assert capsys.readouterr().out.splitlines() == [waiting + refused, waiting + login]
-    assert files.marked == {"demo": DEMOS}
-
-    def interrupted(_: float) -> None:
-        raise Interrupted(2)
-
-    files.faults = [refused] * 3
-    with closing(on(files)) as another, pytest.raises(Interrupted), prepared(another, DEMOS, interrupted):
-        pass
-    assert len(files.faults) == 2
-
-
 def test_a_missing_driver_and_a_store_of_no_local_run_are_refused_at_once(files: FileServer, server: Server) -> None:
     files.faults = ["IM002"]
     assert refusal(server).startswith("database demo on localhost,1433 cannot be reached: IM002")
@@ -88,36 +68,6 @@ def test_a_demo_empties_no_database_that_a_run_keeps(files: FileServer, server: 
     server.close()
     files.marked["demo"] = DEMOS
     assert "is for demos and benchmarks, which empty it: name a different one for ma" in refusal(server, RUNS)
-
-
-def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused_unless_they_end(
-    files: FileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files.others = 2
-    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 0.0)
-    with closing(on(files)) as server:
-        assert "2 other sessions of this program use database demo on localhost" in refusal(server)
-    assert files.marked == {}
-    monkeypatch.setattr("local.stack.sql_server.ENDED_IN", 60.0)
-    with closing(on(files, pause=lambda _: setattr(files, "others", 0))) as server:
-        server.prepare()
-    assert files.marked == {"demo": DEMOS}
-
-
-def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server, tmp_path: Path) -> None:
-    server.prepare()
-    with closing(on(files)) as another:
-        calls: dict[str, Callable[[], object]] = {
-            "cannot be taken for a local run": another.prepare,
-            "cannot be emptied": server.empty,
-            "cannot be copied": lambda: server.copy(tmp_path / "copy.db"),
-            "cannot be locked": lambda: server.locked().__enter__(),
-        }
-        for why, call in calls.items():
-            files.denies = "The permission was denied.\nmore"
-            fault = f"^database demo on localhost,1433 {why}: The permission was denied.$"
-            with pytest.raises(ServerRefused, match=fault):
-                call()
 
 
 def test_a_demo_begins_with_an_empty_store(files: FileServer, server: Server, tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.functions_host.durable import instances
-from local.functions_host.durable.episodes import FAILURE_MARK, Answer, Turn, Unreadable, begin, conclude, read_answer
-from local.functions_host.durable.instances import Entry, Episode, EventType, NewInstance, Outgoing, Status, event
+from local.functions_host.durable.episodes import Turn, begin, conclude, read_answer
+from local.functions_host.durable.instances import EventType, NewInstance, Outgoing, Status, event
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import InvocationResult
 from tests.afterwards import after_the_test
 from tests.local.functions_host.doubles import NOON
-from tests.local.functions_host.durable.doubles import FUNCTIONS, STARTED, instance, timer
+from tests.local.functions_host.durable.doubles import FUNCTIONS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Potential duplicate Task completion"),
@@ -155,36 +155,3 @@ def test_every_result_gets_to_the_task_that_waits_for_it(steps: list[Step], seed
 
 
 STATE = {"isDone": True, "schemaVersion": 2, "actions": [[]], "output": {"a": 1}}
-
-
-def answered(**changes: object) -> Answer:
-    return read_answer(InvocationResult(Datum(json.dumps({**STATE, **changes}), "json")))
-
-
-def test_a_failure_carries_the_state_after_its_mark_and_an_outcome_that_is_no_answer_is_unreadable() -> None:
-    text = f"Exception: no{FAILURE_MARK}{json.dumps({**STATE, 'isDone': False, 'error': 'no'})}"
-    assert read_answer(InvocationResult(error=text)) == Answer([], False, '{"a": 1}', "no", None)
-    for value in (None, Datum("no json", "json"), Datum("[]", "json"), Datum("{}", "json")):
-        with pytest.raises(Unreadable):
-            read_answer(InvocationResult(value))
-    with pytest.raises(Unreadable):
-        read_answer(InvocationResult(error="TypeError: the worker failed"))
-    with pytest.raises(Unreadable, match="only the out-of-process schema V3 is emulated"):
-        answered(schemaVersion=1)
-    assert answered(customStatus="x" * 8000).custom_status is not None
-    with pytest.raises(Unreadable, match="must not exceed 16 KB"):
-        answered(customStatus="x" * 8200)
-
-
-def test_a_timer_is_hidden_for_whole_seconds_cut_as_in_the_queue_of_azure_and_an_end_sets_none() -> None:
-    """From NOON: below a second at once, others up to a second early."""
-    turn = begin(instance(), Episode(instance(), [], [Entry(0, None, STARTED)]), NOON)
-    assert isinstance(turn, Turn)
-    waits = {"12:00:00.999": 0, "11:59:00": 0, "12:00:01": 1, "12:00:02.999": 2, "13:00:00": 3600}
-    for fire_at, seconds in waits.items():
-        answer = Answer([timer(f"2026-11-21T{fire_at}Z")], False, None, None, None)
-        (fired,) = conclude(turn, answer, FUNCTIONS, lambda: "new").outgoing
-        assert fired.due_at == NOON + timedelta(seconds=seconds)
-        assert fired.event["FireAt"].startswith(f"2026-11-21T{fire_at}")
-    commit = conclude(turn, Answer([timer(cancelled=True)], True, None, None, None), FUNCTIONS, lambda: "new")
-    assert (commit.status, commit.outgoing) == (Status.COMPLETED, ())
