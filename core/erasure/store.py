@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from core.erasure.erasure import LAKE, NOTHING_ERASED, TASK_TEXTS, Erasing, FoundPiece, RetractedPlace, Worded
@@ -138,7 +140,7 @@ class ErasureKey:
     erased_at: datetime
 
 
-AT_ONCE = 200  # letters or staged events whose bodies are in memory
+AT_ONCE, OCTETS_AT_ONCE = 200, 512 * 1024  # letters or staged events, and octets of their bodies, that are in memory
 NEVER = 2**63 - 1
 
 
@@ -196,8 +198,9 @@ class Erasures:
         if len(numbers) > ROWS_AT_ONCE:
             last = max(reach.first, numbers[ROWS_AT_ONCE] - 1)
         mentions, searched = mention_of(subjects), {**place, "needles": texts_json(needles_of(subjects))}
-        letters, last = self._search("read_letters_to_search", span(reach.first, last), mentions, searched)
-        staged, last = self._search("read_staged_to_search", span(reach.first, last), mentions, searched)
+        search = partial(self._search, mentions=mentions, searched=searched)
+        letters, last = search("find_letters_to_search", "read_letters_to_search", span(reach.first, last))
+        staged, last = search("find_staged_to_search", "read_staged_to_search", span(reach.first, last))
         reasons, last = self._search_reasons(span(reach.first, last), mentions, searched)
         part = span(reach.first, last)
         diffs = self.database.ask("read_diffs_to_search", **place, **span_values(part))
@@ -239,19 +242,28 @@ class Erasures:
         return self.database.ask(one.read)
 
     def _search(
-        self, statement: str, reach: Span, mentions: Mentions, searched: Any
+        self, find: str, read: str, reach: Span, *, mentions: Mentions, searched: Mapping[str, Any]
     ) -> tuple[list[SequenceNumber], int]:
         """Return the numbers of a range whose texts mention a subject, and the last number that was read.
 
-        The database leaves out most of the others. No more bodies than AT_ONCE are in memory.
+        The database leaves out most of the others. No more bodies than AT_ONCE are in memory, and no more octets than
+        OCTETS_AT_ONCE but for one larger body.
         """
-        found = self.database.ask(statement, **searched, **span_values(reach), most=AT_ONCE)
+        found = self.database.ask(find, **searched, **span_values(reach), most=AT_ONCE)
+        octets = accumulate(size for _, size in found)
+        chosen = [
+            number
+            for (number, size), total in zip(found, octets, strict=True)
+            if total <= OCTETS_AT_ONCE or total == size
+        ]
+        place = {name: searched[name] for name in ("stream_id", "partition_id")}
+        rows = self.database.ask(read, **place, sequence_numbers=numbers_json(chosen)) if chosen else []
         named = [
             SequenceNumber(number)
-            for number, partition_key, properties, body, *texts in found
+            for number, partition_key, properties, body, *texts in rows
             if mentions([body_text(bytes(body)), partition_key or "", properties, *texts])
         ]
-        return named, found[-1][0] if len(found) == AT_ONCE else reach.last
+        return named, chosen[-1] if len(chosen) < len(found) or len(found) == AT_ONCE else reach.last
 
     def _search_reasons(
         self, reach: Span, mentions: Mentions, searched: Any

@@ -15,11 +15,11 @@ SELECT (SELECT MIN(x.sequence_number) FROM event_hub_dead_letter AS x
          WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 1 AND x.partition_id = :partition_id
            AND x.sequence_number >= :first_sequence_number) AS next_diff;
 
--- name: read_letters_to_search
--- Read the first letters of a range with their texts, in order, without those that an erasure blanked. With needles, a
--- JSON array of [needle], only the letters that have one of these ASCII texts or are UTF-16.
+-- name: find_letters_to_search
+-- Find the first letters of a range, in order, with the octets of their bodies, without those that an erasure blanked.
+-- With needles, a JSON array of [needle], only the letters that have one of these ASCII texts or are UTF-16.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int, needles nvarchar(max)
-SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error
+SELECT d.sequence_number, DATALENGTH(d.body) AS body_bytes
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
    AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
@@ -33,10 +33,20 @@ SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error
  ORDER BY d.sequence_number
  LIMIT :most;
 
--- name: read_staged_to_search
--- Read the first staged events of a range with their texts, in order, as `read_letters_to_search` does.
+-- name: read_letters_to_search
+-- Read the texts of some letters of a partition.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+   AND d.sequence_number IN (
+       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint))
+ ORDER BY d.sequence_number;
+
+-- name: find_staged_to_search
+-- Find the first staged events of a range with the octets of their bodies, as `find_letters_to_search` does.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int, needles nvarchar(max)
-SELECT s.sequence_number, s.partition_key, s.properties, s.body
+SELECT s.sequence_number, DATALENGTH(s.body) AS body_bytes
   FROM staged_event AS s
  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
    AND s.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
@@ -49,8 +59,18 @@ SELECT s.sequence_number, s.partition_key, s.properties, s.body
  ORDER BY s.sequence_number
  LIMIT :most;
 
+-- name: read_staged_to_search
+-- Read the texts of some staged events of a partition.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+SELECT s.sequence_number, s.partition_key, s.properties, s.body
+  FROM staged_event AS s
+ WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
+   AND s.sequence_number IN (
+       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint))
+ ORDER BY s.sequence_number;
+
 -- name: read_reasons_to_search
--- Read the first attempts at letters of a range with their errors and reasons, in order, as `read_letters_to_search` does.
+-- Read the first attempts at letters of a range with their errors and reasons, in order, as `find_letters_to_search` does.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most_reasons int, needles nvarchar(max)
 SELECT a.sequence_number, a.attempt, a.error, a.why
   FROM dead_letter_attempt AS a

@@ -43,7 +43,7 @@ LIMITS = {
     "lines of the longest function": 60,
     "lines of the longest module": 600,
     "lines: core and handlers": 30_690,
-    "lines: sql": 3_900,
+    "lines: sql": 3_920,
     "lines: hubledger": 6_160,
     "lines: jobs": 3_500,
     "files of core/": 140,

@@ -19,7 +19,7 @@ from core.errors import ErasureKeyMissing, ErasureWaits, RequestRefused, TaskOve
 from core.ingest.ingest import ingest_batch
 from core.ledger.explain import Explanations, explain
 from core.letters.retry import claim_due, retry_chunk
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId, SequenceNumber, Span
 from core.model.letters import LetterMove
 from core.model.policies import SubjectKey
 from core.model.rows import References, Row, appended_to
@@ -154,6 +154,19 @@ def test_a_dry_run_of_a_replay_shows_nothing_of_it(world: ErasingWorld) -> None:
     job = world.replay(order(dry_run=True))
     diffs = world.store.read_replay_diffs(job.task.task_id, None, 100)
     assert [one.diff for one in diffs if GONE in one.diff.replace(STAYS, "")] == []
+
+
+def test_a_piece_has_few_large_bodies(world: ErasingWorld) -> None:
+    """Each is searched for escapes within escapes, which takes seconds for some megabytes."""
+    large = events_of(*[f"bug Zo\u00eb {'x' * 300_000}"] * 5, first=len(LOG))
+    ingest_batch(batch(large, partition("0")), world.ingesting)
+    for subject in ("Zo\u00eb", "\u00eb"):  # by a needle, and without one
+        store, first, pieces = world.erasing.store, len(LOG), []
+        while first < len(LOG) + 5:
+            piece = store.find_piece(1, PartitionId("0"), Span(N(first), N(len(LOG) + 4)), [subject])
+            pieces.append(piece.span.length)
+            first = piece.span.last + 1
+        assert pieces == [1, 1, 1, 1, 1], subject
 
 
 def test_what_replays_took_away_is_blanked_too(world: ErasingWorld, engine: Engine) -> None:
