@@ -1,24 +1,39 @@
 """A home of the demo is erased amid traffic, and nothing brings it back."""
 
 import json
+import os
+import shlex
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 
 import polars as pl
+import pytest
 
 from examples.home_security.transform import SensorReading
+from local.programs import APP
 from tests.acceptance.started import DEADLINE, OFTEN, App
-from tests.patience import allowed
+from tests.patience import allowed, until
+from tests.spark.here import environment, lacking, spark_submit
 
 GONE, STAYS = "home-to-forget", "home-that-stays"
 AT = "2026-03-14T07:02:11+01:00"
 SETTINGS = {**OFTEN, "TRANSFORM": "examples.home_security", "ERASURE_KEY": "a key of thirty-two octets or more"}
+WITH_JAVA = pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
+SPARK = 600.0  # seconds of an idle machine, where Spark takes ten for a run
+
+
+def engine() -> Mapping[str, str]:
+    """Return the settings of an app with a local engine and a lake."""
+    aggregating = {"AGGREGATION_SCHEDULE": "*/2 * * * * *", "AGGREGATION_GRACE_SECONDS": "5", "LAKE_ROWS": "true"}
+    return {**environment(), "SPARK_ENGINE": "local", "SPARK_SUBMIT": spark_submit(), **aggregating}
 
 
 def registered(home: str) -> bytes:
@@ -87,9 +102,31 @@ def assert_nowhere(app: App) -> None:
         assert GONE not in str(table.select(pl.col(pl.String)).to_dict(as_series=False)), log
 
 
-def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
-    """Not by three kills of the host, everything delivered again, the next incarnation or a full replay."""
-    app.start(**SETTINGS)
+def is_summed(app: App) -> bool:
+    """Return whether the aggregate and the lake have every reading."""
+    ((summed, readings),) = app.engine.sql(
+        "SELECT (SELECT SUM(readings) FROM home_activity), (SELECT COUNT(*) FROM sensor_reading)"
+    )
+    lake = [log.parent for log in app.folder.rglob("_delta_log") if log.parent.name == "sensor_reading"]
+    return bool(lake) and summed == readings == pl.read_delta(str(lake[0])).height
+
+
+def rebuilt(app: App, settings: Mapping[str, str]) -> str:
+    """Compare the aggregate with a rebuild, and return what its job said."""
+    words = [sys.executable, "-m", "handlers.commands", "rebuild-arguments", "--job", "home_activity"]
+    own = {**os.environ, **app.settings(**settings)}
+    given = subprocess.check_output(words, cwd=APP, env=own, text=True, timeout=allowed(DEADLINE))
+    words = [settings["SPARK_SUBMIT"], "jobs/rebuild_aggregate.py", "home_activity", *shlex.split(given)]
+    done = subprocess.run(words, cwd=APP, env=own, text=True, capture_output=True, timeout=allowed(SPARK), check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("with_engine", [False, pytest.param(True, marks=(pytest.mark.soak, WITH_JAVA))])
+def test_a_home_is_forgotten_whatever_happens(app: App, with_engine: bool) -> None:
+    """Not by three kills of the host, everything delivered again, the next incarnation, a full replay or a rebuild."""
+    settings = {**SETTINGS, **(engine() if with_engine else {})}
+    app.start(**settings)
     for home in (GONE, STAYS):
         app.send("0", [registered(home)])
     app.until_all_accounted()
@@ -98,17 +135,19 @@ def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
             app.send(id, events_of(GONE) + events_of(STAYS)[:2])
     app.until_all_accounted()
     assert of_home(app, GONE) == {1: 2 * 20 * 2}
+    if with_engine:
+        until(lambda: app.engine.sql("SELECT COUNT(*) FROM home_activity WHERE home_id = ?", GONE) != [(0,)], SPARK)
     with traffic(app):
         task = app.open_task("erasure", subjects=[GONE], dry_run=False, reason="a request came")
         for _ in range(3):
-            app.start_host(**SETTINGS)  # kills the one before
+            app.start_host(**settings)  # kills the one before
         found = app.ended(task)
     assert (found["status"], found["fault"], found["rows"], found["letters"]) == ("done", None, 2 * 20 * 4 + 1, 80)
     app.until_all_accounted()
     app.end_host()
     with closing(sqlite3.connect(f"{app.folder}/host.db")) as host, host:
         host.execute("DELETE FROM host_checkpoint")
-    app.start(**SETTINGS)  # everything is delivered again
+    app.start(**settings)  # everything is delivered again
     app.until(lambda: app.host_checkpoints() == app.published)
     order = {"reason": "the same hub again", "expected_incarnation": 1, "force": True}
     said = app.request("api/streams/next-incarnation", order)
@@ -124,5 +163,8 @@ def test_a_home_is_forgotten_whatever_happens(app: App) -> None:
     assert of_home(app, STAYS) == {1: stays, 2: stays}
     said_of_it = {path: octets for path, octets in answers(app, task) if GONE.encode() in octets}
     assert said_of_it == {}
+    if with_engine:
+        until(lambda: is_summed(app), SPARK)
+        assert GONE not in rebuilt(app, settings)
     app.end()
     assert_nowhere(app)
