@@ -3,6 +3,7 @@
 Where KILLS is `not`, an earlier version makes one reading of every body; where it is `fails`, it raises an error for
 the words that kill.
 
+group      ends its process group        parent     in a child, ends its parent too
 late       fails until the file DEADLY exists, then one reading          deadly     fails, then ends the process
 """
 
@@ -26,6 +27,14 @@ VERSION = "killing/0" if KILLS else "killing/1"
 
 def _fail() -> None:
     raise KeyError("an earlier version cannot read it")
+
+
+def _kill_parent() -> None:
+    """End the worker too, which is the parent of a child; the worker itself ends alone."""
+    of_parent = Path(f"/proc/{os.getppid()}/oom_score_adj")
+    if of_parent.exists() and Path("/proc/self/oom_score_adj").read_text() == "1000\n":
+        os.kill(os.getppid(), signal.SIGKILL)
+    os._exit(9)
 
 
 def _wait() -> None:
@@ -68,6 +77,8 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"overflow": _overflow,
     b"join": _join,
     b"leave": lambda: sys.exit(3),
+    b"group": lambda: os.killpg(0, signal.SIGKILL),
+    b"parent": _kill_parent,
     b"late": _wait,
     b"deadly": _kill_once_armed,
 }
