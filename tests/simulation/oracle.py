@@ -195,8 +195,8 @@ class Forgotten:
                 if name.startswith("sim_"):
                     copied.execute(f"DROP {kind} IF EXISTS {name}")
             for table in OF_EVENTS:
-                where = "WHERE (stream_id, partition_id, sequence_number) = (?, ?, ?)"
-                copied.executemany(f"DELETE FROM {table} {where}", later)
+                place = "(stream_id, partition_id, sequence_number)"
+                copied.executemany(f"DELETE FROM {table} WHERE {place} = (?, ?, ?)", later)
             copied.executemany(
                 "DELETE FROM replay_diff WHERE task_id IN (SELECT task_id FROM task WHERE stream_id = ?)"
                 " AND (partition_id, sequence_number) = (?, ?)",

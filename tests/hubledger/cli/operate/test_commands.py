@@ -95,17 +95,15 @@ def test_a_kind_without_facts_of_its_own_shows_its_plain_fields(ask: Ask) -> Non
     assert "partitions" not in out
 
 
-def test_an_erased_letter_is_said_to_be_erased_with_its_task(ask: Ask) -> None:
-    for erased_by, said in (
-        (ID, f"An erasure blanked it: bin/hubledger tasks show {ID}"),
-        (None, "--body text the body."),
-    ):
-        out = ask(
-            "letters show 3 41",
-            changing(lambda full, by=erased_by: {"letter": {**full["letter"], "erased_by": by}, "body": None}),
-        ).out
-        assert said in out
-        assert bool(re.search("^ *body +erased *$", out, re.M)) is (erased_by is not None)
+@pytest.mark.parametrize(
+    ("erased_by", "said"),
+    [(ID, f"An erasure blanked it: bin/hubledger tasks show {ID}"), (None, "--body text the body.")],
+)
+def test_an_erased_letter_is_said_to_be_erased_with_its_task(erased_by: str | None, said: str, ask: Ask) -> None:
+    answer = changing(lambda full: {"letter": {**full["letter"], "erased_by": erased_by}, "body": None})
+    out = ask("letters show 3 41", answer).out
+    assert said in out
+    assert bool(re.search("^ *body +erased *$", out, re.M)) is (erased_by is not None)
 
 
 def test_a_refusal_of_the_app_is_code_1_and_no_text_steers_the_terminal(ask: Ask) -> None:
