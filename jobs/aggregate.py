@@ -48,7 +48,7 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     place = execution.lake
     lake = None if place is None else open_lake(spark, place, execution.lake_state, staging_id)
     if is_rows_job(run.job):
-        return finish_rows(tables, run, lake)
+        return finish_rows(tables, run, lake, execution.transform)
     of = find_aggregate(run.job)
     if run.kind != "increment":
         windows = repaired(tables, of, open_history(tables, run.rows_from, lake), run)

@@ -127,12 +127,21 @@ def naming_damage(spark: SparkSession, lake: str, layout: Layout, files: Sequenc
     try:
         yield
     except Exception as error:  # Spark has no one class for it
-        for one in files:
-            try:
-                read_files(spark, lake, layout, [one]).write.format("noop").mode("overwrite").save()
-            except Exception:  # noqa: BLE001
-                raise LakeDamaged(f"LAKE: {layout.table}: {one.path} is gone or unreadable{MEND}") from error
+        if damaged := damaged_files(spark, lake, layout, files):
+            raise LakeDamaged(f"LAKE: {layout.table}: {damaged[0].path} is gone or unreadable{MEND}") from error
         raise
+
+
+def damaged_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[LakeFile]) -> list[LakeFile]:
+    """Return the files of a table that are gone or unreadable. Halves are read until one file is left."""
+    try:
+        read_files(spark, lake, layout, files).write.format("noop").mode("overwrite").save()
+    except Exception:  # noqa: BLE001 - Spark has no one class for it
+        if len(files) == 1:
+            return list(files)
+        half = len(files) // 2
+        return [one for some in (files[:half], files[half:]) for one in damaged_files(spark, lake, layout, some)]
+    return []
 
 
 def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], touched: DataFrame) -> list[LakeFile]:

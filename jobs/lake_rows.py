@@ -23,29 +23,41 @@ from core.aggregation.lake_tables import (
     lake_rows,
     rows_of_job,
 )
+from core.aggregation.runs import NO_CUT
 from core.model.aggregates import Aggregate
 from core.model.rows import OURS
 from core.transforms.loading import load_aggregates
 from jobs.lake import finish
 from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, naming_damage, read_files, write_files
+from jobs.lake_remake import lost_of_files, lost_of_ledger, with_rescued
 from jobs.ranges import CommitSpan, commits_where, place_where, slices_of, spans_between
 from jobs.row_texts import LINEAGE_KINDS, row_kinds
 from jobs.tables import Result, Run, Tables
-from jobs.transforms import schema_of, source_columns
+from jobs.transforms import SliceFacts, schema_of, source_columns
 
 UP_TO = f"{OURS}up_to"  # the last commit of a partition at a cut
 CUT = f"stream_id bigint, partition_id string, {UP_TO} bigint"
 POSITION = list(LINEAGE)
 
 
-def finish_rows(tables: Tables, run: Run, lake: OpenLake | None) -> Result | None:
-    """Write the rows of a run, and finish it. Return None without a lake, because the whole result is there."""
+def finish_rows(tables: Tables, run: Run, lake: OpenLake | None, transform: str) -> Result | None:
+    """Write the rows of a run, and finish it. Return None without a lake, because the whole result is there.
+
+    The result of a table that is made anew without all its rows is the fault that names them by day.
+    """
     if lake is None:
         return None
     rows, states = rows_of_job(run.job, load_aggregates()), lake.tables
     begin = _begin(rows_layout(rows), states.get(rows.table), run)
     standing = _standing(tables, rows, begin, run.cut_to).persist()
     standing.count()  # before the rows that replays remove at the same time: those are found as removed
+    if lost := _lost(tables, rows, standing, (run, lake), transform):
+        standing.unpersist()
+        fact = SliceFacts(0, 0, 0, 0, run.job, lost)
+        place = (lake.folder, run.run_id, run.attempt)
+        result = Result(*place, (fact,), 0, None, False, datetime.now(UTC), (run.job,))
+        tables.finish(result)
+        return result
     changes = {
         rows.removed: _appended(tables, rows, states.get(rows.removed), run, lake),
         rows.table: _replaced(tables, rows, standing, (run, lake)),
@@ -108,6 +120,34 @@ def _standing(tables: Tables, rows: LakeRows, begin: str, end: str) -> DataFrame
     return _dated(tables.lineage_rows(rows.source, slices_of(spans, tables.read_ledger(spans))), rows)
 
 
+def _lost(tables: Tables, rows: LakeRows, standing: DataFrame, of: tuple[Run, OpenLake], transform: str) -> str | None:
+    """Return the fault of a table that is made anew and would lack rows, or None."""
+    run, lake = of
+    for layout in (rows_layout(rows), removed_layout(rows)):
+        state = lake.tables.get(layout.table)
+        remake = None if state is None else state.remake
+        is_gone = state is None or (remake is None and state.cut == NO_CUT != run.cut_from)
+        if (remake is None and not is_gone) or (remake is not None and remake.accepts_loss):
+            continue
+        if remake is None or remake.files is None:
+            lost = lost_of_ledger(tables, layout.table, transform, run.cut_to) if layout.table == rows.table else None
+        else:
+            removed = _removed(tables, rows, "{}", run.cut_to)
+            sql = removed
+            if layout.table == rows.table:
+                sql = _added(tables, rows, standing, "{}", run.cut_to)
+            found = with_rescued(tables, rows, sql, (lake, layout, remake), run.cut_to)
+            if layout.table == rows.table:  # those that a replay removed since stood in the table
+                since = _written_by(_removed(tables, rows, run.cut_from, run.cut_to), run.cut_from, "commit_number")
+                found = _written_by(found, run.cut_from, "commit_number").unionByName(since.drop(REMOVED_AT))
+            else:
+                found = _written_by(found, run.cut_from, REMOVED_AT)
+            lost = lost_of_files(layout, remake, found)
+        if lost is not None:
+            return lost
+    return None
+
+
 def _added(tables: Tables, rows: LakeRows, standing: DataFrame, begin: str, end: str) -> DataFrame:
     """Return the rows that commits between two cuts wrote and that count at the second, also those removed since."""
     wanted = [_removed_after(one) for one in spans_between(begin, end)]
@@ -124,8 +164,10 @@ def _removed(tables: Tables, rows: LakeRows, begin: str, end: str) -> DataFrame:
 def _appended(tables: Tables, rows: LakeRows, state: TableState | None, run: Run, lake: OpenLake) -> TableChange:
     layout = removed_layout(rows)
     begin = _begin(layout, state, run)
-    added = write_files(_removed(tables, rows, begin, run.cut_to), lake, layout)
-    return change_of(layout, added, (), begin not in (run.cut_from, run.cut_to))
+    removed = _removed(tables, rows, begin, run.cut_to)
+    if state is not None and state.remake is not None:
+        removed = with_rescued(tables, rows, removed, (lake, layout, state.remake), run.cut_to)
+    return change_of(layout, write_files(removed, lake, layout), (), begin not in (run.cut_from, run.cut_to))
 
 
 def _replaced(tables: Tables, rows: LakeRows, standing: DataFrame, of: tuple[Run, OpenLake]) -> TableChange:
@@ -136,6 +178,8 @@ def _replaced(tables: Tables, rows: LakeRows, standing: DataFrame, of: tuple[Run
     added = _added(tables, rows, standing, begin, run.cut_to)
     if state is None or begin != run.cut_from:
         is_whole = begin != run.cut_to
+        if state is not None and state.remake is not None:
+            added = with_rescued(tables, rows, added, (lake, layout, state.remake), run.cut_to)
         return change_of(layout, write_files(added, lake, layout), (), is_whole)
     removed = _removed(tables, rows, begin, run.cut_to)
     gone = _written_by(removed, run.cut_from, "commit_number")

@@ -51,10 +51,14 @@ class CountedCommits:
         return found
 
 
+def appended_classes(transform: str) -> tuple[type, ...]:
+    """Return the row classes of a transform with appended rows: the ledger counts their rows together."""
+    return tuple(one for one in load_transform(transform).row_classes if not row_table(one).key)
+
+
 def appended_tables(transform: str) -> tuple[str, ...]:
-    """Return the appended tables of a transform: the ledger counts their rows together."""
-    tables = (row_table(one) for one in load_transform(transform).row_classes)
-    return tuple(sorted({table.name for table in tables if not table.key}))
+    """Return the names of their tables."""
+    return tuple(sorted({row_table(one).name for one in appended_classes(transform)}))
 
 
 def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: CountedCommits, transform: str) -> str:

@@ -16,7 +16,19 @@ from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import ERASED, row_table
 from jobs import as_of
 from jobs.as_of import Window, Words
-from jobs.ranges import LEDGER, CommitSpan, MergedRange, Place, Slice, WrittenCount, ledger_query, quoted, rows_where
+from jobs.ranges import (
+    LEDGER,
+    CommitSpan,
+    MergedRange,
+    Place,
+    Slice,
+    WrittenCount,
+    commits_where,
+    ledger_query,
+    place_where,
+    quoted,
+    rows_where,
+)
 from jobs.row_texts import LINEAGE_KINDS, row_kinds
 from jobs.transforms import SliceFacts, instant_text, source_columns, window_columns
 
@@ -230,6 +242,17 @@ class Tables(ABC):
         rows = f"table_name = {quoted(row_table(row_class).name)} AND document <> '{ERASED}'"
         query = f"SELECT {names} FROM {self.words.prefix}retracted_row"
         return self.where(query, [f"{rows} AND ({one})" for one in wanted], {**REMOVED_COLUMNS, "document": "string"})
+
+    def removed_places(self, row_class: type, spans: Sequence[CommitSpan]) -> DataFrame:
+        """Return the places of the rows of a class that replays or erasures took away, with the commits of the rows."""
+        columns = {name: kind for name, kind in REMOVED_COLUMNS.items() if name != "commit_number"}
+        query = f"{self._select('retracted_row', columns)} WHERE table_name = {quoted(row_table(row_class).name)}"
+        found = self.where(query, list(map(place_where, spans)), columns)
+        return found.withColumnRenamed("row_commit_number", "commit_number")
+
+    def commits(self, table: str, spans: Sequence[CommitSpan], columns: Mapping[str, str]) -> DataFrame:
+        """Return these columns of a table's rows of the commits of these spans."""
+        return self.where(self._select(table, columns), list(map(commits_where, spans)), columns)
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         """Return rows of a class (None: all) as `texts` of `jobs/row_texts.py`, with the positions of appended rows.

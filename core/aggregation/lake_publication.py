@@ -14,8 +14,10 @@ import msgspec
 from core.aggregation.lake_tables import (
     EMPTY,
     MANIFEST,
+    REMAKE,
     Lake,
     Mark,
+    Remake,
     StandingTable,
     TableChange,
     TableState,
@@ -67,8 +69,20 @@ def states_of(store: Aggregations, lake: Lake, job: str) -> dict[str, TableState
             if is_rows_job(job):
                 raise
         else:
-            found[table] = _state(standing, _last_run(store, standing, job))
+            state = _state(standing, _last_run(store, standing, job))
+            remake = find_remake(store, lake, table, job, standing)
+            found[table] = state if remake is None else replace(state, cut=None, remake=remake)
     return found
+
+
+def find_remake(store: Aggregations, lake: Lake, table: str, job: str, standing: StandingTable) -> Remake | None:
+    """Return the order to make a table anew, if no run has done so."""
+    text = lake.read_text(f"{table}/{REMAKE}")
+    if text is None:
+        return None
+    order = msgspec.json.decode(text, type=Remake)
+    is_done = standing.run > order.after or (is_rows_job(job) and store.read_committed_runs(job, order.after))
+    return None if is_done else order
 
 
 def publish(store: Aggregations, lake: Lake, job: str) -> Mapping[str, str | None]:

@@ -20,6 +20,8 @@ from core.transforms.loading import find_aggregate
 
 GOLD, SILVER = "gold", "silver"
 OF_FILES = " (files)"  # after the name of a stale table whose log is whole
+OF_REMAKE = " (remake)"  # after the name of a table that is being made anew
+REMAKE = "_remake"  # the folder of such an order: no reader of Delta sees it
 MANIFEST = "manifest"
 MEND = ": `python -m handlers.commands remake-table` makes it anew"
 FILES_KEPT = timedelta(days=7)  # replaced files, for readers; and files of an execution, for its commit
@@ -43,12 +45,26 @@ class LakeFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Remake:
+    """A person's order to make a table anew by a run after the number `after`.
+
+    `files` are those of its log. None: it has none, or an unreadable one. With `accepts_loss` lost rows are left out.
+    """
+
+    after: int
+    files: tuple[LakeFile, ...] | None
+    accepts_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
-    """A table at a cut: its columns with their types in Spark, and its files. No cut: a run has to write all of it."""
+    """A table at a cut: its columns with their types in Spark, and its files. No cut: a run has to write all of it, by
+    the order to make it anew, if there is one."""
 
     cut: str | None
     columns: Mapping[str, str]
     files: tuple[LakeFile, ...]
+    remake: Remake | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +122,9 @@ class Lake(Protocol):
 
     def check_log(self, table: str) -> None:
         """Raise LakeDamaged for a table with an emptied entry of its log, of which a reader notices nothing."""
+
+    def remove_log(self, table: str) -> None:
+        """Remove the log of a table, so that there is none until the next commit."""
 
     def maintain(self, table: str) -> Mapping[str, int]:
         """Compact a table, remove files that no reader of the last days needs, shorten its log, and return counts."""

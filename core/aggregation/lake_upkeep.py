@@ -13,7 +13,7 @@ from datetime import date, datetime
 from uuid import UUID
 
 from core.aggregation.lake_publication import tables_of
-from core.aggregation.lake_tables import MEND, OF_FILES, is_rows_job, lake_rows
+from core.aggregation.lake_tables import MEND, OF_FILES, OF_REMAKE, is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Days, Order, Standing, fitting
 from core.aggregation.store import Aggregations
@@ -55,6 +55,9 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
         run = standing.open_run
         if run is not None and run.planned_at <= erased.since:  # its job may have read rows that are erased since
             raise ErasureWaits(f"run {run.run_id} of {job} began before it{_held(standing)}")
+    remade = sorted(one for each in standings.values() for one in each.stale if one.endswith(OF_REMAKE))
+    if remade:  # from files that may have the rows
+        raise ErasureWaits(f"tables of the lake are made anew: {', '.join(remade)}")
     notes = _delete_rows(erased, own)
     wanted = {job: days for job in own.jobs if (days := _days_of(job, erased, own.store)) is not None}
     missing = [job for job, days in wanted.items() if not _is_repaired(job, days, erased, own)]

@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from core.aggregation.lake_publication import commit_rows, hand_over, publish, states_of
-from core.aggregation.lake_tables import OF_FILES, Lake, is_rows_job, rows_job, table_of
+from core.aggregation.lake_publication import commit_rows, find_remake, hand_over, publish, states_of
+from core.aggregation.lake_tables import OF_FILES, OF_REMAKE, Lake, is_rows_job, rows_job, table_of
 from core.aggregation.runs import (
     HELD,
     AggregationRun,
@@ -38,6 +38,7 @@ from core.aggregation.runs import (
     Staged,
     StagedSlice,
     Standing,
+    next_run,
     next_step,
     ordered_run,
     planned_run,
@@ -243,6 +244,8 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
     closed = standing.last_run if did == [COMMITTED] else None
     stale = {} if own.lake is None else stale_tables(own, own.lake, job, standing)
     fault = next(filter(None, stale.values()), None)
+    if standing.stale:
+        standing = own.store.read_standing(job)  # without what is no longer stale
     removed: Mapping[str, int] = {}
     if standing.pause is not None:
         did.append(TickStep("is paused"))
@@ -266,10 +269,20 @@ def stale_tables(own: Aggregation, lake: Lake, job: str, standing: Standing) -> 
             stale.setdefault(table, last.failure)
     now = instant_text(own.now())
     since = {table: standing.stale.get(table, now) for table in stale}
-    since |= {table: at for table, at in standing.stale.items() if table.endswith(OF_FILES)}
+    since |= {table: at for table, at in standing.stale.items() if _is_noted(own, lake, job, table)}
     if since != standing.stale:
         own.store.note_stale(job, since)
     return stale
+
+
+def _is_noted(own: Aggregation, lake: Lake, job: str, stale: str) -> bool:
+    """Return True for what only the nightly look or an order says of a table, as long as it holds."""
+    table = stale.removesuffix(OF_REMAKE)
+    if table == stale:
+        return stale.endswith(OF_FILES)
+    with suppress(LakeUnreachable):
+        return find_remake(own.store, lake, table, job, lake.read_table(table, job)) is not None
+    return True
 
 
 def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]:
@@ -295,6 +308,8 @@ def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]
             return did
     reach = own.store.read_reach(standing.cut, limit)
     run = None if reach is None else planned_run(job, standing, own.engine.name, now, reach)
+    if run is None and any(table.endswith(OF_REMAKE) for table in standing.stale):
+        run = next_run(job, standing, standing.cut, own.engine.name, now)  # of no commits, for the table's sake
     return [*did, TickStep("has nothing new") if run is None else _open(own, run, None)]
 
 
@@ -339,6 +354,10 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> TickStep:
     """Commit a result as far as the time goes. A refused one is taken away, because it would be refused again."""
     try:
         if is_rows_job(run.job):
+            if staged.overflow is not None:
+                failure = run.failed_submit(own.now(), "rows would be lost", JobReport(staged.overflow))
+                stopped = own.store.stop_run(run, staged, staged.overflow, failure)
+                return TickStep("stopped its job") if stopped else OVERTAKEN
             return TickStep(commit_rows(own.store, own.lake, run, staged, own.now()))
         if (overflow := own.store.find_overflow(run, staged)) is not None:
             failure = run.failed_submit(own.now(), "a value of its result fits no column", JobReport(overflow))

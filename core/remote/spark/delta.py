@@ -106,6 +106,11 @@ class DeltaLake:
             if name.endswith(".json") and not size and name[:ENTRY] > first:
                 raise LakeDamaged(f"LAKE: {table}: {LOG}/{name} is empty{MEND}")
 
+    def remove_log(self, table: str) -> None:
+        with _lake_faults(table):
+            for name in self._storage.sizes(f"{table}/{LOG}"):
+                self._storage.remove(f"{table}/{LOG}/{name}")
+
     def write_text(self, path: str, text: str) -> None:
         with _lake_faults(path):
             self._storage.write(path, text.encode())

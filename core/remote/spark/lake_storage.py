@@ -32,6 +32,9 @@ class Storage(Protocol):
     def write(self, path: str, content: bytes) -> None:
         """Write a file, or replace it."""
 
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
 
 class FolderStorage:
     """A Storage on this machine."""
@@ -62,6 +65,9 @@ class FolderStorage:
         place = self._folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
+
+    def remove(self, path: str) -> None:
+        (self._folder / path).unlink()
 
 
 class BlobStorage:
@@ -100,6 +106,10 @@ class BlobStorage:
     def write(self, path: str, content: bytes) -> None:
         container, prefix = self._open()
         container.upload_blob(_joined(prefix, path), content, overwrite=True)
+
+    def remove(self, path: str) -> None:
+        container, prefix = self._open()
+        container.delete_blob(_joined(prefix, path))
 
     def _open(self) -> tuple[Any, str]:
         if self._container is None:

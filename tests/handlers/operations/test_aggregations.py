@@ -236,3 +236,9 @@ def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
     assert (named, transform) == ("--transform", "examples.home_security")
     tables = sorted(json.loads((Path(folder) / state).read_text()))
     assert tables == ["silver/sensor_reading", "silver/sensor_reading_removed"]
+    assert commands.main(["remake-table", "silver/else", "--accept-loss"]) == 1
+    assert "silver/else is no table of the lake: the table is one of gold/home_activity, " in capsys.readouterr().err
+    assert commands.main(["remake-table", tables[0]]) == 0
+    assert f"{tables[0]}: the next run of rows.sensor_reading makes it anew" in capsys.readouterr().out
+    order = json.loads((Path(folder) / tables[0] / "_remake" / "_remake.txt").read_text())
+    assert order == {"after": 0, "files": None, "accepts_loss": False}
