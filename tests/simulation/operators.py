@@ -284,5 +284,4 @@ class Operators:
                     work_on(job_id, id, kind, instance.now() + self._chance.choice([timedelta(), SLICE]))
             except (VersionChanged, StreamIncarnationChanged, ErasureKeyMissing, ErasureWaits) as fault:
                 self._counts["tasks held at a different hub"] += isinstance(fault, StreamIncarnationChanged)
-                self._counts["tasks held for the key of erased subjects"] += isinstance(fault, ErasureKeyMissing)
                 note_fault(job_id, fault, kind)

@@ -59,7 +59,6 @@ ANSWERS = (
     "erasures refused beside a task",
     "erasures that wait for a run",
     "batches stopped for the key of erased subjects",
-    "tasks held for the key of erased subjects",
 )
 
 
