@@ -35,7 +35,7 @@ class TakesAll:
         """Return one stream, anchored at 0 and without a commit."""
         answers: dict[Named, list[tuple[Any, ...]]] = {
             "find_stream": [(1,)],
-            "read_anchor": [(0, "2026-01-01T00:00:00.000000Z", None)],
+            "read_anchor": [(0, "2026-01-01T00:00:00.000000Z", None, 0)],
         }
         return answers.get(statement, [])
 

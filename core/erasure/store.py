@@ -61,13 +61,13 @@ def opening_of(request: TaskRequest, subjects: Sequence[str], key: SubjectKey, a
     if request.is_dry_run:
         return TaskOpening(parts=parts)
     noted = {"hashes": texts_json(map(key.hash_of, subjects)), "key_hash": key.name, "erased_by": str(order.task_id)}
+    add = Step("add_erased_subjects", {**noted, "erased_at": instant_text(at)})
     former = (
         []
         if key.before is None
         else [Step("forget_hashes", {"former_hashes": texts_json(map(key.before.hash_of, subjects))})]
     )
-    refuse = Step("refuse_former_plans", {"erased_at": instant_text(at)})
-    return TaskOpening((refuse, *former, Step("add_erased_subjects", noted)), parts)
+    return TaskOpening((Step("refuse_former_plans", {}), *former, add), parts)
 
 
 def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:

@@ -20,7 +20,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.ports import Clock
-from core.settle.partition_store import Partitions, Values, counts_of, freed_by, known_erasure, settled_row_steps
+from core.settle.partition_store import Partitions, Values, counts_of, freed_by, known_erasures, settled_row_steps
 from core.store.columns import (
     WHO_LENGTH,
     WHY_LENGTH,
@@ -180,7 +180,7 @@ def retry_script(commit: RetryCommit) -> Script:
         (
             Step(
                 "count_commit",
-                {**place, **known_erasure(commit.state)},
+                {**place, **known_erasures(commit.state)},
                 expect=1,
                 otherwise=taken,
                 keeps="commit_number",

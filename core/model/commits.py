@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+import msgspec
+
 from core.errors import StopReason, StreamIncarnationChanged
 from core.model.events import Event, Partition, Position, SequenceNumber, Span, order_key
 from core.model.rows import PlacedRow, row_table
@@ -82,7 +84,7 @@ class PartitionState:
     Only a state without a checkpoint has `opened_at`, the time at which the stream was opened, and, once it is decided,
     `anchor`, the partition's first number. `stops` are the stops that were recorded when the state was read.
     `open_keys` are read where the events of a partition key are kept in order. `erased_at` is the time of the newest
-    erasure of the database, if there was one.
+    erasure of the database, if there was one. A plan knows the `erasures` that were opened before the state was read.
     """
 
     partition: Partition
@@ -93,6 +95,7 @@ class PartitionState:
     stops: tuple[PartitionStop, ...] = ()
     open_keys: OpenKeys | None = None
     erased_at: datetime | None = None
+    erasures: int = 0
 
     def stop_for(self, reason: StopReason) -> PartitionStop | None:
         """Return the stop of this reason, if the partition was stopped for it."""
@@ -138,6 +141,10 @@ class DeadLetter:
     keeps_body: bool = True
     held_behind: SequenceNumber | None = None
     error_at: str | None = None
+
+    def without_body(self) -> "DeadLetter":
+        """Return the letter without what its event says: a retry reads that from the hub."""
+        return replace(self, event=msgspec.structs.replace(self.event, properties={}, body=b""), keeps_body=False)
 
 
 def error_type(error_class: type[BaseException]) -> str:
@@ -250,6 +257,7 @@ class BatchCommit:
             stops=stops,
             open_keys=keys,
             erased_at=self.state.erased_at,
+            erasures=self.state.erasures,
         )
 
 

@@ -203,12 +203,18 @@ def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextM
     return nullcontext()
 
 
+def of_no_event(event: Event) -> bool:
+    """Return False: nothing was erased."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Transform:
     """A transform module, read once. `row_classes` are those in its namespace. A replay retracts their rows.
 
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
+    An event that `is_erased` is filtered, and waits for no letter. One that `mentions_erased` leaves nothing of itself.
     """
 
     version: str
@@ -218,4 +224,5 @@ class Transform:
     rows_limit: int = ROWS_LIMIT
     watch: Watch = unwatched
     takes_signals: Callable[[], bool] = may_be_signalled
-    forgets: Callable[[Event], bool] = lambda _: False  # of an event of which no letter may be kept
+    is_erased: Callable[[Event], bool] = of_no_event
+    mentions_erased: Callable[[Event], bool] = of_no_event

@@ -33,7 +33,7 @@ from core.settle.partition_store import (
     counts_of,
     freed_by,
     keys_json,
-    known_erasure,
+    known_erasures,
     letter_values,
     order_steps,
 )
@@ -74,12 +74,12 @@ def rehearsal_script(commit: ReplayCommit) -> Script:
 def note_script(rehearsed: RehearsedPiece) -> Script:
     """Return the transaction that moves the progress of a dry run and stores its diffs.
 
-    It locks no partition, so the progress is its fence, and the erasure that it knows comes first.
+    It locks no partition, so the progress is its fence, after that of erasures.
     """
     commit = rehearsed.commit
-    known = {"stream_id": commit.state.stream_id, **known_erasure(commit.state)}
     conflict = Ending(commit.job_id, "replay", commit.committed_at).conflict
-    fence = Step("know_erasure", known, expect=1, otherwise=conflict, keeps="known_stream")
+    known = {"stream_id": commit.state.stream_id, **known_erasures(commit.state)}
+    fence = Step("know_erasures", known, expect=1, otherwise=conflict, keeps="known_stream")
     values = {
         "task_id": str(commit.job_id),
         "partition_id": commit.partition.partition_id,
@@ -158,7 +158,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
     return [
         Step(
             "count_replay",
-            {**reach, **known_erasure(commit.state)},
+            {**reach, **known_erasures(commit.state)},
             expect=1,
             otherwise=conflict,
             keeps="commit_number",

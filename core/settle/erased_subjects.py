@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
 
 import msgspec
 
@@ -18,9 +17,6 @@ from core.model.policies import SubjectKey
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
 from core.settle.mentions import body_text, candidates_of
-from core.settle.settle import ChildNotStarted, EventKilled
-
-_ENDS_THE_CALL = (MemoryError, KeyboardInterrupt, EventKilled, ChildNotStarted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +33,27 @@ class Erased:
         return any(erased_at is not None and event.enqueued_at <= erased_at for erased_at in found)
 
     def around(self, transform: Transform) -> Transform:
-        """Return the transform with one change: it makes no rows of what was erased, and no letters."""
+        """Return the transform with one change: it makes no rows of what was erased, and no letters that quote it."""
         if not self.until:
             return transform
         ask = transform.references_of
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
-            if self._is_of(event):
-                return ()
-            try:
-                made = tuple(islice(transform.rows_of(event, references), transform.rows_limit + 1))
-            except BaseException as error:
-                if isinstance(error, _ENDS_THE_CALL) or not self._is_mentioned_by(event):
-                    raise
-                return ()
-            return tuple([row for row in made if not self.names(event, subjects_of(row))])
+            made = () if self._is_of(event) else transform.rows_of(event, references)
+            return (row for row in made if not self.names(event, subjects_of(row)))
 
         def references_of(event: Event) -> Iterable[ReferenceKey]:
             return () if ask is None or self._is_of(event) else ask(event)
 
-        asked = None if ask is None else references_of
-        return replace(transform, rows_of=rows_of, references_of=asked, forgets=self._is_mentioned_by)
+        return replace(
+            transform,
+            rows_of=rows_of,
+            references_of=None if ask is None else references_of,
+            is_erased=self._is_of,
+            mentions_erased=self._is_in,
+        )
 
-    def _is_mentioned_by(self, event: Event) -> bool:
+    def _is_in(self, event: Event) -> bool:
         return self.names(event, words_of_event(event))
 
     def _is_of(self, event: Event) -> bool:

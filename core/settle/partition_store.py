@@ -52,9 +52,9 @@ UNORDERED = timedelta(minutes=1)  # by which the time of a later event of a part
 NEVER_ERASED = instant_text(datetime.min.replace(tzinfo=UTC))  # before every erasure
 
 
-def known_erasure(state: PartitionState) -> dict[str, str]:
-    """Return the newest erasure that a plan knows: a commit after a newer one conflicts, so that it is planned anew."""
-    return {"known_erasure": NEVER_ERASED if state.erased_at is None else instant_text(state.erased_at)}
+def known_erasures(state: PartitionState) -> dict[str, int]:
+    """Return the erasures that a plan knows: a commit after a newer one conflicts, so that it is planned anew."""
+    return {"known_erasures": state.erasures}
 
 
 NOTED = "noted"  # the count of rows that the script stores: 0 when the checkpoint has moved
@@ -322,12 +322,12 @@ class Partitions(HeldLetters):
         stops = decoded(PartitionStop, self._database.ask("read_stops", **key))
         found = self._database.ask("read_checkpoint", **key)
         if found:
-            *columns, erased_at = found[0]
-            checkpoint, erased = decoder(Checkpoint)(columns), instant_or_none(erased_at)
-            return PartitionState(partition, stream_id, checkpoint, stops=stops, erased_at=erased)
-        ((anchor, opened_at, erased_at),) = self._database.ask("read_anchor", **key)
-        opened, erased = instant_of(opened_at), instant_or_none(erased_at)
-        return PartitionState(partition, stream_id, None, anchor, opened, stops, erased_at=erased)
+            *columns, erased_at, erasures = found[0]
+            checkpoint, known = decoder(Checkpoint)(columns), (None, instant_or_none(erased_at), erasures)
+            return PartitionState(partition, stream_id, checkpoint, None, None, stops, *known)
+        ((anchor, opened_at, erased_at, erasures),) = self._database.ask("read_anchor", **key)
+        known = (None, instant_or_none(erased_at), erasures)
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at), stops, *known)
 
 
 def batch_script(commit: BatchCommit) -> Script:
@@ -412,7 +412,7 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
         "commit_id": str(commit.commit_id),
         "updated_at": instant_text(commit.committed_at),
         **counts_of(commit.settled, commit.absent),
-        **known_erasure(commit.state),
+        **known_erasures(commit.state),
     }
     counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields}
     noted = [Step("note_unknown_fields", counted)] if commit.settled.unknown_fields else []

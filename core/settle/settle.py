@@ -138,11 +138,9 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
-        if order is not None and (earlier := order.earlier(event)) is not None:
-            if transform.forgets(event):  # nothing keeps it while it would wait
-                filtered += 1
-            else:
-                letters.append(order.hold(event, earlier))
+        if order is not None and not transform.is_erased(event) and (earlier := order.earlier(event)) is not None:
+            held = order.hold(event, earlier)
+            letters.append(held.without_body() if transform.mentions_erased(event) else held)
             continue
         try:
             made = rows_of(event, references)
@@ -162,6 +160,9 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
         except BaseException as error:  # any error of a transform is the outcome of this event
             if _ends_the_call(error, transform):
                 raise
+            if transform.mentions_erased(event):
+                filtered += 1
+                continue
             letters.append(dead_letter(event, error, transform))
             if order is not None:
                 order.note(letters[-1])
@@ -183,7 +184,7 @@ def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetim
         replace(
             letter,
             due_at=now + policy.backoff.pause(1, clock.chance()) if letter.status == "waiting" else None,
-            keeps_body=policy.keep_bodies,
+            keeps_body=policy.keep_bodies and letter.keeps_body,
         )
         for letter in settled.letters
     ]

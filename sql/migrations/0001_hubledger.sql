@@ -13,7 +13,7 @@ CREATE TABLE hubledger.event_stream (
     closed_at      datetime2(7),  -- from then on nothing is committed to this stream
     opened_by      nvarchar(400),  -- the person who opened an incarnation after the first, and why
     opened_why     nvarchar(400),
-    erased_at      datetime2(7),  -- of the newest erasure: from then on no plan that was made before it is committed
+    erasures       int NOT NULL CONSTRAINT df_event_stream_erasures DEFAULT 0,  -- a plan that was made before the last one is not committed
     CONSTRAINT pk_event_stream PRIMARY KEY (stream_id),
     CONSTRAINT uq_event_stream UNIQUE (event_hub, consumer_group, incarnation)
 ) STRICT;  -- sqlite only

@@ -200,13 +200,12 @@ DELETE FROM replay_diff
 
 -- name: refuse_former_plans
 -- Let no plan be committed that was made before this erasure; a commit that has begun is waited for, in every stream.
--- params: erased_at datetime2(7)
+-- params:
 UPDATE event_stream
-   SET erased_at = MAX(:erased_at, COALESCE((SELECT MAX(c.enqueued_at) FROM event_hub_checkpoint AS c), :erased_at),
-                       COALESCE(erased_at, :erased_at));
+   SET erasures = erasures + 1;
 -- sqlserver:
 UPDATE e
-   SET erased_at = GREATEST(@erased_at, (SELECT MAX(c.enqueued_at) FROM hubledger.event_hub_checkpoint AS c), e.erased_at)
+   SET erasures = e.erasures + 1
   FROM hubledger.event_stream AS e WITH (HOLDLOCK);
 
 -- name: forget_hashes
@@ -217,23 +216,29 @@ DELETE FROM erased_subject
        SELECT n.subject_hash COLLATE Latin1_General_100_BIN2 FROM rows(:former_hashes) AS n (subject_hash varchar(64)));
 
 -- name: add_erased_subjects
--- Note erased subjects, from a JSON array of [subject_hash], at the time that the streams have since `refuse_former_plans`:
--- a second erasure moves the time forward.
--- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000)
+-- Note erased subjects, from a JSON array of [subject_hash]: a second erasure moves the time forward. After
+-- `refuse_former_plans` no batch commits, so no committed event is newer than the time.
+-- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000), erased_at datetime2(7)
 INSERT INTO erased_subject (subject_hash, key_hash, erased_at, erased_by)
-SELECT n.value ->> 0, :key_hash, (SELECT MAX(e.erased_at) FROM event_stream AS e), :erased_by
+SELECT n.value ->> 0, :key_hash,
+       MAX(:erased_at, COALESCE((SELECT MAX(c.enqueued_at) FROM event_hub_checkpoint AS c), :erased_at),
+           COALESCE((SELECT MAX(s.erased_at) FROM erased_subject AS s), :erased_at)), :erased_by
   FROM json_each(:hashes) AS n
  WHERE TRUE
 ON CONFLICT (subject_hash) DO UPDATE
    SET erased_at = excluded.erased_at, key_hash = excluded.key_hash, erased_by = excluded.erased_by;
 -- sqlserver:
 UPDATE s
-   SET erased_at = (SELECT MAX(e.erased_at) FROM hubledger.event_stream AS e), key_hash = @key_hash, erased_by = @erased_by
+   SET erased_at = GREATEST(@erased_at, (SELECT MAX(c.enqueued_at) FROM hubledger.event_hub_checkpoint AS c),
+                            (SELECT MAX(o.erased_at) FROM hubledger.erased_subject AS o)),
+       key_hash = @key_hash, erased_by = @erased_by
   FROM OPENJSON(@hashes) WITH (subject_hash varchar(64) '$[0]') AS n
  INNER JOIN hubledger.erased_subject AS s ON s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2
 OPTION (LOOP JOIN, FORCE ORDER);
 INSERT INTO hubledger.erased_subject (subject_hash, key_hash, erased_at, erased_by)
-SELECT n.subject_hash, @key_hash, (SELECT MAX(e.erased_at) FROM hubledger.event_stream AS e), @erased_by
+SELECT n.subject_hash, @key_hash,
+       GREATEST(@erased_at, (SELECT MAX(c.enqueued_at) FROM hubledger.event_hub_checkpoint AS c),
+                (SELECT MAX(o.erased_at) FROM hubledger.erased_subject AS o)), @erased_by
   FROM OPENJSON(@hashes) WITH (subject_hash varchar(64) '$[0]') AS n
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.erased_subject AS s

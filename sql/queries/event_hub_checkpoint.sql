@@ -1,22 +1,23 @@
 -- name: read_checkpoint
--- Read the checkpoint of a partition, and the time of the newest erasure.
+-- Read the checkpoint of a partition, the time of the newest erasure, and the number of erasures.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
        CONVERT(varchar(36), c.commit_id) AS commit_id, c.unknown_fields,
-       (SELECT MAX(s.erased_at) FROM erased_subject AS s) AS erased_at
+       (SELECT MAX(s.erased_at) FROM erased_subject AS s) AS erased_at, e.erasures
   FROM event_hub_checkpoint AS c
+ INNER JOIN event_stream AS e ON e.stream_id = c.stream_id
  WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
 -- name: count_replay
 -- Count a commit that leaves the checkpoint in place; the row is its lock. Touches no row for events after the
 -- checkpoint, in a closed stream, or after an erasure that the plan does not know.
--- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, known_erasure datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, known_erasures int
 UPDATE event_hub_checkpoint
    SET @commit_number = commit_number = commit_number + 1
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number >= :last_sequence_number
    AND NOT EXISTS (
        SELECT 1 FROM event_stream AS e WITH (REPEATABLEREAD)
-        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erased_at > :known_erasure))
+        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erasures > :known_erasures))
 RETURNING commit_number;  -- sqlite only
 
 -- name: read_replayable
@@ -34,7 +35,7 @@ SELECT c.partition_id, (
 -- name: open_checkpoint
 -- Insert a partition's first checkpoint; a key violation means that another owner was first. Touches no row in a
 -- closed stream, or after an erasure that the plan does not know.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), first_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, known_erasure datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), first_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, known_erasures int
 SET @commit_number = 1;  -- sqlserver only
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
@@ -46,14 +47,14 @@ SELECT :stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at,
         WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id)  -- sqlserver only
    AND NOT EXISTS (  -- sqlserver only
        SELECT 1 FROM event_stream AS e WITH (REPEATABLEREAD)
-        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erased_at > :known_erasure))
+        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erasures > :known_erasures))
 ON CONFLICT (stream_id, partition_id) DO NOTHING  -- sqlite only
 RETURNING commit_number;  -- sqlite only
 
 -- name: advance_checkpoint
 -- Compare and set: touches no row when another owner moved the checkpoint first, the stream is closed, or the plan does
 -- not know an erasure. The totals move with it.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, expected bigint, known_erasure datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, expected bigint, known_erasures int
 UPDATE event_hub_checkpoint
    SET sequence_number = :sequence_number, offset_token = :offset_token, enqueued_at = :enqueued_at,
        @commit_number = commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at,
@@ -63,19 +64,19 @@ UPDATE event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :expected
    AND NOT EXISTS (
        SELECT 1 FROM event_stream AS e WITH (REPEATABLEREAD)
-        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erased_at > :known_erasure))
+        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erasures > :known_erasures))
 RETURNING commit_number;  -- sqlite only
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
 -- batch. Touches no row in a closed stream, or after an erasure that the plan does not know.
--- params: stream_id int, partition_id varchar(8000), known_erasure datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), known_erasures int
 UPDATE event_hub_checkpoint
    SET @commit_number = commit_number = commit_number + 1
  WHERE stream_id = :stream_id AND partition_id = :partition_id
    AND NOT EXISTS (
        SELECT 1 FROM event_stream AS e WITH (REPEATABLEREAD)
-        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erased_at > :known_erasure))
+        WHERE e.stream_id = :stream_id AND (e.closed_at IS NOT NULL OR e.erasures > :known_erasures))
 RETURNING commit_number;  -- sqlite only
 
 -- name: stay_in_order

@@ -11,8 +11,8 @@ SELECT e.stream_id
 -- Insert the first incarnation of a stream; does nothing when another process opened it first.
 -- params: event_hub nvarchar(4000), consumer_group nvarchar(4000), anchored_at datetime2(7)
 -- races: opened by another process at the same moment
-INSERT INTO event_stream (event_hub, consumer_group, incarnation, anchored_at, erased_at)
-SELECT :event_hub, :consumer_group, 1, :anchored_at, (SELECT MAX(s.erased_at) FROM erased_subject AS s)
+INSERT INTO event_stream (event_hub, consumer_group, incarnation, anchored_at)
+SELECT :event_hub, :consumer_group, 1, :anchored_at
  WHERE NOT EXISTS (
        SELECT 1 FROM event_stream AS e
         WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group AND e.incarnation = 1);
@@ -45,12 +45,12 @@ SELECT @locked_stream = e.stream_id
   FROM hubledger.event_stream AS e WITH (UPDLOCK)
  WHERE e.stream_id = @stream_id AND e.closed_at IS NULL;
 
--- name: know_erasure
+-- name: know_erasures
 -- Let no erasure begin in a stream until the transaction ends. No row after an erasure that the plan does not know.
--- params: stream_id int, known_erasure datetime2(7)
+-- params: stream_id int, known_erasures int
 SELECT @known_stream = e.stream_id
   FROM event_stream AS e WITH (REPEATABLEREAD)
- WHERE e.stream_id = :stream_id AND COALESCE(e.erased_at, :known_erasure) <= :known_erasure;
+ WHERE e.stream_id = :stream_id AND e.erasures <= :known_erasures;
 
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.
@@ -63,9 +63,8 @@ UPDATE event_stream
 -- Insert the incarnation after a closed one.
 -- params: stream_id int, anchored_at datetime2(7), hub_created_at datetime2(7), opened_by nvarchar(4000), opened_why nvarchar(4000)
 INSERT INTO event_stream
-       (event_hub, consumer_group, incarnation, anchored_at, hub_created_at, opened_by, opened_why, erased_at)
-SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_created_at, :opened_by, :opened_why,
-       e.erased_at
+       (event_hub, consumer_group, incarnation, anchored_at, hub_created_at, opened_by, opened_why)
+SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_created_at, :opened_by, :opened_why
   FROM event_stream AS e
  WHERE e.stream_id = :stream_id;
 

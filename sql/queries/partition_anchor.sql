@@ -1,8 +1,9 @@
 -- name: read_anchor
--- Read the time at which a stream was opened, the anchor of a partition (NULL until it is decided), and the time of the
--- newest erasure.
+-- Read the time at which a stream was opened, the anchor of a partition (NULL until it is decided), the time of the
+-- newest erasure, and the number of erasures.
 -- params: stream_id int, partition_id varchar(8000)
-SELECT a.sequence_number, e.anchored_at, (SELECT MAX(s.erased_at) FROM erased_subject AS s) AS erased_at
+SELECT a.sequence_number, e.anchored_at, (SELECT MAX(s.erased_at) FROM erased_subject AS s) AS erased_at,
+       e.erasures
   FROM event_stream AS e
   LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = :partition_id
  WHERE e.stream_id = :stream_id;

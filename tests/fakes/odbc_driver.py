@@ -89,9 +89,9 @@ class Server:
             self.stream_id = 1
         if "CONVERT(varchar(36), c.commit_id)" in text:
             kept = self.checkpoints.get(values["partition_id"])
-            return [] if kept is None else [(*kept, None)]
+            return [] if kept is None else [(*kept, None, 0)]
         if "SELECT a.sequence_number, e.anchored_at" in text:
-            return [(self.anchors.get(values["partition_id"]), datetime(2026, 1, 1), None)]  # noqa: DTZ001 - as pyodbc gives it
+            return [(self.anchors.get(values["partition_id"]), datetime(2026, 1, 1), None, 0)]  # noqa: DTZ001 - as pyodbc gives it
         if f"INSERT INTO {self.schema}.partition_anchor" in text and values:  # a migration has none
             self.anchors.setdefault(values["partition_id"], values["sequence_number"])
         return next((rows for part, rows in self.answers.items() if part in text), [])

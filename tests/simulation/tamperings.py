@@ -440,7 +440,7 @@ UNNAMED = {  # by their sentences in docs/api.md
     " cleared": (
         every("event_stream", f"anchored_at = {LATER}, opened_by = 'me', opened_why = 'x', hub_created_at = NULL"),
         every("event_stream", f"closed_at = {LATER}"),
-        every("event_stream", f"erased_at = {LATER}"),
+        every("event_stream", "erasures = erasures + 1"),
         every("partition_anchor", f"anchored_at = {LATER}"),
         every("sequence_gap", f"found_at = {LATER}, attempts = attempts + 1"),
     ),

@@ -216,7 +216,7 @@ EXPECTING = {  # a compare and set touches its one row, and a piece all rows tha
     "blank_retracted", "close_incarnation", "close_run", "count_commit", "count_purged_letters", "count_replay",
     "delete_attempts", "delete_diffs", "delete_failures", "delete_ledger_rows", "delete_parts", "delete_retracted",
     "delete_settled_letters", "delete_staged", "delete_subject", "delete_tasks", "end_order", "fail_run",
-    "hold_levels", "hold_task", "know_erasure", "lock_stream", "mark_purged", "mark_slices", "move_cut", "note_order",
+    "hold_levels", "hold_task", "know_erasures", "lock_stream", "mark_purged", "mark_slices", "move_cut", "note_order",
     "number_run", "open_checkpoint", "pause_job", "remove_staging", "renew_intent", "settle_letters", "stay_in_order",
     "stub_subject", "verify_slices",
 }  # fmt: skip

@@ -26,7 +26,7 @@ from core.ingest.ingest import Ingestion, ingest_batch
 from core.model.aggregates import SLICES
 from core.model.ports import Clock
 from core.model.rows import Text
-from core.settle.partition_store import NEVER_ERASED, known_erasure
+from core.settle.partition_store import known_erasures
 from core.store.columns import place_of
 from core.store.memory import Memory
 from core.store.migrations import load_migrations, migrations_of
@@ -83,7 +83,7 @@ def test_of_migrations_at_the_same_time_one_applies_all(unused: str) -> None:
 def test_a_transaction_that_fails_leaves_none_open(unused: str) -> None:
     migrate_server(CONNECTION, unused, rooms=EXAMPLES)
     session = connect(CONNECTION)
-    known = {"known_erasure": NEVER_ERASED}
+    known = {"known_erasures": 0}
     unmet = Step("count_commit", {"stream_id": 1, "partition_id": "none", **known}, expect=1, keeps="commit_number")
     text, given = run_batch(Script("a test", (unmet, unmet)), rehearse=False)
     with pytest.raises(session.fault):
@@ -120,7 +120,7 @@ def test_a_rehearsal_locks_nothing_while_its_client_reads(server_store: Store, s
     place, numbers = place_of(state), LongText(json.dumps([*range(4_000)]))
     server_session.run(in_schema(RETRACTED, schema), [*place.values(), numbers])
     steps = (
-        Step("count_commit", {**place, **known_erasure(state)}, keeps="commit_number"),
+        Step("count_commit", {**place, **known_erasures(state)}, keeps="commit_number"),
         Step("read_retracted", place, answers=True),
     )
     text, given = run_batch(Script("a test", steps), rehearse=True)

@@ -330,18 +330,6 @@ def test_an_open_erasure_goes_on_in_the_next_incarnation(world: ErasingWorld, en
     assert len(rows_of(engine, STAYS)) > 0
 
 
-def test_what_waits_for_an_earlier_letter_of_its_key_is_filtered_and_not_held(
-    world: ErasingWorld, engine: Engine
-) -> None:
-    """A letter would keep its body, and the erasure has walked on."""
-    world.letters = replace(world.letters, order="hold_key")
-    world.erase(GONE)
-    late = [msgspec.structs.replace(one, partition_key=STAYS) for one in events_of("double home-7", "quiet", first=11)]
-    report = ingest_batch(batch(late, partition("0")), world.ingesting)
-    assert (report.facts()["filtered"], report.facts()["held"]) == (1, 1)
-    assert [one.sequence_number for one in engine.letters() if one.sequence_number > 10] == [12]
-
-
 class ErasesAtDiffs(OverDatabase):
     """A database in which something happens just before the first diffs are stored."""
 

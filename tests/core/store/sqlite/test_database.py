@@ -12,7 +12,6 @@ import core.aggregation.tick
 import core.store.sqlite.database
 from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
 from core.model.rows import appended_to, state_of
-from core.settle.partition_store import NEVER_ERASED
 from core.store.database import write
 from core.store.script import Outcome, Script, Step, of_rows
 from core.store.sqlite.database import SqliteDatabase
@@ -154,7 +153,7 @@ class Conflict(Exception):
 def counting(**changed: Any) -> Step:
     return Step(
         "count_commit",
-        {**PLACE, "known_erasure": NEVER_ERASED} | changed,
+        {**PLACE, "known_erasures": 0} | changed,
         expect=1,
         otherwise=Conflict,
         keeps="commit_number",

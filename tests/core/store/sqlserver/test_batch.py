@@ -14,7 +14,7 @@ from core.errors import DataRefused, LetterConflict
 from core.letters.store import retry_script
 from core.model.commits import BatchCommit
 from core.model.rows import Row, appended_to, state_of
-from core.settle.partition_store import NEVER_ERASED, batch_script
+from core.settle.partition_store import batch_script
 from core.store.script import Script, Step
 from core.store.sqlserver import statements
 from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
@@ -43,7 +43,7 @@ class Version:
 
 DAY, NOON = date(2026, 1, 2), datetime(2026, 1, 2, 12, tzinfo=UTC)
 PLACE = {"stream_id": 1, "partition_id": "0"}
-COUNTED = {**PLACE, "known_erasure": NEVER_ERASED}
+COUNTED = {**PLACE, "known_erasures": 0}
 NO_LETTERS = {**PLACE, "claimed_by": "c", "transform_version": "v", "committed_at": "2026-01-01T00:00:00.000000Z"}
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -117,7 +117,7 @@ def test_scripts_of_one_shape_have_the_same_text_object_which_names_no_class_wit
 
 def test_parameters_that_are_missing_or_that_steps_share_with_different_values_are_a_fault_of_the_script() -> None:
     with pytest.raises(KeyError, match="partition_id"):
-        batch_of(Step("count_commit", {"stream_id": 1, "known_erasure": NEVER_ERASED}))
+        batch_of(Step("count_commit", {"stream_id": 1, "known_erasures": 0}))
     with pytest.raises(ValueError, match=r"^close_gaps gives partition_id a different value"):
         batch_of(Step("count_commit", COUNTED), Step("close_gaps", {**PLACE, "partition_id": "1"}))
     gap = {"first_sequence_number": 1, "last_sequence_number": 1}
