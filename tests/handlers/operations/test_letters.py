@@ -226,3 +226,18 @@ def test_a_number_whose_letter_was_lost_is_missing(running: Running) -> None:
     found = running.get("explain_number", LETTER | {"sequence_number": "0"}).body
     assert found["outcome"] == "missing"
     assert found["sentence"] == "The ledger has it in commit 1, but neither a row nor a letter shows its outcome."
+
+
+def test_the_body_of_an_erased_letter_is_not_shown_although_the_hub_still_has_its_event(running: Running) -> None:
+    running.restart(KEEP_BODIES="false")
+    running.ingest([0], [b"{"])
+    running.give_hub(b"{")
+    place = {"partition_id": "1", "sequence_number": "0"}
+    assert running.get("reveal_letter", place, body="text").body["body"]["shown"] == "{"
+    running.sqlite.sql("UPDATE event_hub_dead_letter SET erased_by = 'the-task'")
+    for form in ("text", "json", "hex"):
+        refused = running.get("reveal_letter", place, body=form)
+        assert (refused.status, refused.body["type"].rpartition(":")[2]) == (410, "erased")
+        assert refused.body["task_id"] == "the-task"
+    shown = running.get("reveal_letter", place)
+    assert (shown.status, shown.body["letter"]["erased_by"], shown.body["body"]) == (200, "the-task", None)
