@@ -4,9 +4,11 @@ import logging
 from datetime import datetime
 
 from core.api.operation import Call, operation
-from core.api.problems import clipped
+from core.api.problems import CONFLICT, Problem, clipped
 from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind
 from core.model.shapes import Answered, Nothing, Reason, Shape, written
+from core.tasks.store import Tasks
 from handlers.app import app
 
 log = logging.getLogger("hubledger.api")
@@ -42,12 +44,16 @@ def lost_keys() -> list[ErasureKeyAnswer]:
     return [written(ErasureKeyAnswer, one) for one in found if one.key_hash not in own.settings.erasure.names]
 
 
-@operation("Forget lost keys of erased subjects; a dry run by default", "tasks")
+@operation("Forget lost keys of erased subjects; a dry run by default", "tasks", problems=(CONFLICT,))
 def forget_erasure_keys(call: Call[Nothing, Nothing, ForgetKeysShape]) -> ForgottenKeysAnswer:
     """Delete the hashes of which the settings do not have the key. Then nothing waits for the key, and what was erased
     with it can come back."""
     own, lost = app(), lost_keys()
     if lost and not call.body.dry_run:
+        stream_id = own.stream.find()
+        for task_id, kind, _ in [] if stream_id is None else Tasks(own.brief).read_open(stream_id):
+            if kind == ErasureKind.name:
+                raise Problem(CONFLICT, f"erasure {task_id} is open, and its own key may be lost: cancel it first")
         Erasures(own.stream, own.transform.row_classes).forget_keys([one.key_hash for one in lost])
         facts = {"action": "forget keys", "who": call.who, "why": clipped(call.body.reason)}
         log.warning("lost keys of erased subjects forgotten", extra={**facts, "keys": len(lost)})

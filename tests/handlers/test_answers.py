@@ -19,6 +19,7 @@ import pytest
 
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.remote.hub.reader import read_ends
+from core.store.columns import instant_text
 from core.store.database import write
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, app
@@ -290,12 +291,15 @@ def of_erasures(to: Recorder) -> None:
     to.put("erasure", {**asked, "dry_run": False})
     to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
     to.put("erasure", {**asked, "reason": "home-1 asked for it"})
-    to.put("erasure", {**asked, "subjects": ["home-1 "]})
+    begun = to.put("erasure", {**asked, "subjects": ["home-1 "]})
     own = app().stream.database
-    write(own, "a lost key", "add_erased_subjects", hashes='[["ab"]]', key_hash="lost", erased_by="somebody")
+    given = {"hashes": '[["ab"]]', "key_hash": "lost", "erased_by": "somebody", "erased_at": instant_text(EPOCH)}
+    write(own, "a lost key", "add_erased_subjects", **given)
     to.get("status")
     to.get("health_ledger")
     to.post("forget_erasure_keys", REASON)
+    to.post("forget_erasure_keys", {**REASON, "dry_run": False})
+    to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
     to.post("forget_erasure_keys", {**REASON, "dry_run": False})
     to.post("forget_erasure_keys", {})
 
