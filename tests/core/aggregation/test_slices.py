@@ -185,6 +185,7 @@ def test_slices_of_two_attempts_make_one_run(store: Aggregations, database: Aggr
     dying: Any = Dying(store, 5)
     with pytest.raises(StoreUnavailable):
         committed(dying, run, staged, NOW)
+    assert not store.fail_run(last_run(store), "why", NOW), "the next run would count its slices again"
     assert store.discard_staged(staged)
     assert committed(store, last_run(store), staged_result(store, database, run, WINDOWS, "again"), NOW)
     assert stored(store) == WINDOWS

@@ -37,6 +37,13 @@ def incarnations(store: Store) -> Incarnations:
     return Incarnations(store.database, Partitions(store.database))
 
 
+def test_a_hub_is_adopted_once(store: Store) -> None:
+    found = store.read_incarnation(STREAM)
+    for created_at in (NOON, EPOCH):
+        store.adopt_hub(found, created_at)
+    assert store.read_incarnation(STREAM) == replace(found, hub_created_at=NOON)
+
+
 def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
     store.commit_batch(commit(before, 0, 4, settled({0: [builders.reading()]}, filtered=4)))

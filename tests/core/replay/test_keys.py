@@ -84,6 +84,13 @@ def test_events_after_an_open_letter_before_it_stay_held(of: Callable[..., World
     assert written(engine) == [0, 1, 2, 3]
 
 
+def test_events_after_an_exhausted_letter_stay_held(of: Callable[..., World], engine: Engine) -> None:
+    world = of("poison", "reading a", "reading b")
+    world.transform = breaking(0)
+    assert outcomes(replay(world, 1, 2).counts) == (0, 0, 2)
+    assert statuses(engine) == {0: "exhausted", 1: "held", 2: "held"}
+
+
 @pytest.mark.parametrize("piece", [1, 2, 500])
 def test_events_after_one_that_fails_in_the_range_are_held_and_their_rows_taken_away(
     of: Callable[..., World], engine: Engine, piece: int

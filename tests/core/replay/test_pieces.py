@@ -55,6 +55,11 @@ def pieces_of(
     return pieces
 
 
+def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
+    (piece,) = pieces_of([event(1, "of the hub"), event(2, "of the hub")], [event(2, "of the letter")], span(1, 2))
+    assert [one.body for one in piece.events] == [b"of the hub", b"of the letter"]
+
+
 def test_no_more_events_of_the_hub_are_held_than_a_piece_has() -> None:
     taken: list[Event] = []
 

@@ -34,6 +34,17 @@ async def test_the_sixth_reader_without_an_epoch_is_refused_until_a_lost_connect
     assert again.refusals() == []
 
 
+@pytest.mark.asyncio
+async def test_a_higher_or_equal_epoch_takes_over_and_no_reader_without_one_reads_beside_it() -> None:
+    for epochs, refused in {(None, 0): {0}, (0, 0): {0}, (1, 2): {0}, (2, 1): {1}, (0, None): {1}}.items():
+        broker = make_broker()
+        peers = [Peer(broker).begin() for _ in epochs]
+        for peer, epoch in zip(peers, epochs, strict=True):
+            peer.attach_reader(epoch=epoch)
+        stolen = [["amqp:link:stolen"] if number in refused else [] for number in range(len(epochs))]
+        assert [peer.refusals() for peer in peers] == stolen
+
+
 READER = SharedAccessKey("reader", "other", frozenset({LISTEN}))
 KEYS = {"root": SharedAccessKey("root", "secret"), "reader": READER}
 NOW = 1_000_000
