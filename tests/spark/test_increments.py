@@ -66,8 +66,11 @@ def test_late_events_a_new_partition_and_commits_without_a_reading_are_added_whe
     assert windows == [("home-1", NOON - week, 2), ("home-1", NOON, 2), ("home-2", NOON, 1)]
     world.commit([], letters=3)
     world.settle()
+    assert world.store.read_standing(HOME_ACTIVITY).cut == '{"1/0":2,"1/12":1}', "they start no run"
+    world.commit([switch("home-3")])
+    world.settle()
     run = world.store.read_runs(HOME_ACTIVITY, 10, 1)[0]
-    assert (run.status, run.readings, run.windows, run.cut_to) == ("committed", 0, 0, '{"1/0":3,"1/12":1}')
+    assert (run.status, run.readings, run.windows, run.cut_to) == ("committed", 1, 1, '{"1/0":4,"1/12":1}')
     assert world.store.read_standing(HOME_ACTIVITY).cut == run.cut_to
     world.prove()
 
