@@ -195,6 +195,10 @@ class OneStream:
         row = self.database.ask("find_stream", **names_of(self.stream))
         return self._memory.remember_stream(self.stream, int(row[0][0])) if row else None
 
+    def forget(self) -> None:
+        """Forget the stream's id: its next incarnation was opened."""
+        self._memory.forget_stream(self.stream)
+
 
 def lock_step(stream_id: int, otherwise: Callable[[], Exception]) -> Step:
     """Return the step that locks a stream until its transaction ends. `otherwise`: the error of a closed one."""

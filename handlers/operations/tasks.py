@@ -173,6 +173,7 @@ def put_task(call: Call[TaskPath, Nothing, ANY_REQUEST]) -> Answer:
     except TooManyTasks as full:
         raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
     except StreamClosed as closed:
+        own.stream.forget()
         raise Problem(CONFLICT, "the next incarnation of the stream was opened: send the request again") from closed
     later = {"Retry-After": "2"} if task.status in OPEN else {}
     return Answer(kind.shown(task, is_listed=True), status, {"Location": f"/api/tasks/{task_id}", **later})

@@ -214,9 +214,15 @@ def test_a_different_count_and_letters_of_a_closed_stream_are_refused_and_nothin
     assert (refused.body["count"], redrives.client.started) == (3, [])
     assert redrives.get("preview_redrive", move="retry").body["count"] == 3  # remembers the stream for some seconds
     redrives.sqlite.sql("UPDATE event_stream SET closed_at = '2026-01-01T00:00:00.000000Z'")
+    columns = "event_hub, consumer_group, anchored_at, incarnation"
+    redrives.sqlite.sql(
+        f"INSERT INTO event_stream ({columns}) SELECT event_hub, consumer_group, anchored_at, 2 FROM event_stream"
+    )
     refused = start(redrives)
     assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
     assert "send the request again" in refused.body["detail"]
+    again = start(redrives)
+    assert (again.status, again.body["count"]) == (409, 0), "it looks at the next incarnation, which has no letter"
 
 
 def test_a_number_whose_letter_was_lost_is_missing(running: Running) -> None:
