@@ -13,8 +13,8 @@ from uuid import uuid4
 import msgspec
 
 from core.aggregation.lake_publication import hand_over_tables
-from core.aggregation.lake_remake import remake_table
 from core.aggregation.lake_tables import rows_job
+from core.aggregation.lake_upkeep import remake_table
 from core.aggregation.orders import Pipelines
 from core.api.problems import Problem
 from core.errors import AggregationConflict, HubledgerError

@@ -1,4 +1,4 @@
-"""Erase subjects in the lake, and keep its tables small: fewer files, no unused ones, a short log.
+"""Erase subjects in the lake, make a damaged table anew, and keep tables small: few files, and a short log.
 
 Nothing is remembered between two calls: each looks at the runs and does what is still missing.
 
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
+import msgspec
+
 from core.aggregation.lake_publication import tables_of
-from core.aggregation.lake_tables import MEND, OF_FILES, OF_REMAKE, is_rows_job, lake_rows
+from core.aggregation.lake_tables import MEND, OF_FILES, OF_REMAKE, REMAKE, Remake, is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Days, Order, Standing, fitting
-from core.aggregation.store import Aggregations
+from core.aggregation.store import APP, Aggregations
 from core.aggregation.tick import Aggregation
 from core.errors import AggregationConflict, ErasureWaits, LakeDamaged
 from core.model.aggregates import Aggregate
@@ -180,3 +182,35 @@ def maintain_job(own: Aggregation, job: str) -> str:
     if since != stale:
         raise LakeDamaged("; ".join(did))
     return "; ".join(did)
+
+
+def remake_table(
+    own: Aggregation, pipelines: Pipelines, table: str, accepts_loss: bool, by: tuple[str, datetime]
+) -> str:
+    """Order a damaged table anew, and return what follows in words. `by` tells who orders it, and when.
+
+    The order lies in the table's folder, and the next run of its job gets it with the state of the table. It names the
+    files that the log has, where the log is readable: the job takes from them the rows that SQL no longer holds.
+    A damaged log is removed. With `accepts_loss`, rows of which neither SQL nor a readable file is left are left out.
+    AggregationConflict for a table that no job writes, and LakeUnreachable.
+    """
+    jobs = {one: job for job in own.jobs for one in tables_of(job)}
+    if own.lake is None or table not in jobs:
+        known = f"the table is one of {', '.join(jobs)}" if own.lake and jobs else "there is no lake"
+        raise AggregationConflict(f"{table} is no table of the lake: {known}")
+    (who, at), job = by, jobs[table]
+    standing = own.store.read_standing(job)
+    try:
+        own.lake.check_log(table)
+        found = own.lake.read_table(table, job)
+        files = found.files if found.version >= 0 else None
+    except LakeDamaged:
+        own.lake.remove_log(table)
+        files = None
+    order = Remake(standing.number, files, accepts_loss)
+    own.lake.write_text(f"{table}/{REMAKE}/{REMAKE}.txt", msgspec.json.encode(order).decode())
+    stale = {name: since for name, since in standing.stale.items() if name != f"{table}{OF_FILES}"}
+    own.store.note_stale(job, stale | {f"{table}{OF_REMAKE}": instant_text(at)})
+    if standing.pause is not None and standing.pause.who == APP and is_rows_job(job):
+        pipelines.resume(Order(job, "resume", who, f"{table} is made anew", at))
+    return f"{table}: the next run of {job} makes it anew"

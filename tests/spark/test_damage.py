@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from core.aggregation.lake_remake import remake_table
+from core.aggregation.lake_upkeep import remake_table
 from core.aggregation.orders import Pipelines
 from core.errors import AggregationConflict
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
