@@ -18,6 +18,7 @@ from core.aggregation.lake_tables import (
     REMOVED_AT,
     LakeFile,
     LakeRows,
+    Remake,
     TableChange,
     TableState,
     lake_rows,
@@ -124,28 +125,30 @@ def _lost(tables: Tables, rows: LakeRows, standing: DataFrame, of: tuple[Run, Op
     """Return the fault of a table that is made anew and would lack rows, or None."""
     run, lake = of
     for layout in (rows_layout(rows), removed_layout(rows)):
-        state = lake.tables.get(layout.table)
+        state, lost = lake.tables.get(layout.table), None
         remake = None if state is None else state.remake
         is_gone = state is None or (remake is None and state.cut == NO_CUT != run.cut_from)
-        if (remake is None and not is_gone) or (remake is not None and remake.accepts_loss):
-            continue
-        if remake is None or remake.files is None:
-            lost = lost_of_ledger(tables, layout.table, transform, run.cut_to) if layout.table == rows.table else None
-        else:
-            removed = _removed(tables, rows, "{}", run.cut_to)
-            sql = removed
-            if layout.table == rows.table:
-                sql = _added(tables, rows, standing, "{}", run.cut_to)
-            found = with_rescued(tables, rows, sql, (lake, layout, remake), run.cut_to)
-            if layout.table == rows.table:  # those that a replay removed since stood in the table
-                since = _written_by(_removed(tables, rows, run.cut_from, run.cut_to), run.cut_from, "commit_number")
-                found = _written_by(found, run.cut_from, "commit_number").unionByName(since.drop(REMOVED_AT))
-            else:
-                found = _written_by(found, run.cut_from, REMOVED_AT)
-            lost = lost_of_files(layout, remake, found)
+        is_anew = is_gone or (remake is not None and not remake.accepts_loss)
+        if is_anew and remake is not None and remake.files is not None:
+            before = _rows_before(tables, rows, standing, run, (lake, layout, remake))
+            lost = lost_of_files(layout, remake, before)
+        elif is_anew and layout.table == rows.table:  # nothing counts the rows that replays removed
+            lost = lost_of_ledger(tables, layout.table, transform, run.cut_to)
         if lost is not None:
             return lost
     return None
+
+
+def _rows_before(
+    tables: Tables, rows: LakeRows, standing: DataFrame, run: Run, to: tuple[OpenLake, Layout, Remake]
+) -> DataFrame:
+    """Return the rows that a table which is made anew has from before the cut where the run begins."""
+    if to[1].table == rows.removed:
+        found = with_rescued(tables, rows, _removed(tables, rows, "{}", run.cut_to), to, run.cut_to)
+        return _written_by(found, run.cut_from, REMOVED_AT)
+    found = with_rescued(tables, rows, _added(tables, rows, standing, "{}", run.cut_to), to, run.cut_to)
+    since = _removed(tables, rows, run.cut_from, run.cut_to).drop(REMOVED_AT)  # the files still had these rows
+    return _written_by(found.unionByName(since), run.cut_from, "commit_number")
 
 
 def _added(tables: Tables, rows: LakeRows, standing: DataFrame, begin: str, end: str) -> DataFrame:
