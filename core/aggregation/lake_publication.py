@@ -92,12 +92,11 @@ def publish(store: Aggregations, lake: Lake, job: str) -> Mapping[str, str | Non
     for table in tables_of(job):
         try:
             lake.check_log(table)
-            if is_rows_job(job):
-                if store.read_committed_runs(
-                    job, lake.read_table(table, job).run
-                ):  # which are closed after their commit
-                    stale[table] = None
-            elif not _publish_table(store, lake, job, table):
+            if is_rows_job(job):  # its runs are closed after their commit
+                is_published = not store.read_committed_runs(job, lake.read_table(table, job).run)
+            else:
+                is_published = _publish_table(store, lake, job, table)
+            if not is_published:
                 stale[table] = None
         except LakeDamaged as damage:
             stale[table] = str(damage)
