@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from tests.browser.conftest import HOSTILE, Run, reading, registration
-from tests.browser.homes import QUALITY
 from tests.browser.tab import Picture, confirmed, order, seen, show, with_aggregation
+from tests.fakes.aggregation_engines import ROW_LOST
 from tests.patience import allowed
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     assert (told["Status"], told["Engine"].strip(), told["Rows"]) == ("committed", "local", "12")
     assert (told["Aggregate"], told["Windows"]) == (first["job"], f"{first['windows']:,}")
     assert "Readings" not in told, "words of one app"
-    assert told["Quality"] == f'rows differ T{QUALITY["fault"][1:]}. Audit the ledger with "the rows too". Runbook'
+    assert told["Quality"] == f'rows differ T{ROW_LOST["fault"][1:]}. Audit the ledger with "the rows too". Runbook'
     badge = page.locator(f"{RUNS} td[data-label=Quality] .badge").first
     red, green, blue = badge.evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)")
     assert red > 2 * max(green, blue)
@@ -221,7 +221,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
     fault, figures = page.locator("#quality p").all_inner_texts()
-    assert fault == f"Rows differ: {QUALITY['fault']}."
+    assert fault == f"Rows differ: {ROW_LOST['fault']}."
     assert figures == "12 rows by the ledger · 8 read · 2 late"
     show(page, "#/runs/no-such-run")
     page.wait_for_selector("main .fault")

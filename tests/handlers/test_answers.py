@@ -24,8 +24,7 @@ from core.store.database import write
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
-from tests.core.aggregation.test_store import LOST
-from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
+from tests.fakes.aggregation_engines import ROW_LOST, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
 from tests.handlers.conftest import Aggregating
 from tests.handlers.running import (
@@ -324,7 +323,7 @@ def of_aggregations(to: Recorder) -> None:
     run = to.get("list_aggregations")["runs"][0]["run_id"]
     tables = SqliteAggregation(to.running.sqlite)
     stage(tables, "s", run, [])
-    finish(tables, "s", run, EPOCH, json.dumps(LOST))
+    finish(tables, "s", run, EPOCH, json.dumps(ROW_LOST))
     to.post("start_aggregation", {})
     to.get("show_aggregation", {"run_id": run})
     to.get("list_aggregations", limit="1")

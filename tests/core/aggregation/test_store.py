@@ -22,7 +22,15 @@ from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import SensorReading
 from tests.fakes import aggregation_engines
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, AggregationEngine, finish, ingest, stage
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    ROW_LOST,
+    AggregatingStore,
+    AggregationEngine,
+    finish,
+    ingest,
+    stage,
+)
 from tests.fakes.builders import EPOCH, partition, reading
 from tests.fakes.rollups import with_levels
 from tests.fakes.runs import LATER, NOW, OF, close, last_run, opened_run, planned, staged_result, stored, window
@@ -283,32 +291,22 @@ def test_a_run_with_committed_slices_stays_open_without_the_result(
     assert store.read_staged(run.run_id) is None
 
 
-LOST: dict[str, Any] = {
-    "fault": "the ledger counts 12 rows, and the tables have 11: partition 3 has 7 of 8",
-    "rows_ledger": 12,
-    "rows_read": 8,
-    "rows_removed": 1,
-    "rows_elsewhere": 2,
-    "rows_difference": -1,
-    "rows_late": 2,
-    "partitions": [{"partition": "1/3", "ledger": 8, "found": 7}],
-}
 RUN = AggregationRun("r", "home_activity", 4, NO_CUT, NO_CUT, "local", 1, 1, "committed", EPOCH, EPOCH)
 
 
 def test_the_counts_of_a_job_are_read_back_and_in_the_log_line_of_the_tick_that_closed_its_run() -> None:
-    found = quality_from(json.dumps(LOST))
+    found = quality_from(json.dumps(ROW_LOST))
     assert found is not None
     assert (found.rows_ledger, found.rows_difference, found.partitions) == (12, -1, (PartitionRows("1/3", 8, 7),))
     assert quality_from(None) is None
     following = replace(RUN, run_id="s", status="submitted")
     report = AggregationReport(
-        (COMMITTED, TickStep("submitted")), following, closed=replace(RUN, quality=json.dumps(LOST))
+        (COMMITTED, TickStep("submitted")), following, closed=replace(RUN, quality=json.dumps(ROW_LOST))
     )
     facts = report_facts("home_activity", report)
     assert {name: value for name, value in facts.items() if name.startswith("quality_")} == {
         "quality_run_id": "r",
-        **{f"quality_{name}": value for name, value in LOST.items() if name != "partitions"},
+        **{f"quality_{name}": value for name, value in ROW_LOST.items() if name != "partitions"},
     }
     assert facts["run_id"] == "s"
     silent = (AggregationReport((TickStep("waits"),), following), replace(report, closed=RUN))
