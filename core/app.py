@@ -62,11 +62,8 @@ class Core:
     def without_memory(self) -> Ingestion:
         """Return the ingestion of the checks beside the batches: other processes commit to their partitions too."""
         own = self.ingestion
-        return replace(
-            own,
-            store=Partitions(self.patient, key=self.settings.erasure),
-            incarnations=verification_of(own.gap_reading.hub),
-        )
+        store = Partitions(self.patient, key=self.settings.erasure)
+        return replace(own, store=store, incarnations=verification_of(own.gap_reading.hub))
 
 
 def open_core(
@@ -86,14 +83,7 @@ def open_core(
     letters = Letters(patient, partitions)
     gap_reading = GapReading(hub, settings.anchoring, settings.heal_deadline)
     ingestion = Ingestion(
-        partitions,
-        transform,
-        clock,
-        gap_reading,
-        settings.letters,
-        settings.fuse,
-        verification_of(hub),
-        journal,
+        partitions, transform, clock, gap_reading, settings.letters, settings.fuse, verification_of(hub), journal
     )
     retrying = Keeper(
         settings.stream,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -16,7 +17,7 @@ from core.model.events import Partition, PartitionId, SequenceNumber, Span, span
 from core.model.letters import LetterMove
 from core.model.policies import SubjectKey
 from core.model.rows import row_table
-from core.settle.mentions import Mentions, body_text, mention_of, needles_of
+from core.settle.mentions import ERASED_WORD, Mentions, body_text, mention_of, needles_of
 from core.store.columns import (
     day_of,
     decoded,
@@ -34,8 +35,6 @@ from core.store.row_statements import in_table_order
 from core.store.script import Script, Step, of_rows
 from core.tasks.store import Ending, TaskOpening, advance_steps
 from core.tasks.task import Advance, TaskRequest, report_of, report_text
-
-WHY_ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +61,10 @@ def opening_of(request: TaskRequest, subjects: Sequence[str], key: SubjectKey, a
         return TaskOpening(parts=parts)
     noted = {"hashes": texts_json(map(key.hash_of, subjects)), "key_hash": key.name, "erased_by": str(order.task_id)}
     add = Step("add_erased_subjects", {**noted, "erased_at": instant_text(at)})
-    former = (
-        []
-        if key.before is None
-        else [Step("forget_hashes", {"former_hashes": texts_json(map(key.before.hash_of, subjects))})]
-    )
-    return TaskOpening((Step("refuse_former_plans", {}), *former, add), parts)
+    before = [Step("refuse_former_plans", {})]
+    if key.before is not None:
+        before.append(Step("forget_hashes", {"former_hashes": texts_json(map(key.before.hash_of, subjects))}))
+    return TaskOpening((*before, add), parts)
 
 
 def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:
@@ -81,16 +78,10 @@ def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:
     if piece.reasons:
         steps.append(Step("blank_reasons_of_letters", reasons))
     if piece.letters:
-        steps.append(
-            Step(
-                "blank_letters",
-                {**numbers, "erased_by": str(ending.task_id)},
-                expect=len(piece.letters),
-                otherwise=conflict,
-            )
-        )
         at, by = ending.at, str(ending.task_id)
-        discard = LetterMove("discard", erase.partition, piece.letters, by, at, at, erase.by, WHY_ERASED)
+        blank = {**numbers, "erased_by": by}
+        steps.append(Step("blank_letters", blank, expect=len(piece.letters), otherwise=conflict))
+        discard = LetterMove("discard", erase.partition, piece.letters, by, at, at, erase.by, ERASED_WORD)
         steps += move_steps(discard, stream_id)[1:]
         steps.append(Step("blank_attempts", numbers))
     if piece.reasons:
@@ -175,9 +166,10 @@ class Erasures:
         """Delete the hashes of some keys."""
         write(self.database, "keys of erased subjects", "forget_erasure_keys", key_hashes=texts_json(names))
 
-    def read_other_streams(self) -> Mapping[int, str]:
-        """Return the names of the streams but the room's own, as it is now."""
-        own, named = self.stream.find(), self.database.ask("read_stream_names")
+    def read_other_streams(self, stream_ids: AbstractSet[int]) -> Mapping[int, str]:
+        """Return the names of the streams but the room's own, as it is now. None is read without any of these ids."""
+        own = self.stream.find()
+        named = [] if stream_ids <= {own} else self.database.ask("read_stream_names")
         return {id: f"{hub}, {group}, incarnation {number}" for id, hub, group, number in named if id != own}
 
     def find_next(self, stream_id: int, partition_id: PartitionId, first: int) -> int:
@@ -250,12 +242,8 @@ class Erasures:
         OCTETS_AT_ONCE but for one larger body.
         """
         found = self.database.ask(find, **searched, **span_values(reach), most=AT_ONCE)
-        octets = accumulate(size for _, size in found)
-        chosen = [
-            number
-            for (number, size), total in zip(found, octets, strict=True)
-            if total <= OCTETS_AT_ONCE or total == size
-        ]
+        sums = zip(found, accumulate(size for _, size in found), strict=True)
+        chosen = [number for (number, size), total in sums if total <= OCTETS_AT_ONCE or total == size]
         place = {name: searched[name] for name in ("stream_id", "partition_id")}
         rows = self.database.ask(read, **place, sequence_numbers=numbers_json(chosen)) if chosen else []
         named = [

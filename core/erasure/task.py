@@ -61,8 +61,8 @@ Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_S
 
 
 class ErasureShape(TaskShape, tag="erasure"):
-    """A request to forget subjects. Only a request with `dry_run` = false erases
-    anything. It fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
+    """A request to forget subjects. Only a request with `dry_run` = false erases anything. It fails before it erases
+    more than `most_rows` rows. The subjects are stored until the task is over."""
 
     REVEALING = ("subjects",)
 
@@ -167,11 +167,12 @@ class ErasureKind(TaskKind):
 
     def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
         """Return what was erased so far, or what a dry run found."""
-        asked, total, names = asked_of(task), erased_by(task), self.store.read_other_streams()
-        parts = [(*place_of_part(one), one) for one in task.parts if one.span is not None]
+        asked, total = asked_of(task), erased_by(task)
+        parts = [(*place_of_part(one), one, one.span) for one in task.parts if one.span is not None]
+        names = self.store.read_other_streams({stream_id for stream_id, *_ in parts})
         letters = [
             FoundLetterAnswer(stream=names.get(stream_id), partition_id=id, sequence_number=str(number))
-            for stream_id, id, one in ([] if is_listed else parts)
+            for stream_id, id, one, _ in ([] if is_listed else parts)
             for number in erasing_of(one).first_letters
         ]
         return {
@@ -188,10 +189,9 @@ class ErasureKind(TaskKind):
                     stream=names.get(stream_id),
                     partition_id=id,
                     next=str(one.position),
-                    last=str(one.span.last),
+                    last=str(span.last),
                 )
-                for stream_id, id, one in parts
-                if one.span is not None
+                for stream_id, id, one, span in parts
             ],
             "notes": [*total.notes],
         }
@@ -226,14 +226,14 @@ class _PieceOfErasure:
         task = self.task
         notes: tuple[str, ...] = ()
         if not task.is_dry_run:
-            ended = [part for part in task.parts if part.span is not None]
-            closed = [part.closed_at for part in ended if part.closed_at is not None]
+            until = {place_of_part(part): part.span.last for part in task.parts if part.span is not None}
+            closed = [part.closed_at for part in task.parts if part.closed_at is not None]
             rows = ErasedRows(  # the database has already erased its own rows of these subjects
                 task_id=task.task_id,
                 by=task.requested_by,
                 at=task.requested_at,
                 subjects=self._subjects,
-                until={place_of_part(part): part.span.last for part in ended if part.span is not None},
+                until=until,
                 days=erased_by(task).plus(Erasing(days=self.kind.store.read_unrepaired())).days,
                 since=max(closed, default=self.kind.clock.now()),
             )

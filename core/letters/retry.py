@@ -225,9 +225,10 @@ class _ChunkRetry:
                 self.keeper.read_erased(state, letters)
         except ErasureKeyMissing as stop:
             partitions.note_stop(state, stop.reason, str(stop), self.keeper.clock.now())
-            old = [one for one in letters if state.erased_at and one.event.enqueued_at <= state.erased_at + UNORDERED]
-            self.left += [one.sequence_number for one in old]
-            return tuple(one for one in letters if one not in old)
+            assert state.erased_at is not None  # a key is missing only after an erasure
+            newest = state.erased_at + UNORDERED
+            self.left += [one.sequence_number for one in letters if one.event.enqueued_at <= newest]
+            return tuple([one for one in letters if one.event.enqueued_at > newest])
         return letters
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:

@@ -166,7 +166,7 @@ def retry_script(commit: RetryCommit) -> Script:
         "why": "",
         "done_at": at,
     }
-    settled = commit.settled
+    settled, known = commit.settled, known_erasures(commit.state)
     change = {
         "first_sequence_number": commit.sequence_numbers[0],
         "last_sequence_number": commit.sequence_numbers[-1],
@@ -178,13 +178,7 @@ def retry_script(commit: RetryCommit) -> Script:
     return Script(
         str(commit.partition),
         (
-            Step(
-                "count_commit",
-                {**place, **known_erasures(commit.state)},
-                expect=1,
-                otherwise=taken,
-                keeps="commit_number",
-            ),
+            Step("count_commit", {**place, **known}, expect=1, otherwise=taken, keeps="commit_number"),
             *settled_row_steps(commit.settled, place),
             Step(
                 "settle_letters",

@@ -250,15 +250,7 @@ class BatchCommit:
         keys, stops = self.state.open_keys, self.state.without_stops(self.ends).stops
         if keys is not None:
             keys = keys.plus([order_key(letter.event) for letter in self.settled.letters])
-        return PartitionState(
-            self.partition,
-            self.state.stream_id,
-            checkpoint,
-            stops=stops,
-            open_keys=keys,
-            erased_at=self.state.erased_at,
-            erasures=self.state.erasures,
-        )
+        return replace(self.state, checkpoint=checkpoint, anchor=None, opened_at=None, stops=stops, open_keys=keys)
 
 
 # SQL Server exchanges 5,000 locks of one statement in one index for a lock of the table. A row takes two: one on its

@@ -42,9 +42,14 @@ class SubjectKey:
         return SubjectKey(self.secret_before) if self.secret_before else None
 
     @property
+    def both(self) -> tuple["SubjectKey", ...]:
+        """This key, and the one before it, if there is one."""
+        return (self,) if self.before is None else (self, self.before)
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of both keys."""
-        return frozenset([self.name] if self.before is None else [self.name, self.before.name])
+        return frozenset([one.name for one in self.both])
 
     @property
     def name(self) -> str:

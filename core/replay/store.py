@@ -144,7 +144,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
     added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
     made = Step("count_made_letters", place)
     letter_steps = [Step("reopen_letters", touched, many=letters), added, made] if letters else []
-    order, freed = [], []
+    order, freed, known = [], [], known_erasures(commit.state)
     if commit.state.open_keys is not None and commit.keys:
         by = {**place, "freed_by": freed_by(commit.job_id), "freed_at": at}
         order = [Step("order_letters", {**by, "partition_keys": texts_json(commit.keys)})]
@@ -156,13 +156,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         "committed_at": at,
     }
     return [
-        Step(
-            "count_replay",
-            {**reach, **known_erasures(commit.state)},
-            expect=1,
-            otherwise=conflict,
-            keeps="commit_number",
-        ),
+        Step("count_replay", {**reach, **known}, expect=1, otherwise=conflict, keeps="commit_number"),
         *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
         *_retract_steps(commit),
         *(step for row_class in in_table_order(commit.row_classes) for step in _row_steps(row_class, commit)),

@@ -28,7 +28,7 @@ class Erased:
 
     def names(self, event: Event, values: Iterable[str]) -> bool:
         """Return True when one of these values is a subject that was erased after the event had reached the hub."""
-        keys = (self.key,) if self.key.before is None else (self.key, self.key.before)
+        keys = self.key.both
         found = (self.until.get(key.hash_of(value)) for value in values for key in keys)
         return any(erased_at is not None and event.enqueued_at <= erased_at for erased_at in found)
 

@@ -49,7 +49,6 @@ from core.store.row_statements import in_table_order
 from core.store.script import RowVerb, Script, Step, of_rows
 
 UNORDERED = timedelta(minutes=1)  # by which the time of a later event of a partition may be before an earlier one's
-NEVER_ERASED = instant_text(datetime.min.replace(tzinfo=UTC))  # before every erasure
 
 
 def known_erasures(state: PartitionState) -> dict[str, int]:
@@ -105,8 +104,8 @@ class HeldLetters:
         later. Raises ErasureKeyMissing when one has a hash of an unknown key."""
         if state.erased_at is None or (since is not None and since > state.erased_at + UNORDERED):
             return NONE_ERASED
-        first = NEVER_ERASED if since is None else instant_text(since - UNORDERED)
-        found = self._database.ask("read_erased_subjects", since=first)
+        first = datetime.min.replace(tzinfo=UTC) if since is None else since - UNORDERED
+        found = self._database.ask("read_erased_subjects", since=instant_text(first))
         names = self.erasure_key.names
         if any(key_hash not in names for _, _, key_hash in found):
             raise ErasureKeyMissing
@@ -115,7 +114,9 @@ class HeldLetters:
     def has_key(self, state: PartitionState) -> bool:
         """Return True when a partition that waited for the key of erased subjects has it."""
         with suppress(ErasureKeyMissing):
-            return state.stop_for("erasure_key") is not None and bool(self.read_erased(state))
+            if state.stop_for("erasure_key") is not None:
+                self.read_erased(state)
+                return True
         return False
 
     def count_held(self, state: PartitionState) -> int:

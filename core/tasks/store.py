@@ -58,19 +58,30 @@ class Ending:
         return TaskConflict(self.kind, self.task_id)
 
 
+class TaskOpening(NamedTuple):
+    """The steps of a new task's transaction before the task, and those that add its parts. Without `parts`, the parts
+    are those of the request."""
+
+    before: tuple[Step, ...] = ()
+    parts: tuple[Step, ...] = ()
+
+
+PLAIN_OPENING = TaskOpening()
+
+
 class Tasks:
     """The tasks of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open(self, request: TaskRequest, opening: "TaskOpening | None" = None) -> None:
+    def open(self, request: TaskRequest, opening: TaskOpening = PLAIN_OPENING) -> None:
         """Write a new task, planned, unless the same request has opened it.
 
         Raises TaskDiffers, TaskOverlap, TooManyTasks and StreamClosed, each with nothing written, and
         CommitOutcomeUnknown when the answer was lost.
         """
-        script = open_script(request, opening or PLAIN_OPENING)
+        script = open_script(request, opening)
         while True:
             try:
                 self._database.run(script)
@@ -172,17 +183,6 @@ class _NotAdded(Exception):
 
 _PART: Callable[[Sequence[Any]], TaskPart] = decoder(TaskPart)
 _STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
-
-
-class TaskOpening(NamedTuple):
-    """The steps of a new task's transaction before the task, and those that add its parts. Without these, the
-    parts are those of the request."""
-
-    before: tuple[Step, ...] = ()
-    parts: tuple[Step, ...] = ()
-
-
-PLAIN_OPENING = TaskOpening()
 
 
 def open_script(request: TaskRequest, opening: TaskOpening = PLAIN_OPENING) -> Script:

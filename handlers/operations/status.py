@@ -144,12 +144,12 @@ def _find_fault_of_writing() -> str | None:
 def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Check that the books balance, no partition is stopped or stands, and no key of erased subjects is lost."""
     books, stops = BOOKS.get()
-    standing = standing_answers()
+    standing, lost = standing_answers(), LOST_KEYS.get()
     body = written(
         LedgerHealthAnswer,
         books,
-        healthy=books.balanced and not stops and not standing and not LOST_KEYS.get(),
-        lost_erasure_keys=len(LOST_KEYS.get()),
+        healthy=books.balanced and not (stops or standing or lost),
+        lost_erasure_keys=len(lost),
         dead_lettered=books.letters.dead_lettered,
         replayed=books.letters.replayed,
         letters_open=books.letters.open,
