@@ -309,7 +309,7 @@ def _begin_run(own: Aggregation, job: str, standing: Standing) -> list[TickStep]
     reach = own.store.read_reach(standing.cut, limit)
     run = None if reach is None else planned_run(job, standing, own.engine.name, now, reach)
     if run is None and any(table.endswith(OF_REMAKE) for table in standing.stale):
-        run = next_run(job, standing, standing.cut, own.engine.name, now)  # of no commits, for the table's sake
+        run = next_run(job, standing, standing.cut, own.engine.name, now)  # takes no commits, and makes the table anew
     return [*did, TickStep("has nothing new") if run is None else _open(own, run, None)]
 
 

@@ -214,7 +214,8 @@ class Transform:
 
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
-    An event that `is_erased` is filtered, and waits for no letter. One that `mentions_erased` leaves nothing of itself.
+    An event that `is_erased` is filtered, and waits for no letter. Nothing is stored of one that
+    `mentions_erased` and fails.
     """
 
     version: str

@@ -155,7 +155,7 @@ class AttemptRequest:
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt at events: the transform to try them with, and what became of it.
+    """One attempt at events: the transform to try them with, and its outcome.
 
     `is_marked`: it has a mark in the store. `done_to` is the last number that was written. `is_cleared`: the commit
     deletes the mark.

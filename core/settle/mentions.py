@@ -1,4 +1,4 @@
-"""How a text mentions a subject: one definition, for letters, staged events, diffs and what people wrote.
+"""Find mentions of a subject in a text. Letters, staged events, diffs and texts of operators have one definition.
 
 A mention is the subject as a word: no letter, digit, underscore or hyphen stands next to it, and no dot or at sign
 joins it to a further word. So `ann-7` is not in `ann-70`, and `anna` is not in `anna.smith`. A text has its own

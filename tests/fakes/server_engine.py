@@ -24,7 +24,7 @@ CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
 @dataclass(frozen=True, slots=True)
 class SqlServerEngine(PersistentEngine):
-    """The process's own schema, emptied; read through a separate connection."""
+    """The process's own schema, emptied. Tests read it through a separate connection."""
 
     dialect = SERVER
     connection_string: str

@@ -339,7 +339,7 @@ def test_a_keeper_that_is_silent_for_too_long_is_ended_so_that_a_new_one_can_sta
 
 
 def test_a_keeper_of_a_clock_that_was_ahead_is_ended(caplog: pytest.LogCaptureFixture) -> None:
-    """Its next event lies in the future, so it would stand still until then."""
+    """The next event of the keeper lies in the future, so the keeper would stand still until then."""
     for age, sleeps in ((-timedelta(days=1), None), (NOTHING, timedelta(hours=3))):
         caplog.clear()
         assert watched("Running", age, sleeps).done == ["terminate dead-letters-1"]

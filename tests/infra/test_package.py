@@ -1,4 +1,4 @@
-"""What is deployed: the package of the app and the refusals before it, and the image of the worker.
+"""The package that is deployed, the refusals before it is made, and the image of the worker.
 
 The Dockerfile keeps its policies. That the image's files and packages are enough to work and to drain is shown by the
 workflow, which runs the image that it pushes.

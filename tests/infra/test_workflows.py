@@ -118,8 +118,10 @@ def test_each_choice_is_in_azure_yaml_and_in_the_environment_of_each_workflow_th
 
 
 def test_a_variable_that_github_does_not_have_is_the_default_and_none_shows_a_secret() -> None:
-    """azd replaces an empty variable by the default after `=` too (drone/envsubst), so each choice needs one; that of a
-    list or an object is JSON, because azd refuses an empty text there."""
+    """azd replaces an empty variable by the default after `=` too (drone/envsubst), so each choice needs one.
+
+    The default of a list or an object is JSON, because azd refuses an empty text there.
+    """
     for name, entry in json.loads(PARAMETERS)["parameters"].items():
         one = parameter(name)
         for variable, default in re.findall(r"\$\{(\w+)(=[^}]*)?", str(entry["value"])):

@@ -1,4 +1,7 @@
-"""What the documents name exists, docs/cli.md has the help of every command, and examples print what a page shows."""
+"""The documents name only files, links and commands that exist, and their examples print the output that they show.
+
+docs/cli.md has the help of every command.
+"""
 
 import ast
 import json

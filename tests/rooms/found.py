@@ -91,7 +91,7 @@ def _states(rows: Sequence[Row]) -> Iterator[tuple[ReferenceKey, Row]]:
 
 
 def main(name: str) -> int:
-    """Print the package of the room that a person names; else one line that says what to name."""
+    """Print the package of the room that a person names, or one line that says what to name."""
     try:
         full = transform_named(name)
         folder_of(full)

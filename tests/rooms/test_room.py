@@ -1,4 +1,4 @@
-"""What holds for every room: its samples, tables, rights and aggregates, and the rows on every engine.
+"""Each room keeps the same promises: its samples, tables, rights and aggregates, and its rows on every engine.
 
 Each event has one outcome for ever; the rows are those of the transform, once, whatever happens; bad rows stand alone.
 """
@@ -158,7 +158,7 @@ def assert_books_have_no_fault(world: World) -> None:
 def test_rows_are_those_of_the_transform_once_after_a_redelivery_a_replay_and_retries_too(
     room: Room, store: Store, engine: Engine
 ) -> None:
-    """A letter keeps its outcome, unless its reference is there by now: then it is resolved."""
+    """A letter whose reference was missing, and is stored since, is resolved. Other letters keep their outcome."""
     world, classes = ingested(room, store), transform_of(room).row_classes
 
     def everything() -> tuple[object, ...]:

@@ -24,7 +24,7 @@ class Effect:
 
 
 def forgetting(effect: Effect, words: Iterable[str], subjects: Subjects[str], key: str | None) -> Effect:
-    """Return an outcome as it is once subjects are erased: of a key of theirs nothing, else no rows and no letter."""
+    """Return an outcome after an erasure: nothing for a key of a subject, else no row and no letter of a subject."""
     if key in subjects:
         return Effect()
     if effect.letter:

@@ -525,7 +525,7 @@ class Homes:
         assert not wrong and not missing, ("states", wrong, missing)
 
     def _may_be_gone(self, home: str) -> bool:
-        """Return True when an erasure of a home was cancelled: it may have come to its state."""
+        """Return True when a cancelled erasure may have deleted the state of a home."""
         return any(one.subject == home and not one.is_done for one in self.forgotten.tombstones)
 
     def _possible(self, home: str, found: list["Registration"]) -> list[tuple[int, Place, int]]:

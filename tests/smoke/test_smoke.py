@@ -1,8 +1,8 @@
 """Smoke: the same tests for the app on the local host, on `func start`, and in Azure.
 
 The app is that at SMOKE_BASE_URL, or one started here on the local host with an emulator and an empty store. SMOKE_KEY
-is a function key. SMOKE_EVENTHUB is the hub's connection string, or its namespace to sign in with azure-identity;
-SMOKE_EVENTHUB_NAME its name (telemetry). Without them, a remote app is not sent any event.
+is a function key. SMOKE_EVENTHUB is the hub's connection string, or its namespace to sign in with azure-identity.
+SMOKE_EVENTHUB_NAME is the hub's name (telemetry). Without them, a remote app is not sent any event.
 """
 
 import json

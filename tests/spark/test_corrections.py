@@ -111,7 +111,7 @@ def test_what_a_replay_made_a_letter_and_a_retry_made_a_row_again_counts_once(st
 
 
 def test_a_history_that_was_retried_and_replayed_before_its_first_run_ends_with_the_rebuild(world: World) -> None:
-    """Its slices are walked in steps, and read later than they were written."""
+    """The slices of the history are walked in steps, and read later than they were written."""
     stream = Stream(world)
     stream.deploy(refusing, "test/1")
     stream.take(registered("home-1"), *(gas_event("home-1", ppm) for ppm in (5, 60, 7)), motion_event("home-1"))

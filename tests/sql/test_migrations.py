@@ -1,5 +1,6 @@
-"""Migrations: what the code before them cannot run on says so in its name, and is refused by that code; and on the
-server, the app goes on while a grown table gets an index.
+"""Migrations on which earlier code cannot run say so in their names, and that code refuses them.
+
+On the server, the app goes on while a large table gets an index.
 
 No batch binds what it makes. SQL Server compiles a batch as a whole before it runs any of it. A statement over a table
 that does not exist yet waits (deferred name resolution), but a column that a table does not have yet is error 207, and

@@ -60,7 +60,7 @@ COUNT = "SELECT COUNT(*) FROM sys.tables AS t WHERE t.schema_id = SCHEMA_ID(?);"
 
 @pytest.fixture
 def unused() -> Iterator[str]:
-    """A name that nobody uses; dropped afterwards."""
+    """The name of a schema that does not exist. A test may make it, and it is dropped afterwards."""
     name = f"hubledger_test_{secrets.token_hex(4)}"
     yield name
     drop_schema(CONNECTION, name)
@@ -332,7 +332,7 @@ def session() -> Iterator[Session]:
 
 @pytest.fixture
 def schema(session: Session, room: Room) -> Iterator[str]:
-    """A schema of our migrations with rows; dropped afterwards."""
+    """A schema of our migrations with rows, which is dropped afterwards."""
     name = f"hubledger_test_{secrets.token_hex(4)}"
     migrate_server(CONNECTION, name)
     fill(session, name)

@@ -1,4 +1,4 @@
-"""What only the T-SQL server of MSSQL_CONNECTION shows of erasures: locks, times, and bytes searched as texts."""
+"""Erasures on the T-SQL server of MSSQL_CONNECTION: locks, times, and the search for texts in bytes."""
 
 import secrets
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def test_an_erasure_waits_for_the_commit_under_way_and_a_former_plan_conflicts_a
 
 @pytest.fixture
 def stores() -> Iterator[list[Store]]:
-    """Those of four processes, none of which tries again what a deadlock ended."""
+    """The stores of four processes. None repeats a transaction that a deadlock has ended."""
     engine = SqlServerEngine.on(CONNECTION)
     with ExitStack() as opened:
         yield [opened.enter_context(closing(engine.open())) for _ in range(4)]
@@ -94,7 +94,7 @@ BLANKS = (
 
 @pytest.mark.parametrize("collation", ["Latin1_General_100_CI_AS_SC_UTF8", "SQL_Latin1_General_CP1_CI_AS"])
 def test_bytes_are_searched_and_blanks_counted_alike_in_databases_of_each_collation(collation: str) -> None:
-    """Whether a needle is found counts, and no byte before it hides it. The place of it may differ."""
+    """Every search finds a needle, whatever bytes stand before it. The position of the needle may differ."""
     name, connection = f"hubledger_{secrets.token_hex(4)}", load_driver().connect(CONNECTION, autocommit=True)
     with closing(connection):
         connection.execute(f"CREATE DATABASE {name} COLLATE {collation};")

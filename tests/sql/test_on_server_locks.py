@@ -58,7 +58,7 @@ def engine() -> Engine:
 
 @pytest.fixture
 def stores(engine: Engine) -> Iterator[list[Store]]:
-    """Those of four processes."""
+    """The stores of four processes."""
     with ExitStack() as opened:
         yield [opened.enter_context(closing(engine.open().patient(PATIENCE))) for _ in range(4)]
 

@@ -1,6 +1,6 @@
 """Values, keys and faults on the T-SQL server of MSSQL_CONNECTION, in tables of the tests.
 
-What it takes, refuses and gives back; keys that a collation takes for one, and true races; and events that a check, a
+The values that it takes, refuses and returns, keys that a collation takes for equal, races, and events that a check, a
 trigger, XML or a clash of types refuses, which become letters.
 """
 

@@ -32,8 +32,10 @@ STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
 
 
 def made_by(script: str) -> tuple[dict[str, list[tuple[str, bool]]], list[str], list[str]]:
-    """Return the columns of each table in their order, without computed ones, and whether each must have a value; the
-    constraints and indexes; and the tables that are dropped."""
+    """Return the columns of each table in their order, the constraints and indexes, and the dropped tables.
+
+    Computed columns are left out. Each other column has True when it must have a value.
+    """
     text, found = without_comments(script), {}
     for table in TABLE.finditer(text):
         lines = re.findall(r"^ +([a-z_]+) +(\w.*)", table["columns"], re.M)

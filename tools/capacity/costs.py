@@ -114,7 +114,7 @@ def _timers(sizing: Sizing) -> Cost:
 
 
 def _database(profile: Profile, sizing: Sizing) -> Cost:
-    """Return the costs of the database: idle its minimum; at a load at most all its cores, and a month of rows."""
+    """Return the costs of the database: idle at its minimum, and under load with all its cores and a month of rows."""
     if profile.on_s0:
         return Cost("Azure SQL, S0", HOURS * prices.S0_HOUR, f"{HOURS} h x {prices.S0_HOUR}, 250 GB included")
     cores = sizing.database.v_cores

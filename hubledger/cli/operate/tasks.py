@@ -127,7 +127,7 @@ def tables_of(out: Output, value: Value, tables: Sequence[Listing]) -> Iterator[
 
 
 class Shown(NamedTuple):
-    """How a kind of task is shown: its own facts, its tables, and the lines after them."""
+    """The parts of the output for a kind of task: its own facts, its tables, and the lines after them."""
 
     facts: Callable[[Output, Value], dict[str, object]]
     tables: Sequence[Listing] = ()

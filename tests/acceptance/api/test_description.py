@@ -87,7 +87,7 @@ def test_every_route_is_described_with_its_name_its_key_and_its_role_and_no_othe
 
 
 def test_no_two_routes_of_a_method_overlap_and_the_catch_all_comes_last_by_name() -> None:
-    """The host tries them by their functions' names, not by how narrow they are: azure-functions-host #9876."""
+    """The host tries routes by their functions' names, not the narrowest first: azure-functions-host #9876."""
     assert max(index()) == CATCH_ALL
     places = [(route.split("/"), method) for route, method in PLACES]
     for at, (one, method) in enumerate(places):

@@ -1,4 +1,4 @@
-"""A home of the demo is erased amid traffic, and nothing brings it back."""
+"""A home of the demo is erased while events arrive, and nothing brings it back."""
 
 import json
 import os
@@ -133,7 +133,7 @@ def rebuilt(app: App, settings: Mapping[str, str]) -> str:
 
 @pytest.mark.parametrize("with_engine", [False, pytest.param(True, marks=(pytest.mark.soak, WITH_JAVA))])
 def test_a_home_is_forgotten_whatever_happens(app: App, with_engine: bool) -> None:
-    """Not by three kills of the host, everything delivered again, the next incarnation, a full replay or a rebuild."""
+    """Three kills of the host, a redelivery, the next incarnation, a full replay and a rebuild bring nothing back."""
     settings = {**SETTINGS, **(engine() if with_engine else {})}
     app.start(**settings)
     for home in (GONE, STAYS):

@@ -1,4 +1,4 @@
-"""Run Hubledger itself on one of the two workers, and print as JSON what came of it.
+"""Run Hubledger itself on one of the two workers, and print the results as JSON.
 
 Arguments: builtin or microsoft, the folder of the app, and the store's file. Settings come from the environment. It
 prints the status and a replay of a batch. Then its keeper of letters is ended, purged and doubled amid letters.

@@ -99,12 +99,12 @@ async def serving_sample(
 
 @dataclass(frozen=True, slots=True)
 class DurableApp:
-    """The Durable app behind its HTTP address: its orchestrations are started and watched as a person would."""
+    """A client of the Durable app: it starts and watches orchestrations over HTTP."""
 
     http: aiohttp.ClientSession
 
     async def start(self, name: str, value: Any = None, instance_id: str | None = None) -> str:
-        """Start through the SDK's client in a function of the app; return the id."""
+        """Start an orchestration through the SDK's client in a function of the app, and return its id."""
         query = {} if instance_id is None else {"id": instance_id}
         async with self.http.post(f"/api/start/{name}", json=value, params=query) as answer:
             assert answer.status == 202, await answer.text()

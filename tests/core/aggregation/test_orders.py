@@ -92,7 +92,7 @@ def test_a_run_takes_the_commits_of_all_partitions_side_by_side_until_it_has_its
 def test_commits_that_changed_no_row_make_no_run_and_no_lag_until_they_are_as_many_as_a_run_takes(
     store: AggregatingStore, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each gives a letter and no row, as retries do that cannot succeed."""
+    """Each commit gives a letter and no row, as retries without success do."""
     for number in (0, 1):
         given_up = settled({}, letters=[letter(event(number))])
         state = store.read_partition(partition())

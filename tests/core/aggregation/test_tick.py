@@ -108,7 +108,7 @@ def test_attempts_are_bounded_and_a_failed_run_rests_before_the_next_one_takes_o
 
 def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(world: World) -> None:
     class BlindStore(AggregatingStore):
-        """Sees the standing of a moment ago."""
+        """A store that shows the standing of a moment ago."""
 
         stale: Standing
 
@@ -222,7 +222,7 @@ def test_a_sum_beyond_64_bits_ends_its_run_and_pauses_the_job_until_somebody_res
 
 
 def test_a_result_that_the_database_refuses_is_taken_away_and_the_next_attempt_goes(world: World) -> None:
-    """Its rows fit no column. The second one was changed in the staging, which ends the run."""
+    """The rows of the first result fit no column. The second result was changed in the staging, which ends the run."""
 
     class RefusingStore(AggregatingStore):
         def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:

@@ -157,7 +157,7 @@ def test_a_dry_run_of_a_replay_shows_nothing_of_it(world: ErasingWorld) -> None:
 
 
 def test_a_piece_has_few_large_bodies(world: ErasingWorld) -> None:
-    """Each is searched for escapes within escapes, which takes seconds for some megabytes."""
+    """A search of a body for escapes within escapes takes seconds for some megabytes."""
     large = events_of(*[f"bug Zo\u00eb {'x' * 300_000}"] * 5, first=len(LOG))
     ingest_batch(batch(large, partition("0")), world.ingesting)
     for subject in ("Zo\u00eb", "\u00eb"):  # by a needle, and without one
@@ -318,7 +318,7 @@ def test_every_stream_and_the_next_incarnation_forget_too(world: ErasingWorld, e
 
 
 def test_an_open_erasure_goes_on_in_the_next_incarnation(world: ErasingWorld, engine: Engine) -> None:
-    """Its values are stored until then, and a person who cancels it ends that at once."""
+    """The task stores the subjects until it ends. An operator who cancels the task removes them at once."""
     task = world.ask_erasure(GONE)
     open_next(world.store)
     assert world.task(task).status == "planned"
@@ -343,7 +343,7 @@ class ErasesAtDiffs(OverDatabase):
 
 
 def test_a_dry_run_of_a_replay_keeps_nothing_of_it(world: ErasingWorld) -> None:
-    """Not of an event without rows and letters, not in the states that it carries, and not what it found before."""
+    """It keeps no event without rows and letters, no state that it carries, and no difference that it found before."""
     quiet, world.numbers = events_of("quiet", first=len(LOG)), 1
     world.hub.publish("0", quiet)
     ingest_batch(batch(quiet, partition("0")), world.ingesting)
@@ -478,7 +478,7 @@ OTHER_KEY = SubjectKey("another key of at least thirty-two octets")
 
 
 def test_without_its_key_older_events_wait_and_newer_ones_are_taken(world: ErasingWorld, engine: Engine) -> None:
-    """Nobody could tell which of the older ones are to be forgotten."""
+    """Without the key, nobody can tell which older events belong to an erased subject."""
     world.erase(GONE)
     world.key, known = OTHER_KEY, world.key
     job = world.ask()
@@ -568,7 +568,7 @@ def test_other_tasks_that_name_the_subject_are_reworded_and_lose_the_digest_of_t
 def test_reasons_that_people_wrote_elsewhere_are_blanked_and_the_rest_of_them_stays(
     world: ErasingWorld, engine: Engine
 ) -> None:
-    """Of other letters, of a job's orders, of an incarnation and of a stop."""
+    """The reasons of other letters, of a job's orders and of an incarnation, and the detail of a stop."""
     now = world.clock.now()
     world.store.move_letters(
         LetterMove("discard", partition(), (N(6),), "move-1", now, now, "somebody", f"as {GONE} asked")
@@ -604,7 +604,7 @@ def test_a_letter_that_mentions_the_subject_in_an_address_or_an_escape_is_blanke
 def test_an_event_that_the_database_refuses_leaves_no_letter_that_mentions_the_subject(
     world: ErasingWorld, engine: Engine
 ) -> None:
-    """Its row is of nobody, and its body mentions the subject: the letter would quote it."""
+    """The row of the event has no subject, but its body mentions one, which the letter would quote."""
     world.erase(GONE)
     given = [event(len(LOG), f"huge odd {GONE}"), event(len(LOG) + 1, "huge odd other")]
     world.hub.publish("0", given)

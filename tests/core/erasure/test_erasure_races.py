@@ -61,7 +61,7 @@ def test_after_a_lost_key_is_forgotten_every_process_commits_and_the_next_erasur
 
 @dataclass
 class ErasesFirst:
-    """A transform in the midst of which a subject is erased once."""
+    """A transform that erases a subject once, at its first event."""
 
     world: ErasingWorld
     status: str = ""
@@ -93,7 +93,8 @@ def test_two_erasures_at_one_time_of_the_hub_each_refuse_a_former_plan(
 def test_an_event_that_waits_for_a_letter_of_its_key_leaves_nothing_of_the_subject(
     store: Store, engine: Engine, key: str
 ) -> None:
-    """Of the erased key, it is filtered. Of a different one, it waits without its body, and is read from the hub."""
+    """An event of the erased key is filtered. An event of a different key waits without its body, which a retry reads
+    from the hub."""
     logs = {"0": events_of(f"bug {GONE}", f"bug {STAYS}")}
     world = ErasingWorld(store, logs, letters=LetterPolicy(order="hold_key"))
     given = of_key(key, events_of(f"reading {GONE}", f"reading {STAYS}", first=2))

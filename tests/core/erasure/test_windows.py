@@ -116,7 +116,7 @@ def cancelled(world: Aggregated, *subjects: str) -> Task:
 
 
 def test_what_an_erasure_that_was_cancelled_had_erased_is_repaired_by_the_next_one(world: Aggregated) -> None:
-    """By the windows of the subject, or by the days of the first erasure where windows add up several subjects."""
+    """The days are those of the subject's windows, or of the first erasure where windows add up several subjects."""
     world.run(on(0))
     world.aggregates = (OF_ALL,)
     assert erased_by(cancelled(world, GONE)).row_count == 1

@@ -53,7 +53,7 @@ def test_what_is_due_is_claimed_once_from_that_moment_until_its_lease_ends(store
 def test_a_claim_that_is_sent_again_gets_what_it_holds_already_and_no_more(
     make_store: Callable[[], Store], engine: Engine, most: int
 ) -> None:
-    """Its answer was lost, and the database is asked again: without this, the first letters wait for their lease."""
+    """The answer to the first claim was lost. Without this, the letters of that claim wait for the end of its lease."""
     store, other = make_store(), make_store()
     keep_letters(store, dict.fromkeys(range(5), "a"))
     first = store.claim_letters(claim(most=most))
@@ -269,7 +269,7 @@ def test_letters_of_owners_whose_clocks_differ_or_jump_keep_their_schedule_and_a
 @pytest.mark.parametrize("jump", [HOUR + timedelta(minutes=5), DAY], ids=["an hour", "a day"])
 @pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
 def test_letters_resolve_on_schedule_when_the_clock_of_the_database_was_wrong(jump: timedelta, sign: int) -> None:
-    """It is set wrong and right again, and the process that held letters in the meantime is killed."""
+    """The clock is set wrong, and right again. The process that holds letters in the meantime is killed."""
     clock = builders.FakeClock()
     seconds, policy, off = sign * jump.total_seconds(), LetterPolicy(), NONE
     store = MemoryStore(now=lambda: clock.now() + off)

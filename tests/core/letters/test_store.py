@@ -286,7 +286,7 @@ def test_a_letter_that_its_own_claim_releases_waits_without_an_attempt(store: St
 
 @pytest.mark.parametrize("what", ["requeue", "discard", "exhaust"])
 def test_a_move_that_is_sent_again_is_made_once(store: Store, engine: Engine, what: Move) -> None:
-    """Its answer was lost. Before it is sent again, a keeper claims the letter or a person moves it, and it waits."""
+    """The answer to a move was lost. Before the move is sent again, a keeper or an operator changes the letter."""
     put(store, "waiting")
     first = store.move_letters(move(what, 0))
     kept = engine.letters(), engine.attempts()

@@ -331,7 +331,8 @@ def test_no_more_replays_are_open_than_the_limit_dry_runs_included(ingested: Sto
 
 
 def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_that_ended_before(store: Store) -> None:
-    """They are deleted after the end of the job, a part at a time; a process that dies leaves some to the next end."""
+    """States are deleted after the end of their job, a part at a time. The next job deletes the rest of a
+    process that died."""
     keys = [f"key {number}" for number in range(2 * ROWS_AT_ONCE + 1)]
     places = [{"task_id": str(job_id), "partition_id": "0"} for job_id in (JOB, OTHER)]
     opened(store, request(THIRD, dry_run=True))

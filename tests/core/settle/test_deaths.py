@@ -45,7 +45,7 @@ class Process:
         raise Died
 
     def step(self) -> None:
-        """Let a different thread run; Died once the process is dead."""
+        """Let a different thread run. Raises Died once the process is dead."""
         if self._waiting and not self.is_dead:
             own = _taken()
             self._waiting.append(own)

@@ -1,4 +1,4 @@
-"""How a text mentions a subject: in each spelling that bodies have, and in no longer word."""
+"""A text mentions a subject in each spelling that bodies have, and in no longer word."""
 
 import json
 from urllib.parse import quote, quote_plus

@@ -53,7 +53,7 @@ def receiver(
 
 
 def take(store: Store, chance: float = 1.0) -> list[float]:
-    """Ingest the batch; how long it was held in between."""
+    """Ingest the batch, and return the pauses in seconds."""
     slept, noting = list[float](), Noting()
 
     async def sleep(seconds: float) -> None:

@@ -21,7 +21,7 @@ PARTITION = "telemetry/ConsumerGroups/hubledger/Partitions/0"
 
 
 class Clock:
-    """A clock that stands still until it is moved; Unix milliseconds."""
+    """A clock that stands still until it is moved, in Unix milliseconds."""
 
     def __init__(self, now: int = 0) -> None:
         self.now = now

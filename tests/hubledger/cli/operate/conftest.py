@@ -11,7 +11,7 @@ from tests.hubledger.cli.small_app import Described, Reply, Request, SmallApp
 
 @dataclass(frozen=True)
 class Said:
-    """What a command said, and what it asked the app."""
+    """The exit code and the output of a command, and the requests that it sent to the app."""
 
     code: int
     out: str
