@@ -81,8 +81,8 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
 
 
 def erase_windows(erased: ErasedRows, aggregates: Sequence[Aggregate], store: Aggregations) -> tuple[str, ...]:
-    """Delete the windows of subjects where no engine can compute windows again, and return what was done and what
-    stays, in words."""
+    """Delete the windows of subjects where no engine can compute windows again, and return a note for each aggregate
+    with deleted windows, or with windows that stay."""
     notes = []
     for of in aggregates:
         days, has_windows = _days_of(of.name, erased, store), fitting(store.read_standing(of.name).cut) == "repair"

@@ -276,7 +276,7 @@ def stale_tables(own: Aggregation, lake: Lake, job: str, standing: Standing) -> 
 
 
 def _is_noted(own: Aggregation, lake: Lake, job: str, stale: str) -> bool:
-    """Return True for what only the nightly look or an order says of a table, as long as it holds."""
+    """Return True for a note that only the nightly maintenance or an order makes of a table, while the note is true."""
     table = stale.removesuffix(OF_REMAKE)
     if table == stale:
         return stale.endswith(OF_FILES)

@@ -167,7 +167,7 @@ class Erasures:
         write(self.database, "keys of erased subjects", "forget_erasure_keys", key_hashes=texts_json(names))
 
     def read_other_streams(self, stream_ids: AbstractSet[int]) -> Mapping[int, str]:
-        """Return the names of the streams but the room's own, as it is now. None is read without any of these ids."""
+        """Return the names of all streams but the room's present one. Nothing is read when no other id is given."""
         own = self.stream.find()
         named = [] if stream_ids <= {own} else self.database.ask("read_stream_names")
         return {id: f"{hub}, {group}, incarnation {number}" for id, hub, group, number in named if id != own}

@@ -93,10 +93,10 @@ class FoundLetterAnswer(Answered):
 
 
 class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
-    """An erasure so far, or what a dry run found: the number of subjects, rows by table, letters, attempts at other
-    letters whose error or reason mentions a subject, staged events, rows that replays had taken away, and events in the
-    results of dry runs. `letters_found` are the first hundred of the letters, but none in a list. `notes` say what is
-    left, and until when."""
+    """The counts of an erasure so far, or of a dry run: subjects, rows by table, letters, attempts at other letters with
+    an error or a reason that mentions a subject, staged events, rows that replays had taken away, and events in the
+    results of dry runs. `letters_found` are the first hundred of the letters, but none in a list. `notes` name the
+    copies that stay, and until when."""
 
     subjects: int
     most_rows: int | None
@@ -166,7 +166,7 @@ class ErasureKind(TaskKind):
             raise RequestRefused("", f'{why} in @appended_to("{named}", subject="COLUMN")', "conflict")
 
     def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
-        """Return what was erased so far, or what a dry run found."""
+        """Return the counts so far, or those of a dry run."""
         asked, total = asked_of(task), erased_by(task)
         parts = [(*place_of_part(one), one, one.span) for one in task.parts if one.span is not None]
         names = self.store.read_other_streams({stream_id for stream_id, *_ in parts})

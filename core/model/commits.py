@@ -143,7 +143,7 @@ class DeadLetter:
     error_at: str | None = None
 
     def without_body(self) -> "DeadLetter":
-        """Return the letter without what its event says: a retry reads that from the hub."""
+        """Return the letter without body and properties of its event: a retry reads them from the hub."""
         return replace(self, event=msgspec.structs.replace(self.event, properties={}, body=b""), keeps_body=False)
 
 

@@ -33,7 +33,7 @@ def body_text(body: bytes) -> str:
 
 
 def views_of(text: str) -> Iterator[str]:
-    """Yield a text, and what it says when its escapes are read."""
+    """Yield a text, and the texts that remain when its escapes are read."""
     seen, new = {text}, [text]
     yield text
     for _ in range(DEPTH):
@@ -62,15 +62,16 @@ def without_subjects(text: str, subjects: Sequence[str]) -> str:
 
 
 def needles_of(subjects: Sequence[str]) -> tuple[str, ...]:
-    """Return ASCII letters or digits of which each text that mentions a subject has some. Nothing: they are too many,
-    or a subject has none, so that any text may mention it."""
+    """Return runs of ASCII letters and digits: each text that mentions a subject has at least one of them.
+
+    Empty with too many subjects, or with a subject without such a run: then any text may mention one.
+    """
     found = {max(_RUN.findall(subject), key=len, default="") for subject in subjects}
     return tuple(sorted(found)) if all(found) and len(found) <= MOST_NEEDLES else ()
 
 
 def candidates_of(*texts: str) -> set[str]:
-    """Return every text that may be a subject which some texts mention, where only the hash of the subject is known: up
-    to four words in a row."""
+    """Return the parts of texts that may be a subject of which only the hash is known: up to four words in a row."""
     found: set[str] = set()
     for text in texts:
         for view in views_of(text):

@@ -170,7 +170,7 @@ HIDDEN = "hidden: set ERASURE_KEY to tell names apart"
 
 
 def hashed(name: str) -> str:
-    """Return how a log names a person or a thing: by the beginning of the hash in `erased_subject`."""
+    """Return the name of a person or a thing in a log: the beginning of its hash in `erased_subject`."""
     key = app().settings.erasure
     return f"hash:{key.hash_of(name)[:16]}" if key.secret else HIDDEN
 

@@ -54,7 +54,7 @@ def handed_over(number: int, body: bytes) -> Event:
 
 
 class LostDatabase:
-    """A database that answers no more from a script on that begins with a statement; without one, from the start."""
+    """A database that answers until a script begins with a given statement. Without a statement, it never answers."""
 
     def __init__(self, database: Database | None = None, since: str | None = None) -> None:
         self._database, self._since = database, since

@@ -19,7 +19,7 @@ CONFLICT = "urn:hubledger:problem:conflict"
 
 
 def round_of(*answers: Any) -> tuple[list[Any], list[object]]:
-    """Run a round with these answers; return what it asks for after them, and the inputs of the next round."""
+    """Run a round with these answers, and return its next requests and the inputs of the next round."""
     context = OrchestrationContext(f"task-{JOB}", JOB)
     work = drive_task(context)
     asked = [next(work)]

@@ -230,7 +230,7 @@ def test_metrics_lines_and_requests_are_sent_as_seldom_as_the_arithmetic_has_the
 
 
 def sent(program: str, folder: Path, environment: dict[str, str], *arguments: str) -> list[dict[str, Any]]:
-    """Run a program that sends telemetry to an endpoint as that of Application Insights, and return what arrived."""
+    """Run a program that sends telemetry to an endpoint like that of Application Insights, and return the items."""
     got: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):

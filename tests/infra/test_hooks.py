@@ -239,7 +239,7 @@ NO_RIGHT = NotYet("no right", MINUTE, "get it")
 
 
 def tried(clock: FakeClock, *refusals: Exception) -> str:
-    """Attempt what raises each refusal once and then passes."""
+    """Return an attempt that raises each refusal once and then succeeds."""
     left = list(refusals)
 
     def attempt() -> str:

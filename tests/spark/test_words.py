@@ -58,7 +58,7 @@ def asked(tables: Tables, room: Room) -> dict[str, Callable[[], Any]]:
 
 @pytest.fixture
 def statements(room: Room) -> list[str]:
-    """Return what the jobs send to SQL Server about the room."""
+    """Return the statements that the jobs send to SQL Server for the room."""
     recorder = Recorder()
     for name, ask in asked(JdbcTables(recorder, "jdbc:sqlserver://host", dict), room).items():
         before = len(recorder.statements)

@@ -132,7 +132,7 @@ RUN = re.compile(r"\bEXEC(?:UTE)?\s*\(\s*N?'((?:[^']|'')*)'", re.I)
 
 
 def made_by(statement: str) -> Iterator[tuple[str, str]]:
-    """Give the tables and columns, or the type without a table, that a statement makes, itself or by its text."""
+    """Yield the table and the name of each column, and the name of each type, that a statement or its EXEC makes."""
     for table, columns in ADDS.findall(re.sub(r"'[^']*'|\([^()]*\)", "", statement)):
         names = [one.split()[0].strip("[]").lower() for one in columns.split(",")]
         yield from ((table.lower(), name) for name in names if name != "constraint")

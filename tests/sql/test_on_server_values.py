@@ -1,6 +1,6 @@
 """Values, keys and faults on the T-SQL server of MSSQL_CONNECTION, in tables of the tests.
 
-The values that it takes, refuses and returns, keys that a collation takes for equal, races, and events that a check, a
+The values that the server takes, refuses and returns, equal keys of a collation, races, and events that a check, a
 trigger, XML or a clash of types refuses, which become letters.
 """
 

@@ -112,7 +112,7 @@ def assert_nowhere(app: App) -> None:
 
 
 def is_summed(app: App) -> bool:
-    """Return whether the aggregate and the lake have every reading."""
+    """Return True when the aggregate and the lake have every reading."""
     ((summed, readings),) = app.engine.sql(
         "SELECT (SELECT SUM(readings) FROM home_activity), (SELECT COUNT(*) FROM sensor_reading)"
     )
@@ -121,7 +121,7 @@ def is_summed(app: App) -> bool:
 
 
 def rebuilt(app: App, settings: Mapping[str, str]) -> str:
-    """Compare the aggregate with a rebuild, and return what its job said."""
+    """Compare the aggregate with a rebuild, and return the output of the job."""
     words = [sys.executable, "-m", "handlers.commands", "rebuild-arguments", "--job", "home_activity"]
     own = {**os.environ, **app.settings(**settings)}
     given = subprocess.check_output(words, cwd=APP, env=own, text=True, timeout=allowed(DEADLINE))

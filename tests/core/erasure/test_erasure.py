@@ -291,7 +291,7 @@ def test_events_in_the_hub_that_are_not_committed_yet_are_filtered(world: Erasin
 
 
 def test_every_stream_and_the_next_incarnation_forget_too(world: ErasingWorld, engine: Engine) -> None:
-    """Another consumer group has rows and a letter, and the next incarnation takes the events of the hub anew."""
+    """A different consumer group has rows and a letter, and the next incarnation takes the events of the hub again."""
     other = partition("0", group="other")
     ingest_batch(batch(world.logs["0"], other), replace(world.ingesting))
     own = world.erasing.report(world.erase(GONE, dry_run=True), is_listed=False)["letters_found"]

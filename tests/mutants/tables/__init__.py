@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A bug with a name. `old` occurs once in the file `path`; of `tests`, arguments of pytest, one must fail."""
+    """A bug with a name. `old` occurs once in the file `path`. One of `tests` must fail: arguments of pytest."""
 
     name: str
     path: str
