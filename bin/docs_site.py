@@ -32,7 +32,7 @@ def _from_root(found: re.Match[str]) -> str:
 
 
 def _outside(folder: PurePosixPath, target: str) -> str | None:
-    """Return the address in the repository of a file outside docs/; None for one inside."""
+    """Return the address in the repository of a file outside docs/. None for one inside."""
     path = (ROOT / folder / target).resolve()
     if not path.is_relative_to(ROOT) or path.is_relative_to(ROOT / "docs") or target.startswith("http"):
         return None

@@ -22,7 +22,7 @@ def files_of_checkout(root: Path = ROOT) -> list[str]:
 
 
 def copy_checkout(folder: Path, without: tuple[str, ...] = ()) -> Path:
-    """Copy the files of the checkout into a folder, except those of some folders; return the folder."""
+    """Copy the files of the checkout into a folder, except those of some folders. Return the folder."""
     for name in (each for each in files_of_checkout() if not each.startswith(without)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)

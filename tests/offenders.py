@@ -9,7 +9,7 @@ Case = TypeVar("Case")
 
 
 def holds_for(cases: Iterable[Case]) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
-    """Turn the check of one case into a test of all cases; a test without cases fails."""
+    """Turn the check of one case into a test of all cases. A test without cases fails."""
     given = list(cases)
 
     def test_of(check: Callable[[Case], None]) -> Callable[[], None]:

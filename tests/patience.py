@@ -65,7 +65,7 @@ class Patience:
 
 
 def until(holds: Callable[[], Found], seconds: float, standing: Callable[[], object] = _nothing) -> Found:
-    """Return what a condition found, as soon as it holds; fail when the patience is over."""
+    """Return what a condition found, as soon as it holds. Fail when the patience is over."""
     patience = Patience(seconds)
     while not (found := holds()):
         patience.pause(standing)
@@ -73,7 +73,7 @@ def until(holds: Callable[[], Found], seconds: float, standing: Callable[[], obj
 
 
 def ended(process: "subprocess.Popen[Any]", seconds: float) -> tuple[Any, Any]:
-    """Return what a process wrote to its pipes until its end; fail when the patience is over."""
+    """Return what a process wrote to its pipes until its end. Fail when the patience is over."""
     patience = Patience(seconds)
     while True:
         try:

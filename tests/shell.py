@@ -9,7 +9,7 @@ import pytest
 
 
 def complaints(script: Path) -> str:
-    """Return what shellcheck says of a script; nothing of a sound one."""
+    """Return what shellcheck says of a script. Nothing of a sound one."""
     beside = Path(sys.executable).with_name("shellcheck")
     shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
     if shellcheck is None:

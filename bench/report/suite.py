@@ -26,7 +26,7 @@ Orders = Mapping[str, Mapping[str, str]]  # the variables that give its sizes, b
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Where parts are measured: the file of their results or None, the file descriptors that they hold open."""
+    """The place of measurements: the file of results or None, and the file descriptors that they hold open."""
 
     results: Path | None
     holds: Sequence[int]

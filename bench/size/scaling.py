@@ -1,4 +1,4 @@
-"""How the cost of a batch grows: with the partitions, and with the rows that stand."""
+"""The growth of a batch's cost with the partitions, and with the rows that stand."""
 
 import os
 import sys

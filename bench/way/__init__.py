@@ -1,4 +1,4 @@
-"""Where the processor's time of an event goes, from the socket to the committed row.
+"""The processor's time that an event takes at each step, from the socket to the committed row.
 
 A profiler that counts every call doubles the time of small functions, so nothing here counts calls. Four processes
 drain the same local hub in turn, three times: the SDK alone, the SDK with our two shortcuts, the worker, and the app on

@@ -93,9 +93,9 @@ class FoundLetterAnswer(Answered):
 
 
 class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
-    """The counts of an erasure so far, or of a dry run: subjects, rows by table, letters, attempts at other letters with
-    an error or a reason that mentions a subject, staged events, rows that replays had taken away, and events in the
-    results of dry runs. `letters_found` are the first hundred of the letters, but none in a list. `notes` name the
+    """The counts of an erasure so far, or of a dry run: subjects, rows by table, letters, attempts at other letters
+    with an error or a reason that mentions a subject, staged events, rows that replays had taken away, and events in
+    the results of dry runs. `letters_found` are the first hundred of the letters, but none in a list. `notes` name the
     copies that stay, and until when."""
 
     subjects: int

@@ -62,7 +62,7 @@ def within(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivit
 
 
 def totals(windows: Iterable[HomeActivity]) -> tuple[HomeActivity, ...]:
-    """Return one sum for each kind of sensor, in order of name; each sum starts at the first window of its kind."""
+    """Return one sum for each kind of sensor, in order of name. Each sum starts at the first window of its kind."""
     return _summed((one.kind, one) for one in windows)
 
 

@@ -30,7 +30,7 @@ class Homes:
         return tuple(one.home_id for one in self._store.read(HomeName, "find_homes", **page))
 
     def find_home(self, home_id: str) -> RegisteredHome | None:
-        """Return a registered home; None when there is none."""
+        """Return a registered home. None when there is none."""
         found = self._store.read(RegisteredHome, "find_home", home_id=home_id)
         return found[0] if found else None
 
@@ -40,11 +40,11 @@ class Homes:
         return self._store.read(Alert, "read_alerts", home_id=home_id, most=most, **span)
 
     def read_last_window(self, home_id: str, until: datetime) -> datetime | None:
-        """Return the beginning of the last window of a home that begins before an instant; None when there is none."""
+        """Return the beginning of the last window of a home that begins before an instant. None when there is none."""
         return self._store.read_last_window(HomeActivity, home_id, until)
 
     def read_newest_readings(self, home_id: str, most: int) -> tuple[HomeReading, ...]:
-        """Return the readings of a home that arrived last, the last first; raw rows, whether they are summed or not.
+        """Return the readings of a home that arrived last, the last first. Raw rows, whether they are summed or not.
 
         Only the newest `MOST_ROWS` rows of the partition of its registration are looked at: no index leads to a home.
         """

@@ -67,7 +67,7 @@ class ActivityStepAnswer(Answered):
 
 
 class KindAnswer(Answered):
-    """A kind of sensor in a period. `active` counts the readings in state active; `ppm` is null where no sensor
+    """A kind of sensor in a period. `active` counts the readings in state active. `ppm` is null where no sensor
     measures it. Steps without a reading are left out."""
 
     kind: str
@@ -98,7 +98,7 @@ class AlertAnswer(Answered):
 
 
 class ReadingAnswer(Answered):
-    """A reading as its sensor sent it; `ppm` is null for a switch, `state` for a meter."""
+    """A reading as its sensor sent it. `ppm` is null for a switch, `state` for a meter."""
 
     sensor_id: str
     kind: str
@@ -118,8 +118,8 @@ class AsOfAnswer(Answered):
 
 class ActivityAnswer(Answered):
     """A home. `newest_at` is the time of its newest event in the answer. `alerts` are those of the week, the newest
-    first; they do not wait for a run. `more_alerts`: the week has older alerts, which are left out. `readings` are the
-    newest ones of a home without sums, as they arrived; empty where the week has sums, and where `until` is given."""
+    first. They do not wait for a run. `more_alerts`: the week has older alerts, which are left out. `readings` are the
+    newest ones of a home without sums, as they arrived. Empty where the week has sums, and where `until` is given."""
 
     at: datetime
     home_id: str

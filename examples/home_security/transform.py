@@ -113,7 +113,7 @@ _decode_subject = msgspec.json.Decoder(_Subject).decode
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """Return the home of a reading; registrations and heartbeats need none."""
+    """Return the home of a reading. Registrations and heartbeats need none."""
     subject = _decode_subject(event.body)
     if subject.kind in ("registration", "heartbeat"):
         return ()
@@ -121,7 +121,7 @@ def references(event: Event) -> Iterable[ReferenceKey]:
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """Return the rows of one event: a home, or a reading and perhaps an alert; none for a heartbeat.
+    """Return the rows of one event: a home, or a reading and perhaps an alert. None for a heartbeat.
 
     Raises PoisonEvent for a malformed body, MissingReference for a reading of an unregistered home.
     """

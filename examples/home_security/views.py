@@ -48,7 +48,7 @@ class LinkAnswer(Answered):
 
 @operation("Registered homes by the beginning of their ids", "homes", problems=(NOT_FOUND,))
 def find_homes(call: Call[Nothing, HomesQuery, Nothing]) -> HomesAnswer:
-    """List a page of homes; one home more is read, to see if there is a next page."""
+    """List a page of homes. One home more is read, to see if there is a next page."""
     query, bound_to = call.query, query_of(call.query)
     after = "" if query.cursor is None else key_of(bound_to, query.cursor, tuple[Prefix])[0]
     found = Homes(call.room().store).find_homes(query.prefix, after, query.limit + 1)
@@ -65,7 +65,7 @@ def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswe
 
 @operation("A link for the resident of one home", "homes", problems=(NOT_FOUND, CONFLICT))
 def make_home_link(call: Call[HomePath, Nothing, Nothing]) -> LinkAnswer:
-    """Sign a link; nothing is stored."""
+    """Sign a link. Nothing is stored."""
     own, home_id = call.room(), call.path.home_id
     link, expires_at = own.signer.sign(LINK, home_id, call.at)
     if Homes(own.store).find_home(home_id) is None:
@@ -82,5 +82,5 @@ def show_own_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityA
 
 @operation("The resident's page", "page", {200: "text/html"}, (NOT_FOUND,))
 def home_page(call: Call[HomePath, Nothing, Nothing]) -> Answer:
-    """Return the resident's page, the same for every id; it requests the home of its own address."""
+    """Return the resident's page, the same for every id. It requests the home of its own address."""
     return page(PAGE)

@@ -265,7 +265,7 @@ def yes_or_no(is_good: object, good: str = "yes", bad: str = "NO") -> Text:
 
 
 class Output:
-    """Where a command prints. Texts of the app reach the terminal only through `cell`, `lines_of` or `safe_json`."""
+    """The output of a command. Texts of the app reach the terminal only through `cell`, `lines_of` or `safe_json`."""
 
     def __init__(self, as_json: bool = False, colour: bool = True) -> None:
         self.as_json = as_json

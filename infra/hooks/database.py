@@ -47,7 +47,7 @@ class DatabaseUser:
 class ServerDatabase:
     """The database of an environment: its connection string, the sign-in of the hooks, and the clock of their patience.
 
-    Each method raises HookRefused when the server refuses; it waits where a refusal passes by itself, and is safe to
+    Each method raises HookRefused when the server refuses. It waits where a refusal passes by itself, and is safe to
     run again.
     """
 
@@ -107,7 +107,7 @@ class ServerDatabase:
 def _refusal(error: HubledgerError) -> HookRefused:
     """Return the refusal that a fault of the database means.
 
-    Error 18456 is that of a wrong account, which no wait ends; only its wording for a server without an administrator
+    Error 18456 is that of a wrong account, which no wait ends. Only its wording for a server without an administrator
     is waited for, and not for long, because a wrong tenant has it too.
     """
     text = f"{error} {error.__cause__ or ''}"

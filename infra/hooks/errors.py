@@ -2,7 +2,7 @@
 
 
 class HookRefused(Exception):
-    """The refusal of a step; each fault is one line: the problem, the thing that has it, and the action to take."""
+    """The refusal of a step. Each fault is one line: the problem, the thing that has it, and the action to take."""
 
     def __init__(self, *faults: str) -> None:
         self.faults = tuple(" ".join(fault.split()) for fault in faults)

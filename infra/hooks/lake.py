@@ -13,7 +13,7 @@ FOLDER = "jobs"
 
 
 def upload_jobs(engine: str, open_container: Callable[[], Any], clock: Clock, wheels: Path | None = None) -> list[str]:
-    """Upload the jobs through a container client of azure-storage-blob; return the names of the blobs.
+    """Upload the jobs through a container client of azure-storage-blob. Return the names of the blobs.
 
     Without an engine there is nothing to upload, and the lake is not opened. A changed package gets a folder of its
     own, so a job that runs keeps its files. The wheels of other packages come from a folder, by default from the

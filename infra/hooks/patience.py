@@ -22,7 +22,7 @@ class Pending(Exception):
 
 
 class NotYet(HookRefused):
-    """A refusal that may pass by itself within a time; `remedy` is the action to take when it does not."""
+    """A refusal that may pass by itself within a time. `remedy` is the action to take when it does not."""
 
     def __init__(self, fault: str, patience: timedelta, remedy: str) -> None:
         super().__init__(fault)
@@ -39,9 +39,9 @@ class Clock(Protocol):
 
 
 def patiently(attempt: Callable[[], Answer], clock: Clock) -> Answer:
-    """Return the answer of an attempt, and repeat the attempt while it raises NotYet; print a line before each pause.
+    """Return the answer of an attempt, and repeat the attempt while it raises NotYet. Print a line before each pause.
 
-    Each kind of refusal has its own time. Raise HookRefused when that is over; any other error passes at once.
+    Each kind of refusal has its own time. Raise HookRefused when that is over. Any other error passes at once.
     """
     began: dict[timedelta, float] = {}
     while True:
@@ -57,7 +57,7 @@ def patiently(attempt: Callable[[], Answer], clock: Clock) -> Answer:
 
 
 def wait_for(goal: str, ask: Callable[[], Answer], seconds: float, clock: Clock) -> Answer:
-    """Return the first answer; ask again as long as `ask` raises Pending.
+    """Return the first answer. Ask again as long as `ask` raises Pending.
 
     Raise HookRefused with the last reason once the seconds are over.
     """

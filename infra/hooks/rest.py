@@ -29,14 +29,14 @@ ARM = Service("https://management.azure.com", "https://management.azure.com/.def
 
 
 class Rest:
-    """A client that calls services with the deployer's tokens; it waits for rights that are not in force yet."""
+    """A client that calls services with the deployer's tokens. It waits for rights that are not in force yet."""
 
     def __init__(self, token: Token, clock: Clock) -> None:
         self._token = token
         self._clock = clock
 
     def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer as JSON; raise HookRefused with the error text of the service."""
+        """Return the answer as JSON. Raises HookRefused with the error text of the service."""
         return patiently(lambda: self._call(service, method, path, body), self._clock)
 
     def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:

@@ -15,7 +15,7 @@ JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity o
 
 
 def allow_submitting(outputs: Outputs, rest: Rest) -> None:
-    """Let the app submit batches to the Synapse pool; safe to repeat, because the assignment's id is derived."""
+    """Let the app submit batches to the Synapse pool. Safe to repeat, because the assignment's id is derived."""
     if outputs.spark_engine_choice != "synapse":
         print(f"Spark engine {outputs.spark_engine_choice}: no Synapse role to assign")
         return
@@ -48,7 +48,7 @@ def database_users(outputs: Outputs, rest: Rest, environment: Mapping[str, str])
 
 
 def _client_id(outputs: Outputs, rest: Rest) -> uuid.UUID:
-    """Return the client id of the workspace's identity; the workspace resource itself shows only the object id."""
+    """Return the client id of the workspace's identity. The workspace resource itself shows only the object id."""
     workspace = outputs.synapse_id
     found = rest.call(
         "GET", ARM, f"{workspace}/providers/Microsoft.ManagedIdentity/identities/default?{IDENTITY_VERSION}"

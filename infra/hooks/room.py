@@ -22,17 +22,17 @@ _GO = re.compile(r"^[ \t]*GO\b[ \t]*\d*[ \t]*;?[ \t]*(?:--.*)?$", re.IGNORECASE 
 
 
 def name_of(environment: Mapping[str, str]) -> str:
-    """Return the name of the transform; an environment that names none has the default one."""
+    """Return the name of the transform. An environment that names none has the default one."""
     return environment.get(NAME) or DEFAULT_TRANSFORM
 
 
 def rooms_in(environment: Mapping[str, str]) -> tuple[Room, ...]:
-    """Return the rooms of the environment's transform; raise HookRefused with every fault of the transform."""
+    """Return the rooms of the environment's transform. Raises HookRefused with every fault of the transform."""
     return rooms_of(transform_in(environment).row_classes)
 
 
 def transform_in(environment: Mapping[str, str]) -> Transform:
-    """Return the environment's transform; raise HookRefused with every fault of it."""
+    """Return the environment's transform. Raises HookRefused with every fault of it."""
     name = name_of(environment)
     try:
         check_transform(name)
@@ -47,7 +47,7 @@ def with_remedy(faults: Sequence[str]) -> list[str]:
 
 
 def rights_of(room: Room) -> tuple[str, ...]:
-    """Return the batches of the room's `permissions.sql`, as `GO` parts them; none without the file."""
+    """Return the batches of the room's `permissions.sql`, as `GO` parts them. None without the file."""
     path = room.folder / PERMISSIONS
     if not path.is_file():
         return ()

@@ -1,4 +1,4 @@
-"""What a transform may make of an event: its rows or its error, with each state that it may have looked up.
+"""The possible results of an event: its rows or its error, with each state that the transform may have looked up.
 
 A partition is in order, so an event sees the states that earlier events of its partition wrote. But two partitions are
 not in order, a letter is retried at an unknown time, and a key that `references()` does not name is seen by chance.

@@ -45,14 +45,14 @@ TIMES = ("--interval", "0.2", "--expiry", "1")  # of a worker without peers: wha
 
 
 def start(*words: str, settings: Mapping[str, str] | None = None, alone: bool = False, **options: Any) -> Process:
-    """Start `python -m` with these words; a program that is `alone` has only PATH, HOME and its settings around it."""
+    """Start `python -m` with these words. A program that is `alone` has only PATH, HOME and its settings around it."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} if alone else os.environ
     given = {"cwd": APP, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen([sys.executable, "-m", *words], env={**kept, **(settings or {})}, text=True, **given)
 
 
 def line_of(process: Process, begin: str, holds: Callable[[str], bool] = bool, deadline: float = DEADLINE) -> str:
-    """Return the first line of the output that begins so and holds; a process without one is killed after a while."""
+    """Return the first line of the output that begins so and holds. A process without one is killed after a while."""
     assert process.stdout is not None
     alarm = threading.Timer(allowed(deadline), process.kill)
     alarm.start()
@@ -83,7 +83,7 @@ def settings_of(connection: str, database: Path) -> dict[str, str]:
 
 
 def publish_raw(producer: EventHubProducerClient, messages: Sequence[bytes], partition_id: str = "0") -> None:
-    """Publish messages that are encoded already, because the SDK cannot encode every one; they come together."""
+    """Publish messages that are encoded already, because the SDK cannot encode every one. They come together."""
     batch: Any = producer.create_batch(partition_id=partition_id)
     batch._message[5].extend(messages)
     batch._count = len(messages)
@@ -118,7 +118,7 @@ class App:
         self.until(lambda: self.emulator.reader_count(HUB) >= len(self.published))
 
     def start_host(self, *more: str, **changed: str) -> Process:
-        """Kill the host, if there is one, and start one; it may die before it is ready."""
+        """Kill the host, if there is one, and start one. It may die before it is ready."""
         self.end_host()
         options = ("--app", ".", "--port", "0", "--state", f"{self.folder}/host.db", "--log", f"{self.folder}/host.log")
         words = ("local.functions_host", *options, *more)
@@ -128,7 +128,7 @@ class App:
         return self.host
 
     def start_worker(self, *more: str, **changed: str) -> Process:
-        """Start a worker apart from this process's group; the output of one with `--health` or `--grace` is read."""
+        """Start a worker apart from this process's group. The output of one with `--health` or `--grace` is read."""
         output = subprocess.PIPE if {"--health", "--grace"} & set(more) else subprocess.DEVNULL
         words, settings = ("core.worker", *TIMES, *more), self.settings(**changed)
         self.workers.append(start(*words, settings=settings, alone=True, stdout=output, start_new_session=True))
@@ -152,7 +152,7 @@ class App:
         return str(self.request(f"api/tasks/{uuid.uuid4()}", {"kind": kind, **body}, "PUT")["task_id"])
 
     def ended(self, task: str) -> Any:
-        """Return a task when it has ended; a host that is down meanwhile does not answer."""
+        """Return a task when it has ended. A host that is down meanwhile does not answer."""
         found: Any = {}
 
         def has_ended() -> bool:
@@ -185,13 +185,13 @@ class App:
         self.producer.send_batch(batch)
 
     def recreate_hub(self) -> None:
-        """Delete the hub and create it again; the producer opens a new link."""
+        """Delete the hub and create it again. The producer opens a new link."""
         self.emulator.recreate(HUB)
         self.published = dict.fromkeys(self.published, 0)
         self._close("producer")
 
     def publish_skipped(self) -> None:
-        """Publish a batch to every partition that the host loses; return when it has checkpointed it."""
+        """Publish a batch to every partition that the host loses. Return when it has checkpointed it."""
         self.skip(1)
         self.publish(BATCH)
         self.until(lambda: self.host_checkpoints() == self.published)
@@ -220,11 +220,11 @@ class App:
         return {**dict.fromkeys(self.published, 0), **books}
 
     def shares(self) -> list[int]:
-        """Return the number of partitions of each worker, the smallest first; a released partition has no owner."""
+        """Return the number of partitions of each worker, the smallest first. A released partition has no owner."""
         return sorted(Counter(one.owner_id for one in self.store.read_ownerships(STREAM) if one.owner_id).values())
 
     def lines(self, action: str) -> list[dict]:
-        """Return the log lines of an action; a killed host may leave half a line."""
+        """Return the log lines of an action. A killed host may leave half a line."""
         log = self.folder / "host.log"
         whole = [line for line in log.read_text().splitlines() if line.endswith("}")] if log.exists() else []
         named = [line for line in whole if f'"{action}"' in line]  # few: to read each line as JSON costs more
@@ -307,7 +307,7 @@ CRASHED = ("crash", "ProcessDied", "exhausted")
 
 @dataclass
 class Supervisor:
-    """A process that is started again whenever it has ended; `statuses` are those of the processes that died."""
+    """A process that is started again whenever it has ended. `statuses` are those of the processes that died."""
 
     start: Callable[[], Process]
     most_deaths: int = 100
@@ -318,7 +318,7 @@ class Supervisor:
         self.process = self.start()
 
     def until(self, is_done: Callable[[], bool]) -> list[int]:
-        """Wait for a condition; return the statuses. The last process still runs."""
+        """Wait for a condition. Return the statuses. The last process still runs."""
         patience = Patience(100)
         while not is_done():
             if self.process.poll() is not None:

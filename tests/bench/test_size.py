@@ -94,7 +94,7 @@ def differences(folder: Path, rows: dict[str, Rows]) -> list[str]:
 
 
 def publish(folder: Path, copies: Copies) -> None:
-    """Record six events, one of them a letter; the home was armed, and is not any more."""
+    """Record six events, one of them a letter. The home was armed, and is not any more."""
     with closing(Record(folder / "record.db", HOMES, 1, 1)) as record:
         summed = SummedRecord(record, folder / "expected.json")
         for expected in ((ARMED, READING), (OTHER, EXPECT_FILTERED, EXPECT_POISON), (ARMED._replace(armed=0),)):

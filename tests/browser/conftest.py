@@ -1,6 +1,6 @@
 """A real browser before the whole local run: emulator, store and functions host, as a person has them on one machine.
 
-Chromium is Debian's (`apt-get install chromium`) or the one that CHROMIUM names; Playwright comes with
+Chromium is Debian's (`apt-get install chromium`) or the one that CHROMIUM names. Playwright comes with
 requirements-dev.txt. Where either is missing these tests say so. `make screenshots` has them write docs/images/, and
 the states of the pages in both colour schemes and widths to .local-run/screenshots/.
 """
@@ -82,7 +82,7 @@ class Run:
 
     @contextmanager
     def halted_hub(self) -> Iterator[None]:
-        """While this is open the hub answers nothing; it goes on from there afterwards."""
+        """While this is open the hub answers nothing. It goes on from there afterwards."""
         os.kill(self._emulator.pid, signal.SIGSTOP)
         try:
             yield
@@ -96,7 +96,7 @@ class Run:
     def stopped(self, partition_id: str, why: dict[str, str]) -> Iterator[None]:
         """While this is open, a partition is recorded as stopped for each reason.
 
-        The app's check ends stops of partitions where no event waits; here it ends none, however often it comes by.
+        The app's check ends stops of partitions where no event waits. Here it ends none, however often it comes by.
         """
         since = f"{datetime.now(UTC) - STOPPED_FOR:%Y-%m-%dT%H:%M:%S.%fZ}"
         stops = [(partition_id, reason, detail, since) for reason, detail in why.items()]

@@ -33,7 +33,7 @@ BOXES = """at => {
 
 @contextmanager
 def chromium() -> Iterator["Browser"]:
-    """Chromium, without a window; a test that needs it is skipped where it is missing. Playwright holds an event loop
+    """Chromium, without a window. A test that needs it is skipped where it is missing. Playwright holds an event loop
     until the block ends, and no asyncio test can live beside it."""
     playwright = pytest.importorskip("playwright.sync_api", reason=NO_PLAYWRIGHT)
     if CHROMIUM is None:

@@ -21,7 +21,7 @@ LINK = "v1.1795305600.abc"
 
 
 def guarded(page: "Page") -> list[str]:
-    """Put a host that checks keys before the app; return the requests for data."""
+    """Put a host that checks keys before the app. Return the requests for data."""
     asked: list[str] = []
 
     def answer(route: "Route") -> None:
@@ -89,7 +89,7 @@ def test_a_key_is_stored_in_the_tab_and_sent_and_ends_the_polling_when_it_is_wit
 
 
 def refuse(page: "Page", at: str = "**/api/revealed/**") -> list[str]:
-    """Refuse the revealing routes from now on, as the app does without the role; return the refused requests."""
+    """Refuse the revealing routes from now on, as the app does without the role. Return the refused requests."""
     asked: list[str] = []
 
     def answer(route: "Route") -> None:

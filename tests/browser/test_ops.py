@@ -1,4 +1,4 @@
-"""The operator's page as a whole: by mouse and by keyboard, large and small, in both colour schemes; and the ledger."""
+"""The operator's page as a whole: by mouse and by keyboard, large and small, in both colour schemes, and the ledger."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING

@@ -35,7 +35,7 @@ class Office:
         return state
 
     def letters(self, *given: DeadLetter, of: Partition | None = None) -> None:
-        """One range a letter; the numbers between them are filtered."""
+        """One range a letter. The numbers between them are filtered."""
         for one in given:
             state = self.anchored(of or partition(), 0)
             first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1

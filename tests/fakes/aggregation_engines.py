@@ -54,7 +54,7 @@ class AggregationEngine:
         raise NotImplementedError
 
     def change(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run a statement of a test; {p} is the prefix of a table."""
+        """Run a statement of a test. {p} is the prefix of a table."""
         raise NotImplementedError
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -126,7 +126,7 @@ def ingest(store: Any, rows: Sequence[Row], of: str = "0") -> None:
 
 
 def stage(engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequence[Any], whole: bool = False) -> None:
-    """Stage windows of one aggregate as a job does; whole windows replace the stored ones. A key is staged once."""
+    """Stage windows of one aggregate as a job does. Whole windows replace the stored ones. A key is staged once."""
     known = engine.staged.setdefault(staging_id, {})
     for one in windows:
         of = aggregate_table(type(one))
@@ -138,7 +138,7 @@ def stage(engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequ
 
 
 def committed(store: Aggregations, run: AggregationRun, staged: StagedResult, at: datetime) -> bool:
-    """Commit a run without an end of the time; return False when another tick was first."""
+    """Commit a run without an end of the time. Return False when another tick was first."""
     return commit_run(store, run, staged, lambda: at, at + timedelta(minutes=1)) == "committed"
 
 
@@ -177,7 +177,7 @@ def finish(
 
 
 def levels_of(windows: Sequence[Any]) -> dict[str, int]:
-    """Return the number of windows of each level of the aggregate of these windows; by default of home_activity."""
+    """Return the number of windows of each level of the aggregate of these windows, by default of home_activity."""
     found = Counter(aggregate_table(type(one)).name for one in windows) or Counter({HOME_ACTIVITY: 0})
     (of,) = (one for one in load_aggregates() if found.keys() & {level.name for level in one.levels})
     return {one.name: found[one.name] for one in of.levels}

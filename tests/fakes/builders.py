@@ -44,7 +44,7 @@ def batch(given: Iterable[Event], of: Partition | None = None) -> EventBatch:
 
 
 class FakeClock:
-    """A clock that does not move by itself; sleeping moves it."""
+    """A clock that does not move by itself. Sleeping moves it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -125,7 +125,7 @@ def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter
 def commit(
     state: PartitionState, first: int, last: int, outcome: Settled | None = None, *, seed: int | None = None
 ) -> BatchCommit:
-    """A commit of events `first` to `last`; without an outcome all of them were filtered."""
+    """A commit of events `first` to `last`. Without an outcome all of them were filtered."""
     return BatchCommit(
         state=state,
         commit_id=next(iter(ids(first * 1_000_003 + last if seed is None else seed))),

@@ -15,7 +15,7 @@ from tests.fakes.store import Store
 
 @dataclass
 class ChildTries:
-    """The numbers of each run that was tried in a child; an event `kill` ends its children."""
+    """The numbers of each run that was tried in a child. An event `kill` ends its children."""
 
     tried: list[list[int]] = field(default_factory=list)
 

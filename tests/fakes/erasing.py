@@ -26,7 +26,7 @@ KEY = SubjectKey("a key of thirty-two octets or more")
 
 
 def events_of(*bodies: str, first: int = 0) -> list[Event]:
-    """Return events with these bodies; the partition key of each is its last word in which a digit is."""
+    """Return events with these bodies. The partition key of each is its last word in which a digit is."""
     return [event(first + place, body, key=_key_of(body)) for place, body in enumerate(bodies)]
 
 

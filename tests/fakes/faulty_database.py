@@ -32,7 +32,7 @@ class OverDatabase:
 
 
 class NotedDatabase(OverDatabase):
-    """A database that notes its calls, each by its first statement; those that are `out` get no answer."""
+    """A database that notes its calls, each by its first statement. Those that are `out` get no answer."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -74,7 +74,7 @@ class Fault(Enum):
 
 
 class Killed(KeyboardInterrupt):
-    """The process died; only the database is left."""
+    """The process died. Only the database is left."""
 
 
 def rival_takes_all(store: Store, commit: BatchCommit) -> None:
@@ -104,7 +104,7 @@ UNKNOWN = ("commit_retry", "move_letters")  # a lost answer to these says so
 
 
 class FaultyDatabase(OverDatabase):
-    """Any Database; faults have one entry for each call to come, by kind of call, and later calls have none."""
+    """Any Database. Faults have one entry for each call to come, by kind of call, and later calls have none."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class FaultyDatabase(OverDatabase):
 
 
 class FaultyStore(Store):
-    """The store over a faulty database; the rival of a commit gets the store without faults, and the commit."""
+    """The store over a faulty database. The rival of a commit gets the store without faults, and the commit."""
 
     def __init__(
         self, store: Store, *, rival: Callable[[Store, BatchCommit], None] = rival_takes_all, **faults: Any

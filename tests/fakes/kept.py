@@ -24,7 +24,7 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """A row and its origin; `ordinal` is None for a state."""
+    """A row and its origin. `ordinal` is None for a state."""
 
     stream_id: int
     partition_id: str
@@ -136,7 +136,7 @@ def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The differences between databases that are right in both; docs/sqlserver.md explains them."""
+    """The differences between databases that are right in both. docs/sqlserver.md explains them."""
 
     pads_texts: bool
     """In a comparison, spaces at the end of a text do not count."""

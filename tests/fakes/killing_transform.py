@@ -1,6 +1,6 @@
 """A transform for tests that kills its process: the body is a word that says how. Any other body is one reading.
 
-Where KILLS is `not`, an earlier version makes one reading of every body; where it is `fails`, it raises an error for
+Where KILLS is `not`, an earlier version makes one reading of every body. Where it is `fails`, it raises an error for
 the words that kill.
 
 group      ends its process group        parent     in a child, ends its parent too
@@ -30,7 +30,7 @@ def _fail() -> None:
 
 
 def _kill_parent() -> None:
-    """End the worker too, which is the parent of a child; the worker itself ends alone."""
+    """End the worker too, which is the parent of a child. The worker itself ends alone."""
     of_parent = Path(f"/proc/{os.getppid()}/oom_score_adj")
     if of_parent.exists() and Path("/proc/self/oom_score_adj").read_text() == "1000\n":
         os.kill(os.getppid(), signal.SIGKILL)

@@ -39,7 +39,7 @@ def change(added: Sequence[LakeFile], removed: Sequence[str] = (), is_whole: boo
 
 
 def manifest(lake: Path, table: str, folder: str, changes: dict[str, TableChange]) -> str:
-    """Write a manifest as Spark does; return its place."""
+    """Write a manifest as Spark does. Return its place."""
     place = lake / table / folder / MANIFEST
     place.mkdir(parents=True)
     (place / "_SUCCESS").write_text("")

@@ -2,7 +2,7 @@
 
 
 class Leaping:
-    """The time in seconds; a pause leaps far, so that a wait asks few times until its deadline."""
+    """The time in seconds. A pause leaps far, so that a wait asks few times until its deadline."""
 
     def __init__(self, leap: float = 300.0) -> None:
         self.at = 0.0

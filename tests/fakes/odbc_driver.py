@@ -45,7 +45,7 @@ class When(Enum):
 
 @dataclass
 class Server:
-    """The shared state of all connections. `faults` has one entry for each next commit; `refused` is part of a text."""
+    """The shared state of all connections. `faults` has one entry for each next commit. `refused` is part of a text."""
 
     schema: str = "hubledger"
     version: int = load_migrations("sqlserver")[-1].version

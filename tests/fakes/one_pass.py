@@ -20,7 +20,7 @@ def assert_equals_one_pass(
     """Each event of each log has one outcome, in order, and rows, states and letters are those of one pass.
 
     A state that no column orders must be written by one partition only: partitions have no order. `absent` are the
-    numbers by partition that the hub lost; the logs are without them.
+    numbers by partition that the hub lost. The logs are without them.
     """
     assert_tiles(held, logs, absent or {}, transform.row_classes)
     classes = [each for each in transform.row_classes if not row_table(each).key]

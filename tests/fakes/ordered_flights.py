@@ -27,7 +27,7 @@ def minute_of(row: Row) -> int:
 
 
 def rows_of(event: Event, references: References) -> Iterable[Row]:
-    """`N M` is flight N, changed at minute M; several are separated by commas. `look N` reads it."""
+    """`N M` is flight N, changed at minute M. Several are separated by commas. `look N` reads it."""
     for words in event.body.decode().split(","):
         one, other = words.split()
         if one == "look":

@@ -47,7 +47,7 @@ def last_run(store: Aggregations) -> AggregationRun:
 def staged_result(
     store: Aggregations, database: AggregationEngine, run: AggregationRun, windows: Sequence[Any], name: str = "s"
 ) -> Staged:
-    """Stage a complete result of a run as its job does; return the first result of the run."""
+    """Stage a complete result of a run as its job does. Return the first result of the run."""
     stage(database, f"{run.run_id}-{name}", run.run_id, windows)
     finish(database, f"{run.run_id}-{name}", run.run_id, LATER)
     staged = store.read_staged(run.run_id)

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def start(engine: PersistentEngine, *arguments: object) -> "subprocess.Popen[str]":
-    """Start a process over an engine's database; what it prints is kept for the test."""
+    """Start a process over an engine's database. What it prints is kept for the test."""
     command = [sys.executable, "-m", "tests.fakes.separate", *map(str, arguments)]
     environment = os.environ | engine.environment()
     return subprocess.Popen(
@@ -59,7 +59,7 @@ def handed_over(given: EventBatch, store: Store, own: Clock, gap_reading: GapRea
 
 
 def own(seed: str, batches: str, size: str) -> None:
-    """Go through all batches; what another owner commits meanwhile is dropped by the guard."""
+    """Go through all batches. What another owner commits meanwhile is dropped by the guard."""
     store, clock, length = opened().patient(PATIENCE), stamps(int(seed)), int(size)
     for number in range(int(batches)):
         handed_over(batch(events(number * length, number * length + length - 1, "double home-1")), store, clock)

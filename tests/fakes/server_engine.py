@@ -82,7 +82,7 @@ TABLES = tables_of()
 
 
 def shared_schema(connection_string: str = CONNECTION, rooms: Rooms = EXAMPLES) -> str:
-    """Return the schema for all tests of this process with these rooms; the process drops it when it ends."""
+    """Return the schema for all tests of this process with these rooms. The process drops it when it ends."""
     return _made_schema(connection_string, rooms)
 
 
@@ -108,7 +108,7 @@ def drop_schema(connection_string: str, schema: str, rooms: Rooms = EXAMPLES) ->
 
 @contextmanager
 def under_way(*texts: str, values: Sequence[Any] = ()) -> Iterator[Session]:
-    """A transaction that ran these batches on a session of its own and has not ended; it is rolled back."""
+    """A transaction that ran these batches on a session of its own and has not ended. It is rolled back."""
     session = connect(CONNECTION)
     try:
         session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")  # a batch that commits ends within this one

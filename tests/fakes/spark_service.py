@@ -1,6 +1,6 @@
 """Stand-ins for Spark services: they speak the protocols, start real processes, and fail on demand.
 
-They do not show the behaviour of the services themselves; they show that clients and jobs survive all of this.
+They do not show the behaviour of the services themselves. They show that clients and jobs survive all of this.
 """
 
 import json
@@ -44,7 +44,7 @@ class Batch:
 class Service(ABC):
     """The state that all stand-ins share. `faults`: the faults of the next submits ("503", "drop", "kill").
 
-    "drop" accepts and cuts the line; "kill" starts the job and kills it at once. `hidden` lists show nothing new.
+    "drop" accepts and cuts the line. "kill" starts the job and kills it at once. `hidden` lists show nothing new.
     """
 
     command: Command
@@ -78,7 +78,7 @@ class Service(ABC):
 
 
 class Serving:
-    """A `with` block in which a stand-in listens; its processes are gone afterwards."""
+    """A `with` block in which a stand-in listens. Its processes are gone afterwards."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -214,7 +214,7 @@ RUNS = "/api/2.2/jobs/runs"
 
 @dataclass
 class DatabricksService(Service):
-    """Runs have numbers; a token is honoured after any end of its run."""
+    """Runs have numbers. A token is honoured after any end of its run."""
 
     wants_token: bool = True
     page: int = 2

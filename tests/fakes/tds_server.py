@@ -1,6 +1,6 @@
 """A server that speaks enough TDS 7.4 for Microsoft's driver to sign in and run the store's batches against it.
 
-Its answers come from the Server of tests/fakes/odbc_driver.py; here are only the bytes ([MS-TDS]): PRELOGIN and LOGIN7
+Its answers come from the Server of tests/fakes/odbc_driver.py. Here are only the bytes ([MS-TDS]): PRELOGIN and LOGIN7
 are answered without encryption, batches and the calls of prepared statements with rows or errors.
 """
 
@@ -186,7 +186,7 @@ def _text(body: BinaryIO, longest: int) -> str | None:
 
 
 def results(answer: list[list[tuple[Any, ...]]]) -> bytes:
-    """Return the results of a batch; nothing at all when it selects nothing."""
+    """Return the results of a batch. Nothing at all when it selects nothing."""
     return b"".join(result(rows) + done(0xFF, MORE | COUNTED, len(rows)) for rows in answer)
 
 

@@ -18,7 +18,7 @@ WINDOW = HomeActivity("home-1", EPOCH, "motion", 1, 1, None, None, None, EPOCH, 
 
 @dataclass
 class FakeEngine:
-    """Keeps jobs by name; they end when a test says so.
+    """Keeps jobs by name. They end when a test says so.
 
     Each submit takes the next of `answers`, and raises it if it is an exception. Then its job runs only if the engine
     `accepts` it.

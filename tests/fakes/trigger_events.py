@@ -30,7 +30,7 @@ _read_message = annotated(reader_over(decode_payload))
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A message, and the properties and system properties of its event; None where they were not recorded."""
+    """A message, and the properties and system properties of its event. None where they were not recorded."""
 
     name: str
     message: bytes
@@ -106,7 +106,7 @@ def _largest() -> bytes:
 
 
 def _complete(found: dict[str, Any]) -> dict[str, Any]:
-    """Return system properties with the stamps, in the order of the real trigger; the recording left them out."""
+    """Return system properties with the stamps, in the order of the real trigger. The recording left them out."""
     own = {name: value for name, value in found.items() if name != "PartitionKey"}
     stamps = {
         "x-opt-sequence-number": NUMBER,

@@ -17,7 +17,7 @@ class WrittenModules:
         self.folder = folder
 
     def write(self, text: str, name: str = "") -> str:
-        """Write a module; return its name, which no other module has."""
+        """Write a module. Return its name, which no other module has."""
         name = name or f"written_{next(_numbers)}"
         path = self.folder.joinpath(*name.split(".")).with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def transform(event, references): return ()
 
 
 def broken_room(modules: WrittenModules, broken: str = "hours") -> str:
-    """Write a room with a module of its aggregates that cannot be imported; return the name of the room."""
+    """Write a room with a module of its aggregates that cannot be imported. Return the name of the room."""
     modules.write(ROOM.format(table="placed_in_a_broken_room"), "broken_room.transform")
     for name in ("__init__", "hours"):
         modules.write("Nobody\n" if name == broken else "", f"broken_room.aggregates.{name}")
@@ -47,7 +47,7 @@ def broken_room(modules: WrittenModules, broken: str = "hours") -> str:
 
 @contextmanager
 def written_modules(folder: Path) -> Iterator[WrittenModules]:
-    """Make modules importable from a folder; afterwards, forget them and the classes that they declared."""
+    """Make modules importable from a folder. Afterwards, forget them and the classes that they declared."""
     sys.path.insert(0, str(folder))
     yield WrittenModules(folder)
     sys.path.remove(str(folder))

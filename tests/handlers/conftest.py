@@ -16,7 +16,7 @@ from tests.handlers.running import Reply, Running
 def running(
     sqlite: SqliteEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> Iterator[Running]:
-    """The app over the database; it reads its settings, the environment, on its first use."""
+    """The app over the database. It reads its settings, the environment, on its first use."""
     made = Running(sqlite, caplog, monkeypatch)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""The app's functions as the worker calls them, in this process, over an embedded store; no hub listens at its port."""
+"""The app's functions as the worker calls them, in this process, over an embedded store. No hub listens at its port."""
 
 import asyncio
 import json
@@ -117,7 +117,7 @@ def client_function(name: str) -> Any:
 
 
 def respond(name: str, asked: func.HttpRequest, client: DurableClient | None = None) -> func.HttpResponse:
-    """Call a function; one that leaves a task drives it with the client."""
+    """Call a function. One that leaves a task drives it with the client."""
     function = functions()[name]
     if "client_function" in vars(function):
         answer: func.HttpResponse = asyncio.run(client_function(name)(asked, CONTEXT, client=client or DurableClient()))
@@ -156,7 +156,7 @@ class Running:
         return [vars(record) for record in self._caplog.records if record.name.startswith("hubledger")]
 
     def ingest(self, numbers: list[int], bodies: list[bytes], partition_id: str = "1", retries: int = 0) -> None:
-        """Let the trigger have a batch; no hub listens, so nothing verifies it.
+        """Let the trigger have a batch. No hub listens, so nothing verifies it.
 
         Microsoft's worker has no retry context for a first attempt.
         """
@@ -173,7 +173,7 @@ class Running:
         return hub
 
     def drive(self, task_id: str) -> Any:
-        """Do as the orchestration of a task does until it is over; return the last answer of an activity."""
+        """Do as the orchestration of a task does until it is over. Return the last answer of an activity."""
         for _ in range(100):
             opened = functions()["open_task"](task_id)
             if not opened.get("parts"):
@@ -206,7 +206,7 @@ class Running:
         return self.post(f"{verb}_task", {"reason": "because I say so", **more}, {"task_id": task_id})
 
     def tick(self, client: DurableClient | None = None) -> list[str]:
-        """Let the timer of tasks tick; return the tasks that it drives."""
+        """Let the timer of tasks tick. Return the tasks that it drives."""
         client = client or DurableClient()
         asyncio.run(client_function("watch_tasks")(None, client=client))
         return [str(given) for _, _, given in client.started]
@@ -221,5 +221,5 @@ class Running:
         return self.post("put_task", asked, {"task_id": task_id or str(uuid4())}, **headers)
 
     def post(self, operation: str, body: object, route: Mapping[str, str] | None = None, **headers: str) -> Reply:
-        """Call a function that changes; one that leaves a task drives it with `client`."""
+        """Call a function that changes. One that leaves a task drives it with `client`."""
         return reply_of(respond(operation, request("POST", body, route_params=route, headers=headers), self.client))

@@ -86,7 +86,7 @@ def world(tmp_path: Path) -> Iterator[LakeWorld]:
 
 
 def maintained(world: LakeWorld, caplog: pytest.LogCaptureFixture, *jobs: str) -> list[Any]:
-    """Let the timer of an app with these jobs run; return the log lines."""
+    """Let the timer of an app with these jobs run. Return the log lines."""
     engine: Any = None  # is not asked
     aggregation.value = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits(), (), jobs)
     with caplog.at_level(logging.INFO, logger="hubledger.timers"):

@@ -71,7 +71,7 @@ class BusyClock:
 
 
 class LossyStore(DurableStore):
-    """Durable's storage; it loses an activity when told to, as one that is killed hard does."""
+    """Durable's storage. It loses an activity when told to, as one that is killed hard does."""
 
     loses_next = False
 
@@ -85,7 +85,7 @@ class LossyStore(DurableStore):
 
 class World:
     """Our engine with the app's orchestrations, and the Durable client of its task hub. An activity answers by its
-    name; a name in `dying` dies once, and the answer of a name in `losing` is lost once."""
+    name. A name in `dying` dies once, and the answer of a name in `losing` is lost once."""
 
     def __init__(
         self, answers: Mapping[str, Callable[[Any], Any]], dying: Sequence[str] = (), losing: Sequence[str] = ()
@@ -176,7 +176,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.asyncio
 @pytest.mark.parametrize("look", [0.1, 2.3, 3.7])
 async def test_a_keeper_looks_when_the_letter_is_due_and_sets_no_more_timers_than_it_has_looks(look: float) -> None:
-    """Set at the wanted time, a look of 1 s takes over 1,200 timers here; the real host had 1,952 in 127 s."""
+    """Set at the wanted time, a look of 1 s takes over 1,200 timers here. The real host had 1,952 in 127 s."""
     span, looks = 127, list[datetime]()
     world = World({**letters(), "find_wait": lambda _: looks.append(world.clock._now) or look})  # type: ignore[func-returns-value]
     async with world.running("keep_dead_letters"):
@@ -200,7 +200,7 @@ async def test_the_death_of_a_worker_costs_the_keeper_a_round_and_a_task_a_pause
 @pytest.mark.asyncio
 @pytest.mark.parametrize("orchestration", [*ORCHESTRATORS])
 async def test_an_orchestration_that_fails_in_its_own_turn_is_started_again_by_its_timer(orchestration: str) -> None:
-    """No orchestrator can catch the death of the worker that runs it; in Azure it fails as Non-Deterministic."""
+    """No orchestrator can catch the death of the worker that runs it. In Azure it fails as Non-Deterministic."""
     world = World({**letters(), **PARTS}, [orchestration])
     async with world.running(orchestration) as instance_id:
         await eventually(lambda: world.status(instance_id) is Status.FAILED)

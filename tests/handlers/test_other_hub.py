@@ -20,7 +20,7 @@ LETTER = {"partition_id": "1", "sequence_number": "2"}
 
 
 class Swapped(Running):
-    """The app over four events of which one is a letter without its body; `right` is the hub that has them."""
+    """The app over four events of which one is a letter without its body. `right` is the hub that has them."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

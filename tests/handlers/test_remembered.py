@@ -14,7 +14,7 @@ ALWAYS_SLOW = Lifetime(fresh=FRESH, limit=FRESH)
 
 
 class Looking:
-    """Counts its looks, each of which takes `takes` seconds; what is put off runs with `run`."""
+    """Counts its looks, each of which takes `takes` seconds. What is put off runs with `run`."""
 
     def __init__(self, takes: float, lifetime: Lifetime = Lifetime(FRESH, LIMIT, QUICK)) -> None:  # noqa: B008 - frozen
         self.takes, self.looks, self.fault = takes, 0, False

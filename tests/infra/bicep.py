@@ -24,7 +24,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A parameter, variable, output, resource or module. `of` is its type, or the path of its module; `head` is the
+    """A parameter, variable, output, resource or module. `of` is its type, or the path of its module. `head` is the
     condition or the loop before the object of a resource or module. A list of values as a type is `allowed`."""
 
     kind: str
@@ -55,7 +55,7 @@ Files = Mapping[str, File]
 
 
 def read_folder(folder: Path) -> dict[str, File]:
-    """Read all files below a folder; return them by their relative paths."""
+    """Read all files below a folder. Return them by their relative paths."""
     found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.bicep"))}
     return {name: read_text(name, path.read_text("utf-8")) for name, path in found.items()}
 

@@ -55,7 +55,7 @@ class Credential:
 
 
 class Services(Rest):
-    """Services that answer by a function of the method, the path and the body; `calls` are all that came."""
+    """Services that answer by a function of the method, the path and the body. `calls` are all that came."""
 
     def __init__(self, answer: Callable[[str, str, Any], Any] = lambda method, path, body: None) -> None:
         self.calls: list[tuple[str, str, Any]] = []
@@ -68,7 +68,7 @@ class Services(Rest):
 
 @contextmanager
 def answering(*answers: tuple[int, str], requests: list[tuple[str, str, bytes]] | None = None) -> Iterator[str]:
-    """Serve the answers, a status and a body each, one after the other, the last one for ever; yield the address.
+    """Serve the answers, a status and a body each, one after the other, the last one for ever. Yield the address.
 
     `requests` gets the media type, the authorization and the body of each PUT.
     """

@@ -31,7 +31,7 @@ class Failed(Exception):
 
 
 class Unknown(str):
-    """A text that only a deployment knows, under the name of its source; each member of it is unknown too."""
+    """A text that only a deployment knows, under the name of its source. Each member of it is unknown too."""
 
     def member(self, name: str) -> "Unknown":
         return Unknown(f"{self}.{name}")
@@ -108,9 +108,9 @@ CHAIN = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:!?\.\??\w+|\[\w+\])+(?![\w(])")
 
 
 class Evaluator:
-    """The values of one file; `given` are the parameters that differ from their defaults, and names of other files.
+    """The values of one file. `given` are the parameters that differ from their defaults, and names of other files.
 
-    A name that is neither given nor declared is a resource or a module, which `symbol` returns; `own` are functions of
+    A name that is neither given nor declared is a resource or a module, which `symbol` returns. `own` are functions of
     this deployment.
     """
 
@@ -132,7 +132,7 @@ class Evaluator:
         self._functions = {**FUNCTIONS, **loads, **(own or {})}
 
     def __call__(self, value: Any, **local: Any) -> Any:
-        """Return the value of an expression of `bicep.py`, with all that is inside it; `local` are names of a loop."""
+        """Return the value of an expression of `bicep.py`, with all that is inside it. `local` are names of a loop."""
         if isinstance(value, Expression):
             return self._node(_parsed(value.text), local)
         if isinstance(value, list):
@@ -274,7 +274,7 @@ class Deployment:
         self._known: dict[str, Any] = {}
 
     def parts(self) -> Iterator[Any]:
-        """Yield each resource and each module of the file; one whose condition is false is not there."""
+        """Yield each resource and each module of the file. One whose condition is false is not there."""
         for one in self._declared.values():
             condition = re.fullmatch(r"if \((.*)\)", one.head, re.DOTALL)
             if condition is None or self.value(Expression(condition[1])):
@@ -320,7 +320,7 @@ class Deployment:
 
 @dataclass(frozen=True)
 class Call:
-    """A module with its parameters; its outputs are evaluated when they are asked for."""
+    """A module with its parameters. Its outputs are evaluated when they are asked for."""
 
     caller: Deployment
     one: Declaration
@@ -351,7 +351,7 @@ class Call:
 
     @cached_property
     def inner(self) -> Deployment | None:
-        """The deployment of our file; a module of the registry has none here."""
+        """The deployment of our file. A module of the registry has none here."""
         if self.one.of.startswith("br/"):
             return None
         file = self.caller.files[f"{self.caller.file.name.rpartition('/')[0]}/{self.one.of}".lstrip("/")]

@@ -88,7 +88,7 @@ def differences(wanted: Row, snapshot: Mapping[str, Any]) -> list[str]:
 
 
 def faults_of(path: Path, wanted: Row, bicep: str) -> list[str]:
-    """Evaluate a set with the compiler; return how it differs from its expectation."""
+    """Evaluate a set with the compiler. Return how it differs from its expectation."""
     written = path.with_suffix(".snapshot.json")
     command = [bicep, "snapshot", str(path), "--mode", "overwrite", *PLACE]
     try:
@@ -140,7 +140,7 @@ def _fact(one: Resource) -> tuple[str, str, str]:
 
 
 def _found(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield type and name of each resource; the hash of the environment is `token`, as in the plan."""
+    """Yield type and name of each resource. The hash of the environment is `token`, as in the plan."""
     token = re.search(r"\bplan-([a-z0-9]{13})\b", json.dumps(snapshot))
     for one in snapshot["predictedResources"]:
         kind = str(one["type"])
@@ -155,7 +155,7 @@ def _found(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _names(resource_id: str) -> Iterator[str]:
-    """Yield the names in an id, from the outermost resource in its group; of a group, its own name."""
+    """Yield the names in an id, from the outermost resource in its group. Of a group, its own name."""
     parts = re.sub(r"^/subscriptions/[^/]+", "", resource_id).split("/")[1:]
     if len(parts) > 2 and parts[0].lower() == "resourcegroups":
         parts = parts[2:]

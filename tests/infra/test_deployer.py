@@ -163,7 +163,7 @@ def test_a_choice_that_azd_cannot_read_is_refused_by_name_and_every_number_and_t
 
 
 def test_the_deployer_is_the_one_of_the_deployment() -> None:
-    """azd names the id of a guest in its home tenant; `deployer()` has the one of the tenant that is deployed to."""
+    """azd names the id of a guest in its home tenant. `deployer()` has the one of the tenant that is deployed to."""
     assert "principalId" not in GIVEN
     (parameter,) = [one for one in FILES["main.bicep"].of_kind("parameter") if one.name == "principalId"]
     assert parameter.value.text == "deployer().objectId"
@@ -252,7 +252,7 @@ def test_whole_pairs_pass_together_and_alone_and_each_fault_is_said_at_once() ->
 
 
 def theirs(sku: str = "Standard", **properties: Any) -> Services:
-    """Return the resources of somebody else over ARM, by the end of their paths; a path that is not there is a 404."""
+    """Return the resources of somebody else over ARM, by the end of their paths. A path that is not there is a 404."""
     said = {"partitionCount": 4, "messageRetentionInDays": 1, **properties}
     there: dict[str, Any] = {"evhns-theirs": {"sku": {"name": sku}}, "orders": {"properties": said}, "mine": {}}
 

@@ -190,7 +190,7 @@ BODY = {"properties": {"startIpAddress": "8.8.8.8", "endIpAddress": "8.8.8.8"}}
 
 
 def firewalls(rules: dict[str, Any], loses: str = "", keeps: str = "") -> Services:
-    """Return rules by their paths over ARM; the one that is set may lose its answer, and one may refuse to go."""
+    """Return rules by their paths over ARM. The one that is set may lose its answer, and one may refuse to go."""
 
     def answer(method: str, path: str, body: Any) -> None:
         if body is not None:
@@ -446,7 +446,7 @@ def no_list(method: str, path: str, body: object) -> None:
 
 
 def send(there: Services, *faults: Pending, private: bool = False) -> list[tuple[bytes, str]]:
-    """Send an event to a hub that raises these faults, one after the other, and then takes events; return those."""
+    """Send an event to a hub that raises these faults, one after the other, and then takes events. Return those."""
     left, sent = list(faults), list[tuple[bytes, str]]()
 
     class Faulty(Hub):

@@ -139,7 +139,7 @@ def test_each_identity_has_its_rights_and_no_others(case: tuple[dict[str, Any], 
 
 
 def test_the_administrator_is_known_to_the_database() -> None:
-    """Azure SQL knows a service principal by its application id; without one the deployment is refused."""
+    """Azure SQL knows a service principal by its application id. Without one the deployment is refused."""
     of_group = {"sqlAdministratorId": GUID, "sqlAdministratorType": "Group"}
     for given, known in (
         ({}, (DEPLOYER, "User")),

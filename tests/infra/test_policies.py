@@ -154,7 +154,7 @@ def test_the_hooks_know_the_role_the_provider_and_the_patience_of_the_templates_
 
 
 def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> None:
-    """Compare the tables of deploy.md and your-hub.md with main.parameters.json; azd itself sets AZURE_*."""
+    """Compare the tables of deploy.md and your-hub.md with main.parameters.json. azd itself sets AZURE_*."""
     given = PARAMETERS.read_text(encoding="utf-8")
     settings = dict(re.findall(r"\$\{([A-Z_]+)=?(.*?)\}", given))
     sections = (PAGE.partition("\n## Choices\n")[2], YOUR_HUB.partition("\n## By azd\n")[2])

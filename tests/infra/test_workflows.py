@@ -76,7 +76,7 @@ def test_a_workflow_says_its_permissions_versions_and_end_and_stores_no_secret(n
 @holds_for(WORKFLOWS)
 def test_a_command_ends_with_its_first_fault_and_is_not_put_together_from_a_text_of_github(name: str) -> None:
     """Without the word `bash` GitHub's shell returns the code of the last command of a pipe. An input, a variable or a
-    title may hold a command; from the environment, the shell reads it as a value."""
+    title may hold a command. From the environment, the shell reads it as a value."""
     workflow = yaml.safe_load(WORKFLOWS[name])
     default = workflow.get("defaults", {}).get("run", {}).get("shell")
     steps = [step for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
@@ -97,7 +97,7 @@ def test_who_signs_in_to_azure_does_so_by_federated_identity_and_the_newest_azd(
 
 
 def test_schema_goes_before_code_by_the_sign_in_of_azd_which_does_not_expire() -> None:
-    """`az` keeps the assertion that GitHub made for it, which ends after minutes (Azure/login, 372); azd fetches a
+    """`az` keeps the assertion that GitHub made for it, which ends after minutes (Azure/login, 372). azd fetches a
     new one each time."""
     steps = yaml.safe_load(WORKFLOWS["azure-dev.yml"])["jobs"]["deploy"]["steps"]
     does = [step.get("run", step.get("uses", "")) for step in steps]
@@ -138,7 +138,7 @@ exit "$CODE"
 
 
 def what_if(folder: Path, **variables: str) -> tuple[int, str]:
-    """Run the step of the what-if with an `azd` that shows the administrator; return its code and its summary."""
+    """Run the step of the what-if with an `azd` that shows the administrator. Return its code and its summary."""
     steps = yaml.safe_load(WORKFLOWS["infra.yml"])["jobs"]["what-if"]["steps"]
     summary = folder / "summary"
     plant(folder / "azd", AZD)
@@ -371,7 +371,7 @@ def flight(number: int) -> FlightChange:
 
 
 def test_two_apps_keep_their_books_apart_in_one_database(tmp_path: Path) -> None:
-    """The page's own command makes the tables of both; each app commits the same numbers of its own partition 0."""
+    """The page's own command makes the tables of both. Each app commits the same numbers of its own partition 0."""
     command = MIGRATE[-1].replace("python", sys.executable, 1)
     for name, example in TRANSFORMS.items():
         command = command.replace(name, example)

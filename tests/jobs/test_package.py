@@ -36,7 +36,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def printed(archive: Path, script: str) -> tuple[str, str]:
-    """Run a script with an archive on the path, beside it; return its output and its errors."""
+    """Run a script with an archive on the path, beside it. Return its output and its errors."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(archive)!r}); {script}"]
     done = subprocess.run(command, cwd=archive.parent, env={}, capture_output=True, text=True, timeout=allowed(60))
     return done.stdout.strip(), done.stderr

@@ -36,7 +36,7 @@ def workspace(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def identity(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Answer for azure-identity; without a token in the list it fails."""
+    """Answer for azure-identity. Without a token in the list it fails."""
     tokens: list[str] = []
 
     def get_token(self: object, scope: str) -> Any:

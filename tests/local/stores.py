@@ -100,7 +100,7 @@ class Files:
 
     @classmethod
     def agreeing(cls, folder: Path, minutes: list[Minute], domain: Domain = HOMES, *, settled: bool = False) -> Self:
-        """Ingest and record minutes; settle their letters where this is wanted."""
+        """Ingest and record minutes. Settle their letters where this is wanted."""
         files = cls(folder)
         ingest(files.store, minutes, domain)
         if settled:
@@ -113,7 +113,7 @@ class Files:
         return type(self)(folder)
 
     def change(self, *statements: str) -> list[tuple]:
-        """Run statements in the store; return the rows of the last one."""
+        """Run statements in the store. Return the rows of the last one."""
         with closing(sqlite3.connect(self.store, isolation_level=None)) as connection:
             return [connection.execute(statement).fetchall() for statement in statements][-1]
 

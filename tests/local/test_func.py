@@ -64,7 +64,7 @@ class Place:
         return (self.folder / ".env").read_text().split("=")[-1].strip()
 
     def run(self, **environment: str) -> tuple[int, str, str]:
-        """Run to the end, with Ctrl-C as soon as a stand-in waits; return the code, the output and the errors."""
+        """Run to the end, with Ctrl-C as soon as a stand-in waits. Return the code, the output and the errors."""
         before, waiting = len(self.calls()), {**self.environment, **environment}["HANGS"]
         command = [sys.executable, "-m", "local.func", "--folder", str(self.folder)]
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

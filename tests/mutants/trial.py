@@ -26,7 +26,7 @@ OPTIONS = ("-x", "-q", "-rfE", "--tb=short", "--no-header", "--assert=plain")  #
 
 
 class Runner:
-    """Runs pytest in trees, each run in a separate process group; `stop` ends all that run."""
+    """Runs pytest in trees, each run in a separate process group. `stop` ends all that run."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -47,7 +47,7 @@ class Runner:
             path.write_text(original, encoding="utf-8")
 
     def run(self, tests: Sequence[str], tree: Path, deadline: float | None = None) -> tuple[int, str]:
-        """Return pytest's exit code and output; TimeoutExpired after the deadline."""
+        """Return pytest's exit code and output. Raises TimeoutExpired after the deadline."""
         limited = ["sh", "-c", 'ulimit -v "$0" 2>/dev/null; exec "$@"', str(MEMORY)]
         command = [*limited, sys.executable, "-m", "pytest", *OPTIONS, *tests]
         environment = {**os.environ, "COLUMNS": "400"} | ({"PYTHONDONTWRITEBYTECODE": "1"} if deadline else {})

@@ -18,7 +18,7 @@ NAMES = [*SINGLE, "use", *(f"{group} {name}" for group, (_, own) in GROUPS.items
 
 
 def row(name: str) -> str:
-    """Return the row of a command; options that it needs are part of the call."""
+    """Return the row of a command. Options that it needs are part of the call."""
     command: Any = typer.main.get_command(app)
     for word in name.split():
         command = command.commands[word]

@@ -291,7 +291,7 @@ FIGURES: dict[str, Callable[[House], int]] = {
 
 
 def figures_of(house: House) -> dict[str, int | None]:
-    """Return every figure of a house by its name; None for a walk that it does not describe."""
+    """Return every figure of a house by its name. None for a walk that it does not describe."""
     figures = {name: measure(house) for name, measure in FIGURES.items()}
     return figures | {f"walk: {name}": len(house.walks[name]) if name in house.walks else None for name in WALKS}
 

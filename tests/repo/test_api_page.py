@@ -39,7 +39,7 @@ LIMITS = {
 
 
 def operation_of(word: str, address: str) -> Operation:
-    """Return the one operation that the request of an example is for; a template without values goes before others."""
+    """Return the one operation that the request of an example is for. A template without values goes before others."""
 
     def fits(route: Route) -> bool:
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route.template))

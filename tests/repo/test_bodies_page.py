@@ -28,7 +28,7 @@ printf '{"type": "record", "name": "Order", "fields": []}' > "$2"
 
 
 def test_the_command_of_the_page_fetches_each_version_to_where_the_transform_reads_it(tmp_path: Path) -> None:
-    """A stand-in of `az` records what it is asked; the path and the version of the API are those of Azure's clients."""
+    """A stand-in of `az` records what it is asked. The path and the version of the API are those of Azure's clients."""
     (tmp_path / "az").write_text(AZ, encoding="utf-8")
     (tmp_path / "az").chmod(0o755)
     schemas, asked = tmp_path / "apps" / "orders" / "schemas", tmp_path / "asked"

@@ -39,7 +39,7 @@ def test_the_copy(running: Running) -> None:
 
 
 def changed(text: str, change: str) -> str:
-    """Return a text with a change made, whose lines begin with -, + or a blank; it must fit in one place."""
+    """Return a text with a change made, whose lines begin with -, + or a blank. It must fit in one place."""
     lines = change.splitlines()
     before = "\n".join(line[1:] for line in lines if line[0] in "- ")
     after = "\n".join(line[1:] for line in lines if line[0] in "+ ")

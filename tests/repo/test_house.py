@@ -75,6 +75,19 @@ def test_a_file_names_no_place_of_one_machine_and_leaves_nothing_to_do() -> None
     assert {name_of(path): one[0] for path in TEXTS if (one := PLACES.search(text_of(path)))} == {}
 
 
+def test_no_docstring_has_a_semicolon_or_opens_with_a_question_word() -> None:
+    """An opening such as "What a command printed" hides the noun. Semicolons between backticks do not count."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    texts = [
+        (name_of(path), re.sub("`[^`]*`", "", ast.get_docstring(node) or ""))
+        for path in (*MODULES, *(ROOT / "tests").rglob("*.py"))
+        for node in nodes_of(path)
+        if isinstance(node, documented)
+    ]
+    assert [(name, text) for name, text in texts if ";" in text or re.match(r"(What|How|Whether|Who) ", text)] == []
+    assert len(texts) > 10_000
+
+
 def test_indexing_the_app_loads_no_driver_and_no_client() -> None:
     heavy = "sqlite3 pyodbc azure.eventhub azure.identity azure.core msgspec asyncio.windows_events pyspark"
     script = f"import sys, function_app; print(*(name for name in {heavy.split()!r} if name in sys.modules))"

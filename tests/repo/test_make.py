@@ -1,4 +1,4 @@
-"""Each setting of make is read by its target, or refused before anything starts; a newcomer calls each target."""
+"""Each setting of make is read by its target, or refused before anything starts. A newcomer calls each target."""
 
 import re
 import shutil

@@ -114,7 +114,7 @@ DISTRIBUTIONS = {name: set(found) for name, found in packages_distributions().it
 
 @cache
 def package_of(dotted: str) -> str:
-    """Return the package that brings a module; one that is not installed here is called as its module."""
+    """Return the package that brings a module. One that is not installed here is called as its module."""
     parts = dotted.split(".")
     found = DISTRIBUTIONS.get(parts[0], set())
     if len(found) < 2:

@@ -13,7 +13,7 @@ _HOLDS = {">=": float.__ge__, "<=": float.__le__, ">": float.__gt__, "<": float.
 
 
 def verdict(figure: Figure) -> bool | None:
-    """Judge a figure by its target again; return the verdict that it has when the target is no plain number."""
+    """Judge a figure by its target again. Return the verdict that it has when the target is no plain number."""
     target = _TARGET.fullmatch(figure.target)
     return _HOLDS[target[1]](float(figure.value), float(target[2].replace(",", ""))) if target else figure.met
 

@@ -22,7 +22,7 @@ PARTITIONS = 3
 
 
 def room_names() -> list[str]:
-    """Return the room that ROOM names; without it, those of examples/ and apps/, and the one that TRANSFORM names."""
+    """Return the room that ROOM names. Without it, those of examples/ and apps/, and the one that TRANSFORM names."""
     if only := os.environ.get("ROOM"):
         return [only]
     places = [path for house in ("examples", "apps") for path in ROOT.glob(f"{house}/*/{TRANSFORM}.py")]

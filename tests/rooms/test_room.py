@@ -1,6 +1,6 @@
 """Each room keeps the same promises: its samples, tables, rights and aggregates, and its rows on every engine.
 
-Each event has one outcome for ever; the rows are those of the transform, once, whatever happens; bad rows stand alone.
+Each event has one outcome for ever. The rows are those of the transform, once, whatever happens. Bad rows stand alone.
 """
 
 import logging

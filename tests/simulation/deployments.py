@@ -13,7 +13,7 @@ from tests.fakes.plain_transform import PLAIN, transform
 
 
 def first(event: Event, references: References) -> Iterable[Row]:
-    """Do what the body says; `fixhome` waits for the next deployment."""
+    """Do what the body says. `fixhome` waits for the next deployment."""
     if event.body.startswith(b"fixhome"):
         raise KeyError("a bug that the next deployment mends")
     return transform(event, references)

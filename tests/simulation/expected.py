@@ -35,7 +35,7 @@ def forgetting(effect: Effect, words: Iterable[str], subjects: Subjects[str], ke
 
 
 def effects(body: str, number: int, at: str, version: str, armed: Iterable[int | None]) -> set[Effect]:
-    """Return all outcomes that an event can have; `armed` are the states of its home that it can have seen."""
+    """Return all outcomes that an event can have. `armed` are the states of its home that it can have seen."""
     verb, *words = body.split()
     if verb == "look":
         return {_look(words[0], number, at, version, one) for one in armed}

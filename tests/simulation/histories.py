@@ -1,4 +1,4 @@
-"""A bench: a store, a hub and a clock on which acts are made one by one; and a history that an audit reads."""
+"""A bench: a store, a hub and a clock on which acts are made one by one, and a history that an audit reads."""
 
 from collections.abc import Sequence
 from datetime import timedelta

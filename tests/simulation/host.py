@@ -4,7 +4,7 @@ The hub grows, forgets, leaves holes, is recreated, and a different hub takes it
 oracle's truth. No event of the different hub may become a row.
 
 The host hands batches to instances by the real trigger's rules, and loses some as it does. It moves its checkpoint
-after an invocation, whatever the outcome; with the retry policy it tries a failed batch again first, some times, and
+after an invocation, whatever the outcome. With the retry policy it tries a failed batch again first, some times, and
 then passes it. At some events its reader stands until its checkpoint is moved past them. An owner that loses its
 partition may still be running, and may still move the checkpoint.
 """
@@ -81,7 +81,7 @@ class SimulatedHub(MemoryHub):
                 self.log[id].events.append(event)
 
     def replace(self, most: int = 30) -> None:
-        """Delete the hub and create one of the same name, which takes some time; then add at most so many events."""
+        """Delete the hub and create one of the same name, which takes some time. Then add at most so many events."""
         for log in self.log.values():
             log.gone.update(one.sequence_number for one in log.events)
         self.clock.advance(1.0)
@@ -143,7 +143,7 @@ Invoke = Callable[[int, str, tuple[Event, ...], int], Ending]
 
 @dataclass(slots=True)
 class Pump:
-    """The host's view of one partition under one owner; `batch` was handed over and has not ended yet."""
+    """The host's view of one partition under one owner. `batch` was handed over and has not ended yet."""
 
     owner: int
     position: int = 0
@@ -201,7 +201,7 @@ class Host:
                 self.deliver(id)
 
     def wake_zombie(self) -> None:
-        """Let an owner that lost its partition finish its batch; it may also move the checkpoint."""
+        """Let an owner that lost its partition finish its batch. It may also move the checkpoint."""
         if not self._zombies:
             return
         id, pump = self._zombies.pop(self._trouble.chance.randrange(len(self._zombies)))
@@ -215,7 +215,7 @@ class Host:
         return HostCheckpoint(position - 1, str(position))
 
     def write(self, partition: Partition, position: Checkpoint, found: HostCheckpoint) -> bool:
-        """Move the host's checkpoint from outside; a batch that is in hand moves it again at its end."""
+        """Move the host's checkpoint from outside. A batch that is in hand moves it again at its end."""
         pump = self.pumps[partition.partition_id]
         if str(pump.position) != found.tag:
             return False

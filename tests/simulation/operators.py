@@ -83,7 +83,7 @@ class Site:
 
 
 class Instance:
-    """A process; `skew` is the difference of its clock from the true time, in seconds."""
+    """A process. `skew` is the difference of its clock from the true time, in seconds."""
 
     def __init__(self, site: Site, deployed: Transform, skew: float = 0.0) -> None:
         self._site = site
@@ -208,7 +208,7 @@ class Operators:
             self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
 
     def request(self, instance: Instance) -> None:
-        """Request a replay of any range; half of the requests are dry runs."""
+        """Request a replay of any range. Half of the requests are dry runs."""
         is_dry_run = self._chance.random() < 0.4
         ids = self._chance.choice([None, [self._chance.choice(self._partitions)]])
         ends: list[Place | int | None] = [None, None]
@@ -250,7 +250,7 @@ class Operators:
             self.move(instance, self._chance.choice(self.asked), self._chance.choice(MOVES))
 
     def move(self, instance: Instance, job_id: UUID, move: TaskVerb) -> None:
-        """Move one replay, if its status allows it; it is resumed with the version of the instance."""
+        """Move one replay, if its status allows it. It is resumed with the version of the instance."""
         self._counts[f"operator: {move}"] += 1
         tasks, version = instance.replays.store.tasks, None
         task = tasks.find(job_id)

@@ -22,7 +22,7 @@ Place = tuple[int, str]  # stream and partition
 
 @dataclass(frozen=True)
 class Truth:
-    """The log of one partition in one incarnation; `gone` numbers left the hub, `lost` ones uncommitted.
+    """The log of one partition in one incarnation. `gone` numbers left the hub, `lost` ones uncommitted.
 
     Nothing is committed to a closed incarnation: `last` is None, and its letters stay as they are.
     """
@@ -264,7 +264,7 @@ class Case:
 
 
 def check_balance(truth: Truth, books: Books) -> set[int]:
-    """Check that the batches tile [anchor, end of the log], each number with one outcome; return the absent ones."""
+    """Check that the batches tile [anchor, end of the log], each number with one outcome. Return the absent ones."""
     place, ranges = truth.place, books.ledger[truth.place]
     batches = [one for one in ranges if one.kind == "batch"]
     (anchor,) = books.anchors[place] or [0]
@@ -339,7 +339,7 @@ def _check_attempts(letter: Any, made: list[Any], where: object) -> None:
 def _check_status(letter: Any, made: list[Any], ledger: list[Range], where: object) -> None:
     """A letter stands where its last attempt left it, unless it is claimed, or a later replay holds it again.
 
-    Such a replay leaves no attempt. The letter is freed or discarded later; only in a closed stream it stays held.
+    Such a replay leaves no attempt. The letter is freed or discarded later. Only in a closed stream it stays held.
     """
     if made:
         is_replayed = any(one.kind == "replay" and one.commit > (made[-1].commit or 0) for one in ledger)
@@ -393,7 +393,7 @@ def _succeeded_unseen(kept: Range, born: int | None, made: list[Any]) -> bool:
     """Return True when a replay that left no attempt wrote or filtered an event.
 
     It leaves none when the event had no letter, or a resolved one. A replay whose event fails again leaves none either
-    when the letter was discarded or held; a held letter is freed or discarded later.
+    when the letter was discarded or held. A held letter is freed or discarded later.
     """
     if born is None or born > kept.commit:
         return True
@@ -433,7 +433,7 @@ def check_rows(case: Case, books: Books, homes: "Homes") -> None:
 
 
 def check_order(case: Case, forgotten: Forgotten) -> None:
-    """Check that the events of a key became rows in the order of the hub; a replay may write them again."""
+    """Check that the events of a key became rows in the order of the hub. A replay may write them again."""
     tried = [touch.by for touches in case.touches.values() for touch in touches]
     if any(by.kind == "replay" for by in tried):
         return
@@ -476,7 +476,7 @@ def check_counts(case: Case, books: Books, homes: "Homes") -> None:
 
 @dataclass(frozen=True)
 class Registration:
-    """An event that set a home; `is_steady`: it never fails. `is_by_replay`: only replays have set it. `is_gone`: an
+    """An event that set a home. `is_steady`: it never fails. `is_by_replay`: only replays have set it. `is_gone`: an
     erasure took it away."""
 
     place: Place
@@ -624,7 +624,7 @@ def words_of(event: Any) -> set[str]:
 def check(
     sql: Sql, truths: list[Truth], told: set[tuple[str, int]], forgotten: Forgotten, is_ordered: bool = False
 ) -> Books:
-    """Check a whole database at rest; `told` are the letters that were reported to an operator as discarded.
+    """Check a whole database at rest. `told` are the letters that were reported to an operator as discarded.
 
     `is_ordered`: the events of a partition key were kept in order.
     """

@@ -1,4 +1,4 @@
-"""Runs worlds by their seeds: one, or many in a process for each core; and the trouble that enough worlds must meet."""
+"""Runs worlds by their seeds: one, or many in a process for each core, and the trouble that enough worlds must meet."""
 
 import codecs
 import faulthandler
@@ -76,14 +76,14 @@ class Result:
 
 
 def prepare() -> None:
-    """Load all that a world needs; a file that changes later changes no world."""
+    """Load all that a world needs. A file that changes later changes no world."""
     watched_image()
     load_aggregates()
     codecs.lookup("utf-16-le")  # Python reads the file of a codec when it is used for the first time
 
 
 def run_world(seed: int) -> Counter[str]:
-    """Run a world in memory; return its counts. Its faults carry the seed and the command that repeats it."""
+    """Run a world in memory. Return its counts. Its faults carry the seed and the command that repeats it."""
     engine = WatchedStore()
     try:
         return World(seed, engine, engine.open()).run().counts
@@ -104,7 +104,7 @@ def try_world(seed: int) -> Result:
 
 
 def run_all(seeds: range) -> Iterator[Result]:
-    """Yield the result of each seed in order; a process that dies fails the first seed without a result, and ends."""
+    """Yield the result of each seed in order. A process that dies fails the first seed without a result, and ends."""
     following = seeds.start
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=prepare) as pool:
         try:
@@ -122,7 +122,7 @@ def missing(counts: Counter[str]) -> list[str]:
 
 
 def table(counts: Counter[str]) -> str:
-    """Return the counts of all kinds, one a line; a kind that is in no list is a fault of this module."""
+    """Return the counts of all kinds, one a line. A kind that is in no list is a fault of this module."""
     unknown = set(counts) - {*FAULTS, *ANSWERS}
     assert not unknown, f"kinds that no list has: {unknown}"
     lines = [f"  {counts[kind]:>10,}  {kind}" for kind in FAULTS]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tampering:
-    """A change by hand, and the kinds of all faults that the audit then has; the first fault has `words` in its detail.
+    """A change by hand, and the kinds of all faults that the audit then has. The first fault has `words` in its detail.
 
-    `pick` finds the place; the words have its values in braces.
+    `pick` finds the place. The words have its values in braces.
     """
 
     kinds: str

@@ -68,7 +68,7 @@ class AuditedWorld(World):
         assert audit(self.desk.audits, None, Reading(piece=3)).faults == ()
 
     def _redrive(self, instance: Instance) -> None:
-        """Discard or requeue all letters of a status; operators go on with it."""
+        """Discard or requeue all letters of a status. Operators go on with it."""
         status: Any = self.chance.choice(["exhausted", "waiting"])
         move: Any = self.chance.choice(["requeue", "discard", "discard"])
         ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
@@ -77,7 +77,7 @@ class AuditedWorld(World):
         self.operators.drive(instance)
 
     def assert_balanced_and_explained(self) -> Counter[str]:
-        """Check the books, the rows and each number; return the outcomes, and how many numbers were purged."""
+        """Check the books, the rows and each number. Return the outcomes, and how many numbers were purged."""
         done, found = audit(self.desk.audits, None), Counter[str]()
         assert done.faults == ()
         gone = {(id, number) for id, first, last in self.gone() for number in range(first, last + 1)}
@@ -154,7 +154,7 @@ class PurgeWorld(AuditedWorld):
             open_task(purge_request(order, days, found, is_dry_run=is_dry_run), self.desk.tasks)
 
     def _work(self) -> None:
-        """Let one of several workers work for a while; others act between any two of its calls."""
+        """Let one of several workers work for a while. Others act between any two of its calls."""
         process = ProcessDatabase(self.site.database, self.trouble.of_store)
         with suppress(InfrastructureFault, Killed):
             self._purge(process)

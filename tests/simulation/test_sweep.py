@@ -1,6 +1,6 @@
 """A purge, an erasure, an audit and an aggregation, with a fault at any point. The one world has none of them.
 
-A point is a read or a transaction that is not reached, each of its statements, its commit, and the answer after it; at
+A point is a read or a transaction that is not reached, each of its statements, its commit, and the answer after it. At
 each of them the database fails or the process dies. Then the act is called again: the state is that without a fault.
 """
 

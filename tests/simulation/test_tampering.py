@@ -48,7 +48,7 @@ def audited(store: WatchedStore) -> list[LedgerFault]:
 
 
 def tamper(store: WatchedStore, with_it: Tampering) -> dict[str, Any]:
-    """Change the store by hand; return the picked values."""
+    """Change the store by hand. Return the picked values."""
     store.sql("PRAGMA foreign_keys = OFF")
     found = store._connection.execute(with_it.pick)
     target = dict(zip([name for name, *_ in found.description], found.fetchone(), strict=True))

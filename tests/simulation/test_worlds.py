@@ -77,7 +77,7 @@ def in_a_process(script: str, hash_seed: int = 0) -> str:
 
 
 def trace(seed: int) -> str:
-    """Run a world; return the digest of its statements, with their values, and of all that was drawn and answered."""
+    """Run a world. Return the digest of its statements, with their values, and of all that was drawn and answered."""
     engine = WatchedStore()
     digest, world = sha256(), World(seed, engine, engine.open())
     engine.note_statements(lambda statement: digest.update(statement.encode("utf-8", "surrogatepass")))

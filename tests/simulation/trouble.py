@@ -1,4 +1,4 @@
-"""The faults of a world, drawn from its seed and counted by kind; and how one call of the database fails.
+"""The faults of a world, drawn from its seed and counted by kind, and how one call of the database fails.
 
 A call fails before it, at a statement inside its transaction, or after it.
 """
@@ -20,7 +20,7 @@ NO_COUNT = -2  # of rows that any statement ever touches
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of one call; only a `before` can hit a read. `place` is the step that fails `inside`."""
+    """A fault of one call. Only a `before` can hit a read. `place` is the step that fails `inside`."""
 
     kind: str
     moment: Literal["before", "inside", "after"]
@@ -28,7 +28,7 @@ class Fault:
     place: int = 0
 
     def strike(self, script: Script | None, call: Callable[[], Any]) -> None:
-        """Raise the fault at its moment; the call is made only when the fault comes after it."""
+        """Raise the fault at its moment. The call is made only when the fault comes after it."""
         if self.moment == "after":
             call()
         if self.error is CommitOutcomeUnknown and (script is None or script.may_repeat):
@@ -60,7 +60,7 @@ Draw = Callable[[Script | None], Fault | None]
 
 
 class ProcessDatabase:
-    """The database as one process sees it; a dead process no longer reaches it."""
+    """The database as one process sees it. A dead process no longer reaches it."""
 
     def __init__(self, database: Database, draw: Draw) -> None:
         self._database = database
@@ -124,7 +124,7 @@ class Trouble:
         return self._nested > 0
 
     def interrupt(self) -> None:
-        """Let others act now and then; an act that interrupts is not interrupted."""
+        """Let others act now and then. An act that interrupts is not interrupted."""
         if self._nested == 0 and self.comes(0.05):
             self._nested += 1
             act = self._freeze if self.comes(0.2) else self.meanwhile
@@ -160,7 +160,7 @@ class Trouble:
         return fault if script is None else replace(fault, place=self.chance.randrange(len(script.steps)))
 
     def of_hub(self) -> bool:
-        """Return True when the hub does not answer; raise HubRefused when it refuses."""
+        """Return True when the hub does not answer. Raises HubRefused when it refuses."""
         self.interrupt()
         if self._throttled:
             self._throttled -= 1

@@ -1,6 +1,6 @@
 """A watch inside the database: triggers note each forbidden change, whoever makes it.
 
-A violation is a row of `sim_violation`; it is rolled back with the change, so only a committed one is seen. `sim_row`
+A violation is a row of `sim_violation`. It is rolled back with the change, so only a committed one is seen. `sim_row`
 remembers every appended row that was ever committed.
 """
 

@@ -1,4 +1,4 @@
-"""One world that a seed decides: hub, host, two instances, operators, and faults; then a quiet time.
+"""One world that a seed decides: hub, host, two instances, operators, and faults. Then a quiet time.
 
 In the quiet time nothing fails, and the open work is finished in the ordinary ways alone: the host
 delivers, the silence check looks, keepers retry, replays are resumed or cancelled. Then the oracle checks everything.
@@ -130,7 +130,7 @@ class World:
         self.forgotten().search(self._copy_to, self.truths(), "\n".join(self._heard.lines))
 
     def committed(self, id: str) -> int:
-        """Return the last number of a partition of this hub that is committed, or before its anchor; else -1."""
+        """Return the last number of a partition of this hub that is committed, or before its anchor. Else -1."""
         ((last,),) = self.sql(
             "SELECT COALESCE(MAX(c.sequence_number), MAX(a.sequence_number - 1), -1) FROM event_stream AS e"
             " LEFT JOIN event_hub_checkpoint AS c ON c.stream_id = e.stream_id AND c.partition_id = ?"
@@ -229,7 +229,7 @@ class World:
         counts["pieces replayed"] += sum(one.kind == "replay" for one in ranges)
 
     def _as(self, act: Callable[[Instance], object], number: int | None = None) -> Ending:
-        """Let one instance act; when it dies, a new process takes its place."""
+        """Let one instance act. When it dies, a new process takes its place."""
         instance = self.instances[self.chance.randrange(INSTANCES) if number is None else number]
         try:
             act(instance)
@@ -269,7 +269,7 @@ class World:
         self._pending = [*self._pending, *claim_due(instance.keeper)][-PENDING:]
 
     def _retry(self, instance: Instance) -> None:
-        """Run an activity of a keeper: now, later or twice; Durable runs it again when its process died."""
+        """Run an activity of a keeper: now, later or twice. Durable runs it again when its process died."""
         if not self._pending:
             return
         place = self.chance.randrange(len(self._pending))
@@ -307,7 +307,7 @@ class World:
         self._kill()
 
     def _deploy(self) -> None:
-        """Deploy any version; instances that run keep theirs, as in a rolling deployment."""
+        """Deploy any version. Instances that run keep theirs, as in a rolling deployment."""
         self._deployed = self.chance.choice(TRANSFORMS)
         self._kill()
 
@@ -321,7 +321,7 @@ class World:
         return self._deaths[key] <= times
 
     def _expire(self) -> None:
-        """Remove the head of a partition, or one event of it; some may not have been read yet."""
+        """Remove the head of a partition, or one event of it. Some may not have been read yet."""
         id = self._some_partition()
         if self.chance.random() >= self._retention or not self.hub.held[id]:
             return
@@ -380,7 +380,7 @@ class World:
             assert count - 1 <= last < len(log.events), (id, last)
 
     def _erase(self, instance: Instance) -> None:
-        """Request an erasure; a wrong key shows itself only where subjects were erased with a different one."""
+        """Request an erasure. A wrong key shows itself only where subjects were erased with a different one."""
         if instance.erasures.key.secret in self._secrets or self.sql("SELECT 1 FROM erased_subject"):
             self.operators.erase(instance)
 
@@ -451,7 +451,7 @@ class World:
         return not self.sql("SELECT 1 FROM task WHERE status IN ('planned', 'running', 'paused')")
 
     def _settle_letters(self) -> bool:
-        """Retry all waiting letters once the last is due; discard the exhausted letters that others wait for."""
+        """Retry all waiting letters once the last is due. Discard the exhausted letters that others wait for."""
         if next_due_at(self.instances[0].keeper) is None:
             if not self.sql(f"SELECT 1 FROM {NEWEST_LETTERS} AND status = 'held'"):
                 return True

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process; without Java or pyspark only test_here.py runs, and reports it."""
+"""One Spark session for all tests of a process. Without Java or pyspark only test_here.py runs, and reports it."""
 
 import os
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ CONF = Path(__file__).parent / "conf"  # the options, the log and the daemon of 
 
 
 def lacking() -> str | None:
-    """Return the missing part and the way to get it, in one line; None when Spark can run."""
+    """Return the missing part and the way to get it, in one line. None when Spark can run."""
     if find_spec("pyspark") is None:
         return "pyspark is not installed: make test installs it where Java is found"
     java = Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java"

@@ -58,7 +58,7 @@ def last_run(world: World) -> AggregationRun:
 
 
 def tick_until_committed(world: World, ended: Callable[[], bool]) -> list[str]:
-    """Tick, wait until the engine's jobs have ended, tick again; return the steps of the ticks."""
+    """Tick, wait until the engine's jobs have ended, tick again. Return the steps of the ticks."""
     did: list[str] = []
     for _ in range(12):
         did += world.tick().did
@@ -137,7 +137,7 @@ def _session(process: Path) -> int:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """Run a master and two workers of the wheel; return its address, and the workers."""
+    """Run a master and two workers of the wheel. Return its address, and the workers."""
     started: list[subprocess.Popen[bytes]] = []
     quiet = {**os.environ, **environment(), "SPARK_CONF_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
     quiet.pop("PYTHONPATH")  # what the executors need comes with the job

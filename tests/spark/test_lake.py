@@ -1,4 +1,4 @@
-"""Gold: the tables of aggregates in the lake, as polars and Spark read them; they are those of SQL at every run."""
+"""Gold: the tables of aggregates in the lake, as polars and Spark read them. They are those of SQL at every run."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -12,7 +12,7 @@ OLDEST = NOON - timedelta(hours=12) - KEEP
 
 
 def run_at(world: World, now: datetime) -> int | None:
-    """Commit a run that is planned at a time; return the number of readings that it read."""
+    """Commit a run that is planned at a time. Return the number of readings that it read."""
     world.run_once(KEPT_ACTIVITY, now)
     return world.store.read_runs(KEPT_ACTIVITY, 10**9, 1)[0].readings
 

@@ -170,7 +170,7 @@ def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_o
 
 
 def levels_read(world: World, patched: pytest.MonkeyPatch) -> list[str]:
-    """Record the levels whose rows are read; return their list, which grows in the order of the reads."""
+    """Record the levels whose rows are read. Return their list, which grows in the order of the reads."""
     asked, read = list[str](), world.tables.rows_of_windows
 
     def rows_of_windows(of: Aggregate, *more: Any) -> DataFrame:

@@ -25,7 +25,7 @@ def overflow(level: str, begin: str = "2026-02-10T12:00:00Z", measure: str = "pp
 
 
 def stopped(world: World) -> str:
-    """Tick until the job is paused; return the fault of its last run."""
+    """Tick until the job is paused. Return the fault of its last run."""
     for _ in range(4):
         if "is paused" in world.tick().did:
             break
@@ -90,7 +90,7 @@ def test_a_replay_takes_rows_from_a_full_window_that_gains_others(world: World) 
 
 
 def test_a_job_goes_on_when_the_rows_are_gone_and_a_repair_is_ordered(world: World) -> None:
-    """A measure that is gone leaves no such sum either; the failed run stored nothing that a repair must undo."""
+    """A measure that is gone leaves no such sum either. The failed run stored nothing that a repair must undo."""
     first = world.commit([gas(ppm=HALF), gas(ppm=HALF), gas(ppm=HALF)])
     stopped(world)
     world.remove([first], "0")

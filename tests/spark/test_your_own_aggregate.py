@@ -66,7 +66,7 @@ def app(tmp_path: Path) -> Path:
 
 
 def run(app: Path, *command: str, shell: str = "") -> str:
-    """Run a command in the copy, with `python` as the Python of the tests; return its output."""
+    """Run a command in the copy, with `python` as the Python of the tests. Return its output."""
     python = app.parent / "bin" / "python"
     if not python.exists():
         python.parent.mkdir()

@@ -73,7 +73,7 @@ class DyingTables:
 
 @dataclass
 class InProcessEngine:
-    """A SparkEngine. `fates` holds the fate of each submit to come; later jobs run well. `meanwhile` happens
+    """A SparkEngine. `fates` holds the fate of each submit to come. Later jobs run well. `meanwhile` happens
     once, between a submit and the reads of its job."""
 
     spark: Any
@@ -134,7 +134,7 @@ class World:
         self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits())
 
     def commit(self, rows: Iterable[Row], of: str = "0", letters: int = 0) -> int:
-        """Commit an event for each row, and then events that became letters; return the number of the first event."""
+        """Commit an event for each row, and then events that became letters. Return the number of the first event."""
         state = self.store.read_partition(partition(of))
         first = state.checkpoint.sequence_number + 1 if state.checkpoint else 0
         placed = {first + at: [row] for at, row in enumerate(rows)}
@@ -144,7 +144,7 @@ class World:
         return first
 
     def correct(self, kind: str, rows: Mapping[int, Row], span: tuple[int, int], of: str = "0") -> int:
-        """Commit rows at old positions by hand, in place of the rows there; return the commit number."""
+        """Commit rows at old positions by hand, in place of the rows there. Return the commit number."""
         sql, place = self.sqlite.sql, "stream_id = 1 AND partition_id = ?"
         sql(f"UPDATE event_hub_checkpoint SET commit_number = commit_number + 1 WHERE {place}", of)
         ((number,),) = sql(f"SELECT commit_number FROM event_hub_checkpoint WHERE {place}", of)
@@ -194,7 +194,7 @@ class World:
         return run
 
     def executed(self, run: AggregationRun) -> Staged:
-        """Execute the job of a run; return the result that the job staged."""
+        """Execute the job of a run. Return the result that the job staged."""
         assert run_job(self.engine.spark, self.tables, Execution(run.run_id, 1)) is not None
         staged = self.store.read_staged(run.run_id)
         assert staged is not None

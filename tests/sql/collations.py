@@ -1,8 +1,8 @@
 """The comparisons of texts that SQL Server refuses with error 468: two collations, and neither is asked for.
 
-A text from OPENJSON, and one that a query derives, has the database's collation; a column has the one it was made with.
+A text from OPENJSON, and one that a query derives, has the database's collation. A column has the one it was made with.
 This reads the form in which our statements are written, and no other T-SQL. The rules are those of Microsoft's page
-"Collation Precedence (Transact-SQL)": COLLATE decides; a text in quotes, a variable, or a number as a text gives way.
+"Collation Precedence (Transact-SQL)": COLLATE decides. A text in quotes, a variable, or a number as a text gives way.
 
 With the types of columns in place of their collations, `conversions` finds a varchar column that is compared with an
 nvarchar. SQL Server then converts the column of each row ("Data type precedence (Transact-SQL)"), which a seek by the
@@ -37,7 +37,7 @@ Columns = Mapping[str, frozenset[str]]  # the collations of each text; a column 
 
 @dataclass(frozen=True)
 class Text:
-    """The collations of an expression; `asked` when a COLLATE decides."""
+    """The collations of an expression. `asked` when a COLLATE decides."""
 
     collations: frozenset[str] = frozenset()
     asked: bool = False
@@ -95,18 +95,18 @@ def conflicts(text: str, tables: Mapping[str, Columns]) -> list[str]:
 
 
 def conversions(text: str, tables: Mapping[str, Columns]) -> list[str]:
-    """Return the comparisons of a batch that convert a column; the tables have the types of their texts."""
+    """Return the comparisons of a batch that convert a column. The tables have the types of their texts."""
     params = {f"@{name}": kind for name, kind in PARAM.findall(without_comments(text))}
     return [found for one in statements_of(text) for found in _of_query(nested(one), Scope(tables, params=params))[1]]
 
 
 def statements_of(text: str) -> list[str]:
-    """Return the statements of a batch; a semicolon in quotes ends none."""
+    """Return the statements of a batch. A semicolon in quotes ends none."""
     return STATEMENT.findall(without_comments(text))
 
 
 def nested(text: str) -> Tokens:
-    """Return the words of a text; what is in parentheses is a list."""
+    """Return the words of a text. What is in parentheses is a list."""
     stack: list[Tokens] = [[]]
     for word in TOKEN.findall(text):
         if word == "(":
@@ -162,7 +162,7 @@ def _is_source(tokens: Tokens, place: int) -> bool:
 
 
 def _sources(tokens: Tokens, scope: Scope) -> list[str]:
-    """Add the sources of a query to its scope; return the conflicts in those that are queries."""
+    """Add the sources of a query to its scope. Return the conflicts in those that are queries."""
     found: list[str] = []
     for place, token in enumerate(tokens):
         following, before = tokens[place + 1 : place + 3], tokens[place - 1] if place else ""

@@ -19,7 +19,7 @@ LIBRARY = "Microsoft.SqlServer.TransactSql.ScriptDom.dll"
 
 
 def gates() -> dict[str, Gate]:
-    """The best that is installed here; ScriptDom's place is SCRIPTDOM, or where `make scriptdom` puts it."""
+    """The best that is installed here. ScriptDom's place is SCRIPTDOM, or where `make scriptdom` puts it."""
     place = Path(os.environ.get("SCRIPTDOM", ROOT / ".venv" / "scriptdom"))
     if (place / LIBRARY).exists():
         return {"ScriptDom": lambda texts: script_dom(place, texts)}

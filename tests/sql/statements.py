@@ -298,7 +298,7 @@ def without_markers(text: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """The text without remarks; no string of ours has two hyphens."""
+    """The text without remarks. No string of ours has two hyphens."""
     return re.sub(r"--.*", "", text)
 
 
@@ -339,7 +339,7 @@ def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:
 
 
 def retry_of(classes: tuple[type, ...]) -> RetryCommit:
-    """A retry of one event with a row of each class; without rows it failed."""
+    """A retry of one event with a row of each class. Without rows it failed."""
     commit = commit_of(classes, first=False, letters=not classes)
     number = commit.last.sequence_number
     resolved = LetterOutcome(number, "resolved", why="its rows were written")
@@ -374,7 +374,7 @@ def _migrations() -> Iterator[tuple[str, str]]:
 
 
 def _queries() -> Iterator[tuple[str, str]]:
-    """Give the statements that run alone; those of a script are in its batch."""
+    """Give the statements that run alone. Those of a script are in its batch."""
     for name, query in load_queries("sqlserver").items():
         if name not in named_statements(every_script().values()):
             values = {param.name: "x" for param in query.declared}

@@ -164,7 +164,7 @@ def test_a_statement_answers_with_the_columns_that_it_declares_in_their_types(na
 
 @holds_for(load_queries("sqlserver"))
 def test_a_change_that_a_closed_stream_refuses_holds_the_row_of_the_stream(name: str) -> None:
-    """A version of the row may be of the time before the stream was closed; commits share this lock."""
+    """A version of the row may be of the time before the stream was closed. Commits share this lock."""
     text = query_of(name).text
     fences = (
         r"hubledger\.event_stream AS e( WITH \(REPEATABLEREAD\))?\s+WHERE e\.stream_id = @stream_id AND \(?e\.closed_at"

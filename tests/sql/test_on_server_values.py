@@ -386,7 +386,7 @@ def test_texts_and_bodies_of_many_letters_are_each_kept_whole(server_store: Stor
 
 
 def test_times_of_seven_digits_are_read_to_the_microsecond(server_store: Store, server_session: Session) -> None:
-    """We write six digits, as Python has; what others write into our tables is read without the seventh."""
+    """We write six digits, as Python has. What others write into our tables is read without the seventh."""
     server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 0))
     server_session.run(
         f"UPDATE {shared_schema()}.event_hub_checkpoint"

@@ -87,7 +87,7 @@ EITHER = r"\1 AND (\2 OR \3)"  # SQLite unites two ranges, each sought in the in
 
 
 def condition(name: str, text: str) -> str:
-    """Return the condition of an update or a delete in words that are alike in both dialects; empty for a statement
+    """Return the condition of an update or a delete in words that are alike in both dialects. Empty for a statement
     that only reads or inserts."""
     text = without_comments(text) + ";"
     found = re.search(r"FROM \(SELECT TOP \(@most\).*?WHERE(.*?)\) AS n\n", text, re.S)  # those that it reads again

@@ -262,7 +262,7 @@ Columns = dict[str, frozenset[str]]
 
 
 def of_server(script: str) -> Columns:
-    """Return the columns and constraints of each table; their order is not part of a declaration."""
+    """Return the columns and constraints of each table. Their order is not part of a declaration."""
     text = re.sub(r"--.*", "", script)
     found: dict[str, set[str]] = {}
     for name, body in MADE_TABLE.findall(text):
@@ -276,7 +276,7 @@ BYTES = {"bigint": 8, "int": 4, "smallint": 2, "bit": 1, "datetime2(7)": 8, "dat
 
 
 def bytes_of(column: str) -> int:
-    """Return the most bytes of a column in a key; of a text, two for each character unless it is of ASCII."""
+    """Return the most bytes of a column in a key. Of a text, two for each character unless it is of ASCII."""
     kind, length = re.match(r"([a-z0-9]+(?:\(7\))?)(?:\((\d+)\))?", column).groups("")  # type: ignore[union-attr]
     return int(length) * (2 if kind.startswith("n") else 1) if length else BYTES[kind]
 

@@ -1,6 +1,6 @@
 """A proxy between the driver and a T-SQL server, which counts the requests on the wire and can cut the line.
 
-A request is a TDS message (type 0x01, 0x03 or 0x0E, ended by the bit of its last packet; [MS-TDS] 2.2.3.1). Where TLS
+A request is a TDS message (type 0x01, 0x03 or 0x0E, ended by the bit of its last packet, [MS-TDS] 2.2.3.1). Where TLS
 hides the messages, a request is all that the client sends between two answers.
 """
 
@@ -85,7 +85,7 @@ class Wire:
         return wire, f"{rest.rstrip('; ')};SERVER=127.0.0.1,{wire.port}{name}"
 
     def cut(self, where: Cut) -> None:
-        """Cut the line around the next request; the request after it, on a new line, goes through.
+        """Cut the line around the next request. The request after it, on a new line, goes through.
 
         Under TLS a sign-in looks like a request: call this after the sign-in.
         """

@@ -1,4 +1,4 @@
-"""List prices in US dollars, looked up on 2026-11-23 in stored copies of public pages; no price is a bill.
+"""List prices in US dollars, looked up on 2026-11-23 in stored copies of public pages. No price is a bill.
 
 Check them in the pricing calculator (azure.microsoft.com/pricing/calculator) for your region and agreement. `UNSEEN`
 marks those that no stored copy had.

@@ -25,7 +25,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The measured costs of the app; docs/capacity.md says how they were measured.
+    """The measured costs of the app. docs/capacity.md says how they were measured.
 
     `cpu_seconds_per_event` is the time of the whole host on one core, with receiving. `batch_size` is set in host.json.
     """
@@ -67,7 +67,7 @@ class Sizing:
 
 
 def size(load: Load, costs: Costs | None = None, memory: int = 2048) -> Sizing:
-    """Return the sizing for a load with its headroom, on instances with `memory` MB; `bears` counts all shards."""
+    """Return the sizing for a load with its headroom, on instances with `memory` MB. `bears` counts all shards."""
     costs = costs or Costs()
     database, shards, stored = _database(load, load.events_per_second * load.headroom)
     wanted = load.events_per_second * load.headroom / shards

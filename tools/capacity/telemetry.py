@@ -1,6 +1,6 @@
 """The volume of telemetry that a load gives in a day, by kind, and the share of the daily cap at which an alert fires.
 
-Sizes are bytes as sent; the bill is a quarter less on average (learn.microsoft.com/azure/azure-monitor/logs/cost-logs).
+Sizes are bytes as sent. The bill is a quarter less on average (learn.microsoft.com/azure/azure-monitor/logs/cost-logs).
 """
 
 import json

@@ -11,7 +11,7 @@ from hubledger import Count, CountOf, Key, Least, Most, aggregate_of
 @aggregate_of(FlightChange, "flight_punctuality", at="departure_date", window=timedelta(days=1))
 @dataclass(frozen=True, slots=True)
 class FlightPunctuality:
-    """The changes of a carrier's flights on one day; the statuses count changes, not flights."""
+    """The changes of a carrier's flights on one day. The statuses count changes, not flights."""
 
     carrier: Annotated[str, Key(3)]
     window_start: datetime

@@ -19,7 +19,7 @@ from hubledger import Count, CountOf, Key, Least, Most, Sum, aggregate_of
 class HomeActivity:
     """One kind of sensor of one home in the window from `window_start`, by the time of the observations.
 
-    `active` counts the readings whose state is active. Parts per million are integer hundredths; None where no sensor
+    `active` counts the readings whose state is active. Parts per million are integer hundredths. None where no sensor
     measures them.
     """
 

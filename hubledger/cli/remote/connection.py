@@ -1,4 +1,4 @@
-"""Where the app is and how to sign in: from the environment, from a context of `use`, or with a token of Entra."""
+"""The app's address and the sign-in: from the environment, from a context of `use`, or with a token of Entra."""
 
 import ipaddress
 import json

@@ -17,7 +17,7 @@ BY_HAND = f"set it by `azd env set {ADDRESS} <address>`, or to {NONE} for no fir
 
 
 def address_of(environment: Mapping[str, str], find: Callable[[], str]) -> str | None:
-    """Return the address that firewalls must admit for the hooks; None inside a virtual network, and by choice.
+    """Return the address that firewalls must admit for the hooks. None inside a virtual network, and by choice.
 
     A pipeline has only the choice `none` of a person: an address in its variables is that of a different machine.
     """
@@ -46,7 +46,7 @@ def find_address(services: Sequence[str] = SERVICES) -> str:
 
 
 def public_address(text: str) -> str:
-    """Return an IPv4 address of the public internet in its plain form; raise ValueError for any other text."""
+    """Return an IPv4 address of the public internet in its plain form. Raises ValueError for any other text."""
     address = ipaddress.IPv4Address(text.strip())
     if not address.is_global:
         raise ValueError(f"{address} is not an address of the public internet")

@@ -14,7 +14,7 @@ READABLE = {  # by the type of the parameter; each is read alike by azd and by t
 
 
 def refuse_unreadable(infra: Path, environment: Mapping[str, str]) -> None:
-    """Raise HookRefused with each choice that the parameters of main.bicep cannot take; an empty one is the default."""
+    """Raise HookRefused with each choice that the parameters of main.bicep cannot take. An empty one is the default."""
     types = dict(re.findall(r"^param (\w+) (bool|int)\b", (infra / "main.bicep").read_text(encoding="utf-8"), re.M))
     given = json.loads((infra / "main.parameters.json").read_text(encoding="utf-8"))["parameters"]
     faults = []

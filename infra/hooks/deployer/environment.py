@@ -15,7 +15,7 @@ def in_virtual_network(environment: Mapping[str, str]) -> bool:
 
 
 def set_values(values: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Set values in the environment that azd works on, all or none; raise HookRefused when azd does not."""
+    """Set values in the environment that azd works on, all or none. Raises HookRefused when azd does not."""
     if not values:
         return
     azd = shutil.which("azd", path=environment.get("PATH"))

@@ -18,7 +18,7 @@ OWN_STORE = "sqlite:.local-run/hubledger.db"
 
 
 def write_local_settings(root: Path, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """Write the settings for a developer's run against the hub of the environment; never change a person's file."""
+    """Write the settings for a developer's run against the hub of the environment. Never change a person's file."""
     if in_pipeline(environment):
         return
     path = root / FILE

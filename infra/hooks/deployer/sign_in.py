@@ -19,7 +19,7 @@ PIPELINE = ("CI", "GITHUB_ACTIONS", "TF_BUILD")  # TF_BUILD is Azure Pipelines' 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of a token; a part that the token does not contain is empty; a person has no application id."""
+    """The account of a token. A part that the token does not contain is empty. A person has no application id."""
 
     name: str
     object_id: str
@@ -28,14 +28,14 @@ class Account:
 
 
 class Identity:
-    """The identity of the hooks, a credential of the Azure clients; it prints its account with its first token."""
+    """The identity of the hooks, a credential of the Azure clients. It prints its account with its first token."""
 
     def __init__(self, credential: "TokenCredential") -> None:
         self._credential = credential
         self._is_named = False
 
     def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
-        """Return a token; raise HookRefused in one line when there is none."""
+        """Return a token. Raises HookRefused in one line when there is none."""
         from azure.core.exceptions import AzureError
 
         try:
@@ -60,7 +60,7 @@ class Identity:
 
 
 def open_identity(environment: Mapping[str, str]) -> Identity:
-    """Return the identity that azd deploys with, else that of `az`; in a pipeline, its federated one or that of `az`.
+    """Return the identity that azd deploys with, else that of `az`. In a pipeline, its federated one or that of `az`.
 
     DefaultAzureCredential alone would prefer the account of `az` at a desk, which may be a different one.
     """

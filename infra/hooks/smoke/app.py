@@ -54,13 +54,13 @@ class AppUnreachable(Pending):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app by its address; `key` is a function key where the host asks for one."""
+    """An app by its address. `key` is a function key where the host asks for one."""
 
     base_url: str
     key: str | None = None
 
     def get(self, path: str) -> Answer:
-        """Return the answer of any status; raise AppUnreachable when there is none."""
+        """Return the answer of any status. Raises AppUnreachable when there is none."""
         request = urllib.request.Request(f"{self.base_url.rstrip('/')}/{path.lstrip('/')}")
         if self.key:
             request.add_header("x-functions-key", self.key)
@@ -73,7 +73,7 @@ class App:
             raise AppUnreachable(f"{self.base_url} cannot be reached: {getattr(error, 'reason', error)}") from error
 
     def status(self) -> dict[str, Any]:
-        """Return the body of the app's status; raise Pending while the app has none."""
+        """Return the body of the app's status. Raises Pending while the app has none."""
         answer = self.get("/api/status")
         if answer.status == 401:
             raise Pending(f"{self.base_url} refuses the key of the smoke tests (401)")
@@ -84,7 +84,7 @@ class App:
 
 
 def fault_of(app: App, check: Check) -> str | None:
-    """Return the difference between the app's answer and a check; None without one."""
+    """Return the difference between the app's answer and a check. None without one."""
     answer = app.get(f"/api/{check.route}")
     if (answer.status, answer.content_type) != (200, check.content_type):
         said = answer.body[:200].decode(errors="replace")

@@ -33,14 +33,14 @@ class HubRefused(Pending):
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A hub by its namespace, or by a connection string, and by its name; `token` signs in to a namespace."""
+    """A hub by its namespace, or by a connection string, and by its name. `token` signs in to a namespace."""
 
     address: str
     name: str
     token: Token
 
     def send(self, body: bytes, partition_id: str) -> None:
-        """Send one event to a partition; raise Pending when the hub takes none, HubRefused when it lacks a right."""
+        """Send one event to a partition. Raises Pending when the hub takes none, HubRefused when it lacks a right."""
         from azure.eventhub import EventData
         from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
@@ -79,7 +79,7 @@ class _Credential:
 
 
 def body_of(root: Path, environment: Mapping[str, str]) -> bytes | None:
-    """Return the body to send, and print where a sample event comes from; None without one.
+    """Return the body to send, and print where a sample event comes from. None without one.
 
     It is the file of SMOKE_EVENT, else the body for an example, else the first sample event of the room that becomes a
     row without any other event.

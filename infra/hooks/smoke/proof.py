@@ -76,7 +76,7 @@ def _written(app: App, partition_id: str, last: int) -> int:
 
 
 def _explained(app: App, partition_id: str, number: int) -> str | None:
-    """Return the sentence of a number that is in a row; None where sign-in asks this caller for a role."""
+    """Return the sentence of a number that is in a row. None where sign-in asks this caller for a role."""
     answer = app.get(f"/api/ledger/{partition_id}/{number}")
     if answer.status in (401, 403):
         return None

@@ -17,12 +17,12 @@ INSIDE = "run `azd hooks run postdeploy` on a machine inside the virtual network
 
 
 class NotSent(Exception):
-    """This deployer cannot send from this machine; the text says why and what to do. The other checks need no event."""
+    """This deployer cannot send from this machine. The text says why and what to do. The other checks need no event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The hub of a deployment, to which this deployer sends; `private`: it is closed to other networks."""
+    """The hub of a deployment, to which this deployer sends. `private`: it is closed to other networks."""
 
     hub: Hub
     hub_id: str  # the scope of the deployer's roles

@@ -60,7 +60,7 @@ class Reply:
 
 
 class Served:
-    """A host with the app of a folder over an embedded store; `store` writes to the same file."""
+    """A host with the app of a folder over an embedded store. `store` writes to the same file."""
 
     def __init__(self, folder: Path, of: tuple[Path, Rooms] = (APP, EXAMPLES), **settings: str) -> None:
         root, rooms = of
@@ -75,7 +75,7 @@ class Served:
         assert self.base_url, (folder / "errors.log").read_text()
 
     def get(self, path: str, *, headers: Mapping[str, str] | None = None, **query: Any) -> Reply:
-        """GET below /api; values are escaped."""
+        """GET below /api. Values are escaped."""
         asked = f"?{urlencode(query)}" if query else ""
         return self.request("GET", f"/api/{path}{asked}", headers=headers or {})
 

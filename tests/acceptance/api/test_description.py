@@ -1,6 +1,6 @@
 """The description of the API is held to the code, and the code to the description.
 
-What it does not allow is a problem that names the field; nothing is changed, and no answer has a stack.
+What it does not allow is a problem that names the field. Nothing is changed, and no answer has a stack.
 """
 
 import json
@@ -35,7 +35,7 @@ CROSS_SITE = {"Cross-Origin-Resource-Policy", "X-Content-Type-Options"}
 
 
 def served_by_the_app() -> dict[tuple[str, str], tuple[str, str]]:
-    """Route and method of each HTTP function, with its name and its level; HEAD goes with GET."""
+    """Route and method of each HTTP function, with its name and its level. HEAD goes with GET."""
     found = {}
     for name, function in index().items():
         for binding in function["bindings"]:

@@ -16,7 +16,7 @@ IDS = ("H1", "H10", "H2", "QUIET", "AHEAD", "x/y", ".", *ODD)
 
 
 def fill(served: Served) -> None:
-    """Homes in one partition; H1 has readings and alerts of eight days, AHEAD one that is dated in the future."""
+    """Homes in one partition. H1 has readings and alerts of eight days, AHEAD one that is dated in the future."""
     state = served.store.read_partition(partition("0", hub=HUB))
     rows: list[Any] = [Home(one, "Europe/Paris", one == "H1") for one in IDS]
     for hours in range(8 * 24):

@@ -64,7 +64,7 @@ def test_a_letter_shows_its_body_only_on_request_and_the_log_says_who_looked(ser
 
 @pytest.fixture
 def fresh(own: Served) -> Iterator[Served]:
-    """The host; after each test its store gets its former contents again."""
+    """The host. After each test its store gets its former contents again."""
     before = own.contents()
     yield own
     own.restore(before)

@@ -85,7 +85,7 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def begin(self, line: str) -> None:
-        """Type a command on an empty screen; `code` waits for its end."""
+        """Type a command on an empty screen. `code` waits for its end."""
         self.press("-R")
         self.tmux("clear-history")
         self.answer(f"{line}; echo {ENDED}$?")
@@ -95,7 +95,7 @@ class Terminal:
         self.press("Enter")
 
     def screen(self, *options: str) -> str:
-        """The text on the screen; with `-e`, its colours as escapes."""
+        """The text on the screen. With `-e`, its colours as escapes."""
         return self.tmux("capture-pane", "-p", *self.printed, *options)
 
     def until(self, holds: Callable[[str], object]) -> str:
@@ -117,7 +117,7 @@ class Terminal:
 
 @contextmanager
 def terminal(given: Mapping[str, str], *command: str, size: tuple[int, int], at: Path = ROOT) -> Iterator[Terminal]:
-    """Open a terminal in which a command line runs, or a shell; its folder has a path short enough for a socket."""
+    """Open a terminal in which a command line runs, or a shell. Its folder has a path short enough for a socket."""
     folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
     made = Terminal(str(folder / "tmux"), () if command else ("-J", "-S", "-"))
     own = {**given, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "SHELL": "/bin/sh"}

@@ -35,7 +35,7 @@ class Namespace(Protocol):
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Return as soon as a condition holds; fail when it does not in time."""
+    """Return as soon as a condition holds. Fail when it does not in time."""
     until(condition, DEADLINE)
 
 
@@ -47,7 +47,7 @@ def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:
 
 
 def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "0") -> None:
-    """Publish the bodies as one batch; the SDK's producer would need most of a second to open."""
+    """Publish the bodies as one batch. The SDK's producer would need most of a second to open."""
     events = batch([message(str(body).encode()) for body in bodies])
     sent = [attach_sender(f"{HUB}/Partitions/{partition_id}", 1), *transfers(events, 1, 1, BATCH_FORMAT)]
     assert bytes(composite(ACCEPTED)) in talk(emulator, signed_in(emulator, *sent))
@@ -65,7 +65,7 @@ def signed_in(emulator: Namespace, *performatives: bytes) -> bytes:
 
 
 def talk(emulator: Namespace, data: bytes) -> bytes:
-    """Send the bytes, hang up, and return the answer; it is empty when the server ended first."""
+    """Send the bytes, hang up, and return the answer. It is empty when the server ended first."""
     with socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(10)) as connection:
         try:
             connection.sendall(data)
@@ -93,7 +93,7 @@ class Readings:
             self._changed.notify_all()
 
     def wait(self, condition: Callable[[Self], bool], seconds: float = DEADLINE) -> None:
-        """Return as soon as the condition holds for these readings; fail when none comes in time."""
+        """Return as soon as the condition holds for these readings. Fail when none comes in time."""
         patience = Patience(seconds)
         with self._changed:
             while not self._changed.wait_for(lambda: condition(self), 0.2):
@@ -127,7 +127,7 @@ def join_consumers() -> None:
 
 @contextmanager
 def reading(emulator: Namespace, group: str = "$Default", retry_total: int = 3, **options: Any) -> Iterator[Readings]:
-    """Run a sync consumer while the block runs; `retry_total=0` makes it report the first error."""
+    """Run a sync consumer while the block runs. `retry_total=0` makes it report the first error."""
     client = EventHubConsumerClient.from_connection_string(
         emulator.connection_string, group, eventhub_name=HUB, retry_total=retry_total
     )

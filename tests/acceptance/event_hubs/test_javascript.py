@@ -32,7 +32,7 @@ def begin(act: str, emulator: Emulator) -> "subprocess.Popen[str]":
 
 
 def found(process: "subprocess.Popen[str]") -> Any:
-    """Return what the program found; fail with its complaint when it does not end well in time."""
+    """Return what the program found. Fail with its complaint when it does not end well in time."""
     try:
         printed, complaints = process.communicate(timeout=allowed(60))
     finally:

@@ -123,7 +123,7 @@ def test_sync_and_aio_readers_get_numbers_offsets_and_times_in_every_group_and_i
 
 
 def refusals(emulator: Emulator, *readers: dict[str, Any]) -> list[str]:
-    """Return the errors of sync consumers that start together; an aio one retries a refused link in silence."""
+    """Return the errors of sync consumers that start together. An aio one retries a refused link in silence."""
 
     def refusal(options: dict[str, Any]) -> str:
         with reading(emulator, **{"retry_total": 0, "partition_id": "0", **options}) as seen:

@@ -51,7 +51,7 @@ def give_the_app_a_hub() -> None:
 
 
 class Client:
-    """The app over HTTP, its hub and its store; each late home registers only after its first reading."""
+    """The app over HTTP, its hub and its store. Each late home registers only after its first reading."""
 
     def __init__(self, hubs: Hubs, http: aiohttp.ClientSession, store: Path) -> None:
         self.hub, self._http, self._store, self._homes = hubs.of("hubledger"), http, store, 0

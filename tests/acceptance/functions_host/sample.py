@@ -153,7 +153,7 @@ async def serving(directory: Path, options: HostOptions) -> AsyncIterator[Durabl
 
 
 class StartedHost:
-    """`python -m local.functions_host` for an app, as a person starts it; it is ready when this is made."""
+    """`python -m local.functions_host` for an app, as a person starts it. It is ready when this is made."""
 
     def __init__(self, app: Path, *arguments: str) -> None:
         self._seen, self.lines = app / "seen.jsonl", list[str]()
@@ -178,7 +178,7 @@ class StartedHost:
             patience.pause()
 
     def stop(self, number: int) -> tuple[int, str]:
-        """Send a signal; return the exit code and the text of standard error."""
+        """Send a signal. Return the exit code and the text of standard error."""
         self.process.send_signal(number)
         _, errors = ended(self.process, 30)
         return self.process.returncode, errors

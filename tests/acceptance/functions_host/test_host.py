@@ -299,7 +299,7 @@ async def test_a_form_of_any_page_gives_admin_no_order(sample: Sample) -> None:
 
 async def test_a_request_that_trickles_ends_its_line_before_a_function_runs(app: Path, options: HostOptions) -> None:
     async def drip(port: int, start: bytes) -> bytes:
-        """Send a start, and x after x; return all that the host answered before it closed."""
+        """Send a start, and x after x. Return all that the host answered before it closed."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         answer = bytearray()
         async with asyncio.timeout(allowed(10)):

@@ -25,7 +25,7 @@ def committed(engine: SqliteEngine) -> dict[str, int]:
 
 def run_ahead(app: App, table: str) -> dict[str, range]:
     """Let each statement on a table fail at once, as all do without a server, until the host has passed a batch of each
-    partition; return the numbers that it passed."""
+    partition. Return the numbers that it passed."""
     app.engine.sql("BEGIN IMMEDIATE")
     before = committed(app.engine)
     app.engine.sql(f"ALTER TABLE {table} RENAME TO away")

@@ -105,7 +105,7 @@ async def test_a_refused_link_and_a_hub_that_goes_away_are_reported_and_the_hub_
 
 
 class Hub:
-    """A hub of one partition that the sample app reads; `state` is the file of its host."""
+    """A hub of one partition that the sample app reads. `state` is the file of its host."""
 
     def __init__(self, emulator: Emulator, state: Path) -> None:
         self._emulator, self._state = emulator, state

@@ -86,7 +86,7 @@ def mortal(empty_app: Path) -> Path:
 
 
 def asked(host: StartedHost, path: str) -> int:
-    """Return the process that answers; 0 without an answer."""
+    """Return the process that answers. 0 without an answer."""
     with suppress(OSError, HTTPException), urllib.request.urlopen(f"{host.base_url}/api/{path}") as answer:
         return int(answer.read())
     return 0

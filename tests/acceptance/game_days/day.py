@@ -48,7 +48,7 @@ class Day:
     lost: dict[str, set[int]] = field(default_factory=dict)  # numbers without a row for good
 
     def start(self, **changed: str) -> None:
-        """Start the app, or start it again with changed settings; its operator finds it at the new address."""
+        """Start the app, or start it again with changed settings. Its operator finds it at the new address."""
         self.settings |= changed
         self.app.start_host(**self.settings)
         self.operator.url = self.app.address
@@ -80,13 +80,13 @@ class Day:
         self.until(lambda: alarm in self.firing(), alarm)
 
     def until(self, holds: Callable[[], bool], what: str = "", seconds: float = 60.0) -> None:
-        """Wait for a condition, while events are accounted for; the app may be down meanwhile."""
+        """Wait for a condition, while events are accounted for. The app may be down meanwhile."""
         patience = Patience(seconds)
         while not holds():
             patience.pause(lambda: (what, self.firing(), self.app.accounted()), LOOK)
 
     def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:
-        """Run the commands of a section of the runbook; with parts, only those that hold one of these texts.
+        """Run the commands of a section of the runbook. With parts, only those that hold one of these texts.
 
         Azure's commands are carried out here: `az` on the settings and the app, `azd deploy` on the transform.
         """
@@ -129,7 +129,7 @@ class Day:
         self.app.request(path, {"order_id": str(uuid.uuid4()), **body})
 
     def health(self) -> int:
-        """Return the status of GET /api/health/ledger; 0 for an app that is down."""
+        """Return the status of GET /api/health/ledger. 0 for an app that is down."""
         try:
             self.app.request("api/health/ledger")
         except HTTPError as refused:

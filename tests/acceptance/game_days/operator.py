@@ -40,7 +40,7 @@ class Ran:
 
 @dataclass
 class Operator:
-    """Follows docs/runbook.md at the terminal. `url` is the app's address; `ran` has every command so far."""
+    """Follows docs/runbook.md at the terminal. `url` is the app's address. `ran` has every command so far."""
 
     folder: Path
     url: str = ""
@@ -99,7 +99,7 @@ class Operator:
 
 
 def _shown(master: int, process: "subprocess.Popen[bytes]") -> bytes:
-    """Return what a command shows until its end; answer its questions with yes."""
+    """Return what a command shows until its end. Answer its questions with yes."""
     shown, patience = b"", Patience(DEADLINE)
     while True:
         ready, _, _ = select.select([master], [], [], 0.2)

@@ -9,7 +9,7 @@ SETTINGS = {**SELDOM, **KILLING, **AT_ONCE}
 
 
 def deaths(app: App, most: int = 1) -> list[int]:
-    """Run host after host until all is accounted for; return how each that died has ended."""
+    """Run host after host until all is accounted for. Return how each that died has ended."""
     return Supervisor(lambda: app.start_host(**SETTINGS), most).until(lambda: app.accounted() == app.published)
 
 

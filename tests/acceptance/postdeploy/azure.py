@@ -58,7 +58,7 @@ class Azure:
         return 201
 
     def refusal(self, route: str, key: str | None) -> int | None:
-        """Return the status with which the front refuses a request; None when the app answers it."""
+        """Return the status with which the front refuses a request. None when the app answers it."""
         if route == self.broken:
             return 503
         function = "explain_number" if route.startswith("ledger/") else KEYED.get(route)

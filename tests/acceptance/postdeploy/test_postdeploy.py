@@ -23,7 +23,7 @@ TRANSFORM = "examples.home_security"
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
-    """Start the app with its hub, and one more hub without a reader; return the app's address and both hubs."""
+    """Start the app with its hub, and one more hub without a reader. Return the app's address and both hubs."""
     folder, elsewhere = tmp_path_factory.mktemp("app"), tmp_path_factory.mktemp("unread")
     with Children(folder) as children, Children(elsewhere) as others:
         stack, unread = Stack(Place(folder), children, time.sleep), Stack(Place(elsewhere), others, time.sleep)

@@ -104,7 +104,7 @@ class Walk:
         self._until(lambda: READY.search(self.reader.shown) and self.answers("/api/status"), line)
 
     def answers(self, path: str) -> str:
-        """Return the body at an address of the app that runs; empty where it does not answer with 200."""
+        """Return the body at an address of the app that runs. Empty where it does not answer with 200."""
         try:
             with urllib.request.urlopen(f"http://localhost:{self.reader.port}{path}", timeout=allowed(30)) as answer:
                 return str(answer.read().decode())
@@ -125,7 +125,7 @@ class Walk:
 
 
 def without_packages(walk: Walk) -> None:
-    """Run what a command without its packages names in place of make; what make installs follows on the front page."""
+    """Run what a command without its packages names in place of make. What make installs follows on the front page."""
     said = walk.type(f"{OURS} status", 1, "typer is missing: run `make setup`, or `")
     walk.type("".join(re.findall(r", or `(.+)`, in ", said)))
     walk.type(f"{OURS} status", 2, "which app?")
@@ -154,7 +154,7 @@ def row_of(table: str) -> tuple[str, str, str]:
 
 
 def page(walk: Walk, name: str) -> None:
-    """Take each step of a page; its outputs must be those that it shows."""
+    """Take each step of a page. Its outputs must be those that it shows."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for step in steps_of(text):
         if isinstance(step, Command):

@@ -55,7 +55,7 @@ Step = Written | Changed | Command | Section
 
 
 def steps_of(page: str) -> Iterator[Step]:
-    """Yield the steps of a page in their order; a block of plain text is not run."""
+    """Yield the steps of a page in their order. A block of plain text is not run."""
     for kind, name, text, heading in _BLOCK.findall(page):
         if heading:
             yield Section()

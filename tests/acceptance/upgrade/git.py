@@ -35,13 +35,13 @@ ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_MERGE
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository in a folder; `settings` are those of git that its owner chose."""
+    """A repository in a folder. `settings` are those of git that its owner chose."""
 
     folder: Path
     settings: Mapping[str, str]
 
     def git(self, command: str, *more: str) -> str:
-        """Run a command of git and return its output; AssertionError when it fails."""
+        """Run a command of git and return its output. Raises AssertionError when it fails."""
         done = self.try_git(command, *more)
         assert done.returncode == 0, f"git {command} {' '.join(more)}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -50,17 +50,17 @@ class Repository:
         return self._run([str(GIT), *command.split(), *more])
 
     def shell(self, line: str) -> str:
-        """Run a line of a page and return its output; AssertionError when it fails."""
+        """Run a line of a page and return its output. Raises AssertionError when it fails."""
         done = self._run(["bash", "-c", line])
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def try_python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run Python on the code of the working tree; it may fail."""
+        """Run Python on the code of the working tree. It may fail."""
         return self._run([sys.executable, *arguments])
 
     def python(self, *arguments: str) -> str:
-        """Run Python on the code of the working tree, and return its output; AssertionError when it fails."""
+        """Run Python on the code of the working tree, and return its output. Raises AssertionError when it fails."""
         done = self.try_python(*arguments)
         assert done.returncode == 0, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -139,5 +139,5 @@ def upgrade(theirs: Repository, ours: Repository, version: str) -> None:
 
 
 def run(lines: Sequence[str], theirs: Repository, ours: Repository) -> str:
-    """Run commands in the repository of a user, with our folder as the address; return the output of the last one."""
+    """Run commands in the repository of a user, with our folder as the address. Return the output of the last one."""
     return [theirs.shell(line.replace(ADDRESS, f"file://{ours.folder}")) for line in lines][-1]

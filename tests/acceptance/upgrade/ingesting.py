@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def main(store: str, name: str, first: int, bodies: Sequence[str]) -> bool:
-    """Ingest one batch from a sequence number on; return whether the ledger balances."""
+    """Ingest one batch from a sequence number on. Return whether the ledger balances."""
     transform = load_transform(name)
     events = tuple(
         Event(SequenceNumber(first + at), str(first + at), NOW, None, {}, body.encode())

@@ -22,7 +22,7 @@ def test_an_upgrade_and_a_rollback_under_load_account_for_each_event_once(tmp_pa
     with working(tmp_path, 4) as app:
 
         def host(folder: Path) -> Process:
-            """Start the app of a release; the state of its host is that of the app before it."""
+            """Start the app of a release. The state of its host is that of the app before it."""
             log = f"{tmp_path}/{len(hosts)}.log"
             options = ("--app", ".", "--port", "0", "--log", log, "--state", f"{tmp_path}/host.db")
             settings = app.settings(TRANSFORM="examples.home_security")

@@ -277,7 +277,7 @@ def test_a_plan_whose_order_was_withdrawn_or_dropped_opens_nothing_and_the_histo
 def half_committed(
     store: AggregatingStore, database: AggregationEngine, kind: OrderedKind
 ) -> tuple[AggregationRun, runs.Staged]:
-    """Order a run, and commit the first of its two slices; return the run after it, and its result."""
+    """Order a run, and commit the first of its two slices. Return the run after it, and its result."""
     assert place(store, kind)
     run = ordered(store)
     assert store.open_run(run, store.read_standing(HOME_ACTIVITY).order)

@@ -196,7 +196,7 @@ def test_a_job_beyond_its_deadline_is_cancelled_and_tried_again_until_its_run_is
 
 
 def test_a_sum_beyond_64_bits_ends_its_run_and_pauses_the_job_until_somebody_resumes_it(world: World) -> None:
-    """A further run would end alike, so none is submitted; another job goes on."""
+    """A further run would end alike, so none is submitted. Another job goes on."""
     largest = replace(WINDOW, ppm_hundredths=2**63 - 1)
     for number in ("1", "2"):
         world.tick()

@@ -171,7 +171,7 @@ def test_what_is_recounted_at_once_has_a_limit(
 
 
 class Interrupted:
-    """A database; something happens once, before the first use of a statement."""
+    """A database. Something happens once, before the first use of a statement."""
 
     def __init__(self, database: Database, statement: str, happens: Callable[[], object]) -> None:
         self._database, self._statement, self._happens = database, statement, happens
@@ -306,7 +306,7 @@ class NotingAudits(AuditKind):
 
 
 class Auditor:
-    """A driver of audits over a desk: a minute passes with each part; `fault` is raised by the next one."""
+    """A driver of audits over a desk: a minute passes with each part. `fault` is raised by the next one."""
 
     def __init__(self, office: Office) -> None:
         self.office, self.now = office, EPOCH

@@ -193,7 +193,7 @@ def test_a_letter_that_is_being_retried_is_taken_from_its_keeper(world: ErasingW
 
 
 def test_a_retry_makes_no_row_of_an_erased_subject(world: ErasingWorld, engine: Engine) -> None:
-    """The letter does not name the subject; only the rows that it becomes do."""
+    """The letter does not name the subject. Only the rows that it becomes do."""
     world.erase(GONE)
     world.clock.advance(3600)
     world.transform = changed(lambda event, references: [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)])
@@ -386,7 +386,7 @@ def test_a_plan_that_was_made_before_the_erasure_is_made_anew(world: ErasingWorl
 def test_a_retry_and_a_replay_that_were_planned_before_the_erasure_are_planned_anew(
     world: ErasingWorld, engine: Engine
 ) -> None:
-    """The letter does not name the subject; only the rows that it becomes do."""
+    """The letter does not name the subject. Only the rows that it becomes do."""
     world.clock.advance(3600)
     done: list[str] = []
 

@@ -52,7 +52,7 @@ class Aggregated(ErasingWorld):
         return erase_windows(erased, self.aggregates, self.aggregation.store)
 
     def run(self, *windows: HomeActivity, whole: bool = False) -> AggregationRun:
-        """Tick until a run is committed whose job stages these windows; return the run."""
+        """Tick until a run is committed whose job stages these windows. Return the run."""
         self.clock.advance(60)
         aggregate(self.aggregation, HOME_ACTIVITY)
         run = self.aggregation.store.read_standing(HOME_ACTIVITY).last_run

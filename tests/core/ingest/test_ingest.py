@@ -1,4 +1,4 @@
-"""core/ingest/ingest.py: read, decide, write once; every way in which the store can fail; and the order of keys."""
+"""core/ingest/ingest.py: read, decide, write once, every way in which the store can fail, and the order of keys."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -117,7 +117,7 @@ def test_processes_that_race_the_same_batches_commit_each_once(persistent: Persi
 
 
 def commit_after_all(store: Store) -> SequenceNumber:
-    """Commit one more event, behind whatever the killed process had on its way; return its number.
+    """Commit one more event, behind whatever the killed process had on its way. Return its number.
 
     Only then is the killed process sure to commit nothing more: its checkpoint has moved.
     """

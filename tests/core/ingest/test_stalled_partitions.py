@@ -24,7 +24,7 @@ TEN = "the trigger of partition 0 stands at 9 since 00:00 UTC; 10 events went by
 
 
 class MemoryHost:
-    """The HostCheckpoints of a host in memory; `meanwhile` runs between a read and the write after it."""
+    """The HostCheckpoints of a host in memory. `meanwhile` runs between a read and the write after it."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -50,7 +50,7 @@ class MemoryHost:
 
 
 class Silence(World):
-    """Partitions of 20 events, of which the trigger delivered 0 to 9, and a check; at a host it has looked."""
+    """Partitions of 20 events, of which the trigger delivered 0 to 9, and a check. At a host it has looked."""
 
     def __init__(self, *ids: str, host: MemoryHost | None = None, patience: float = 120) -> None:
         super().__init__(events(0, 19, "reading a"), ids)
@@ -240,7 +240,7 @@ def test_a_partition_that_was_stopped_for_an_hour_is_level_after_one_check(one: 
 
 
 def slow(patience: float) -> Silence:
-    """Each commit takes 6 seconds; so a turn, of 10 seconds, is two commits."""
+    """Each commit takes 6 seconds. So a turn, of 10 seconds, is two commits."""
     world = Silence("0", "1", patience=patience)
 
     def new_id() -> UUID:

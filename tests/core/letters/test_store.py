@@ -98,7 +98,7 @@ def exhausted(number: int) -> LetterOutcome:
 def retry(
     store: Store, outcomes: list[LetterOutcome], outcome: Settled | None = None, by: str = "claim-1"
 ) -> RetryCommit:
-    """A retry of letters of partition 0; without rows of its own all of the resolved were filtered."""
+    """A retry of letters of partition 0. Without rows of its own all of the resolved were filtered."""
     quiet = settled({}, filtered=sum(one.status == "resolved" for one in outcomes))
     state = store.read_partition(partition())
     return RetryCommit(state, by, tuple(outcomes), outcome or quiet, "test/2", "retry-1", LATER)

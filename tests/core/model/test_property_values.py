@@ -189,7 +189,7 @@ GIVEN: dict[str, Mapping[str, object]] = {
 
 
 def shown(properties: Mapping[str, object]) -> object:
-    """A value that equals only values of its type; NaN equals NaN."""
+    """A value that equals only values of its type. NaN equals NaN."""
     if isinstance(properties, Unread):
         return properties
     return depth(properties["deep"]) if "deep" in properties else repr(properties)

@@ -76,7 +76,7 @@ class World:
             self.ingest(first, first + 249)
 
     def marked(self, first: int, last: int, **how: Any) -> list[AttemptMark | None]:
-        """Ingest events; return the newest mark that stood at each of them."""
+        """Ingest events. Return the newest mark that stood at each of them."""
         seen: list[AttemptMark | None] = []
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:

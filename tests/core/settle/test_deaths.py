@@ -31,7 +31,7 @@ class Died(KeyboardInterrupt):
 
 
 class Process:
-    """One process; its threads take turns by chance, at each call of the store and each event."""
+    """One process. Its threads take turns by chance, at each call of the store and each event."""
 
     def __init__(self, chance: random.Random, risk: float = 0.0) -> None:
         self.is_dead = False
@@ -55,7 +55,7 @@ class Process:
             self.die()
 
     def run(self, actors: Mapping[str, Callable[[], None]]) -> bool:
-        """Run all actors, one step of one at a time; return False when the process died."""
+        """Run all actors, one step of one at a time. Return False when the process died."""
         faults: list[BaseException] = []
 
         def act(actor: Callable[[], None], own: threading.Lock) -> None:
@@ -133,7 +133,7 @@ class Life:
     innocent: int = 0
 
     def live(self, most: int) -> None:
-        """Start processes until all events are accounted for; fail after too many deaths by killers."""
+        """Start processes until all events are accounted for. Fail after too many deaths by killers."""
         while not self._process():
             assert self.deaths <= most, f"{self.deaths} deaths and still not through"
         assert self.deaths <= most

@@ -174,7 +174,7 @@ def part(first: int, last: int, status: GapStatus) -> SequenceGap:
 def with_absent(
     state: PartitionState, first: int, last: int, absent: int, gaps: Sequence[SequenceGap] = ()
 ) -> BatchCommit:
-    """A commit of which so many numbers are absent; the events were filtered."""
+    """A commit of which so many numbers are absent. The events were filtered."""
     filtered = settled({}, filtered=last - first + 1 - absent)
     return replace(commit(state, first, last, filtered), absent=absent, gaps=gaps)
 

@@ -409,7 +409,7 @@ def test_a_long_message_of_anybody_takes_no_more_steps_than_its_length(piece: st
 
 
 def faulty(body: dict[str, str], fault: str) -> object:
-    """Fail in the line of a fault; the message of each says at most a value."""
+    """Fail in the line of a fault. The message of each says at most a value."""
     if fault == "town":
         return body["town"]
     if fault == "tariff":

@@ -104,7 +104,7 @@ def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts_and_the
 
 
 def owned(checkpoints: SqlCheckpointStore, owners: str) -> dict[str, list[dict[str, Any]]]:
-    """Let each letter own its partition; return the ownerships of each owner."""
+    """Let each letter own its partition. Return the ownerships of each owner."""
     for number, owner_id in enumerate(owners):
         claim(checkpoints, wanted(str(number), owner_id))
     return {owner: [each for each in listed(checkpoints) if each["owner_id"] == owner] for owner in set(owners)}

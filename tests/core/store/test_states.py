@@ -278,7 +278,7 @@ def keep_letter(store: Store, given: DeadLetter) -> int:
 def test_every_number_of_eight_bytes_and_every_instant_to_its_last_digit_is_read_back_equal(
     store: Store, engine: Engine, ppm: int, at: datetime
 ) -> None:
-    """Six digits, which is all that a Python instant has; the seventh of a hub's is dropped where it is parsed."""
+    """Six digits, which is all that a Python instant has. The seventh of a hub's is dropped where it is parsed."""
     row = reading(ppm=ppm, at=at)
     number = keep_rows(store, row)
     assert [one.row for one in engine.rows(SensorReading) if one.sequence_number == number] == [row]

@@ -21,7 +21,7 @@ PIECES = 3
 
 
 class Lossy:
-    """The database of a store; `lose` says of a script whether its answer is lost, and whether it stands."""
+    """The database of a store. `lose` says of a script whether its answer is lost, and whether it stands."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._database = store.database
@@ -47,7 +47,7 @@ class Lossy:
 
 
 class Counting(TaskKind):
-    """A kind whose task has one part of three pieces; each takes a second."""
+    """A kind whose task has one part of three pieces. Each takes a second."""
 
     name = "audit"
 

@@ -28,7 +28,7 @@ class Ended(BaseException):
 
 
 class Machine:
-    """The alarm of the C runtime and the process's end on a fake clock; the test looks, not a thread."""
+    """The alarm of the C runtime and the process's end on a fake clock. The test looks, not a thread."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = FakeClock()

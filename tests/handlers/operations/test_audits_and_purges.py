@@ -79,7 +79,7 @@ def test_a_partition_that_is_not_there_is_not_found_and_nothing_is_audited_in_an
 
 @pytest.fixture
 def filled(running: Running) -> Running:
-    """Three batches of partition 1; the first of them has a letter, which is discarded."""
+    """Three batches of partition 1. The first of them has a letter, which is discarded."""
     running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
     running.ingest([3, 4], [MOTION, MOTION])
     running.ingest([5], [MOTION])

@@ -31,7 +31,7 @@ def give_ends(ends: Mapping[str, int], seconds: Callable[[], float] = time.monot
 
 @pytest.fixture
 def watched(running: Running) -> Running:
-    """Three numbers of partition 1 are accounted for; the hub has two more there."""
+    """Three numbers of partition 1 are accounted for. The hub has two more there."""
     running.restart(HUB_RETENTION_HOURS="5")
     running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
     give_ends({"1": 4, "3": -1})

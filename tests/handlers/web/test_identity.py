@@ -125,7 +125,7 @@ LINK = sign_link(KIND, "H1", END, SECRET)
 
 
 def opens(link: str, home_id: str = "H1", now: datetime = NOW, *secrets: str) -> bool:
-    """True if the link opens the home; every refusal is 403."""
+    """True if the link opens the home. Every refusal is 403."""
     try:
         refuse_without_link(KIND, link, home_id, now, secrets or (SECRET, FORMER))
     except Problem as problem:

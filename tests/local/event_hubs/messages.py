@@ -16,7 +16,7 @@ def section(code: int, value: Any) -> bytes:
 
 
 def message(body: bytes = b"body", **annotations: Any) -> bytes:
-    """Encode a message with a binary body; `partition_key="a"` becomes the annotation x-opt-partition-key."""
+    """Encode a message with a binary body. `partition_key="a"` becomes the annotation x-opt-partition-key."""
     return _annotated(annotations) + section(DATA, body)
 
 
@@ -67,7 +67,7 @@ def make_token(
     value: str = "SAS_KEY_VALUE",
     expiry: int = 2**40,
 ) -> str:
-    """Make a token as the page on SAS in the Event Hubs documentation does; `expiry` is in Unix seconds."""
+    """Make a token as the page on SAS in the Event Hubs documentation does. `expiry` is in Unix seconds."""
     encoded = quote_plus(resource)
     signature = base64.b64encode(hmac.new(value.encode(), f"{encoded}\n{expiry}".encode(), hashlib.sha256).digest())
     return f"SharedAccessSignature sr={encoded}&sig={quote_plus(signature)}&se={expiry}&skn={name}"

@@ -31,7 +31,7 @@ class Clock:
 
 
 class FakeTransport(asyncio.Transport):
-    """Stores the written bytes; ends the connection as soon as it is closed, as a socket that drains at once."""
+    """Stores the written bytes. Ends the connection as soon as it is closed, as a socket that drains at once."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(extra={"peername": ("127.0.0.1", 4711)})
@@ -63,7 +63,7 @@ class FakeTransport(asyncio.Transport):
 
 
 class Peer:
-    """A connection to a broker of the hub `telemetry`; its grants are for everything unless `grant` is None."""
+    """A connection to a broker of the hub `telemetry`. Its grants are for everything unless `grant` is None."""
 
     def __init__(self, broker: HubBroker, grant: Grant | None = EVERYTHING) -> None:
         self.connection = Connection(broker)

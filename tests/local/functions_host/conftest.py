@@ -17,7 +17,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def sample_app(tmp_path: Path) -> Iterator[Path]:
-    """A copy of the sample app; its module is forgotten afterwards, since a process knows one `function_app`."""
+    """A copy of the sample app. Its module is forgotten afterwards, since a process knows one `function_app`."""
     yield from forgotten(copied("sample_app", tmp_path))
 
 
@@ -34,7 +34,7 @@ def copied(name: str, into: Path) -> Path:
 
 @pytest.fixture
 def empty_app(tmp_path: Path) -> Iterator[Path]:
-    """A folder with only a host.json; the test writes the functions."""
+    """A folder with only a host.json. The test writes the functions."""
     directory = tmp_path / "app"
     directory.mkdir()
     (directory / "host.json").write_text('{"version": "2.0"}')

@@ -15,7 +15,7 @@ DEADLINE_S = 10.0
 
 
 async def eventually(holds: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
-    """Return once `holds()` is true; fail after the deadline, which is of an idle machine."""
+    """Return once `holds()` is true. Fail after the deadline, which is of an idle machine."""
     patience = Patience(deadline_s)
     while not holds():
         patience.look()
@@ -69,7 +69,7 @@ class ManualClock:
 
 
 class ScriptedWorker:
-    """Answers each invocation by `answer`; `invocations` holds all of them."""
+    """Answers each invocation by `answer`. `invocations` holds all of them."""
 
     def __init__(self, answer: Callable[[Invocation], Awaitable[InvocationResult]]) -> None:
         self._answer = answer
@@ -91,7 +91,7 @@ def event(number: int, body: bytes | None = None, key: str | None = None) -> Hub
 
 
 class MemoryHub:
-    """An EventSource whose partitions are lists; `opened` holds the start of each stream.
+    """An EventSource whose partitions are lists. `opened` holds the start of each stream.
 
     It returns its partitions while `answers` is set, as it is from the beginning.
     """

@@ -19,7 +19,7 @@ STOP = b"stop"
 
 
 class Bench:
-    """A hub of one partition with a pump; `batches` were delivered, `written` are its checkpoints."""
+    """A hub of one partition with a pump. `batches` were delivered, `written` are its checkpoints."""
 
     def __init__(self) -> None:
         self.options = EventHubOptions(max_event_batch_size=2)

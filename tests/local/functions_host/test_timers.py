@@ -21,7 +21,7 @@ HOUR = timedelta(hours=1)
 
 
 class Bench:
-    """A timer on a manual clock; `runs` are the inputs its function got."""
+    """A timer on a manual clock. `runs` are the inputs its function got."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock

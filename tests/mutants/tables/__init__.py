@@ -27,7 +27,7 @@ class Mutant:
         return "/".join(self.path.split("/")[:-1][:2])
 
     def planted(self, text: str) -> str:
-        """Return the file's text with the bug; ValueError unless the text to replace occurs once."""
+        """Return the file's text with the bug. Raises ValueError unless the text to replace occurs once."""
         found = text.count(self.old)
         if found != 1:
             raise ValueError(f"the file has this text {found} times, not once: {self.old!r}")

@@ -17,7 +17,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 
 class HostBlobs:
-    """The blobs by name: each has its metadata and its version. `refuse` answers every call with a status; `pause` is
+    """The blobs by name: each has its metadata and its version. `refuse` answers every call with a status. `pause` is
     the time of an answer in seconds."""
 
     def __init__(self, port: int) -> None:

@@ -244,7 +244,7 @@ class Noting(sqlite3.Connection):
 def test_only_the_portions_of_a_run_do_not_wait_for_the_disk(
     sqlite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loss of power leaves a prefix of the log; tests of slices show that a run continues from any."""
+    """A loss of power leaves a prefix of the log. Tests of slices show that a run continues from any."""
     numbers, portions = len({slice_of(home) for home in HOMES}), 4
     monkeypatch.setattr(core.aggregation.tick, "PORTION", 1)
     monkeypatch.setattr(core.store.sqlite.database, "CHECKPOINT_AFTER", 4 * portions)  # a portion changes four rows

@@ -1,4 +1,4 @@
-"""Each statement finds its rows by an index, as SQLite's plans show; tests/sql has the indexes of the server.
+"""Each statement finds its rows by an index, as SQLite's plans show. tests/sql has the indexes of the server.
 
 The plans on an empty store are those on a store with millions of rows, because the store keeps no statistics.
 """

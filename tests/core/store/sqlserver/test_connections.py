@@ -258,7 +258,7 @@ def database_of(driver: FakeDriver, level: int = 160, has_row_versions: int = 1)
 
 
 def test_a_session_waits_for_a_lock_for_less_time_than_a_statement_has(driver: FakeDriver) -> None:
-    """After its deadline the outcome of a statement is unknown; after a lock that was not free, nothing was written."""
+    """After its deadline the outcome of a statement is unknown. After a lock that was not free, nothing was written."""
     database_of(driver).ask("read_commit_numbers")
     text, given = driver.server.executed[0]
     (milliseconds,) = re.findall(r"SET LOCK_TIMEOUT (\d+);", text)
