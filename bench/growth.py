@@ -69,9 +69,9 @@ _VALUES = {  # by column, in SQL; n counts the rows. Other times are _AT, other 
     "rows_appended": "500",
 }
 _KINDS = {"sensor_reading": "'motion'", "batch_ledger": "'batch'", "dead_letter_attempt": "'retry'"}
-_WIDTHS = {"bit": 1, "smallint": 2, "int": 4, "bigint": 8, "datetime2(7)": 8, "uniqueidentifier": 16}
+_WIDTHS = {"bit": 1, "smallint": 2, "int": 4, "bigint": 8, "datetime2(6)": 8, "uniqueidentifier": 16}
 _COLUMN = re.compile(
-    r"(?:^\s+|ADD )(\w+)\s+(n?varchar\(\w+\)|varbinary\(\w+\)|datetime2\(7\)|\w*int|bit|uniqueidentifier)"
+    r"(?:^\s+|ADD )(\w+)\s+(n?varchar\(\w+\)|varbinary\(\w+\)|datetime2\(6\)|\w*int|bit|uniqueidentifier)"
 )
 PAGE, ROW_HEAD, ENTRY_HEAD, TEXT_HEAD = 8_096, 11, 5, 2  # bytes: of a page, and of a row or text beside its values
 

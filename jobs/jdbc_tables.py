@@ -19,13 +19,13 @@ from jobs.tables import Tables
 from jobs.transforms import schema_of
 
 TIMES = ("timestamp", "date")
-MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
+MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(6), '1970-01-01'), {}))"
 BY_CODE_POINT = " COLLATE Latin1_General_100_BIN2"
 _SENT = {"string": "nvarchar(max)", "bigint": "bigint", "timestamp": "varchar(40)", "date": "varchar(40)"}
 _MEMBERS = {
     "string": f"j.[{{}}]{BY_CODE_POINT}",  # a text of a document has the database's collation, ids have this one
     "bigint": "j.[{}]",
-    "timestamp": "CONVERT(datetime2(7), j.[{}], 127)",  # with a T and a Z
+    "timestamp": "CONVERT(datetime2(6), j.[{}], 127)",  # with a T and a Z
     "date": "CONVERT(date, j.[{}], 23)",
 }
 
@@ -44,7 +44,7 @@ class ServerWords(Words):
     name: str = "[{}]"
     opened: str = "CROSS APPLY OPENJSON(r.[row]) WITH ({}) AS j"
     members: Mapping[str, str] = field(default_factory=lambda: _MEMBERS)
-    instant: str = "CONVERT(datetime2(7), '{text}', 126)"
+    instant: str = "CONVERT(datetime2(6), '{text}', 126)"
     text: str = "N{}"
     by_code_point: str = BY_CODE_POINT
     zone: str = ""

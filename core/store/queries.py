@@ -76,7 +76,7 @@ _SCHEMA: Mapping[str, Rules] = {
         (f" {BY_CODE_POINT}| IDENTITY\\(1, 1\\)| WITH \\([A-Z_]+ = \\w+\\)", ""),
         (" N'", " '"),
         (r"\)\n +INCLUDE \(", ", "),
-        (rf"\b(?:n?varchar\(\w+\)|datetime2\(7\)|date|uniqueidentifier){_ENDS}", "TEXT"),
+        (rf"\b(?:n?varchar\(\w+\)|datetime2\(6\)|date|uniqueidentifier){_ENDS}", "TEXT"),
         (rf"\b(?:bigint|int|bit){_ENDS}", "INTEGER"),
         (rf"\bvarbinary\(max\){_ENDS}", "BLOB"),
         (r"^\);$", ") STRICT, WITHOUT ROWID;"),

@@ -8,9 +8,9 @@ CREATE TABLE hubledger.event_stream (
     event_hub      nvarchar(400) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- "namespace/hub"
     consumer_group nvarchar(50) COLLATE Latin1_General_100_BIN2 NOT NULL,
     incarnation    int NOT NULL,
-    anchored_at    datetime2(7) NOT NULL,
-    hub_created_at datetime2(7),  -- NULL until the hub was read for the first time
-    closed_at      datetime2(7),  -- from then on nothing is committed to this stream
+    anchored_at    datetime2(6) NOT NULL,
+    hub_created_at datetime2(6),  -- NULL until the hub was read for the first time
+    closed_at      datetime2(6),  -- from then on nothing is committed to this stream
     opened_by      nvarchar(400),  -- the person who opened an incarnation after the first, and why
     opened_why     nvarchar(400),
     erasures       int NOT NULL CONSTRAINT df_event_stream_erasures DEFAULT 0,  -- a plan that was made before the last one is not committed
@@ -25,10 +25,10 @@ CREATE TABLE hubledger.event_hub_checkpoint (
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number       bigint NOT NULL,
     offset_token          nvarchar(200) NOT NULL,
-    enqueued_at           datetime2(7) NOT NULL,
+    enqueued_at           datetime2(6) NOT NULL,
     commit_number         bigint NOT NULL,
     commit_id             uniqueidentifier NOT NULL,
-    updated_at            datetime2(7) NOT NULL,
+    updated_at            datetime2(6) NOT NULL,
     first_sequence_number bigint NOT NULL,  -- the first one that the totals count
     commits               bigint NOT NULL,  -- the totals of all batches, like the next five
     written               bigint NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE hubledger.event_hub_checkpoint (
     letters               bigint NOT NULL,  -- that batches and replays made
     purged_commit         bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_commit DEFAULT 0,  -- the ledger rows up to this commit are purged
     purged_to             bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_to DEFAULT -1,  -- the last sequence number of these
-    purged_at             datetime2(7),
+    purged_at             datetime2(6),
     purged_letters        bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_letters DEFAULT 0,  -- that batches made
     purged_replay_letters bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_replay_letters DEFAULT 0,  -- that replays made
     unknown_fields        nvarchar(4000) NOT NULL CONSTRAINT df_event_hub_checkpoint_unknown_fields DEFAULT N'{}',  -- a JSON object: events by the name of a field that the room does not know
@@ -52,7 +52,7 @@ CREATE TABLE hubledger.partition_anchor (
     stream_id       int NOT NULL,
     partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number bigint NOT NULL,  -- the first one that counts
-    anchored_at     datetime2(7) NOT NULL,
+    anchored_at     datetime2(6) NOT NULL,
     CONSTRAINT pk_partition_anchor PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_partition_anchor_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
 );
@@ -74,7 +74,7 @@ CREATE TABLE hubledger.batch_ledger (
     rows_appended         int NOT NULL,  -- of tables without a key: these stay until a replay takes them away
     transform_version     nvarchar(100) NOT NULL,
     invocation_id         nvarchar(100) NOT NULL,
-    committed_at          datetime2(7) NOT NULL,
+    committed_at          datetime2(6) NOT NULL,
     total_commits         bigint NOT NULL,  -- of all batches up to this commit, like the next five
     total_written         bigint NOT NULL,
     total_filtered        bigint NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE hubledger.sequence_gap (
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     first_sequence_number bigint NOT NULL,
     last_sequence_number  bigint NOT NULL,
-    found_at              datetime2(7) NOT NULL,
+    found_at              datetime2(6) NOT NULL,
     status                varchar(10) NOT NULL,
     attempts              int NOT NULL,
     CONSTRAINT pk_sequence_gap PRIMARY KEY (stream_id, partition_id, first_sequence_number),
@@ -121,7 +121,7 @@ CREATE TABLE hubledger.batch_attempt (
     first_sequence_number bigint NOT NULL,
     last_sequence_number  bigint NOT NULL,
     attempt_id            uniqueidentifier NOT NULL,
-    begun_at              datetime2(7) NOT NULL,
+    begun_at              datetime2(6) NOT NULL,
     deaths                int NOT NULL,
     transform_version     nvarchar(100) NOT NULL,
     verdict               nvarchar(2000),
@@ -137,7 +137,7 @@ CREATE TABLE hubledger.partition_stop (
     reason       varchar(20) NOT NULL,
     detail       nvarchar(2000) NOT NULL,
     attempts     int NOT NULL,
-    stopped_at   datetime2(7) NOT NULL,
+    stopped_at   datetime2(6) NOT NULL,
     carried_from bigint,  -- the first sequence number that went by the app's own reader, while the trigger stands
     carried_to   bigint,  -- the last one of them
     CONSTRAINT pk_partition_stop PRIMARY KEY (stream_id, partition_id, reason),
@@ -151,7 +151,7 @@ CREATE TABLE hubledger.event_hub_ownership (
     partition_id     varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     owner_id         nvarchar(200) NOT NULL,
     etag             varchar(40) NOT NULL,
-    last_modified_at datetime2(7) NOT NULL,
+    last_modified_at datetime2(6) NOT NULL,
     CONSTRAINT pk_event_hub_ownership PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_ownership_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
 );
@@ -162,7 +162,7 @@ CREATE TABLE hubledger.event_hub_dead_letter (
     partition_id         varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number      bigint NOT NULL,
     offset_token         nvarchar(200) NOT NULL,
-    enqueued_at          datetime2(7) NOT NULL,
+    enqueued_at          datetime2(6) NOT NULL,
     partition_key        nvarchar(max),
     key_hash             AS CONVERT(binary(32), HASHBYTES('SHA2_256', partition_key)),  -- tells two keys apart: T-SQL ignores blanks at the end of a text  -- sqlserver only
     properties           nvarchar(max) NOT NULL,  -- a JSON object
@@ -177,14 +177,14 @@ CREATE TABLE hubledger.event_hub_dead_letter (
     transform_version    nvarchar(100) NOT NULL,
     status               varchar(10) NOT NULL,
     attempts             int NOT NULL,
-    due_at               datetime2(7),
+    due_at               datetime2(6),
     claimed_by           nvarchar(100),
-    claimed_until        datetime2(7),
+    claimed_until        datetime2(6),
     lost_claims          int NOT NULL CONSTRAINT df_event_hub_dead_letter_lost_claims DEFAULT 0,
-    began_at             datetime2(7),  -- when the try of a letter alone began
+    began_at             datetime2(6),  -- when the try of a letter alone began
     held_behind          bigint,
-    failed_at            datetime2(7) NOT NULL,
-    settled_at           datetime2(7),
+    failed_at            datetime2(6) NOT NULL,
+    settled_at           datetime2(6),
     settled_why          nvarchar(400),
     erased_by            varchar(36) COLLATE Latin1_General_100_BIN2,  -- the erasure that blanked it: what it quoted stays gone
     replay_commit_number bigint,  -- of the replay that made a letter of an event that its batch counts as written or filtered
@@ -248,7 +248,7 @@ CREATE TABLE hubledger.dead_letter_attempt (
     commit_number     bigint,  -- of a retry
     done_by           nvarchar(100) NOT NULL,
     why               nvarchar(400),
-    done_at           datetime2(7) NOT NULL,
+    done_at           datetime2(6) NOT NULL,
     CONSTRAINT pk_dead_letter_attempt PRIMARY KEY (stream_id, partition_id, sequence_number, attempt),
     CONSTRAINT ck_dead_letter_attempt_kind CHECK (kind IN ('retry', 'exhaust', 'requeue', 'discard', 'free', 'replay')),
     CONSTRAINT ck_dead_letter_attempt_status CHECK (status IN ('waiting', 'resolved', 'exhausted', 'discarded'))
@@ -271,13 +271,13 @@ CREATE TABLE hubledger.task (
     total         bigint NOT NULL,  -- numbers, letters or parts at the request
     pieces        bigint NOT NULL,
     per_second    int,
-    next_piece_at datetime2(7) NOT NULL,
+    next_piece_at datetime2(6) NOT NULL,
     requested_by  nvarchar(200) NOT NULL,
     reason        nvarchar(1000) NOT NULL,
-    requested_at  datetime2(7) NOT NULL,
-    started_at    datetime2(7),
-    ended_at      datetime2(7),
-    updated_at    datetime2(7) NOT NULL,
+    requested_at  datetime2(6) NOT NULL,
+    started_at    datetime2(6),
+    ended_at      datetime2(6),
+    updated_at    datetime2(6) NOT NULL,
     fault         nvarchar(2000),  -- the fault that holds it up, or ended it
     history       nvarchar(max) NOT NULL,  -- a JSON object a line: who moved it, when and why
     transform_version nvarchar(100),  -- whose drivers alone do its pieces; NULL for a kind that calls no transform
@@ -303,7 +303,7 @@ CREATE TABLE hubledger.task_part (
     step                  int NOT NULL,  -- counts the pieces, so that two drivers never do one twice
     asked                 nvarchar(max) NOT NULL,  -- JSON: the request of this part, as its kind reads it
     report                nvarchar(max) NOT NULL,  -- a JSON object: what the part has found or done so far
-    closed_at             datetime2(7),
+    closed_at             datetime2(6),
     CONSTRAINT pk_task_part PRIMARY KEY (task_id, part),
     CONSTRAINT fk_task_part_task FOREIGN KEY (task_id) REFERENCES hubledger.task (task_id)
 );
@@ -351,11 +351,11 @@ CREATE TABLE hubledger.staged_event (
     partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number bigint NOT NULL,
     offset_token    nvarchar(200) NOT NULL,
-    enqueued_at     datetime2(7) NOT NULL,
+    enqueued_at     datetime2(6) NOT NULL,
     partition_key   nvarchar(max),
     properties      nvarchar(max) NOT NULL,  -- a JSON object
     body            varbinary(max) NOT NULL,
-    staged_at       datetime2(7),  -- NULL until a purge has seen the event
+    staged_at       datetime2(6),  -- NULL until a purge has seen the event
     CONSTRAINT pk_staged_event PRIMARY KEY (stream_id, partition_id, sequence_number) WITH (IGNORE_DUP_KEY = ON)
 ) STRICT;  -- sqlite only
 );  -- sqlserver only
@@ -367,7 +367,7 @@ CREATE INDEX ix_staged_event_staged
 CREATE TABLE hubledger.erased_subject (
     subject_hash varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
     key_hash     varchar(16) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- names the key of the hash
-    erased_at    datetime2(7) NOT NULL,  -- by the clock of the database, or of the hub if that one is ahead
+    erased_at    datetime2(6) NOT NULL,  -- by the clock of the database, or of the hub if that one is ahead
     erased_by    varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the task
     CONSTRAINT pk_erased_subject PRIMARY KEY (subject_hash)
 );
@@ -382,14 +382,14 @@ CREATE TABLE hubledger.aggregation_cut (
     levels        varchar(4000) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '',  -- the names of the tables, the finest first
     cut           nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a JSON object: the commit number of each partition that is in the aggregate
     run_number    bigint NOT NULL,  -- of the last run that was planned
-    paused_at     datetime2(7),
+    paused_at     datetime2(6),
     paused_by     nvarchar(100),
     paused_why    nvarchar(400),
     history       nvarchar(max) NOT NULL CONSTRAINT df_aggregation_cut_history DEFAULT N'',  -- a JSON object a line: who paused or resumed the job, or cancelled or discarded work of it, when and why
     ordered_kind  varchar(12) COLLATE Latin1_General_100_BIN2,  -- the order of a repair or a backfill, until its run is planned, like the next five
     ordered_since date,
     ordered_until date,
-    ordered_at    datetime2(7),
+    ordered_at    datetime2(6),
     ordered_by    nvarchar(100),
     ordered_why   nvarchar(400),
     stale         nvarchar(max) COLLATE Latin1_General_100_BIN2,  -- a JSON object: the tables in the lake that are not up to date, each with the time since which that is so
@@ -414,11 +414,11 @@ CREATE TABLE hubledger.aggregation_run (
     submits          int NOT NULL,
     committed_slices int NOT NULL CONSTRAINT df_aggregation_run_committed_slices DEFAULT 0,  -- those before this number
     status           varchar(12) NOT NULL,
-    planned_at       datetime2(7) NOT NULL,
-    intent_at        datetime2(7) NOT NULL,
+    planned_at       datetime2(6) NOT NULL,
+    intent_at        datetime2(6) NOT NULL,
     engine_job_id    nvarchar(400),
-    submitted_at     datetime2(7),
-    closed_at        datetime2(7),
+    submitted_at     datetime2(6),
+    closed_at        datetime2(6),
     failure          nvarchar(2000),
     readings         bigint,
     windows          bigint,
@@ -443,7 +443,7 @@ CREATE TABLE hubledger.aggregation_failure (
     run_id        varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     submit_number int NOT NULL,
     attempt       int NOT NULL,
-    failed_at     datetime2(7) NOT NULL,
+    failed_at     datetime2(6) NOT NULL,
     engine_job_id nvarchar(400),
     why           nvarchar(2000) NOT NULL,
     reason        nvarchar(2000),
@@ -468,7 +468,7 @@ CREATE TABLE hubledger.staged_result (
     overflow    nvarchar(400),  -- the fault of a value beyond 64 bits: the job staged no windows
     lake_path   nvarchar(1200),
     is_snapshot bit NOT NULL,
-    staged_at   datetime2(7) NOT NULL,
+    staged_at   datetime2(6) NOT NULL,
     CONSTRAINT pk_staged_result PRIMARY KEY (staging_id)
 );
 
@@ -490,9 +490,9 @@ CREATE TABLE hubledger.staged_slice (
 
 -- The lag of each stream and its accounted numbers by minute, of one day. The watch writes a row and removes old ones.
 CREATE TABLE hubledger.stream_minute (
-    minute_at datetime2(7) NOT NULL,
+    minute_at datetime2(6) NOT NULL,
     stream_id int NOT NULL,
-    read_at   datetime2(7) NOT NULL,
+    read_at   datetime2(6) NOT NULL,
     lag       bigint NOT NULL,  -- events after the checkpoints
     accounted bigint NOT NULL,  -- numbers with an outcome, since the anchor
     CONSTRAINT pk_stream_minute PRIMARY KEY (minute_at, stream_id),

@@ -1,6 +1,6 @@
 -- name: record_failure
 -- Insert why a submit of a run gave no result; the first reason of a submit stands.
--- params: run_id varchar(8000), submit_number int, failed_attempt int, failed_at datetime2(7), engine_job_id nvarchar(4000), why nvarchar(4000), reason nvarchar(4000), log_tail nvarchar(max), link nvarchar(4000)
+-- params: run_id varchar(8000), submit_number int, failed_attempt int, failed_at datetime2(6), engine_job_id nvarchar(4000), why nvarchar(4000), reason nvarchar(4000), log_tail nvarchar(max), link nvarchar(4000)
 INSERT INTO aggregation_failure
        (run_id, submit_number, attempt, failed_at, engine_job_id, why, reason, log_tail, link)
 SELECT :run_id, :submit_number, :failed_attempt, :failed_at,
@@ -23,7 +23,7 @@ SELECT f.run_id, f.submit_number, f.attempt, CONVERT(varchar(33), f.failed_at, 1
 
 -- name: count_failures
 -- Count the submits that failed since a time.
--- params: since_at datetime2(7)
+-- params: since_at datetime2(6)
 SELECT COUNT(*) AS failures
   FROM aggregation_failure AS f
  WHERE f.failed_at >= :since_at;

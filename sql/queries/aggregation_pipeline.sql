@@ -1,6 +1,6 @@
 -- name: pause_job
 -- Compare and set: touches no row when the job is paused already.
--- params: job varchar(8000), paused_at datetime2(7), paused_by nvarchar(4000), paused_why nvarchar(4000), entry nvarchar(max)
+-- params: job varchar(8000), paused_at datetime2(6), paused_by nvarchar(4000), paused_why nvarchar(4000), entry nvarchar(max)
 UPDATE aggregation_cut
    SET paused_at = :paused_at, paused_by = :paused_by, paused_why = :paused_why, history = history || :entry
  WHERE job = :job AND paused_at IS NULL
@@ -55,7 +55,7 @@ SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
 
 -- name: count_quality_faults
 -- Count the runs that were committed since a time and found a fault in the quality of their rows.
--- params: since_at datetime2(7)
+-- params: since_at datetime2(6)
 SELECT COUNT(*) AS faults
   FROM aggregation_run AS r
  WHERE r.closed_at >= :since_at AND r.status = 'committed' AND JSON_VALUE(r.quality, '$.fault') IS NOT NULL;

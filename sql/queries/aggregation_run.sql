@@ -34,7 +34,7 @@ SELECT {run}
 
 -- name: open_run
 -- Insert a planned run, with the intent to submit it.
--- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7), rows_limit bigint, rows_planned bigint, kind varchar(8000), since_day varchar(8000), until_day varchar(8000), rows_from varchar(8000)
+-- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(6), intent_at datetime2(6), rows_limit bigint, rows_planned bigint, kind varchar(8000), since_day varchar(8000), until_day varchar(8000), rows_from varchar(8000)
 INSERT INTO aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
         is_snapshot, rows_limit, rows_planned, kind, since_day, until_day, rows_from)
@@ -45,7 +45,7 @@ VALUES (:run_id, :job, :run_number, :cut_from, :cut_to, :engine, :attempt, :subm
 
 -- name: renew_intent
 -- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
--- params: run_id varchar(8000), engine varchar(8000), attempt int, intent_at datetime2(7), expected_attempt int, expected_intent_at datetime2(7)
+-- params: run_id varchar(8000), engine varchar(8000), attempt int, intent_at datetime2(6), expected_attempt int, expected_intent_at datetime2(6)
 UPDATE aggregation_run
    SET engine = :engine, attempt = :attempt, submits = submits + 1, status = 'submitting',
        intent_at = :intent_at, engine_job_id = NULL, submitted_at = NULL
@@ -55,7 +55,7 @@ RETURNING run_id;  -- sqlite only
 
 -- name: note_submitted
 -- Compare and set: touches no row when the run is at a different attempt, or has its job already.
--- params: run_id varchar(8000), attempt int, engine_job_id nvarchar(4000), submitted_at datetime2(7)
+-- params: run_id varchar(8000), attempt int, engine_job_id nvarchar(4000), submitted_at datetime2(6)
 UPDATE aggregation_run
    SET status = 'submitted', engine_job_id = :engine_job_id, submitted_at = :submitted_at
  WHERE run_id = :run_id AND status = 'submitting' AND attempt = :attempt
@@ -64,7 +64,7 @@ RETURNING run_id;
 -- name: fail_run
 -- Compare and set: touches no row when the run is closed, another tick has decided on a submit since, or some slices
 -- are committed: the next run would count them again. The slices of a repair are right without the others.
--- params: run_id varchar(8000), attempt int, failure nvarchar(4000), closed_at datetime2(7)
+-- params: run_id varchar(8000), attempt int, failure nvarchar(4000), closed_at datetime2(6)
 UPDATE aggregation_run
    SET status = 'failed', failure = :failure, closed_at = :closed_at
  WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND attempt = :attempt
@@ -85,7 +85,7 @@ RETURNING run_id;  -- sqlite only
 -- name: close_run
 -- Compare and set: touches no row when the run is closed, has a different number of slices, or its staged result was
 -- taken away. Its figures are those of the result.
--- params: run_id varchar(8000), staging_id varchar(8000), expected_slices int, closed_at datetime2(7)
+-- params: run_id varchar(8000), staging_id varchar(8000), expected_slices int, closed_at datetime2(6)
 UPDATE aggregation_run AS r
    SET status = 'committed', closed_at = :closed_at, readings = g.rows_read, windows = g.windows,
        lake_path = g.lake_path, is_snapshot = g.is_snapshot, quality = g.quality

@@ -9,7 +9,7 @@ SELECT a.partition_id, a.first_sequence_number, a.last_sequence_number,
 
 -- name: begin_attempt
 -- Store an attempt at a part of a partition, in the place of the one that ends with the same number.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, attempt_id uniqueidentifier, begun_at datetime2(7), deaths int, transform_version nvarchar(4000), verdict nvarchar(4000)
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, attempt_id uniqueidentifier, begun_at datetime2(6), deaths int, transform_version nvarchar(4000), verdict nvarchar(4000)
 INSERT INTO batch_attempt
        (stream_id, partition_id, first_sequence_number, last_sequence_number, attempt_id, begun_at, deaths,
         transform_version, verdict)

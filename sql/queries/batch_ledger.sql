@@ -1,6 +1,6 @@
 -- name: record_batch
 -- Record the outcomes of a range of events. The totals are those of the checkpoint, which was moved before.
--- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(6)
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
@@ -16,7 +16,7 @@ SELECT :stream_id, :partition_id, :commit_number, 'batch', :first_sequence_numbe
 -- name: record_change
 -- Record the outcomes of a retry, from its first letter to its last, or of replayed events; those that are gone count as
 -- absent. The row is no part of the tiling.
--- params: stream_id int, partition_id varchar(8000), commit_number bigint, kind varchar(8000), first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, kind varchar(8000), first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(6)
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,

@@ -1,6 +1,6 @@
 -- name: record_attempts
 -- Record one attempt for each letter that a claim or a move touched, with the status that the letter has now.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), touched_by nvarchar(4000), kind varchar(8000), commit_number bigint, done_by nvarchar(4000), why nvarchar(4000), done_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), touched_by nvarchar(4000), kind varchar(8000), commit_number bigint, done_by nvarchar(4000), why nvarchar(4000), done_at datetime2(6)
 INSERT INTO dead_letter_attempt
        (stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error_type, error,
         cause, transform_version, commit_number, done_by, why, done_at)
@@ -23,7 +23,7 @@ SELECT d.stream_id, d.partition_id, d.sequence_number,
 
 -- name: record_freed
 -- Record an attempt for each letter that a commit or a move has freed.
--- params: stream_id int, partition_id varchar(8000), freed_by nvarchar(4000), commit_number bigint, done_by nvarchar(4000), freed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), freed_by nvarchar(4000), commit_number bigint, done_by nvarchar(4000), freed_at datetime2(6)
 INSERT INTO dead_letter_attempt
        (stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error_type, error,
         cause, transform_version, commit_number, done_by, why, done_at)

@@ -218,7 +218,7 @@ DELETE FROM erased_subject
 -- name: add_erased_subjects
 -- Note erased subjects, from a JSON array of [subject_hash]: a second erasure moves the time forward. After
 -- `refuse_former_plans` no batch commits, so no committed event is newer than the time.
--- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000), erased_at datetime2(7)
+-- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000), erased_at datetime2(6)
 INSERT INTO erased_subject (subject_hash, key_hash, erased_at, erased_by)
 SELECT n.value ->> 0, :key_hash,
        MAX(:erased_at, COALESCE((SELECT MAX(c.enqueued_at) FROM event_hub_checkpoint AS c), :erased_at),
@@ -261,7 +261,7 @@ SELECT :task_id, 2147483647, :lake, NULL, NULL, 0, 0, 'null', :report;
 
 -- name: read_erased_subjects
 -- Read the subjects that were erased from a time on.
--- params: since datetime2(7)
+-- params: since datetime2(6)
 SELECT s.subject_hash, s.erased_at, s.key_hash
   FROM erased_subject AS s
  WHERE s.erased_at >= :since;

@@ -35,7 +35,7 @@ SELECT c.partition_id, (
 -- name: open_checkpoint
 -- Insert a partition's first checkpoint; a key violation means that another owner was first. Touches no row in a
 -- closed stream, or after an erasure that the plan does not know.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), first_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, known_erasures int
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(6), commit_id uniqueidentifier, updated_at datetime2(6), first_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, known_erasures int
 SET @commit_number = 1;  -- sqlserver only
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
@@ -54,7 +54,7 @@ RETURNING commit_number;  -- sqlite only
 -- name: advance_checkpoint
 -- Compare and set: touches no row when another owner moved the checkpoint first, the stream is closed, or the plan does
 -- not know an erasure. The totals move with it.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, expected bigint, known_erasures int
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(6), commit_id uniqueidentifier, updated_at datetime2(6), written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, expected bigint, known_erasures int
 UPDATE event_hub_checkpoint
    SET sequence_number = :sequence_number, offset_token = :offset_token, enqueued_at = :enqueued_at,
        @commit_number = commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at,

@@ -1,6 +1,6 @@
 -- name: resolve_letters
 -- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows exist now.
--- params: stream_id int, partition_id varchar(8000), succeeded nvarchar(max), touched_by nvarchar(4000), settled_why nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), succeeded nvarchar(max), touched_by nvarchar(4000), settled_why nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(6)
 UPDATE event_hub_dead_letter
    SET status = 'resolved', due_at = NULL, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL,
        lost_claims = 0, transform_version = :transform_version, settled_at = :committed_at, settled_why = :settled_why
@@ -31,7 +31,7 @@ UPDATE d
  INNER JOIN OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', error_class varchar(10) '$[1]', error_type nvarchar(max) '$[2]',
        error nvarchar(max) '$[3]', fingerprint varchar(40) '$[4]', transform_version nvarchar(max) '$[5]',
-       status varchar(10) '$[6]', due_at datetime2(7) '$[7]', failed_at datetime2(7) '$[8]',
+       status varchar(10) '$[6]', due_at datetime2(6) '$[7]', failed_at datetime2(6) '$[8]',
        error_at nvarchar(max) '$[9]') AS l
     ON l.sequence_number = d.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status <> 'discarded';
@@ -62,11 +62,11 @@ SELECT @stream_id, @partition_id, l.sequence_number, l.offset_token,
        l.transform_version, l.status, CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, l.due_at,
        l.failed_at, @touched_by, @commit_number, l.error_at, SUBSTRING(l.fingerprint, 1, 16)
   FROM OPENJSON(@letters_of_events) WITH (
-       sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(7) '$[2]',
+       sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(6) '$[2]',
        partition_key nvarchar(max) '$[3]', properties nvarchar(max) '$[4]', body nvarchar(max) '$[5]',
        body_kept bit '$[6]', error_class varchar(10) '$[7]', error_type nvarchar(max) '$[8]',
        error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',
-       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',
+       status varchar(10) '$[12]', due_at datetime2(6) '$[13]', failed_at datetime2(6) '$[14]',
        error_at nvarchar(max) '$[15]') AS l
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.event_hub_dead_letter AS d
@@ -98,11 +98,11 @@ SELECT @stream_id, @partition_id, l.sequence_number,
        l.transform_version, l.status, CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, l.due_at,
        l.failed_at, l.held_behind, l.error_at, SUBSTRING(l.fingerprint, 1, 16)
   FROM OPENJSON(@letters) WITH (
-       sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(7) '$[2]',
+       sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(6) '$[2]',
        partition_key nvarchar(max) '$[3]', properties nvarchar(max) '$[4]', body nvarchar(max) '$[5]',
        body_kept bit '$[6]', error_class varchar(10) '$[7]', error_type nvarchar(max) '$[8]',
        error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',
-       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',
+       status varchar(10) '$[12]', due_at datetime2(6) '$[13]', failed_at datetime2(6) '$[14]',
        held_behind bigint '$[15]', error_at nvarchar(max) '$[16]') AS l;
 
 -- name: claim_letters
@@ -111,7 +111,7 @@ SELECT @stream_id, @partition_id, l.sequence_number,
 -- A letter that is due after the latest, or whose lease ends after it, got the time from a clock that was ahead.
 -- Leaves out letters that another transaction has locked: no keeper waits for a different one. A claim that holds
 -- letters was sent before, so it takes no more.
--- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), latest datetime2(7), most int
+-- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(6), claimed_until datetime2(6), latest datetime2(6), most int
 UPDATE event_hub_dead_letter
    SET lost_claims = CASE WHEN status = 'retrying' AND (lost_claims = 0 OR began_at IS NOT NULL) THEN lost_claims + 1
                           ELSE lost_claims END,
@@ -146,7 +146,7 @@ UPDATE TOP (@most) d
 
 -- name: read_claimed
 -- Read the letters that a claim holds and that no chunk has begun.
--- params: stream_id int, claimed_by nvarchar(4000), claimed_until datetime2(7)
+-- params: stream_id int, claimed_by nvarchar(4000), claimed_until datetime2(6)
 SELECT d.partition_id, d.sequence_number, d.lost_claims
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at = :claimed_until
@@ -174,7 +174,7 @@ OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: begin_lone_try
 -- Mark letters that are about to be tried, each alone: if the try kills the process, the end of the lease frees them.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), began_at datetime2(7), claimed_until datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), began_at datetime2(6), claimed_until datetime2(6)
 UPDATE event_hub_dead_letter
    SET began_at = :began_at, claimed_until = :claimed_until, due_at = :claimed_until
  WHERE stream_id = :stream_id AND partition_id = :partition_id
@@ -184,7 +184,7 @@ UPDATE event_hub_dead_letter
 
 -- name: settle_letters
 -- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps the old one.
--- params: stream_id int, partition_id varchar(8000), claimed_by nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7), letters rows (sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why, error_at)
+-- params: stream_id int, partition_id varchar(8000), claimed_by nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(6), letters rows (sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why, error_at)
 UPDATE event_hub_dead_letter
    SET status = :status, attempts = attempts + :attempted, due_at = :due_at, claimed_until = NULL, began_at = NULL,
        lost_claims = 0, transform_version = :transform_version,
@@ -208,7 +208,7 @@ UPDATE d
        settled_at = CASE WHEN l.status = 'waiting' THEN NULL ELSE @committed_at END,
        settled_why = l.why
   FROM OPENJSON(@letters) WITH (
-       sequence_number bigint '$[0]', status varchar(10) '$[1]', attempted int '$[2]', due_at datetime2(7) '$[3]',
+       sequence_number bigint '$[0]', status varchar(10) '$[1]', attempted int '$[2]', due_at datetime2(6) '$[3]',
        error_class varchar(10) '$[4]', error_type nvarchar(max) '$[5]', error nvarchar(max) '$[6]',
        fingerprint varchar(40) '$[7]', why nvarchar(max) '$[8]', error_at nvarchar(max) '$[9]') AS l
  INNER JOIN hubledger.event_hub_dead_letter AS d ON d.sequence_number = l.sequence_number
@@ -219,7 +219,7 @@ OPTION (LOOP JOIN, FORCE ORDER);
 -- name: move_letters
 -- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect, even
 -- on letters that others have touched since.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), sources varchar(8000), claimed_by nvarchar(4000), move_id nvarchar(4000), kind varchar(8000), status varchar(8000), due_at datetime2(7), moved_at datetime2(7), why nvarchar(4000)
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), sources varchar(8000), claimed_by nvarchar(4000), move_id nvarchar(4000), kind varchar(8000), status varchar(8000), due_at datetime2(6), moved_at datetime2(6), why nvarchar(4000)
 UPDATE event_hub_dead_letter AS d
    SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,
        claimed_until = NULL, began_at = NULL,
@@ -273,12 +273,12 @@ SELECT d.sequence_number, d.status, d.claimed_by
 -- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that is due after the latest, or
 -- whose lease ends after it, got the time from a clock that was ahead, so it is due now. Without an order of keys, held
 -- letters are due. No row for a closed stream: a different one is open.
--- params: stream_id int, latest datetime2(7), frees_held bit
+-- params: stream_id int, latest datetime2(6), frees_held bit
 SELECT CASE WHEN EXISTS (
                  SELECT 1 FROM event_hub_dead_letter AS d
                   WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > :latest)
             THEN '0001-01-01T00:00:00.000000Z'  -- sqlite only
-            THEN CONVERT(datetime2(7), '0001-01-01')  -- sqlserver only
+            THEN CONVERT(datetime2(6), '0001-01-01')  -- sqlserver only
             WHEN h.held_since < COALESCE(w.first_due_at, :latest) THEN h.held_since ELSE w.first_due_at END AS due_at
   FROM (SELECT MIN(d.due_at) AS first_due_at
           FROM event_hub_dead_letter AS d

@@ -9,7 +9,7 @@ SELECT e.stream_id
 
 -- name: open_stream
 -- Insert the first incarnation of a stream; does nothing when another process opened it first.
--- params: event_hub nvarchar(4000), consumer_group nvarchar(4000), anchored_at datetime2(7)
+-- params: event_hub nvarchar(4000), consumer_group nvarchar(4000), anchored_at datetime2(6)
 -- races: opened by another process at the same moment
 INSERT INTO event_stream (event_hub, consumer_group, incarnation, anchored_at)
 SELECT :event_hub, :consumer_group, 1, :anchored_at
@@ -28,7 +28,7 @@ SELECT e.stream_id, e.incarnation, e.anchored_at, e.hub_created_at, e.opened_by,
 
 -- name: adopt_hub
 -- Store the time of creation of a stream's hub, unless it is stored.
--- params: stream_id int, hub_created_at datetime2(7)
+-- params: stream_id int, hub_created_at datetime2(6)
 UPDATE event_stream
    SET hub_created_at = :hub_created_at
  WHERE stream_id = :stream_id AND hub_created_at IS NULL;
@@ -54,14 +54,14 @@ SELECT @known_stream = e.stream_id
 
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.
--- params: stream_id int, incarnation int, closed_at datetime2(7)
+-- params: stream_id int, incarnation int, closed_at datetime2(6)
 UPDATE event_stream
    SET closed_at = :closed_at
  WHERE stream_id = :stream_id AND incarnation = :incarnation AND closed_at IS NULL;
 
 -- name: open_incarnation
 -- Insert the incarnation after a closed one.
--- params: stream_id int, anchored_at datetime2(7), hub_created_at datetime2(7), opened_by nvarchar(4000), opened_why nvarchar(4000)
+-- params: stream_id int, anchored_at datetime2(6), hub_created_at datetime2(6), opened_by nvarchar(4000), opened_why nvarchar(4000)
 INSERT INTO event_stream
        (event_hub, consumer_group, incarnation, anchored_at, hub_created_at, opened_by, opened_why)
 SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_created_at, :opened_by, :opened_why
@@ -70,7 +70,7 @@ SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_crea
 
 -- name: anchor_incarnation
 -- Insert the anchors of the incarnation after a closed one.
--- params: stream_id int, anchored_at datetime2(7), anchors rows (partition_id, sequence_number)
+-- params: stream_id int, anchored_at datetime2(6), anchors rows (partition_id, sequence_number)
 INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
 SELECT n.stream_id, :partition_id, :sequence_number, :anchored_at
   FROM event_stream AS e

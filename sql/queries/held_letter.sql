@@ -64,7 +64,7 @@ SELECT d.sequence_number
 
 -- name: free_letters
 -- Free the held letters that come right after these: they are due now, unless an earlier letter of their key is open.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(6)
 UPDATE event_hub_dead_letter AS d
    SET status = CASE WHEN n.earlier IS NULL THEN 'waiting' ELSE d.status END,
        due_at = CASE WHEN n.earlier IS NULL THEN :freed_at END,
@@ -100,7 +100,7 @@ OPTION (LOOP JOIN, FORCE ORDER);
 -- name: order_letters
 -- Hold the open letters of these partition keys, a JSON array of [partition_key], each after the one before it; free
 -- the first of each key.
--- params: stream_id int, partition_id varchar(8000), partition_keys nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), partition_keys nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(6)
 UPDATE event_hub_dead_letter AS d
    SET status = CASE WHEN n.earlier IS NULL THEN 'waiting' ELSE 'held' END,
        due_at = CASE WHEN n.earlier IS NULL THEN :freed_at END, claimed_by = :freed_by, claimed_until = NULL,
@@ -137,7 +137,7 @@ UPDATE d
 -- name: free_without_order
 -- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried; a part of them.
 -- On the server, UPDLOCK keeps all that it reads, so only the letters that are freed are read with it.
--- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7), most int
+-- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(6), most int
 UPDATE event_hub_dead_letter
    SET status = 'waiting', due_at = :freed_at, claimed_by = :freed_by
  WHERE rowid IN (
@@ -172,7 +172,7 @@ OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: take_freed_letters
 -- Claim the letters that a retry has freed, if nobody else has claimed them.
--- params: stream_id int, partition_id varchar(8000), freed_by nvarchar(4000), freed_at datetime2(7), claimed_by nvarchar(4000), claimed_until datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), freed_by nvarchar(4000), freed_at datetime2(6), claimed_by nvarchar(4000), claimed_until datetime2(6)
 UPDATE event_hub_dead_letter
    SET status = 'retrying', claimed_by = :claimed_by, claimed_until = :claimed_until, due_at = :claimed_until,
        began_at = NULL
@@ -188,7 +188,7 @@ UPDATE d
 
 -- name: read_taken
 -- Read the letters that a retry has freed and claimed, with their events: they were held after these letters.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), claimed_until datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), claimed_until datetime2(6)
 SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept, d.attempts,
        d.lost_claims
   FROM event_hub_dead_letter AS d

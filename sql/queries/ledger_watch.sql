@@ -13,7 +13,7 @@ SELECT c.partition_id, (
 
 -- name: count_absent
 -- Count the numbers of a stream that batches since a time found absent. The gap may be older than that.
--- params: stream_id int, since_at datetime2(7)
+-- params: stream_id int, since_at datetime2(6)
 SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0) AS absent
   FROM sequence_gap AS g
  WHERE g.stream_id = :stream_id AND g.status = 'absent'

@@ -9,7 +9,7 @@ d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS e
 
 -- name: list_letters
 -- List letters of a stream, the last to fail first: a page after a key.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), before_at datetime2(6), before_partition varchar(8000), before_number bigint, most int
 SELECT {listed}
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
@@ -27,7 +27,7 @@ SELECT {listed}
 
 -- name: list_letters_of_status
 -- List letters of one status, the last to fail first: a page after a key.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), before_at datetime2(6), before_partition varchar(8000), before_number bigint, most int
 SELECT {listed}
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
@@ -45,7 +45,7 @@ SELECT {listed}
 
 -- name: list_letters_of_cause
 -- List letters of one cause, the last to fail first: a page after a key.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), before_at datetime2(6), before_partition varchar(8000), before_number bigint, most int
 SELECT {listed}
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause
  WHERE d.stream_id = :stream_id
@@ -64,7 +64,7 @@ SELECT {listed}
 -- name: group_letters
 -- Group letters by cause, the groups with the most open letters first: the numbers of all letters, of
 -- settled ones and of those that can be retried, the first and last failure.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(7), until_at datetime2(7), most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(6), until_at datetime2(6), most int
 SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        SUM(CASE WHEN d.status IN ('waiting', 'exhausted') THEN 1 ELSE 0 END) AS retryable,
@@ -83,7 +83,7 @@ SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
 
 -- name: group_letters_of_kind
 -- Group letters of a class or a partition key by cause, in the same order; no index covers either.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), most int
 SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        SUM(CASE WHEN d.status IN ('waiting', 'exhausted') THEN 1 ELSE 0 END) AS retryable,
@@ -104,7 +104,7 @@ SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
 
 -- name: group_values
 -- Group the letters of one cause by the values of their messages, in the same order.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), most int
 SELECT d.fingerprint, COUNT(*) AS letters, 1 AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        SUM(CASE WHEN d.status IN ('waiting', 'exhausted') THEN 1 ELSE 0 END) AS retryable,
@@ -150,7 +150,7 @@ SELECT a.attempt, a.kind, a.status, a.error_class, a.error_type, a.error, a.tran
 
 -- name: count_matching
 -- Count the letters that match a filter and have one of the statuses in a JSON list.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max)
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), statuses nvarchar(max)
 SELECT COUNT(*)
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
@@ -164,7 +164,7 @@ SELECT COUNT(*)
 
 -- name: find_matching
 -- Find the positions of letters that match a filter and have one of the statuses, the first to fail first.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), statuses nvarchar(max), most int
 SELECT d.partition_id, d.sequence_number
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id

@@ -10,7 +10,7 @@ SELECT a.sequence_number, e.anchored_at, (SELECT MAX(s.erased_at) FROM erased_su
 
 -- name: anchor_partition
 -- Insert the anchor of a partition; does nothing when another process decided it first, or the stream is closed.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, anchored_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, anchored_at datetime2(6)
 -- races: decided by another process at the same moment
 INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
 SELECT :stream_id, :partition_id, :sequence_number, :anchored_at

@@ -16,7 +16,7 @@ SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at, s.carried_f
 
 -- name: note_stop
 -- Store a stop; count one more attempt when it is stored already.
--- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7), carried_from bigint, carried_to bigint
+-- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(6), carried_from bigint, carried_to bigint
 INSERT INTO partition_stop
        (stream_id, partition_id, reason, detail, attempts, stopped_at, carried_from, carried_to)
 VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at, :carried_from, :carried_to)

@@ -38,7 +38,7 @@ SELECT c.job, c.cut
 
 -- name: count_old_ledger_rows
 -- Count the ledger rows of a partition's commits in a range, up to the first that is not old, and find the last of them.
--- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, before_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, before_at datetime2(6)
 WITH young AS (
     SELECT COALESCE(MIN(y.commit_number), :last_commit + 1) AS commit_number
       FROM batch_ledger AS y
@@ -56,7 +56,7 @@ SELECT COUNT(*) AS row_count, CONVERT(varchar(33), MIN(l.committed_at), 126) AS 
 
 -- name: mark_purged
 -- Note how far the ledger of a partition is purged.
--- params: stream_id int, partition_id varchar(8000), last_commit bigint, purged_to bigint, purged_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint, purged_to bigint, purged_at datetime2(6)
 UPDATE event_hub_checkpoint
    SET purged_commit = :last_commit, purged_to = :purged_to, purged_at = :purged_at
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
@@ -71,7 +71,7 @@ DELETE FROM batch_ledger
 -- name: read_settled_letters
 -- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
 -- commits up to a second number.
--- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7), most int
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(6), most int
 SELECT d.sequence_number, CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.replay_commit_number,
        (SELECT COUNT(*) FROM dead_letter_attempt AS a
          WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
@@ -84,7 +84,7 @@ SELECT d.sequence_number, CONVERT(varchar(33), d.settled_at, 126) AS settled_at,
 
 -- name: count_settled_letters
 -- Count the letters that `read_settled_letters` reads, and their bytes.
--- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(6)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
        CONVERT(varchar(33), MIN(d.settled_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(d.settled_at), 126) AS newest
@@ -133,7 +133,7 @@ SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
 
 -- name: mark_staged
 -- Note when a purge has first seen staged events: their age counts from then. Touches the first of them.
--- params: stream_id int, seen_at datetime2(7), most int
+-- params: stream_id int, seen_at datetime2(6), most int
 UPDATE staged_event
    SET staged_at = :seen_at
  WHERE stream_id = :stream_id AND staged_at IS NULL
@@ -141,7 +141,7 @@ UPDATE staged_event
 
 -- name: delete_staged
 -- Delete the first staged events that were seen before a time, while no replay of the stream is open.
--- params: stream_id int, before_at datetime2(7), most int
+-- params: stream_id int, before_at datetime2(6), most int
 DELETE FROM staged_event
  WHERE stream_id = :stream_id AND staged_at < :before_at
    AND NOT EXISTS (
@@ -152,7 +152,7 @@ DELETE FROM staged_event
 
 -- name: count_staged
 -- Count the staged events that `delete_staged` deletes and those that `mark_staged` marks, at most so many of each.
--- params: stream_id int, before_at datetime2(7), most int
+-- params: stream_id int, before_at datetime2(6), most int
 SELECT (SELECT COUNT(*)
           FROM (SELECT s.staged_at
                   FROM staged_event AS s
@@ -170,7 +170,7 @@ SELECT (SELECT COUNT(*)
 
 -- name: count_old_staged
 -- Count the staged events that were seen before a time, and their bytes.
--- params: stream_id int, before_at datetime2(7)
+-- params: stream_id int, before_at datetime2(6)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(s.body)), 0) AS row_bytes,
        CONVERT(varchar(33), MIN(s.staged_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(s.staged_at), 126) AS newest
@@ -179,7 +179,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(s.body)), 0) AS row_bytes,
 
 -- name: find_old_dry_run
 -- Find the oldest ended replay of a stream that still has diffs, and count these, at most so many.
--- params: stream_id int, before_at datetime2(7), most int
+-- params: stream_id int, before_at datetime2(6), most int
 SELECT t.task_id,
        (SELECT COUNT(*)
           FROM (SELECT 1  -- sqlite only
@@ -203,7 +203,7 @@ DELETE FROM replay_diff
 
 -- name: count_old_diffs
 -- Count the diffs of ended dry runs of a stream, and their bytes.
--- params: stream_id int, before_at datetime2(7)
+-- params: stream_id int, before_at datetime2(6)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
        CONVERT(varchar(33), MIN(t.ended_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(t.ended_at), 126) AS newest
@@ -213,14 +213,14 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
 
 -- name: delete_failures
 -- Delete the first failures of runs before a time.
--- params: before_at datetime2(7), most int
+-- params: before_at datetime2(6), most int
 DELETE FROM aggregation_failure
  WHERE failed_at < :before_at
  ORDER BY failed_at LIMIT :most BY run_id, submit_number;
 
 -- name: count_old_failures
 -- Count the failures of runs before a time, at most so many.
--- params: before_at datetime2(7), most int
+-- params: before_at datetime2(6), most int
 SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(o.failed_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(o.failed_at), 126) AS newest
   FROM (SELECT f.failed_at FROM aggregation_failure AS f WHERE f.failed_at < :before_at LIMIT :most) AS o;
@@ -228,7 +228,7 @@ SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(o.failed_
 -- name: find_old_task
 -- Find the oldest task of a stream that has ended before a time and still has parts, and count these, at most so many.
 -- Replays and redrives stay.
--- params: stream_id int, before_at datetime2(7), most int
+-- params: stream_id int, before_at datetime2(6), most int
 SELECT t.task_id,
        (SELECT COUNT(*)
           FROM (SELECT 1  -- sqlite only
@@ -252,7 +252,7 @@ DELETE FROM task_part
 
 -- name: count_old_parts
 -- Count the parts of tasks of a stream that ended before a time, and their bytes. Those of replays and redrives stay.
--- params: stream_id int, before_at datetime2(7)
+-- params: stream_id int, before_at datetime2(6)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.report)), 0) AS row_bytes,
        CONVERT(varchar(33), MIN(t.ended_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(t.ended_at), 126) AS newest
@@ -263,7 +263,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.report)), 0) AS row_byte
 
 -- name: delete_tasks
 -- Delete the first tasks of a stream that ended before a time and have no parts any more. Replays and redrives stay.
--- params: stream_id int, before_at datetime2(7), most int
+-- params: stream_id int, before_at datetime2(6), most int
 DELETE FROM task
  WHERE stream_id = :stream_id AND requested_at < :before_at AND kind NOT IN ('replay', 'redrive')
    AND ended_at < :before_at AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = task.task_id)
@@ -271,7 +271,7 @@ DELETE FROM task
 
 -- name: count_old_tasks
 -- Count the tasks of a stream that ended before a time, at most so many. Replays and redrives stay.
--- params: stream_id int, before_at datetime2(7), most int
+-- params: stream_id int, before_at datetime2(6), most int
 SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.ended_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(f.ended_at), 126) AS newest
   FROM (SELECT t.ended_at

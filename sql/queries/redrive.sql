@@ -21,7 +21,7 @@ d.sequence_number,
 -- name: span_matching
 -- Return the first and the last letter and the number of letters, by partition, that match a filter and have one of the
 -- statuses in a JSON list.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max)
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), statuses nvarchar(max)
 SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.sequence_number) AS last_sequence_number,
        COUNT(*) AS letters
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
@@ -33,7 +33,7 @@ SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.se
 
 -- name: cause_matching
 -- Count the letters of each cause that match a filter and have one of the statuses in a JSON list.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), statuses nvarchar(max), most int
 SELECT d.cause, COUNT(*) AS letters
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause
  WHERE d.stream_id = :stream_id
@@ -46,7 +46,7 @@ SELECT d.cause, COUNT(*) AS letters
 
 -- name: walk_up
 -- Look at the next letters of a partition, by number, upwards. It reads no more letters than it returns.
--- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), sources varchar(8000), most int
 SELECT {walked}
    AND d.sequence_number > :walked_to AND d.sequence_number <= :last_sequence_number
  ORDER BY d.sequence_number
@@ -54,7 +54,7 @@ SELECT {walked}
 
 -- name: walk_down
 -- Look at the next letters of a partition, by number, downwards. It reads no more letters than it returns.
--- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), sources varchar(8000), most int
 SELECT {walked}
    AND d.sequence_number < :walked_to AND d.sequence_number >= :first_sequence_number
  ORDER BY d.sequence_number DESC

@@ -16,7 +16,7 @@ UPDATE sequence_gap
 -- name: note_gap
 -- Store a new gap that is being healed. Touches no row when the checkpoint has reached the number that was to come next,
 -- or the stream is closed.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(7), next_sequence_number bigint
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(6), next_sequence_number bigint
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
 SELECT :stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :found_at, 'open', 1
@@ -49,7 +49,7 @@ UPDATE g
 
 -- name: add_gap
 -- Insert the parts that begin where no stored gap begins.
--- params: stream_id int, partition_id varchar(8000), gaps rows (first_sequence_number, last_sequence_number, status), committed_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), gaps rows (first_sequence_number, last_sequence_number, status), committed_at datetime2(6)
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
 VALUES (:stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :committed_at, :status, 1)

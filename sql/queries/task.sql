@@ -11,7 +11,7 @@ t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dr
 -- name: add_task
 -- Insert a new task, planned; touches no row when there is a task with its id, when an open task of its kind has the same key or, if it holds numbers, some
 -- of the numbers of an open task that holds them, or when too many of its kind are open. The stream's row is locked, so tasks are opened one by one.
--- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), request_digest varchar(8000), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, holds_numbers bit, parts nvarchar(max), transform_version nvarchar(4000)
+-- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), request_digest varchar(8000), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(6), most_open int, holds_numbers bit, parts nvarchar(max), transform_version nvarchar(4000)
 INSERT INTO task
        (task_id, stream_id, kind, status, is_dry_run, task_key, asked, request_digest, total, pieces, per_second,
         next_piece_at, requested_by, reason, requested_at, updated_at, history, transform_version)
@@ -84,7 +84,7 @@ SELECT {task}
 
 -- name: read_tasks
 -- Read tasks of a stream, the newest first, after one of them.
--- params: stream_id int, kind varchar(8000), status varchar(8000), requested_at datetime2(7), task_id varchar(8000), most int
+-- params: stream_id int, kind varchar(8000), status varchar(8000), requested_at datetime2(6), task_id varchar(8000), most int
 SELECT {task}
   FROM task AS t
  INNER JOIN event_stream AS e ON e.stream_id = t.stream_id
@@ -132,7 +132,7 @@ SELECT CONVERT(varchar(33), t.requested_at, 126) AS requested_at
 -- name: move_task
 -- Compare and set: touches no row when the status is not in a list, as ",planned,running,". A version that is given is that
 -- of the task from now on. An erasure that ends so forgets the values of its subjects.
--- params: task_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max), transform_version nvarchar(4000)
+-- params: task_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(6), fault nvarchar(4000), entry nvarchar(max), transform_version nvarchar(4000)
 UPDATE task
    SET status = :status, updated_at = :moved_at, fault = NULLIF(:fault, ''), history = history || :entry,
        started_at = CASE WHEN :status = 'running' THEN COALESCE(started_at, :moved_at) ELSE started_at END,
@@ -148,7 +148,7 @@ RETURNING task_id;  -- sqlite only
 
 -- name: note_task_fault
 -- Store the fault that holds a task up now; an empty text for none. The fault of a paused task stays until it is resumed.
--- params: task_id varchar(8000), fault nvarchar(4000), moved_at datetime2(7)
+-- params: task_id varchar(8000), fault nvarchar(4000), moved_at datetime2(6)
 UPDATE task
    SET fault = NULLIF(:fault, ''), updated_at = :moved_at
  WHERE task_id = :task_id AND status IN ('planned', 'running') AND COALESCE(fault, '') <> :fault;
@@ -156,7 +156,7 @@ UPDATE task
 -- name: hold_task
 -- Lock the row of a task before its part advances, and count the piece; touches no row when the task does not run, when
 -- a different version of the transform does it, or before the time of its next piece. A time after the latest is of a clock that was ahead, so it holds nothing up.
--- params: task_id varchar(8000), next_piece_at datetime2(7), latest datetime2(7), moved_at datetime2(7), transform_version nvarchar(4000)
+-- params: task_id varchar(8000), next_piece_at datetime2(6), latest datetime2(6), moved_at datetime2(6), transform_version nvarchar(4000)
 UPDATE task
    SET pieces = pieces + 1, updated_at = :moved_at,
        next_piece_at = CASE WHEN per_second IS NULL THEN next_piece_at ELSE :next_piece_at END
@@ -166,7 +166,7 @@ UPDATE task
 
 -- name: advance_part
 -- Compare and set: touches no row when another driver advanced the part first. The last piece closes it.
--- params: task_id varchar(8000), part varchar(8000), expected int, position bigint, report nvarchar(max), is_last bit, moved_at datetime2(7)
+-- params: task_id varchar(8000), part varchar(8000), expected int, position bigint, report nvarchar(max), is_last bit, moved_at datetime2(6)
 UPDATE task_part
    SET position = :position, report = :report, step = step + 1,
        closed_at = CASE WHEN :is_last = 1 THEN :moved_at END
@@ -174,7 +174,7 @@ UPDATE task_part
 
 -- name: end_task
 -- End a task when every part of it is closed.
--- params: task_id varchar(8000), moved_at datetime2(7)
+-- params: task_id varchar(8000), moved_at datetime2(6)
 UPDATE task
    SET status = 'done', ended_at = :moved_at, updated_at = :moved_at, fault = NULL
  WHERE task_id = :task_id AND status = 'running'
@@ -194,14 +194,14 @@ UPDATE task
 
 -- name: cancel_tasks_of_stream
 -- Cancel the open tasks of a closed stream: its numbers mean different events in the hub now.
--- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
+-- params: stream_id int, moved_at datetime2(6), fault nvarchar(4000)
 UPDATE task
    SET status = 'cancelled', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
  WHERE stream_id = :stream_id AND status IN ('planned', 'running', 'paused');
 
 -- name: advance_replay
 -- Advance a part as `advance_part` does, and add to its report the letters and the retracted rows of this transaction.
--- params: task_id varchar(8000), part varchar(8000), expected int, position bigint, report nvarchar(max), is_last bit, moved_at datetime2(7), letters_added bigint, letters_resolved bigint, rows_retracted bigint
+-- params: task_id varchar(8000), part varchar(8000), expected int, position bigint, report nvarchar(max), is_last bit, moved_at datetime2(6), letters_added bigint, letters_resolved bigint, rows_retracted bigint
 UPDATE task_part
    SET position = :position, step = step + 1,
        closed_at = CASE WHEN :is_last = 1 THEN :moved_at END, report = json_set(
@@ -220,7 +220,7 @@ UPDATE hubledger.task_part
 
 -- name: advance_redrive
 -- Advance a part as `advance_part` does, and add to its report the letters that this transaction moved and left.
--- params: task_id varchar(8000), part varchar(8000), expected int, position bigint, report nvarchar(max), is_last bit, moved_at datetime2(7), looked_at bigint, moved bigint
+-- params: task_id varchar(8000), part varchar(8000), expected int, position bigint, report nvarchar(max), is_last bit, moved_at datetime2(6), looked_at bigint, moved bigint
 UPDATE task_part
    SET position = :position, step = step + 1,
        closed_at = CASE WHEN :is_last = 1 THEN :moved_at END, report = json_set(

@@ -228,7 +228,7 @@ def test_a_step_expects_what_it_must(name: str) -> None:
         assert (step.expect is not None) == (str(step.statement).split()[0] in EXPECTING), step.statement
 
 
-PLAIN = r"(int|bigint|bit|uniqueidentifier|datetime2\(7\)|n?varchar\(\w+\))"
+PLAIN = r"(int|bigint|bit|uniqueidentifier|datetime2\(6\)|n?varchar\(\w+\))"
 
 
 def test_a_parameter_has_a_type_that_cuts_no_text_unseen_and_none_that_is_missing_is_compared() -> None:

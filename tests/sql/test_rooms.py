@@ -40,6 +40,7 @@ from tests.fakes.lengths import lengths
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.gates import gates
+from tests.sql.statements import every_batch
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("flight_info", "home_security")
@@ -272,12 +273,12 @@ def of_server(script: str) -> Columns:
     return {name: frozenset(lines) for name, lines in found.items()}
 
 
-BYTES = {"bigint": 8, "int": 4, "smallint": 2, "bit": 1, "datetime2(7)": 8, "date": 3, "uniqueidentifier": 16}
+BYTES = {"bigint": 8, "int": 4, "smallint": 2, "bit": 1, "datetime2(6)": 8, "date": 3, "uniqueidentifier": 16}
 
 
 def bytes_of(column: str) -> int:
     """Return the most bytes of a column in a key. Of a text, two for each character unless it is of ASCII."""
-    kind, length = re.match(r"([a-z0-9]+(?:\(7\))?)(?:\((\d+)\))?", column).groups("")  # type: ignore[union-attr]
+    kind, length = re.match(r"([a-z0-9]+(?:\(6\))?)(?:\((\d+)\))?", column).groups("")  # type: ignore[union-attr]
     return int(length) * (2 if kind.startswith("n") else 1) if length else BYTES[kind]
 
 
@@ -305,6 +306,18 @@ def test_no_primary_key_of_a_table_has_more_bytes_than_a_clustered_key() -> None
     found = widths("\n".join(one.text for one in all_migrations("sqlserver")))
     assert len(found) >= 35
     assert {name: size for name, size in found.items() if size > KEY_BYTES} == {}
+
+
+def test_every_instant_is_of_six_digits_in_columns_parameters_json_and_casts() -> None:
+    """Python's instants have six. SQL Server converts a column that meets a different scale. Fabric mirrors no table
+    with a key of seven digits (learn.microsoft.com/fabric/mirroring/azure-sql-database-limitations).
+    """
+    with forgotten():
+        made = [room_text(every_type(), (), "sqlserver"), tables_text(wide(20), "sqlserver")]
+    made.append(added_text(find_aggregate("home_activity"), "sqlserver", ["hour", "day"]))
+    programs = [path.read_text(encoding="utf-8") for path in (ROOT / "jobs").glob("*.py")]
+    every = "\n".join([*made, *programs, *every_batch().values(), *(one.text for one in all_migrations("sqlserver"))])
+    assert set(re.findall(r"\bdatetime(?:2\b|offset|)\(\d\)|datetime2\b(?!\()", every)) == {"datetime2(6)"}
 
 
 ADDED_FIRST = {"sqlite": "UPDATE aggregation_cut", "sqlserver": "UPDATE hubledger.aggregation_cut"}

@@ -14,7 +14,7 @@ from core.store.sqlserver.statements import many_json, rows_json, rows_query, ro
 
 UNMET = 51100  # THROW when step 0 touches a different number of rows than expected; step 1 has 51101
 LONG = "nvarchar(max)"
-_CONVERTED = {"datetime2(7)": "CONVERT(datetime2(7), ?, 126)", "uniqueidentifier": "CONVERT(uniqueidentifier, ?)"}
+_CONVERTED = {"datetime2(6)": "CONVERT(datetime2(6), ?, 126)", "uniqueidentifier": "CONVERT(uniqueidentifier, ?)"}
 
 Batch = tuple[str, list[Any]]
 
@@ -180,5 +180,5 @@ def _given(params: Iterable[Param], values: Mapping[str, Any]) -> list[Any]:
         if (value := values[param.name]) is not None:
             if param.type in (ROWS, LONG):
                 value = LongText(value)
-            given.append(without_zone(value) if param.type == "datetime2(7)" else value)
+            given.append(without_zone(value) if param.type == "datetime2(6)" else value)
     return given

@@ -19,7 +19,7 @@ from core.transforms.loading import Room
 
 _HOLDS = {
     str: "nvarchar", int: "bigint", bool: "bit", float: "float", Decimal: f"decimal(38, {PLACES})",
-    datetime: "datetime2(7)", date: "date",
+    datetime: "datetime2(6)", date: "date",
 }  # fmt: skip
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _EXACT = ("decimal", "numeric")

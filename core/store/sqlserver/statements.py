@@ -180,7 +180,7 @@ _TYPES: dict[type, str] = {
     bool: "bit",
     float: "float",
     Decimal: "decimal(38, 10)",
-    datetime: "datetime2(7)",
+    datetime: "datetime2(6)",
     date: "date",
 }
 ROWS_OF = "rows_of_"  # the variable of a table's rows, with its name; no parameter is named so
@@ -200,8 +200,8 @@ _DECLARED = {  # the types of all parameters, in the order in which a batch decl
     "last_slice": "int",
     "run_number": "bigint",
     "key_value": "nvarchar(4000)",
-    "since_at": "datetime2(7)",
-    "until_at": "datetime2(7)",
+    "since_at": "datetime2(6)",
+    "until_at": "datetime2(6)",
     "most": "int",
 }
 

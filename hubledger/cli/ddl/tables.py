@@ -23,7 +23,7 @@ _KINDS: Mapping[Engine, Mapping[type, str]] = {
         str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", Decimal: "TEXT", datetime: "TEXT", date: "TEXT",
     },
     "sqlserver": {
-        int: "bigint", bool: "bit", float: "float", Decimal: "decimal(38, 10)", datetime: "datetime2(7)", date: "date",
+        int: "bigint", bool: "bit", float: "float", Decimal: "decimal(38, 10)", datetime: "datetime2(6)", date: "date",
     },
 }  # fmt: skip
 
@@ -207,7 +207,7 @@ def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
     seconds, prefix = one.window // timedelta(seconds=1), PREFIX[engine]
     # The beginning of the coarser window, from the seconds since the beginning of the day
     if engine == "sqlserver":
-        day = "CONVERT(datetime2(7), CONVERT(date, a.window_start))"
+        day = "CONVERT(datetime2(6), CONVERT(date, a.window_start))"
         begins = f"DATEADD(second, DATEDIFF(second, {day}, a.window_start) / {seconds} * {seconds}, {day}) AS begins"
         selected, grouped, joined = "w.begins", "w.begins", f" CROSS APPLY (SELECT {begins}) AS w\n"
     else:

@@ -230,8 +230,8 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "sent_at": (
         "datetime2(27,7) datetime2(26,6)",
-        "datetime2(19,0)=datetime2(7) datetime2(25,5)=datetime2(7) datetime=datetime2(7) smalldatetime=datetime2(7)"
-        " datetimeoffset=datetime2(7) date=datetime2(7)",
+        "datetime2(19,0)=datetime2(6) datetime2(25,5)=datetime2(6) datetime=datetime2(6) smalldatetime=datetime2(6)"
+        " datetimeoffset=datetime2(6) date=datetime2(6)",
     ),
     "on_day": ("date", "datetime=date"),
 }

@@ -18,7 +18,7 @@ SELECT 1; -- a remark
 TYPED = """\
 -- name: typed
 -- What it does.
--- params: a int, b nvarchar(4000), c datetime2(7), d rows (x, y, a), e bit
+-- params: a int, b nvarchar(4000), c datetime2(6), d rows (x, y, a), e bit
 -- answers: x varchar(128), y bigint
 SELECT :a, :b, :c, :x, :y, :e;
 -- sqlserver:
@@ -57,7 +57,7 @@ def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
 
 def test_parameters_and_answers_have_types_and_a_second_body_is_sent_to_the_server_as_it_is() -> None:
     (query,), (on_server,) = parsed(TYPED), parsed(TYPED, "sqlserver")
-    kinds = {"a": "int", "b": "nvarchar(4000)", "c": "datetime2(7)", "d": "rows", "e": "bit"}
+    kinds = {"a": "int", "b": "nvarchar(4000)", "c": "datetime2(6)", "d": "rows", "e": "bit"}
     of_many = {"d": ("x", "y", "a")}
     declared = tuple(Param(name, kind, of_many.get(name, ())) for name, kind in kinds.items())
     assert query.declared == on_server.declared == declared

@@ -6,9 +6,9 @@ CREATE TABLE hubledger.flight_status (
     departure_date  date NOT NULL,
     status          varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     departure_gate  nvarchar(10) COLLATE Latin1_General_100_BIN2,
-    departs_at      datetime2(7),
-    arrives_at      datetime2(7),
-    changed_at      datetime2(7) NOT NULL,
+    departs_at      datetime2(6),
+    arrives_at      datetime2(6),
+    changed_at      datetime2(6) NOT NULL,
     stream_id       int NOT NULL,
     partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number bigint NOT NULL,
@@ -30,23 +30,23 @@ CREATE TABLE hubledger.flight_change (
     departure_date  date NOT NULL,
     status          varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     departure_gate  nvarchar(10) COLLATE Latin1_General_100_BIN2,
-    departs_at      datetime2(7),
-    arrives_at      datetime2(7),
-    changed_at      datetime2(7) NOT NULL,
+    departs_at      datetime2(6),
+    arrives_at      datetime2(6),
+    changed_at      datetime2(6) NOT NULL,
     CONSTRAINT pk_flight_change PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 ) WITH (DATA_COMPRESSION = PAGE);
 
 CREATE TABLE hubledger.flight_punctuality (
     carrier nvarchar(3) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     changes bigint NOT NULL,
     delayed bigint NOT NULL,
     cancelled bigint NOT NULL,
     diverted bigint NOT NULL,
     departed bigint NOT NULL,
     arrived bigint NOT NULL,
-    first_changed_at datetime2(7) NOT NULL,
-    last_changed_at datetime2(7) NOT NULL,
+    first_changed_at datetime2(6) NOT NULL,
+    last_changed_at datetime2(6) NOT NULL,
     run_number bigint NOT NULL,  -- of the run that touched it last
     slice int NOT NULL,  -- of its key
     CONSTRAINT pk_flight_punctuality PRIMARY KEY (carrier, window_start)
@@ -56,7 +56,7 @@ CREATE TABLE hubledger.flight_punctuality_staged (
     staging_id varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
     slice int NOT NULL,
     carrier nvarchar(3) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     run_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     is_whole bit NOT NULL,  -- replaces the window, and does not add to it
     changes bigint NOT NULL,
@@ -65,8 +65,8 @@ CREATE TABLE hubledger.flight_punctuality_staged (
     diverted bigint NOT NULL,
     departed bigint NOT NULL,
     arrived bigint NOT NULL,
-    first_changed_at datetime2(7),
-    last_changed_at datetime2(7),
+    first_changed_at datetime2(6),
+    last_changed_at datetime2(6),
     CONSTRAINT pk_flight_punctuality_staged PRIMARY KEY (staging_id, slice, carrier, window_start) WITH (IGNORE_DUP_KEY = ON)
 );
 

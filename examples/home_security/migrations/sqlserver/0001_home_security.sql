@@ -25,7 +25,7 @@ CREATE TABLE hubledger.sensor_reading (
     kind            varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     state           varchar(10) COLLATE Latin1_General_100_BIN2,
     ppm             bigint,
-    observed_at     datetime2(7) NOT NULL,
+    observed_at     datetime2(6) NOT NULL,
     CONSTRAINT pk_sensor_reading PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 ) WITH (DATA_COMPRESSION = PAGE);
 
@@ -39,7 +39,7 @@ CREATE TABLE hubledger.home_alert (
     sensor_id       nvarchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
     kind            varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     ppm             bigint,
-    observed_at     datetime2(7) NOT NULL,
+    observed_at     datetime2(6) NOT NULL,
     CONSTRAINT pk_home_alert PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 ) WITH (DATA_COMPRESSION = PAGE);
 
@@ -48,15 +48,15 @@ CREATE INDEX ix_home_alert_home
 
 CREATE TABLE hubledger.home_activity (
     home_id nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     kind varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     readings bigint NOT NULL,
     active bigint NOT NULL,
     ppm_hundredths bigint,
     least_ppm_hundredths bigint,
     most_ppm_hundredths bigint,
-    first_observed_at datetime2(7) NOT NULL,
-    last_observed_at datetime2(7) NOT NULL,
+    first_observed_at datetime2(6) NOT NULL,
+    last_observed_at datetime2(6) NOT NULL,
     run_number bigint NOT NULL,  -- of the run that touched it last
     slice int NOT NULL,  -- of its key
     CONSTRAINT pk_home_activity PRIMARY KEY (home_id, window_start, kind)
@@ -66,7 +66,7 @@ CREATE TABLE hubledger.home_activity_staged (
     staging_id varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
     slice int NOT NULL,
     home_id nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     kind varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     run_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     is_whole bit NOT NULL,  -- replaces the window, and does not add to it
@@ -75,22 +75,22 @@ CREATE TABLE hubledger.home_activity_staged (
     ppm_hundredths bigint,
     least_ppm_hundredths bigint,
     most_ppm_hundredths bigint,
-    first_observed_at datetime2(7),
-    last_observed_at datetime2(7),
+    first_observed_at datetime2(6),
+    last_observed_at datetime2(6),
     CONSTRAINT pk_home_activity_staged PRIMARY KEY (staging_id, slice, home_id, window_start, kind) WITH (IGNORE_DUP_KEY = ON)
 );
 
 CREATE TABLE hubledger.home_activity_hour (
     home_id nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     kind varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     readings bigint NOT NULL,
     active bigint NOT NULL,
     ppm_hundredths bigint,
     least_ppm_hundredths bigint,
     most_ppm_hundredths bigint,
-    first_observed_at datetime2(7) NOT NULL,
-    last_observed_at datetime2(7) NOT NULL,
+    first_observed_at datetime2(6) NOT NULL,
+    last_observed_at datetime2(6) NOT NULL,
     run_number bigint NOT NULL,  -- of the run that touched it last
     slice int NOT NULL,  -- of its key
     CONSTRAINT pk_home_activity_hour PRIMARY KEY (home_id, window_start, kind)
@@ -100,7 +100,7 @@ CREATE TABLE hubledger.home_activity_hour_staged (
     staging_id varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
     slice int NOT NULL,
     home_id nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     kind varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     run_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     is_whole bit NOT NULL,  -- replaces the window, and does not add to it
@@ -109,22 +109,22 @@ CREATE TABLE hubledger.home_activity_hour_staged (
     ppm_hundredths bigint,
     least_ppm_hundredths bigint,
     most_ppm_hundredths bigint,
-    first_observed_at datetime2(7),
-    last_observed_at datetime2(7),
+    first_observed_at datetime2(6),
+    last_observed_at datetime2(6),
     CONSTRAINT pk_home_activity_hour_staged PRIMARY KEY (staging_id, slice, home_id, window_start, kind) WITH (IGNORE_DUP_KEY = ON)
 );
 
 CREATE TABLE hubledger.home_activity_day (
     home_id nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     kind varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     readings bigint NOT NULL,
     active bigint NOT NULL,
     ppm_hundredths bigint,
     least_ppm_hundredths bigint,
     most_ppm_hundredths bigint,
-    first_observed_at datetime2(7) NOT NULL,
-    last_observed_at datetime2(7) NOT NULL,
+    first_observed_at datetime2(6) NOT NULL,
+    last_observed_at datetime2(6) NOT NULL,
     run_number bigint NOT NULL,  -- of the run that touched it last
     slice int NOT NULL,  -- of its key
     CONSTRAINT pk_home_activity_day PRIMARY KEY (home_id, window_start, kind)
@@ -134,7 +134,7 @@ CREATE TABLE hubledger.home_activity_day_staged (
     staging_id varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
     slice int NOT NULL,
     home_id nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    window_start datetime2(7) NOT NULL,
+    window_start datetime2(6) NOT NULL,
     kind varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,
     run_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     is_whole bit NOT NULL,  -- replaces the window, and does not add to it
@@ -143,8 +143,8 @@ CREATE TABLE hubledger.home_activity_day_staged (
     ppm_hundredths bigint,
     least_ppm_hundredths bigint,
     most_ppm_hundredths bigint,
-    first_observed_at datetime2(7),
-    last_observed_at datetime2(7),
+    first_observed_at datetime2(6),
+    last_observed_at datetime2(6),
     CONSTRAINT pk_home_activity_day_staged PRIMARY KEY (staging_id, slice, home_id, window_start, kind) WITH (IGNORE_DUP_KEY = ON)
 );
 

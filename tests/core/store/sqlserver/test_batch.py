@@ -70,7 +70,7 @@ def test_a_read_declares_its_parameters_with_their_types_and_a_missing_value_as_
     assert ask_batch("find_letters", {**PLACE, "sequence_numbers": "[[7]]", "more": 1})[1] == [1, "0", "[[7]]"]
     missing = {"stream_id": 1, "hub_created_at": None}
     text, values = ask_batch("adopt_hub", missing)
-    assert "\nDECLARE @stream_id int = ?, @hub_created_at datetime2(7);\n" in text
+    assert "\nDECLARE @stream_id int = ?, @hub_created_at datetime2(6);\n" in text
     assert values == batch_of(*[Step("adopt_hub", missing)] * 2)[1] == [1]
 
 
