@@ -17,7 +17,7 @@ from hubledger.cli.trial import read_events
 from local.feed.event_file import has_bodies, is_container, opened
 from local.trials.outcomes import event_of
 
-Name = Literal["json", "gzip", "avro", "protobuf"]
+Name = Literal["json", "gzip", "avro", "protobuf", "ces"]
 NAMES: tuple[Name, ...] = get_args(Name)
 PINS = {"avro": "fastavro==1.13.1", "protobuf": "protobuf==5.29.5"}
 MODULES = {"avro": "fastavro", "protobuf": "google.protobuf"}
@@ -77,8 +77,13 @@ def format_of(name: str, schema: Path | None, sample: Path | None) -> Format:
         return _avro(schema, sample)
     if name == "protobuf":
         return _protobuf(schema)
-    files = {"wire.py": _source("gzip")} if name == "gzip" else {}
-    return JSON if not files else Format("gzip", _imported(files).json_of, lambda it: gzip.compress(it, mtime=0), files)
+    if name == "json":
+        return JSON
+    files = {"wire.py": _source(name)}
+    json_of = _imported(files).json_of
+    if name == "ces":  # a line of a sample is the body itself
+        return Format("ces", json_of, files=files)
+    return Format("gzip", json_of, lambda it: gzip.compress(it, mtime=0), files)
 
 
 def in_base64(bodies: tuple[bytes, ...]) -> bytes:

@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -12,8 +13,13 @@ from fastavro import parse_schema, schemaless_writer, writer
 from google.protobuf import descriptor_pb2
 
 from core.errors import PoisonEvent
+from core.transforms.loading import load_transform
+from hubledger.cli.ddl.room import room_text
+from hubledger.cli.ddl.tables import ENGINES
 from hubledger.cli.formats.format import PINS, format_of
+from hubledger.cli.main import main
 from local.trials.outcomes import event_of
+from tests.fakes.written_modules import written_modules
 from tests.hubledger.cli.project import PARCELS, ROOT, Project, refusal
 
 SCHEMA = {
@@ -48,6 +54,7 @@ def descriptor_set(fields: str, *messages: str) -> bytes:
     return made.SerializeToString()
 
 
+CHANGES = ROOT / "tests" / "fixtures" / "change_events.jsonl"
 OF_LINES = "parcelId grams price note scannedAt tags"
 
 
@@ -56,6 +63,7 @@ ROOMS = {  # the options of `new`, the events of the sample, and lines of the tr
     "written": ("lines.jsonl --format avro --schema 7.avsc --key parcelId", 3, "price: Decimal"),
     "contained": ("parcels.avro --format avro", 4, "grams: Integer"),
     "messages": ("texts.jsonl --format protobuf --schema parcel.desc --key parcelId", 3, "grams: Integer"),
+    "changed": (f"{CHANGES} --format ces --key parcel_id --field weight:decimal", 4, "weight: Decimal"),
 }
 
 
@@ -79,7 +87,7 @@ def test_a_room_of_each_format_is_sound_and_reads_its_samples(project: Project) 
         tried = project.tried("--transform", f"apps.{room}")
         assert (tried["events"], tried["written"]) == (events, events), room
         text = (project.folder / "apps" / room / "transform.py").read_text(encoding="utf-8")
-        assert line in text and (not line or "scanned_at: Instant" in text), room
+        assert line in text and (not line or ": Instant" in text), room
     assert (project.folder / "apps/written/schemas/7.avsc").is_file()
     said = refusal(
         project.hubledger("new", "x", "--from", "parcels.avro", "--format", "avro", "--schema", "parcels.avro")
@@ -102,7 +110,7 @@ def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Projec
     no_record = "and the fields of a row need a record"
     lines = ("--from", "samples.jsonl")
     for said, options in {
-        "--format xml: write one of json, gzip, avro, protobuf": (*lines, "--format", "xml"),
+        "--format xml: write one of json, gzip, avro, protobuf, ces": (*lines, "--format", "xml"),
         "--format gzip has no schema": (*lines, "--format", "gzip", "--schema", "good.avsc"),
         "--format json has no schema": (*lines, "--schema", "good.avsc"),
         "--format avro needs its schema: --schema FILE, a file .avsc": (*lines, "--format", "avro"),
@@ -135,6 +143,58 @@ def test_a_package_that_is_missing_is_named_with_the_command(project: Project) -
 def test_the_versions_are_those_that_this_repository_tests() -> None:
     pinned = "".join((ROOT / name).read_text() for name in ("requirements-dev.txt", "requirements-worker.txt")).split()
     assert set(PINS.values()) <= set(pinned)
+
+
+def test_each_change_of_a_table_is_a_row_and_one_that_cannot_be_read_a_letter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The form of the events is that of Microsoft's page on the messages, and of events that others have published."""
+    json_of = format_of("ces", None, None).json_of
+    first, *_, last = [json.loads(line) for line in CHANGES.read_text(encoding="utf-8").splitlines()]
+
+    def row_of(change: dict[str, Any], was: str = "", becomes: str = "", **envelope: Any) -> Any:
+        body = change | {"data": change["data"].replace(was, becomes)} | envelope
+        return json.loads(json_of(event_of(json.dumps(body).encode())), parse_float=str)
+
+    whole = {
+        "ces_committed_at": "2026-03-01T10:00:00.650000Z", "ces_operation": "INS", "ces_table": "dbo.Parcels",
+        "parcel_id": 105, "depot": "Köln", "weight": "1.250", "insured": True, "due_on": "2026-03-04", "ratio": "0.5",
+        "packed_at": "2026-03-01T09:59:59.1234567Z", "sent_at": "2026-03-01T11:00:00.0000000+01:00",
+    }  # fmt: skip
+    assert row_of(first) == row_of(first, '"{}"', "null") == whole
+    assert row_of(first, segmentindex=0, splittotalcnt=0) == whole  # as the first preview numbered them
+    deleted = row_of(last)
+    assert (deleted["ces_operation"], deleted["depot"], deleted["sent_at"]) == ("DEL", "Bonn", None)
+    of_key = row_of(last, json.dumps(json.loads(last["data"])["eventrow"]["old"]), '"{}"')
+    assert of_key == {name: deleted[name] for name in (*list(deleted)[:3], "parcel_id")}
+    for why, change in {
+        "the event is a part of a change: raise @max_message_size_kb": {"finalsegment": False},
+        "the event is a part of a change: raise @max": {"segmentindex": 2},
+        "the body is no change event: Invalid enum value 'x'": {"type": "x"},
+        "the body is no change event: Expected `str`, got `null` - at `$.data`": {"data": None},
+        "the data of the change event cannot be read: DecodeError": {"data": first["data"][:100]},
+        "the data of the change event cannot be read: ValueError": {"data": first["data"].replace("nvarchar", "int")},
+        "the data of the change event cannot be read: KeyError": {"data": first["data"].replace("nvarchar", "bit")},
+    }.items():
+        with pytest.raises(PoisonEvent, match=re.escape(why)):
+            row_of(first, **change)
+    with written_modules(tmp_path) as modules:
+        page = (ROOT / "docs" / "change-events.md").read_text(encoding="utf-8")
+        (text,) = re.findall(r"```python\n(.*?)```", page, re.S)
+        modules.write("", "room_of_changes.__init__")
+        modules.write((ROOT / "hubledger/cli/formats/wires/ces.py").read_text("utf-8"), "room_of_changes.wire")
+        modules.write(text.replace("apps.parcels", "room_of_changes"), "room_of_changes.transform")
+        for engine in ENGINES:
+            migrations = tmp_path / "room_of_changes" / "migrations" / engine
+            migrations.mkdir(parents=True)
+            made = room_text(load_transform("room_of_changes").row_classes, (), engine)
+            (migrations / "0001_parcel.sql").write_text(made, encoding="utf-8")
+        other = tmp_path / "more.jsonl"
+        others = json.dumps(first | {"data": first["data"].replace("Parcels", "Depots")})
+        other.write_text(f"{CHANGES.read_text(encoding='utf-8')}{others}\n", encoding="utf-8")
+        assert main(["try", str(other), "--transform", "room_of_changes", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+    assert [found[each] for each in ("events", "written", "filtered", "dead_lettered")] == [5, 4, 1, 0]
 
 
 Read = Callable[..., Any]
