@@ -177,34 +177,31 @@ def values_without_subjects(text: str, subjects: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Worded:
-    """A table with texts that people or errors wrote, and the statements that read and replace them. Its rows have
-    `keys` columns of a key, and then texts. Those at the places `values` are JSON."""
+    """A table with texts that people or errors wrote, and the statements that read and replace them. A row has columns
+    of a key, and then texts."""
 
     read: str
     reword: str
-    keys: int
-    values: frozenset[int] = frozenset()
+    key: tuple[str, ...]
+    texts: tuple[str, ...]
 
-    def without(self, row: tuple[Any, ...], subjects: Sequence[str]) -> tuple[Any, ...]:
+    def without(self, row: Mapping[str, Any], subjects: Sequence[str]) -> Mapping[str, Any]:
         """Return a row without subjects in its texts."""
-        texts = [
-            text
-            if text is None
-            else values_without_subjects(text, subjects)
-            if place in self.values
-            else without_subjects(text, subjects)
-            for place, text in enumerate(row[self.keys :])
-        ]
-        return (*row[: self.keys], *texts)
+        return {name: _text_without(name, row[name], subjects) if name in self.texts else row[name] for name in row}
 
 
-TASK_TEXTS = Worded("read_tasks_to_search", "reword_tasks", 1, frozenset([0, 3]))
 WORDED = (
-    TASK_TEXTS,
-    Worded("read_jobs_to_search", "reword_jobs", 1, frozenset([2])),
-    Worded("read_streams_to_search", "reword_streams", 1),
-    Worded("read_stops_to_search", "reword_stops", 3),
+    Worded("read_tasks_to_search", "reword_task", ("task_id",), ("asked", "reason", "fault", "history")),
+    Worded("read_jobs_to_search", "reword_job", ("job",), ("paused_why", "ordered_why", "history")),
+    Worded("read_streams_to_search", "reword_stream", ("stream_id",), ("opened_why",)),
+    Worded("read_stops_to_search", "reword_stop", ("stream_id", "partition_id", "reason"), ("detail",)),
 )
+
+
+def _text_without(name: str, text: str | None, subjects: Sequence[str]) -> str | None:
+    if not text:
+        return text
+    return values_without_subjects(text, subjects) if name in ("asked", "history") else without_subjects(text, subjects)
 
 
 def _value_without(value: Any, subjects: Sequence[str], *, is_text: bool) -> Any:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from core.erasure.erasure import LAKE, NOTHING_ERASED, TASK_TEXTS, Erasing, FoundPiece, RetractedPlace, Worded
+from core.erasure.erasure import LAKE, NOTHING_ERASED, WORDED, Erasing, FoundPiece, RetractedPlace
 from core.letters.store import move_steps
 from core.model.aggregates import Aggregate
 from core.model.commits import ROWS_AT_ONCE
@@ -74,18 +74,17 @@ def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:
     piece, conflict = erase.piece, ending.conflict
     numbers = {**place, "sequence_numbers": numbers_json(piece.letters)}
     steps = [Step("lock_partition", place), *_erase_steps(place, erase, conflict)]
-    reasons = {**place, "reasons": json.dumps(piece.reasons)}
     if piece.reasons:
-        steps.append(Step("blank_reasons_of_letters", reasons))
+        steps.append(Step("blank_reasons_of_letters", {**place, "reasons": json.dumps(piece.reasons)}))
     if piece.letters:
         at, by = ending.at, str(ending.task_id)
         blank = {**numbers, "erased_by": by}
         steps.append(Step("blank_letters", blank, expect=len(piece.letters), otherwise=conflict))
         discard = LetterMove("discard", erase.partition, piece.letters, by, at, at, erase.by, ERASED_WORD)
         steps += move_steps(discard, stream_id)[1:]
-        steps.append(Step("blank_attempts", numbers))
-    if piece.reasons:
-        steps.append(Step("blank_reasons", reasons))
+    if piece.letters or piece.reasons:
+        attempts = [*((number, None) for number in piece.letters), *piece.reasons]
+        steps.append(Step("blank_attempts", {**place, "attempts": json.dumps(attempts)}))
     if piece.staged:
         steps.append(Step("delete_staged_of", {**place, "staged": numbers_json(piece.staged)}))
     steps += advance_steps(ending, ahead)
@@ -94,17 +93,6 @@ def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:
         diffed = numbers_json(sorted({SequenceNumber(number) for _, number in piece.diffs}))
         steps.append(Step("delete_diffs_of", {**place, "dry_runs": dry_runs, "diffed": diffed}))
     return Script(f"erasure {ending.task_id}", tuple(steps), gives_way=True)
-
-
-Reworded = Mapping[str, Sequence[tuple[Any, ...]]]  # rows without subjects, by the statement that replaces them
-
-
-def closing_script(reworded: Reworded, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction that ends an erasure and replaces the texts of tasks."""
-    hold, *advance = advance_steps(ending, ahead)
-    rows = reworded.get(TASK_TEXTS.reword)
-    steps = [Step(TASK_TEXTS.reword, {f"{TASK_TEXTS.reword}_to": json.dumps(rows)})] if rows else []
-    return Script(f"erasure {ending.task_id}", (hold, *steps, *advance))
 
 
 def _erase_steps(place: dict[str, Any], erase: Erase, conflict: Callable[[], Exception]) -> list[Step]:
@@ -217,21 +205,19 @@ class Erasures:
     def forget_states(self, subjects: Sequence[str]) -> None:
         """Delete the states of the subjects that replays carry: a dry run goes on without them."""
         mentions = mention_of(subjects)
-        found = [key for *key, row in self.database.ask("read_states_to_search") if mentions([row])]
-        if found:
-            write(self.database, "states of replays", "delete_states_of", states=json.dumps(found))
+        for task_id, id, key, row in self.database.ask("read_states_to_search"):
+            if mentions([row]):
+                place = {"task_id": task_id, "partition_id": id, "state_key": key}
+                write(self.database, "a state of a replay", "delete_state_of", **place)
 
-    def close(self, reworded: Reworded, ending: Ending, ahead: Advance) -> None:
-        """Replace the texts that mention a subject, a table in a transaction, and advance the last part with the texts
-        of tasks."""
-        for statement, rows in reworded.items():
-            if statement != TASK_TEXTS.reword:
-                write(self.database, "texts of an erasure", statement, **{f"{statement}_to": json.dumps(rows)})
-        self.database.run(closing_script(reworded, ending, ahead))
-
-    def read_texts(self, one: Worded) -> list[tuple[Any, ...]]:
-        """Return the rows of a table with texts."""
-        return self.database.ask(one.read)
+    def reword(self, subjects: Sequence[str]) -> None:
+        """Replace the texts of people and errors that mention a subject, a row in a transaction."""
+        for one in WORDED:
+            for row in self.database.ask(one.read):
+                before = dict(zip((*one.key, *one.texts), row, strict=True))
+                after = one.without(before, subjects)
+                if after != before:
+                    write(self.database, "a text", one.reword, **after)
 
     def _search(
         self, find: str, read: str, reach: Span, *, mentions: Mentions, searched: Mapping[str, Any]

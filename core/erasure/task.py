@@ -1,6 +1,6 @@
 """An erasure as a task: it forgets subjects in each partition, then in the lake. One is open at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -13,8 +13,6 @@ from core.erasure.erasure import (
     LAKE,
     MOST_NAMED,
     MOST_SUBJECTS,
-    TASK_TEXTS,
-    WORDED,
     Erasing,
     ErasureAsked,
     FoundPiece,
@@ -25,7 +23,7 @@ from core.erasure.erasure import (
     forms_of,
     place_of_part,
 )
-from core.erasure.store import Erase, Erasures, Reworded, opening_of
+from core.erasure.store import Erase, Erasures, opening_of
 from core.errors import RequestRefused
 from core.model.events import Stream, span
 from core.model.policies import SubjectKey
@@ -222,7 +220,7 @@ class _PieceOfErasure:
         return self._settle(store.find_piece(stream_id, id, reach, self._subjects))
 
     def close(self) -> Done:
-        """Erase in the lake, order repairs, and forget the values of the subjects: nothing is left of them then."""
+        """Erase in the lake, order repairs, and reword what people wrote. The task forgets the subjects as it ends."""
         task = self.task
         notes: tuple[str, ...] = ()
         if not task.is_dry_run:
@@ -239,9 +237,10 @@ class _PieceOfErasure:
             )
             notes = self.kind.erase_lake(rows)
             self.kind.store.forget_states(self._subjects)
+            self.kind.store.reword(self._subjects)
         report = report_text(replace(erasing_of(self.part), notes=notes))
         ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last=True)
-        self.kind.store.close(_reworded(self.kind.store, self.task, self._subjects), self.kind.ending(self.task), ahead)
+        self.kind.tasks.advance(self.kind.ending(self.task), ahead)
         return ONE_PIECE
 
     def _settle(self, found: FoundPiece) -> Done:
@@ -269,17 +268,3 @@ class _PieceOfErasure:
     @property
     def _subjects(self) -> tuple[str, ...]:
         return asked_of(self.task).subjects
-
-
-def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> Reworded:
-    """Return the rows with texts that mention a subject, without it. The erasure itself keeps only their number."""
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for one in WORDED:
-        for row in store.read_texts(one):
-            after = one.without(row, subjects)
-            if one is TASK_TEXTS and row[0] == str(task.task_id):
-                known = asked_of(task)
-                after = (row[0], report_text(ErasureAsked((), known.count, known.most_rows)), *after[2:])
-            if after != tuple(row):
-                found.setdefault(one.reword, []).append(after)
-    return found

@@ -111,20 +111,11 @@ SELECT d.task_id, d.sequence_number, d.diff
 SELECT s.task_id, s.partition_id, s.state_key, s.row
   FROM replay_state AS s;
 
--- name: delete_states_of
--- Delete states that replays carry, from a JSON array of [task_id, partition_id, state_key].
--- params: states nvarchar(max)
+-- name: delete_state_of
+-- Delete a state that a replay carries.
+-- params: task_id varchar(8000), partition_id varchar(8000), state_key varchar(8000)
 DELETE FROM replay_state
- WHERE (task_id, partition_id, state_key) IN (
-       SELECT n.value ->> 0, n.value ->> 1, n.value ->> 2 FROM json_each(:states) AS n);
--- sqlserver:
-DELETE s
-  FROM OPENJSON(@states) WITH (task_id varchar(36) '$[0]', partition_id varchar(40) '$[1]', state_key varchar(64) '$[2]') AS n
- INNER JOIN hubledger.replay_state AS s
-    ON s.task_id = n.task_id COLLATE Latin1_General_100_BIN2
-   AND s.partition_id = n.partition_id COLLATE Latin1_General_100_BIN2
-   AND s.state_key = n.state_key COLLATE Latin1_General_100_BIN2
-OPTION (LOOP JOIN, FORCE ORDER);
+ WHERE task_id = :task_id AND partition_id = :partition_id AND state_key = :state_key;
 
 -- name: blank_retracted
 -- Blank retracted rows of a range: their places stay, their columns go.
@@ -154,25 +145,16 @@ UPDATE event_hub_dead_letter AS d
        SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
 
 -- name: blank_attempts
--- Blank the errors of all attempts at letters, and why people moved them.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+-- Blank errors, and why people moved letters, of attempts in a JSON array of [sequence_number, attempt]. NULL: of all attempts.
+-- params: stream_id int, partition_id varchar(8000), attempts nvarchar(max)
 UPDATE dead_letter_attempt AS a
    SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END, why = CASE WHEN a.why IS NOT NULL THEN 'erased' END
  WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
    AND a.sequence_number IN (
-       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
-
--- name: blank_reasons
--- Blank the errors and reasons of some attempts, a JSON array of [sequence_number, attempt].
--- params: stream_id int, partition_id varchar(8000), reasons nvarchar(max)
-UPDATE dead_letter_attempt AS a
-   SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END, why = CASE WHEN a.why IS NOT NULL THEN 'erased' END
- WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
-   AND a.sequence_number IN (
-       SELECT m.sequence_number FROM rows(:reasons) AS m (sequence_number bigint))
+       SELECT m.sequence_number FROM rows(:attempts) AS m (sequence_number bigint))
    AND EXISTS (
-       SELECT 1 FROM rows(:reasons) AS n (sequence_number bigint, attempt int)
-        WHERE n.sequence_number = a.sequence_number AND n.attempt = a.attempt);
+       SELECT 1 FROM rows(:attempts) AS n (sequence_number bigint, attempt int)
+        WHERE n.sequence_number = a.sequence_number AND COALESCE(n.attempt, a.attempt) = a.attempt);
 
 -- name: blank_reasons_of_letters
 -- Blank why letters were settled, of the attempts in a JSON array of [sequence_number, attempt].
@@ -321,66 +303,30 @@ SELECT e.stream_id, e.opened_why
 SELECT s.stream_id, s.partition_id, s.reason, s.detail
   FROM partition_stop AS s;
 
--- name: reword_tasks
--- Replace the texts that people wrote in tasks, and the digests of these, from a JSON array of [task_id, asked, reason, fault, history].
--- params: reword_tasks_to nvarchar(max)
-UPDATE task AS t
-   SET asked = n.value ->> 1, reason = n.value ->> 2, fault = n.value ->> 3, history = n.value ->> 4,
-       request_digest = ''
-  FROM json_each(:reword_tasks_to) AS n
- WHERE t.task_id = n.value ->> 0;
--- sqlserver:
-UPDATE t
-   SET asked = n.asked, reason = n.reason, fault = n.fault, history = n.history, request_digest = ''
-  FROM OPENJSON(@reword_tasks_to) WITH (
-       task_id varchar(36) '$[0]', asked nvarchar(max) '$[1]', reason nvarchar(1000) '$[2]', fault nvarchar(2000) '$[3]',
-       history nvarchar(max) '$[4]') AS n
- INNER JOIN hubledger.task AS t ON t.task_id = n.task_id COLLATE Latin1_General_100_BIN2
-OPTION (LOOP JOIN, FORCE ORDER);
+-- name: reword_task
+-- Replace the texts that people wrote in a task, and the digest of these.
+-- params: task_id varchar(8000), asked nvarchar(max), reason nvarchar(4000), fault nvarchar(4000), history nvarchar(max)
+UPDATE task
+   SET asked = :asked, reason = :reason, fault = :fault, history = :history, request_digest = ''
+ WHERE task_id = :task_id;
 
--- name: reword_jobs
--- Replace the texts that people wrote about jobs, from a JSON array of [job, paused_why, ordered_why, history].
--- params: reword_jobs_to nvarchar(max)
-UPDATE aggregation_cut AS c
-   SET paused_why = n.value ->> 1, ordered_why = n.value ->> 2, history = n.value ->> 3
-  FROM json_each(:reword_jobs_to) AS n
- WHERE c.job = n.value ->> 0;
--- sqlserver:
-UPDATE c
-   SET paused_why = n.paused_why, ordered_why = n.ordered_why, history = n.history
-  FROM OPENJSON(@reword_jobs_to) WITH (
-       job varchar(128) '$[0]', paused_why nvarchar(max) '$[1]', ordered_why nvarchar(max) '$[2]',
-       history nvarchar(max) '$[3]') AS n
- INNER JOIN hubledger.aggregation_cut AS c ON c.job = n.job COLLATE Latin1_General_100_BIN2
-OPTION (LOOP JOIN, FORCE ORDER);
+-- name: reword_job
+-- Replace the texts that people wrote about a job.
+-- params: job varchar(8000), paused_why nvarchar(4000), ordered_why nvarchar(4000), history nvarchar(max)
+UPDATE aggregation_cut
+   SET paused_why = :paused_why, ordered_why = :ordered_why, history = :history
+ WHERE job = :job;
 
--- name: reword_streams
--- Replace the texts that people wrote about incarnations, from a JSON array of [stream_id, opened_why].
--- params: reword_streams_to nvarchar(max)
-UPDATE event_stream AS e
-   SET opened_why = n.value ->> 1
-  FROM json_each(:reword_streams_to) AS n
- WHERE e.stream_id = n.value ->> 0;
--- sqlserver:
-UPDATE e
-   SET opened_why = n.opened_why
-  FROM OPENJSON(@reword_streams_to) WITH (stream_id int '$[0]', opened_why nvarchar(max) '$[1]') AS n
- INNER JOIN hubledger.event_stream AS e ON e.stream_id = n.stream_id
-OPTION (LOOP JOIN, FORCE ORDER);
+-- name: reword_stream
+-- Replace the text that a person wrote about an incarnation.
+-- params: stream_id int, opened_why nvarchar(4000)
+UPDATE event_stream
+   SET opened_why = :opened_why
+ WHERE stream_id = :stream_id;
 
--- name: reword_stops
--- Replace the details of stops, from a JSON array of [stream_id, partition_id, reason, detail].
--- params: reword_stops_to nvarchar(max)
-UPDATE partition_stop AS s
-   SET detail = n.value ->> 3
-  FROM json_each(:reword_stops_to) AS n
- WHERE s.stream_id = n.value ->> 0 AND s.partition_id = n.value ->> 1 AND s.reason = n.value ->> 2;
--- sqlserver:
-UPDATE s
-   SET detail = n.detail
-  FROM OPENJSON(@reword_stops_to) WITH (
-       stream_id int '$[0]', partition_id varchar(40) '$[1]', reason varchar(20) '$[2]', detail nvarchar(max) '$[3]') AS n
- INNER JOIN hubledger.partition_stop AS s
-    ON s.stream_id = n.stream_id AND s.partition_id = n.partition_id COLLATE Latin1_General_100_BIN2
-   AND s.reason = n.reason COLLATE DATABASE_DEFAULT
-OPTION (LOOP JOIN, FORCE ORDER);
+-- name: reword_stop
+-- Replace the detail of a stop.
+-- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000)
+UPDATE partition_stop
+   SET detail = :detail
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND reason = :reason;

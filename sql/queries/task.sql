@@ -8,6 +8,11 @@ t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dr
        CONVERT(varchar(33), t.updated_at, 126) AS updated_at, t.fault, t.history,
        t.transform_version;
 
+-- part: without_subjects
+-- The request of an erasure without the values of its subjects.
+json_set(asked, '$.subjects', json('[]'))  -- sqlite only
+                    JSON_MODIFY(asked, '$.subjects', JSON_QUERY('[]'))  -- sqlserver only;
+
 -- name: add_task
 -- Insert a new task, planned; touches no row when there is a task with its id, when an open task of its kind has the same key or, if it holds numbers, some
 -- of the numbers of an open task that holds them, or when too many of its kind are open. The stream's row is locked, so tasks are opened one by one.
@@ -137,9 +142,9 @@ UPDATE task
    SET status = :status, updated_at = :moved_at, fault = NULLIF(:fault, ''), history = history || :entry,
        started_at = CASE WHEN :status = 'running' THEN COALESCE(started_at, :moved_at) ELSE started_at END,
        ended_at = CASE WHEN :status IN ('cancelled', 'failed') THEN :moved_at END,
-       asked = CASE WHEN kind <> 'erasure' OR :status NOT IN ('cancelled', 'failed') THEN asked
-                    ELSE json_set(asked, '$.subjects', json('[]')) END,  -- sqlite only
-                    ELSE JSON_MODIFY(asked, '$.subjects', JSON_QUERY('[]')) END,  -- sqlserver only
+       asked = CASE WHEN kind <> 'erasure' OR :status NOT IN ('cancelled', 'failed') THEN asked ELSE
+                    {without_subjects}
+                    END,
        request_digest = CASE WHEN kind = 'erasure' AND :status IN ('cancelled', 'failed') THEN '' ELSE request_digest END,
        transform_version = COALESCE(NULLIF(:transform_version, ''), transform_version)
  WHERE task_id = :task_id AND CHARINDEX(',' || status || ',', :sources) > 0
@@ -173,10 +178,14 @@ UPDATE task_part
  WHERE task_id = :task_id AND part = :part AND step = :expected AND closed_at IS NULL;
 
 -- name: end_task
--- End a task when every part of it is closed.
+-- End a task when every part of it is closed. An erasure forgets the values of its subjects.
 -- params: task_id varchar(8000), moved_at datetime2(6)
 UPDATE task
-   SET status = 'done', ended_at = :moved_at, updated_at = :moved_at, fault = NULL
+   SET status = 'done', ended_at = :moved_at, updated_at = :moved_at, fault = NULL,
+       asked = CASE WHEN kind <> 'erasure' THEN asked ELSE
+                    {without_subjects}
+                    END,
+       request_digest = CASE WHEN kind = 'erasure' THEN '' ELSE request_digest END
  WHERE task_id = :task_id AND status = 'running'
    AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = :task_id AND p.closed_at IS NULL);
 

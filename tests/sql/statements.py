@@ -16,7 +16,7 @@ from core.aggregation.runs import ALL_DAYS, NO_CUT, Cut, Failure, Order, Portion
 from core.aggregation.store import close_run_script, ending_steps, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import ErasureAsked, FoundPiece, erasure_request
-from core.erasure.store import Erase, closing_script, erasure_script, opening_of
+from core.erasure.store import Erase, erasure_script, opening_of
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
 from core.ledger.totals import LedgerRange, Minute
@@ -132,7 +132,7 @@ def erasures() -> Mapping[str, Script]:
         diffs=((str(ID), number),),
     )
     ending = Ending(ID, "erasure", EPOCH)
-    ahead, ends = Advance("0", 0, 10, "{}"), Advance("lake", 0, 0, "{}", is_last=True)
+    ahead = Advance("0", 0, 10, "{}")
     some = Erase(1, partition, found, ("home-7", "7"), "ann")
     none = replace(some, piece=FoundPiece(Span(*GAP), {}))
     order = TaskOrder(ID, 1, "ann", "a request", EPOCH)
@@ -142,7 +142,6 @@ def erasures() -> Mapping[str, Script]:
         "erasure opening": open_script(request, opening),
         "erasure piece": erasure_script(some, ending, ahead),
         "erasure piece without finds": erasure_script(none, ending, ahead),
-        "erasure end": closing_script({"reword_tasks": [(str(ID), "{}", "why", None, "")]}, ending, ends),
     }
 
 

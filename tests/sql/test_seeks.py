@@ -221,7 +221,7 @@ def test_no_page_is_sorted_by_an_expression_of_its_rows() -> None:
 
 def test_a_list_of_keys_leads_the_join_so_that_each_of_them_is_one_seek() -> None:
     """A list is taken for 50 rows, whatever its length: the server would read a large table whole, and hash it."""
-    for name in ("begin_chunk", "read_parts", "settle_letters", "reword_tasks"):
+    for name in ("begin_chunk", "read_parts", "settle_letters"):
         text = load_queries("sqlserver")[name].text
         assert text.partition("\n  FROM ")[2].startswith("OPENJSON("), name
         assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);"), name

@@ -431,8 +431,11 @@ def test_a_number_is_one_subject_in_each_of_its_spellings() -> None:
 
 
 def test_a_dry_run_counts_and_changes_nothing(world: ErasingWorld, engine: Engine) -> None:
+    engine.by_hand(f"UPDATE event_stream SET opened_why = 'for {GONE}'")
     before = [engine.rows(each) for each in (SensorReading, HomeAlert, Home)], engine.letters(), engine.ledger()
     task = world.erase(GONE, dry_run=True)
+    assert world.store.database.ask("read_streams_to_search") == [(1, f"for {GONE}")]
+    assert asked_of(task).subjects == ()
     assert task.status == "done"
     assert (erased_by(task).row_count, erased_by(task).letters) == (7, 3)
     assert before == (
