@@ -187,7 +187,11 @@ class Worded:
 
     def without(self, row: Mapping[str, Any], subjects: Sequence[str]) -> Mapping[str, Any]:
         """Return a row without subjects in its texts."""
-        return {name: _text_without(name, row[name], subjects) if name in self.texts else row[name] for name in row}
+        changed = dict(row)
+        for name in self.texts:
+            reword = values_without_subjects if name in ("asked", "history") else without_subjects
+            changed[name] = row[name] and reword(row[name], subjects)
+        return changed
 
 
 WORDED = (
@@ -196,12 +200,6 @@ WORDED = (
     Worded("read_streams_to_search", "reword_stream", ("stream_id",), ("opened_why",)),
     Worded("read_stops_to_search", "reword_stop", ("stream_id", "partition_id", "reason"), ("detail",)),
 )
-
-
-def _text_without(name: str, text: str | None, subjects: Sequence[str]) -> str | None:
-    if not text:
-        return text
-    return values_without_subjects(text, subjects) if name in ("asked", "history") else without_subjects(text, subjects)
 
 
 def _value_without(value: Any, subjects: Sequence[str], *, is_text: bool) -> Any:
