@@ -1,6 +1,6 @@
 # The image of the worker: `python -m core.worker` and Microsoft's ODBC driver. docs/scale-out.md says when it is better than
 # the function app.
-FROM python:3.11.14-slim-bookworm AS build
+FROM python:3.13.14-slim-bookworm AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 WORKDIR /build
 # hadolint ignore=DL3008
@@ -15,7 +15,7 @@ COPY requirements-worker.txt ./
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --only-binary=:all: --requirement requirements-worker.txt
 
-FROM python:3.11.14-slim-bookworm
+FROM python:3.13.14-slim-bookworm
 COPY --from=build /build/microsoft-prod.gpg /usr/share/keyrings/microsoft-prod.gpg
 COPY --from=build /venv /venv
 # hadolint ignore=DL3008

@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func real-host needs-java test test-all test-spark soak check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-texts check-infra check-bicep simulate house smoke format bench bench-full bench-readme docs clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all test-spark soak check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-deployed check-types check-texts check-infra check-bicep simulate house smoke format bench bench-full bench-readme docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -151,6 +151,11 @@ check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in secon
 SUITES ?= bookworm trixie forky
 check-fresh: ## Follow the pages of a newcomer on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
 	@for suite in $(SUITES); do bin/fresh $$suite python3 -m tests.acceptance.tutorial || exit; done
+
+# The golden rows are what the real trigger gave for messages of every kind. The bench takes turns with bare SQL on one machine.
+GOLDEN := tests/core/remote tests/handlers tests/local/functions_host
+check-deployed: ## Read the golden rows of the trigger and bench the ingest on the deployed Python: on a bare Debian 13, where root and debootstrap are
+	@bin/fresh trixie sh -c 'make --silent $(VENV)/dev.done && $(BIN)/python -m pytest -n 0 -rs -m "not slow" $(GOLDEN) && $(BIN)/python -m bench ingest decode'
 
 check-types:
 	@$(BIN)/mypy --no-error-summary

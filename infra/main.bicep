@@ -156,7 +156,7 @@ param developerRoles 'none' | 'send' | 'sendAndReceive' = 'send'
 param resourceNames { *: string } = {}
 
 @description('Python version of the app.')
-param pythonVersion '3.11' | '3.12' | '3.13' | '3.14' = '3.11'
+param pythonVersion '3.11' | '3.12' | '3.13' | '3.14' = '3.13'
 
 @description('Room of the app: the package of its transform, e.g. apps.orders.')
 @minLength(1)

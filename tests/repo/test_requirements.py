@@ -200,6 +200,22 @@ def test_each_place_that_names_pythons_names_those_of_pyproject() -> None:
     assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS
 
 
+DEPLOYED = {  # where one Python is chosen, and not a range
+    "infra/main.bicep": r"^param pythonVersion .* = '([\d.]+)'$",
+    "Dockerfile": r"^FROM python:(3\.\d+)\.",
+    ".devcontainer/devcontainer.json": r'/python:(3\.\d+)-',
+    **dict.fromkeys((name for name in FILES if name.startswith(".github/workflows/")), r'python-version: "([\d.]+)"'),
+}  # fmt: skip
+
+
+def test_the_deployed_python_is_one_for_app_image_machine_and_workflows() -> None:
+    found = {name: re.findall(pattern, (ROOT / name).read_text("utf-8"), re.M) for name, pattern in DEPLOYED.items()}
+    assert {name for name, pythons in found.items() if not pythons} == {".github/workflows/soak.yml"}  # two of them
+    assert {python for pythons in found.values() for python in pythons} == {"3.13"}
+    soak = yaml.safe_load((ROOT / ".github/workflows/soak.yml").read_text("utf-8"))["jobs"]["soak"]
+    assert soak["strategy"]["matrix"]["python"] == ["3.11", "3.13"], "the first has Spark 3.5"
+
+
 @holds_for([name for name in FILES if re.search(r"(^|/)requirements[\w-]*\.txt$", name)])
 def test_a_python_gets_one_version_of_each_package(file: str) -> None:
     wants = {python: pins(file, python) for python in PYTHONS}

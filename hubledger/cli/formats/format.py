@@ -19,7 +19,7 @@ from local.trials.outcomes import event_of
 
 Name = Literal["json", "gzip", "avro", "protobuf", "ces"]
 NAMES: tuple[Name, ...] = get_args(Name)
-PINS = {"avro": "fastavro==1.13.1", "protobuf": "protobuf==5.29.5"}
+PINS = {"avro": "fastavro==1.13.1", "protobuf": "protobuf==7.36.2"}
 MODULES = {"avro": "fastavro", "protobuf": "google.protobuf"}
 SCHEMAS = {"avro": "a file .avsc, or a folder of files ID.avsc", "protobuf": "a descriptor set of protoc"}
 _PROTOC = "protoc --include_imports --descriptor_set_out=order.desc order.proto"

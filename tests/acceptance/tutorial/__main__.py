@@ -60,6 +60,7 @@ LEFT_OUT = {
     "soak": "half an hour",
     "format": "it changes files",
     "check-fresh": "this is it",
+    "check-deployed": "a bare Debian of its own",
     "check-infra": ".ci/run runs it",
     "real-host": "tests/acceptance/real_host runs it",
     "smoke": "tests/acceptance/postdeploy runs it",

@@ -167,7 +167,7 @@ def test_each_change_of_a_table_is_a_row_and_one_that_cannot_be_read_a_letter(
     assert (deleted["ces_operation"], deleted["depot"], deleted["sent_at"]) == ("DEL", "Bonn", None)
     of_key = row_of(last, json.dumps(json.loads(last["data"])["eventrow"]["old"]), '"{}"')
     assert of_key == {name: deleted[name] for name in (*list(deleted)[:3], "parcel_id")}
-    for why, change in {
+    faults: dict[str, dict[str, Any]] = {
         "the event is a part of a change: raise @max_message_size_kb": {"finalsegment": False},
         "the event is a part of a change: raise @max": {"segmentindex": 2},
         "the body is no change event: Invalid enum value 'x'": {"type": "x"},
@@ -175,7 +175,8 @@ def test_each_change_of_a_table_is_a_row_and_one_that_cannot_be_read_a_letter(
         "the data of the change event cannot be read: DecodeError": {"data": first["data"][:100]},
         "the data of the change event cannot be read: ValueError": {"data": first["data"].replace("nvarchar", "int")},
         "the data of the change event cannot be read: KeyError": {"data": first["data"].replace("nvarchar", "bit")},
-    }.items():
+    }
+    for why, change in faults.items():
         with pytest.raises(PoisonEvent, match=re.escape(why)):
             row_of(first, **change)
     with written_modules(tmp_path) as modules:
