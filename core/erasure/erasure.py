@@ -6,15 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from typing import Any
+from unicodedata import normalize
 
 from core.aggregation.lake_tables import FILES_KEPT
 from core.model.events import PartitionId, SequenceNumber, Span
 from core.model.rows import row_table, texts_of
-from core.settle.mentions import without_subjects
+from core.settle.mentions import composed, without_subjects
 from core.store.columns import cut, fields_of, storable, types_of, whole_number
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
 MOST_SUBJECTS = 1_000
+LEAST_WIDTH = 400  # of a column with a text of people or errors
 MOST_NAMED = 100  # letters in an answer
 LAKE = "lake"  # the part for the lake and the aggregates
 
@@ -102,11 +104,12 @@ def erasure_request(
 
 
 def forms_of(subject: str, row_classes: Sequence[type]) -> tuple[str, ...]:
-    """Return the texts that a subject has: its own as a partition key and in a column of texts, and in a column of
-    numbers that of the number, so `007` is 7. Raises ValueError with the reason when no column can have it."""
+    """Return the texts that a subject has: its own as a partition key and in a column of texts, composed and decomposed
+    too, and in a column of numbers that of the number, so `007` is 7. Raises ValueError with the reason when no column
+    can have it."""
     if "\0" in subject or subject != storable(subject):
         raise ValueError("no column can have U+0000 or half of a character")
-    forms, why, fits = [subject], "", False
+    forms, why, fits = [subject, composed(subject), normalize("NFD", subject)], "", False
     for row_class in (one for one in row_classes if row_table(one).subject):
         table = row_table(row_class)
         column, text = f"{table.name}.{table.subject}", texts_of(row_class).get(table.subject)
@@ -189,8 +192,13 @@ class Worded:
         """Return a row without subjects in its texts."""
         changed = dict(row)
         for name in self.texts:
-            reword = values_without_subjects if name in ("asked", "history") else without_subjects
-            changed[name] = row[name] and reword(row[name], subjects)
+            if text := row[name]:
+                is_json = name in ("asked", "history")
+                changed[name] = (
+                    values_without_subjects(text, subjects)
+                    if is_json
+                    else cut(without_subjects(text, subjects), max(len(text), LEAST_WIDTH))  # as wide as its column
+                )
         return changed
 
 
@@ -199,6 +207,9 @@ WORDED = (
     Worded("read_jobs_to_search", "reword_job", ("job",), ("paused_why", "ordered_why", "history")),
     Worded("read_streams_to_search", "reword_stream", ("stream_id",), ("opened_why",)),
     Worded("read_stops_to_search", "reword_stop", ("stream_id", "partition_id", "reason"), ("detail",)),
+    Worded("read_runs_to_search", "reword_run", ("run_id",), ("failure",)),
+    Worded("read_failures_to_search", "reword_failure", ("run_id", "submit_number"), ("why", "reason", "log_tail")),
+    Worded("read_unknown_to_search", "reword_unknown", ("stream_id", "partition_id"), ("unknown_fields",)),
 )
 
 

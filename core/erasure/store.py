@@ -17,6 +17,7 @@ from core.model.events import Partition, PartitionId, SequenceNumber, Span, span
 from core.model.letters import LetterMove
 from core.model.policies import SubjectKey
 from core.model.rows import row_table
+from core.replay.store import opened_key
 from core.settle.mentions import ERASED_WORD, Mentions, body_text, mention_of, needles_of
 from core.store.columns import (
     day_of,
@@ -204,9 +205,9 @@ class Erasures:
 
     def forget_states(self, subjects: Sequence[str]) -> None:
         """Delete the states of the subjects that replays carry: a dry run goes on without them."""
-        mentions = mention_of(subjects)
+        mentions, opened = mention_of(subjects), set(map(opened_key, subjects))
         for task_id, id, key, row in self.database.ask("read_states_to_search"):
-            if mentions([row]):
+            if key in opened or mentions([row]):
                 place = {"task_id": task_id, "partition_id": id, "state_key": key}
                 write(self.database, "a state of a replay", "delete_state_of", **place)
 

@@ -203,7 +203,7 @@ def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextM
     return nullcontext()
 
 
-def of_no_event(event: Event) -> bool:
+def of_nothing(one: object) -> bool:
     """Return False: nothing was erased."""
     return False
 
@@ -215,7 +215,7 @@ class Transform:
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
     An event that `is_erased` is filtered, and waits for no letter. Nothing is stored of one that
-    `mentions_erased` and fails.
+    `mentions_erased` and fails, and no name of a field that `quotes_erased`.
     """
 
     version: str
@@ -225,5 +225,6 @@ class Transform:
     rows_limit: int = ROWS_LIMIT
     watch: Watch = unwatched
     takes_signals: Callable[[], bool] = may_be_signalled
-    is_erased: Callable[[Event], bool] = of_no_event
-    mentions_erased: Callable[[Event], bool] = of_no_event
+    is_erased: Callable[[Event], bool] = of_nothing
+    mentions_erased: Callable[[Event], bool] = of_nothing
+    quotes_erased: Callable[[str], bool] = of_nothing

@@ -16,7 +16,7 @@ from core.model.events import Event
 from core.model.policies import SubjectKey
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
-from core.settle.mentions import body_text, candidates_of
+from core.settle.mentions import body_text, candidates_of, composed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Erased:
         return any(erased_at is not None and event.enqueued_at <= erased_at for erased_at in found)
 
     def around(self, transform: Transform) -> Transform:
-        """Return the transform with one change: it makes no rows of what was erased, and no letters that quote it."""
+        """Return the transform with one change: it makes no rows of what was erased, and nothing that quotes it."""
         if not self.until:
             return transform
         ask = transform.references_of
@@ -51,6 +51,9 @@ class Erased:
             references_of=None if ask is None else references_of,
             is_erased=self._is_of,
             mentions_erased=self._is_in,
+            quotes_erased=lambda text: any(
+                key.hash_of(one) in self.until for one in candidates_of(text) for key in self.key.both
+            ),
         )
 
     def _is_in(self, event: Event) -> bool:
@@ -75,7 +78,7 @@ def words_of_event(event: Event) -> set[str]:
     a JSON body."""
     body, found = body_text(event.body), set[str]()
     with suppress(ValueError, msgspec.DecodeError, RecursionError):
-        found.update(_json_values(msgspec.json.decode(body)))
+        found.update(map(composed, _json_values(msgspec.json.decode(body))))
     return found | candidates_of(body, event.partition_key or "", *map(str, event.properties.values()))
 
 

@@ -3,8 +3,9 @@
 A mention is the subject as a word: no letter, digit, underscore or hyphen stands next to it, and no dot or at sign
 joins it to a further word. So `ann-7` is not in `ann-70`, and `anna` is not in `anna.smith`. A text has its own
 words and those that remain when its escapes are read: `%20` and `+` of addresses, `\\u00eb` and `\\\\` of JSON, and
-`&amp;` of HTML, up to three times one in the other. A body is UTF-8, or UTF-16 with a byte order mark. What is
-compressed, encrypted or in Base64 mentions nobody.
+`&amp;` of HTML, up to three times one in the other. Both are composed (NFC) before they are compared, so `e` with
+a diaeresis is one letter or two. A body is UTF-8, or UTF-16 with a byte order mark. What is compressed, encrypted
+or in Base64 mentions nobody.
 """
 
 import re
@@ -16,7 +17,7 @@ from urllib.parse import unquote_plus
 ERASED_WORD = "erased"
 MOST_WORDS = 4  # of a subject of which only the hash is known
 _BEFORE, _AFTER = r"(?<![\w-])(?<!\w[.@])", r"(?![\w-])(?![.@]\w)"
-_RUN = re.compile(r"[A-Za-z0-9]{2,}")
+_RUN = re.compile(r"[A-JL-Za-z0-9]{2,}")  # a K may be the sign of Kelvin in the text
 _TOKEN = re.compile(rf"{_BEFORE}\w(?:[\w.@-]*\w)?{_AFTER}")
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -47,7 +48,7 @@ def mention_of(subjects: Sequence[str]) -> Mentions:
     pattern = _pattern(subjects)
 
     def mentions(texts: Iterable[str]) -> bool:
-        return any(pattern.search(_composed(view)) for text in texts for view in views_of(text))
+        return any(pattern.search(composed(view)) for text in texts for view in views_of(text))
 
     return mentions
 
@@ -57,8 +58,8 @@ def without_subjects(text: str, subjects: Sequence[str]) -> str:
     if not text or not subjects:
         return text
     pattern = _pattern(subjects)
-    left = pattern.sub(ERASED_WORD, _composed(text)) if pattern.search(_composed(text)) else text
-    return ERASED_WORD if any(pattern.search(_composed(view)) for view in views_of(left)) else left
+    left = pattern.sub(ERASED_WORD, composed(text)) if pattern.search(composed(text)) else text
+    return ERASED_WORD if any(pattern.search(composed(view)) for view in views_of(left)) else left
 
 
 def needles_of(subjects: Sequence[str]) -> tuple[str, ...]:
@@ -66,7 +67,7 @@ def needles_of(subjects: Sequence[str]) -> tuple[str, ...]:
 
     Empty with too many subjects, or with a subject without such a run: then any text may mention one.
     """
-    found = {max(_RUN.findall(subject), key=len, default="") for subject in subjects}
+    found = {max(_RUN.findall(composed(subject)), key=len, default="") for subject in subjects}
     return tuple(sorted(found)) if all(found) and len(found) <= MOST_NEEDLES else ()
 
 
@@ -75,19 +76,20 @@ def candidates_of(*texts: str) -> set[str]:
     found: set[str] = set()
     for text in texts:
         for view in views_of(text):
-            words = list(_TOKEN.finditer(_composed(view)))
+            words = list(_TOKEN.finditer(composed(view)))
             for at, first in enumerate(words):
                 found.update(first.string[first.start() : last.end()] for last in words[at : at + MOST_WORDS])
-            found.add(view)
+            found.add(composed(view))
     return found
 
 
 def _pattern(subjects: Sequence[str]) -> re.Pattern[str]:
-    longest_first = sorted({_composed(one) for one in subjects}, key=len, reverse=True)
+    longest_first = sorted({composed(one) for one in subjects}, key=len, reverse=True)
     return re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, longest_first))}){_AFTER}")
 
 
-def _composed(text: str) -> str:
+def composed(text: str) -> str:
+    """Return a text in the composed form of Unicode, in which mentions are compared."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 

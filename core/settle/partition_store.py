@@ -24,6 +24,7 @@ from core.model.events import Incarnation, Partition, SequenceNumber, Span, Stre
 from core.model.policies import NO_KEY, SubjectKey
 from core.model.property_values import encode_properties
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
+from core.model.transforms import NONE_UNKNOWN
 from core.settle.erased_subjects import NONE_ERASED, Erased
 from core.settle.settle import OpenLetter
 from core.store.columns import (
@@ -415,8 +416,10 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
         **counts_of(commit.settled, commit.absent),
         **known_erasures(commit.state),
     }
-    counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields}
-    noted = [Step("note_unknown_fields", counted)] if commit.settled.unknown_fields else []
+    known = commit.state.checkpoint.unknown_fields if commit.state.checkpoint else NONE_UNKNOWN
+    counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields, "known_fields": known}
+    note = Step("note_unknown_fields", counted, expect=1, otherwise=conflict)
+    noted = [note] if commit.settled.unknown_fields else []
     if commit.expected is None:
         key, values = ("pk_event_hub_checkpoint",), {**values, "first_sequence_number": commit.first}
         return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key), *noted]

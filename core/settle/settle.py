@@ -127,7 +127,8 @@ def settle(
     """
     with transform.watch(of, events), counting_unknown_fields() as unknown:
         settled = _settle(events, references, transform, order)
-    return replace(settled, unknown_fields=unknown) if unknown else settled
+    counted = {name: events for name, events in unknown.items() if not transform.quotes_erased(name)}
+    return replace(settled, unknown_fields=counted) if counted else settled
 
 
 def _settle(events: Sequence[Event], references: References, transform: Transform, order: KeyOrder | None) -> Settled:

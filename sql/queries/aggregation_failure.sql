@@ -27,3 +27,16 @@ SELECT f.run_id, f.submit_number, f.attempt, CONVERT(varchar(33), f.failed_at, 1
 SELECT COUNT(*) AS failures
   FROM aggregation_failure AS f
  WHERE f.failed_at >= :since_at;
+
+-- name: read_failures_to_search
+-- Read the words of engines about all runs.
+-- params:
+SELECT f.run_id, f.submit_number, f.why, f.reason, f.log_tail
+  FROM aggregation_failure AS f;
+
+-- name: reword_failure
+-- Replace the words of an engine about a submit.
+-- params: run_id varchar(8000), submit_number int, why nvarchar(4000), reason nvarchar(4000), log_tail nvarchar(max)
+UPDATE aggregation_failure
+   SET why = :why, reason = :reason, log_tail = :log_tail
+ WHERE run_id = :run_id AND submit_number = :submit_number;

@@ -101,3 +101,17 @@ UPDATE r
  CROSS JOIN hubledger.staged_result AS g
  WHERE g.staging_id = @staging_id AND r.run_id = @run_id AND r.status IN ('submitting', 'submitted')
    AND r.committed_slices = @expected_slices;
+
+-- name: read_runs_to_search
+-- Read the failures of all runs.
+-- params:
+SELECT r.run_id, r.failure
+  FROM aggregation_run AS r
+ WHERE r.failure IS NOT NULL;
+
+-- name: reword_run
+-- Replace the failure of a run.
+-- params: run_id varchar(8000), failure nvarchar(4000)
+UPDATE aggregation_run
+   SET failure = :failure
+ WHERE run_id = :run_id;

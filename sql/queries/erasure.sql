@@ -133,10 +133,12 @@ UPDATE retracted_row AS r
           AND p.sequence_number = r.sequence_number AND p.ordinal = r.ordinal);
 
 -- name: blank_letters
--- Blank what letters quote of their events: only the place, the outcome and the cause stay.
+-- Blank what letters quote of their events: only the place and the outcome stay. A cause is a hash that tells whether an
+-- error is a guessed one.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), erased_by varchar(8000)
 UPDATE event_hub_dead_letter AS d
-   SET partition_key = NULL, properties = '{}', body_kept = 0, error_type = 'erased', error = 'erased', fingerprint = d.cause,
+   SET partition_key = NULL, properties = '{}', body_kept = 0, error_type = 'erased', error = 'erased', fingerprint = 'erased',
+       cause = 'erased',
        settled_why = CASE WHEN d.settled_why IS NOT NULL THEN 'erased' END, erased_by = :erased_by,
        body = x''  -- sqlite only
        body = 0x  -- sqlserver only
@@ -148,7 +150,8 @@ UPDATE event_hub_dead_letter AS d
 -- Blank errors, and why people moved letters, of attempts in a JSON array of [sequence_number, attempt]. NULL: of all attempts.
 -- params: stream_id int, partition_id varchar(8000), attempts nvarchar(max)
 UPDATE dead_letter_attempt AS a
-   SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END, why = CASE WHEN a.why IS NOT NULL THEN 'erased' END
+   SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END, cause = CASE WHEN a.cause IS NOT NULL THEN 'erased' END,
+       why = CASE WHEN a.why IS NOT NULL THEN 'erased' END
  WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
    AND a.sequence_number IN (
        SELECT m.sequence_number FROM rows(:attempts) AS m (sequence_number bigint))
@@ -304,10 +307,11 @@ SELECT s.stream_id, s.partition_id, s.reason, s.detail
   FROM partition_stop AS s;
 
 -- name: reword_task
--- Replace the texts that people wrote in a task, and the digest of these.
+-- Replace the texts that people wrote in a task, and the digests of these and of a filter.
 -- params: task_id varchar(8000), asked nvarchar(max), reason nvarchar(4000), fault nvarchar(4000), history nvarchar(max)
 UPDATE task
-   SET asked = :asked, reason = :reason, fault = :fault, history = :history, request_digest = ''
+   SET asked = :asked, reason = :reason, fault = :fault, history = :history, request_digest = '',
+       task_key = CASE WHEN kind = 'redrive' THEN task_id ELSE task_key END
  WHERE task_id = :task_id;
 
 -- name: reword_job

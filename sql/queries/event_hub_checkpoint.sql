@@ -109,7 +109,22 @@ UPDATE event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: note_unknown_fields
--- Store the counts of unknown fields after a batch; the checkpoint is locked already.
+-- Store the counts of unknown fields after a batch; the checkpoint is locked already. Touches no row when they are not
+-- the known ones: an erasure has changed them.
+-- params: stream_id int, partition_id varchar(8000), unknown_fields nvarchar(max), known_fields nvarchar(max)
+UPDATE event_hub_checkpoint
+   SET unknown_fields = :unknown_fields
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND unknown_fields = :known_fields;
+
+-- name: read_unknown_to_search
+-- Read the counts of unknown fields of all partitions.
+-- params:
+SELECT c.stream_id, c.partition_id, c.unknown_fields
+  FROM event_hub_checkpoint AS c
+ WHERE c.unknown_fields <> '{}';
+
+-- name: reword_unknown
+-- Replace the counts of unknown fields of a partition.
 -- params: stream_id int, partition_id varchar(8000), unknown_fields nvarchar(max)
 UPDATE event_hub_checkpoint
    SET unknown_fields = :unknown_fields

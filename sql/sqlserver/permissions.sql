@@ -23,7 +23,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.retracted_row TO hubledger_app
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_event TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.erased_subject TO hubledger_app;

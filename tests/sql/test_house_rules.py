@@ -217,8 +217,8 @@ EXPECTING = {  # a compare and set touches its one row, and a piece all rows tha
     "delete_attempts", "delete_diffs", "delete_failures", "delete_ledger_rows", "delete_parts", "delete_retracted",
     "delete_settled_letters", "delete_staged", "delete_subject", "delete_tasks", "end_order", "fail_run",
     "hold_levels", "hold_task", "know_erasures", "lock_stream", "mark_purged", "mark_slices", "move_cut", "note_order",
-    "number_run", "open_checkpoint", "pause_job", "remove_staging", "renew_intent", "settle_letters", "stay_in_order",
-    "stub_subject", "verify_slices",
+    "note_unknown_fields", "number_run", "open_checkpoint", "pause_job", "remove_staging", "renew_intent",
+    "settle_letters", "stay_in_order", "stub_subject", "verify_slices",
 }  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def test_a_parameter_has_a_type_that_cuts_no_text_unseen_and_none_that_is_missin
 OURS = {  # texts that only we write, in the width of their column
     "partition_id", "status", "error_class", "fingerprint", "state_key", "task_id", "kind", "task_key", "part",
     "reason", "replay_id", "subject_hash", "table_name", "fault", "subject", "needle",
-    "key_hash", "job",
+    "key_hash", "job", "run_id",
 }  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """A text mentions a subject in each spelling that bodies have, and in no longer word."""
 
 import json
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.erasure.erasure import PEOPLE_WROTE, values_without_subjects
@@ -45,11 +46,14 @@ def test_a_part_of_a_longer_word_is_nobody(subject: str, text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12), st.text(max_size=8))
+@example("Jose\u0301", "")
+@example("a\u212ab", "")
 def test_any_subject_is_found_in_addresses_and_json_by_its_needles_too(subject: str, other: str) -> None:
     mentions, needles = mention_of([subject]), needles_of([subject])
-    for text in (quote(subject), quote_plus(subject), json.dumps([subject]), json.dumps({"q": json.dumps(subject)})):
-        assert mentions([text])
-        assert not needles or any(needle in text for needle in needles)
+    for name in (subject, normalize("NFC", subject), normalize("NFD", subject)):
+        for text in (quote(name), quote_plus(name), json.dumps([name]), json.dumps({"q": json.dumps(name)})):
+            assert mentions([text])
+            assert not needles or any(needle in text for needle in needles)
     assert not mention_of([subject])([without_subjects(f" {subject} {other}", [subject])])
 
 
