@@ -8,14 +8,14 @@ run that is planned in the meantime wins, because each commit is for exactly one
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from uuid import UUID
 
 import msgspec
 
 from core.aggregation.lake_publication import tables_of
-from core.aggregation.lake_tables import MEND, OF_FILES, OF_REMAKE, REMAKE, Remake, is_rows_job, lake_rows
+from core.aggregation.lake_tables import MEND, OF_FILES, OF_REMAKE, REMAKE, Lake, Remake, is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Days, Order, Standing, fitting
 from core.aggregation.store import APP, Aggregations
@@ -52,15 +52,11 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
 
     The windows of their days are computed again, and those of every day on which an aggregate has windows of theirs.
     Raises ErasureWaits while a run is open or missing that has to end first, and LakeUnreachable."""
-    standings = {job: own.store.read_standing(job) for job in own.jobs}
-    for job, standing in standings.items():
-        run = standing.open_run
-        if run is not None and run.planned_at <= erased.since:  # its job may have read rows that are erased since
-            raise ErasureWaits(f"run {run.run_id} of {job} began before it{_held(standing)}")
-    remade = sorted(one for each in standings.values() for one in each.stale if one.endswith(OF_REMAKE))
+    standings = _read_standings(erased, own.jobs, own.store)
+    remade = sorted(one for each in standings for one in each.stale if one.endswith(OF_REMAKE))
     if remade:  # from files that may have the rows
         raise ErasureWaits(f"tables of the lake are made anew: {', '.join(remade)}")
-    notes = _delete_rows(erased, own)
+    notes = _delete_rows(erased, own.lake, own.jobs)
     wanted = {job: days for job in own.jobs if (days := _days_of(job, erased, own.store)) is not None}
     missing = [job for job, days in wanted.items() if not _is_repaired(job, days, erased, own)]
     for job in missing:
@@ -80,10 +76,14 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
     return (*notes, *repaired)
 
 
-def erase_windows(erased: ErasedRows, aggregates: Sequence[Aggregate], store: Aggregations) -> tuple[str, ...]:
-    """Delete the windows of subjects where no engine can compute windows again, and return a note for each aggregate
-    with deleted windows, or with windows that stay."""
-    notes = []
+def erase_windows(
+    erased: ErasedRows, aggregates: Sequence[Aggregate], store: Aggregations, lake: Lake | None
+) -> tuple[str, ...]:
+    """Delete the windows of subjects where no engine can compute windows again, and their rows from the lake. Return
+    what was done, and a note for each aggregate with windows that stay. Raises as `erase_rows` does."""
+    jobs = (*(of.name for of in aggregates), *(rows.job for rows in lake_rows(aggregates)))
+    _read_standings(erased, jobs, store, ": set SPARK_ENGINE, or discard the run")
+    notes = _delete_rows(erased, lake, jobs)
     for of in aggregates:
         days, has_windows = _days_of(of.name, erased, store), fitting(store.read_standing(of.name).cut) == "repair"
         count = store.remove_subjects(of, erased.subjects)
@@ -103,20 +103,31 @@ def _days_of(job: str, erased: ErasedRows, store: Aggregations) -> tuple[date, d
     return (min(one for one, _ in found), max(one for _, one in found)) if found else None
 
 
+def _read_standings(erased: ErasedRows, jobs: Sequence[str], store: Aggregations, way: str = "") -> list[Standing]:
+    """Return the standings of jobs. Raises ErasureWaits for an open run whose job may have read rows of subjects."""
+    found = {job: store.read_standing(job) for job in jobs}
+    for job, standing in found.items():
+        run = standing.open_run
+        if run is not None and run.planned_at <= erased.since:
+            raise ErasureWaits(f"run {run.run_id} of {job} began before it{_held(standing)}{way}")
+    return list(found.values())
+
+
 def _held(standing: Standing) -> str:
     """Return why a job does not go on, if a person has paused it."""
     return "" if standing.pause is None else f" (paused by {standing.pause.who}: resume it)"
 
 
-def _delete_rows(erased: ErasedRows, own: Aggregation) -> list[str]:
-    """Delete the rows of subjects from the tables of the lake, and return what was deleted, in words."""
+def _delete_rows(erased: ErasedRows, lake: Lake | None, jobs: Sequence[str]) -> list[str]:
+    """Delete the rows of subjects from the tables of the lake, also from those that no job keeps any more, and return
+    what was deleted, in words."""
     notes: list[str] = []
-    if own.lake is None:
+    if lake is None:
         return notes
-    for rows in lake_rows(find_aggregate(job) for job in own.jobs if not is_rows_job(job)):
-        if rows.job in own.jobs and row_table(rows.source).subject:
+    for rows in lake_rows(find_aggregate(job) for job in jobs if not is_rows_job(job)):
+        if row_table(rows.source).subject:
             tables, condition = (rows.table, rows.removed), condition_of(rows.source, erased)
-            counts = {table: own.lake.delete(table, condition) for table in tables}
+            counts = {table: lake.delete(table, condition) for table in tables}
             found = (f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count)
             notes.append("; ".join(found))
     return [note for note in notes if note]
@@ -190,8 +201,9 @@ def remake_table(
     """Order a damaged table anew, and return what follows in words. `by` tells who orders it, and when.
 
     The order lies in the table's folder, and the next run of its job gets it with the state of the table. It names the
-    files that the log has, where the log is readable: the job takes from them the rows that SQL no longer holds.
-    A damaged log is removed. With `accepts_loss`, rows of which neither SQL nor a readable file is left are left out.
+    files that the log has, where the log is readable: the job takes from them the rows that SQL no longer holds. Their
+    values are left out, because nothing removes an order. A damaged log is removed. With `accepts_loss`, rows of which
+    neither SQL nor a readable file is left are left out.
     AggregationConflict for a table that no job writes, and LakeUnreachable.
     """
     jobs = {one: job for job in own.jobs for one in tables_of(job)}
@@ -203,7 +215,7 @@ def remake_table(
     try:
         own.lake.check_log(table)
         found = own.lake.read_table(table, job)
-        files = found.files if found.version >= 0 else None
+        files = tuple(replace(one, least={}, most={}) for one in found.files) if found.version >= 0 else None
     except LakeDamaged:
         own.lake.remove_log(table)
         files = None

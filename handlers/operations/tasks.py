@@ -72,11 +72,14 @@ def erasures_of(own: App) -> ErasureKind:
     def erase_lake(erased: ErasedRows) -> tuple[str, ...]:
         engine = aggregation()
         if engine is None:
-            notes = erase_windows(erased, aggregates, Aggregations(own.brief, classes))
+            from core.remote.spark.open import open_lake  # needed only for an erasure without an engine
+
+            lake = open_lake(given)
+            notes = erase_windows(erased, aggregates, Aggregations(own.brief, classes), lake)
         else:
+            lake = engine.lake
             notes = erase_rows(erased, engine, Pipelines(own.brief))
-        has_lake = engine is not None and engine.lake is not None
-        left = left_elsewhere(own.clock.now(), own.settings.hub_retention, has_lake=has_lake)
+        left = left_elsewhere(own.clock.now(), given.hub_retention, has_lake=lake is not None)
         return (*notes, *left)
 
     classes, given = own.transform.row_classes, own.settings

@@ -9,8 +9,17 @@ import pytest
 from deltalake import DeltaTable
 
 from core.aggregation.lake_publication import commit_rows, publish, tables_of
-from core.aggregation.lake_tables import MANIFEST, NO_TABLE, Mark, TableState, is_rows_job, lake_rows, rows_of_job
-from core.aggregation.lake_upkeep import maintain_job
+from core.aggregation.lake_tables import (
+    MANIFEST,
+    NO_TABLE,
+    REMAKE,
+    Mark,
+    TableState,
+    is_rows_job,
+    lake_rows,
+    rows_of_job,
+)
+from core.aggregation.lake_upkeep import maintain_job, remake_table
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import HELD, AggregationRun, RunLimits, Staged
 from core.aggregation.tick import Aggregation, aggregate, report_facts
@@ -21,7 +30,7 @@ from core.transforms.loading import load_aggregates
 from examples.home_security.transform import SensorReading
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, finish, ingest
 from tests.fakes.builders import EPOCH, reading
-from tests.fakes.lake_jobs import COLUMNS, ONE_LEVEL, LakeWorld, change, manifest, rows_in, written
+from tests.fakes.lake_jobs import COLUMNS, DAY, ONE_LEVEL, LakeWorld, change, manifest, rows_in, written
 from tests.fakes.ticks import FakeEngine
 
 TABLE = f"gold/{ONE_LEVEL}"
@@ -72,6 +81,15 @@ def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: LakeWor
         list(pool.map(lambda _: publish(world.store, DeltaLake(FolderStorage(world.folder)), ONE_LEVEL), range(6)))
     assert world.publish()
     assert (len(world.rows()), world.version()) == (3, 2)
+
+
+def test_an_order_to_make_a_table_anew_stays_in_the_lake_and_names_no_value_of_its_rows(world: LakeWorld) -> None:
+    published(world, "home-1")
+    own = Aggregation(world.store, FakeEngine(), world.lake, world.clock.now, jobs=(ONE_LEVEL,))
+    remake_table(own, Pipelines(world.store.database), TABLE, False, ("somebody", world.clock.now()))
+    order = world.lake.read_text(f"{TABLE}/{REMAKE}")
+    assert order is not None
+    assert (DAY in order, "home-1" in order) == (True, False)
 
 
 def test_a_commit_for_a_version_that_has_passed_is_refused(world: LakeWorld) -> None:

@@ -5,16 +5,20 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from core.aggregation.lake_upkeep import ErasedRows, erase_rows, erase_windows
 from core.aggregation.orders import Pipelines
-from core.aggregation.runs import AggregationRun, Days, planned_run
+from core.aggregation.runs import AggregationRun, Days, Order, planned_run
 from core.aggregation.tick import Aggregation, aggregate
 from core.erasure.erasure import erased_by
 from core.errors import ErasureWaits
 from core.model.events import Event
 from core.model.rows import References, Row
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lake_storage import FolderStorage
 from core.tasks.run import work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.task import Task
@@ -49,7 +53,7 @@ class Aggregated(ErasingWorld):
         self.asked_of_lake.append(erased)
         if self.has_engine:
             return erase_rows(erased, self.aggregation, Pipelines(self.store.database))
-        return erase_windows(erased, self.aggregates, self.aggregation.store)
+        return erase_windows(erased, self.aggregates, self.aggregation.store, self.aggregation.lake)
 
     def run(self, *windows: HomeActivity, whole: bool = False) -> AggregationRun:
         """Tick until a run is committed whose job stages these windows. Return the run."""
@@ -133,22 +137,42 @@ def test_what_an_erasure_that_was_cancelled_had_erased_is_repaired_by_the_next_o
     assert world.asked_of_lake[-1].days == {}
 
 
-def test_without_an_engine_windows_of_the_subject_are_deleted_and_the_report_tells_what_stays(
-    world: Aggregated,
+def in_silver(lake: DeltaLake) -> list[str]:
+    found = DeltaTable(f"{lake.location}/silver/sensor_reading").to_pyarrow_table()
+    return sorted(found.column("home_id").to_pylist())
+
+
+def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_report_tells_what_stays(
+    world: Aggregated, tmp_path: Path
 ) -> None:
+    """No job keeps the rows in the lake any more."""
     world.run(on(0), on(3), on(0, STAYS))
+    lake = DeltaLake(FolderStorage(tmp_path / "lake"))
+    homes = {"home_id": [GONE, STAYS], "stream_id": [1, 1], "partition_id": ["0", "0"], "sequence_number": [0, 1]}
+    write_deltalake(f"{lake.location}/silver/sensor_reading", pa.table(homes))
+    world.aggregation = replace(world.aggregation, lake=lake)
     stays, world.has_engine = world.windows(STAYS), False
     world.replay()  # so there is a further commit, and an open run whose job has staged windows
     run = planned_run(HOME_ACTIVITY, world.aggregation.store.read_standing(HOME_ACTIVITY), "fake", world.clock.now())
     assert run is not None
     assert world.aggregation.store.open_run(run)
     stage(world.database, "open", run.run_id, with_levels([on(5), on(5, STAYS)]))
-    task = world.erase(GONE)
+    task = world.ask_erasure(GONE)
+    with pytest.raises(ErasureWaits, match=f"run {run.run_id} of home_activity began before it: set SPARK_ENGINE, or"):
+        world.drive(task)
+    discard = Order(HOME_ACTIVITY, "discard_run", "somebody", "no engine", world.clock.now(), run.run_id)
+    Pipelines(world.store.database).discard_run(discard, run, None)
+    task = world.drive(task)
     assert (task.status, world.windows(GONE), world.windows(STAYS)) == ("done", [], stays)
     assert world.database.change("SELECT DISTINCT home_id FROM home_activity_staged") == [(STAYS,)]
     kept = "home_activity: {} of 2026-01-01 to {} may count the subjects until a repair of these days, which needs"
     told = "\n".join(erased_by(task).notes)
     assert f"home_activity: {2 * len(OF.levels)} windows were deleted" in told
     assert kept.format("files in a lake", "2026-01-04") in told
+    assert (in_silver(lake), "lake: 1 rows were deleted from silver/sensor_reading" in told) == ([STAYS], True)
     world.aggregates = (OF_ALL,)
     assert kept.format("windows", "2026-01-01") in "\n".join(erased_by(world.erase(STAYS)).notes)
+    world.has_engine = True
+    write_deltalake(f"{lake.location}/silver/sensor_reading", pa.table(homes), mode="overwrite")
+    assert world.erase(GONE).status == "done"
+    assert in_silver(lake) == [STAYS]
