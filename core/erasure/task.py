@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -47,6 +47,9 @@ from core.tasks.task import (
 )
 
 NUMBERS = 10_000  # of one piece
+CLOCKS_APART = timedelta(
+    seconds=10
+)  # at most: a time far ahead would forget new events, one behind would forget too few
 
 # Erases in the lake, and orders the repair of aggregates. Returns notes for the report. Raises ErasureWaits while a run
 # is open or missing that has to end first.
@@ -119,6 +122,7 @@ class ErasureKind(TaskKind):
     key: SubjectKey
     erase_lake: EraseLake
     clock: Clock
+    app_time: Callable[[], datetime]  # by the app's own clock
     numbers: int = NUMBERS
 
     name = "erasure"
@@ -146,9 +150,17 @@ class ErasureKind(TaskKind):
         return erasure_request(order, stored, spans, is_dry_run=asked.dry_run)
 
     def opening(self, request: TaskRequest) -> TaskOpening:
-        """Return the steps that note the subjects, by the clock of the database, and add the parts."""
+        """Return the steps that note the subjects and add the parts. The later one of the two clocks tells the time.
+        Raises RequestRefused when the clocks of the database and of the app are too far apart."""
+        here, there = self.app_time(), read_time(self.store.database)
+        if abs(there - here) > CLOCKS_APART:
+            apart = f"{abs(there - here).total_seconds():,.0f} s {'ahead of' if there > here else 'behind'} the app's"
+            why = (
+                f"the clock of the database is {apart}, and an erasure needs the right time: set the wrong clock right"
+            )
+            raise RequestRefused("", f"{why} (docs/erasure.md)", "conflict")
         subjects = report_of(request.asked, ErasureAsked).subjects
-        return opening_of(request, subjects, self.key, read_time(self.store.database))
+        return opening_of(request, subjects, self.key, max(here, there))
 
     def _refuse(self) -> None:
         if not self.key.secret:

@@ -35,7 +35,7 @@ from core.tasks.statuses import OPEN, TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.tasks.store import Tasks
 from core.tasks.task import Task, TaskAnswer, TaskOrder, TaskShape
 from core.transforms.loading import load_aggregates
-from handlers.app import App, aggregation, app, in_time
+from handlers.app import CLOCK, App, aggregation, app, in_time
 from handlers.operations.audits import audit_store
 
 log = logging.getLogger("hubledger.api")
@@ -85,7 +85,7 @@ def erasures_of(own: App) -> ErasureKind:
     classes, given = own.transform.row_classes, own.settings
     aggregates = load_aggregates(classes)
     store = Erasures(own.stream, classes, aggregates)
-    return ErasureKind(given.stream, store, given.erasure, erase_lake, own.clock)
+    return ErasureKind(given.stream, store, given.erasure, erase_lake, own.clock, CLOCK.now)
 
 
 # The kinds of tasks, each with the function that makes it of the parts of the app. A new kind is a line here.

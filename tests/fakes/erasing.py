@@ -1,7 +1,7 @@
 """A world for tests of erasures: a stream with events of several subjects, its hub, and tasks to drive."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from core.aggregation.lake_upkeep import ErasedRows
 from core.audit.audit import audit, recount_rows, window
@@ -14,7 +14,7 @@ from core.letters.retry import Keeper
 from core.model.aggregates import Aggregate
 from core.model.events import Event
 from core.model.policies import SubjectKey
-from core.store.database import OneStream
+from core.store.database import OneStream, read_time
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.task import Task, TaskOrder
 from core.transforms.loading import load_aggregates
@@ -39,6 +39,7 @@ class ErasingWorld(World):
     """A stream whose subjects can be erased. `asked_of_lake` are the calls for the lake."""
 
     numbers: int = 4
+    clock_ahead: timedelta = timedelta()  # of the database, before that of the app
     asked_of_lake: list[ErasedRows] = field(default_factory=list)
     waits_of_lake: list[str] = field(default_factory=list)
     aggregates: tuple[Aggregate, ...] = field(default_factory=lambda: load_aggregates(ROW_CLASSES))
@@ -54,7 +55,7 @@ class ErasingWorld(World):
     @property
     def erasing(self) -> ErasureKind:
         erasures = Erasures(self.stream, ROW_CLASSES, self.aggregates)
-        return ErasureKind(STREAM, erasures, self.key, self._erase_lake, self.own, self.numbers)
+        return ErasureKind(STREAM, erasures, self.key, self._erase_lake, self.own, self._app_time, self.numbers)
 
     def __post_init__(self) -> None:
         self.store.erasure_key = KEY
@@ -111,6 +112,9 @@ class ErasingWorld(World):
             if reach is not None:
                 faults += recount_rows(one, reach, self.audits).faults
         return faults
+
+    def _app_time(self) -> datetime:
+        return read_time(self.store.database) - self.clock_ahead
 
     def _erase_lake(self, erased: ErasedRows) -> tuple[str, ...]:
         self.asked_of_lake.append(erased)

@@ -40,7 +40,7 @@ from core.replay.task import ReplayKind
 from core.settle.attempts import StoredJournal
 from core.settle.partition_store import Partitions
 from core.settle.settle import EventKilled
-from core.store.database import Database, OneStream, StreamClosed, Waiting, store_clock
+from core.store.database import Database, OneStream, StreamClosed, Waiting, read_time, store_clock
 from core.tasks.run import TaskKind, note_fault, open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import TaskOrder
@@ -117,7 +117,13 @@ class Instance:
         stream = OneStream(patient.database, STREAM, site.clock.monotonic)
         numbers = site.trouble.chance.choice([3, 20, 10_000])
         self.erasures = ErasureKind(
-            STREAM, Erasures(stream, deployed.row_classes), key, self._erase_lake, self.clock, numbers
+            STREAM,
+            Erasures(stream, deployed.row_classes),
+            key,
+            self._erase_lake,
+            self.clock,
+            lambda: read_time(patient.database),
+            numbers,
         )
 
     @property

@@ -28,7 +28,7 @@ from core.model.policies import DEFAULT_DAYS
 from core.purge.purge import purge_request
 from core.purge.store import Purges
 from core.purge.task import PurgeKind
-from core.store.database import OneStream
+from core.store.database import OneStream, read_time
 from core.store.script import Script
 from core.tasks.run import TaskKind, open_task, work_on
 from core.tasks.store import Tasks
@@ -162,7 +162,7 @@ def to_forget(bench: Bench) -> None:
 
 def erasing(bench: Bench, stream: OneStream) -> ErasureKind:
     store = Erasures(stream, FIRST.row_classes)
-    return ErasureKind(STREAM, store, KEY, lambda _: (), bench.own, numbers=3)
+    return ErasureKind(STREAM, store, KEY, lambda _: (), bench.own, lambda: read_time(stream.database), numbers=3)
 
 
 def erase(process: Process) -> None:

@@ -13,7 +13,7 @@ from core.erasure.erasure import erased_by
 from core.erasure.store import Erasures
 from core.erasure.task import ErasureKind, ErasureShape
 from core.errors import ErasureWaits
-from core.store.database import OneStream
+from core.store.database import OneStream, read_time
 from core.tasks.run import open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.task import Task, TaskOrder
@@ -47,7 +47,7 @@ def opened(world: World, *subjects: str) -> tuple[Task, ErasureKind]:
     def in_lake(erased: ErasedRows) -> tuple[str, ...]:
         return erase_rows(erased, world.own, Pipelines(database))
 
-    kind = ErasureKind(STREAM, store, KEY, in_lake, clock)
+    kind = ErasureKind(STREAM, store, KEY, in_lake, clock, lambda: read_time(database))
     asked = ErasureShape(subjects=list(subjects), reason="a request came", dry_run=False)
     request = kind.request(TaskOrder(clock.new_id(), 1, "officer", asked.reason, clock.now()), asked)
     return open_task(request, kind.tasks, kind.opening(request)), kind

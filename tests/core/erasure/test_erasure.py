@@ -31,6 +31,7 @@ from core.model.transforms import body_decoder
 from core.replay.request import ReplayOrder
 from core.replay.store import opened_key
 from core.settle.partition_store import Partitions
+from core.store.columns import instant_of
 from core.store.database import read_time
 from core.store.memory import Memory
 from core.store.script import Outcome, Script, Step
@@ -283,6 +284,22 @@ def test_a_new_event_after_the_erasure_is_a_new_event_until_the_next_erasure(
     world.replay()
     assert rows_of(engine, GONE) == []
     assert world.faults() == []
+
+
+@pytest.mark.parametrize(("hours", "said"), [(1, "3,600 s ahead of the app's"), (-1, "3,600 s behind the app's")])
+def test_an_erasure_by_a_clock_that_is_wrong_is_refused_and_nothing_is_forgotten(
+    world: ErasingWorld, hours: int, said: str
+) -> None:
+    """An hour ahead would forget the events of the next hour, and an hour behind would bring back those of the last."""
+    world.clock_ahead = timedelta(hours=hours)
+    with pytest.raises(RequestRefused, match=re.escape(said)):
+        world.erase(GONE)
+    assert world.store.database.ask("read_erasure_keys") == []
+    world.clock_ahead = timedelta(seconds=-5)
+    before = read_time(world.store.database)
+    world.erase(GONE)
+    ((_, _, erased_at),) = world.store.database.ask("read_erasure_keys")
+    assert timedelta(seconds=5) <= instant_of(erased_at) - before <= timedelta(seconds=9), "the later clock counts"
 
 
 def test_events_in_the_hub_that_are_not_committed_yet_are_filtered(world: ErasingWorld, engine: Engine) -> None:
