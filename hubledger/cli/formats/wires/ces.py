@@ -42,7 +42,7 @@ class Envelope(Struct):
     operation: Literal["INS", "UPD", "DEL"]
     time: datetime
     data: str  # the JSON of the change, or of a part of it
-    segmentindex: int = 1
+    segmentindex: int = 0  # of a whole change 0, and 1 in the preview of 2025
     finalsegment: bool = True
 
 
@@ -58,8 +58,6 @@ def json_of(event: Event) -> bytes:
         envelope = _envelope(event.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PoisonEvent(f"the body is no change event: {fault_of_body(event.body, error)}") from error
-    if envelope.segmentindex > 1 or not envelope.finalsegment:
-        raise PoisonEvent("the event is a part of a change: raise @max_message_size_kb of its stream group")
     try:
         change = _change(envelope.data)
         source, rows = change.eventsource, change.eventrow
@@ -67,7 +65,9 @@ def json_of(event: Event) -> bytes:
         values = {each["columnname"]: each["value"] for each in source.pkkey}
         values |= _row(rows["current"] or "{}") or _row(rows["old"] or "{}")
         row = {name: _value(value, kinds.get(name, "")) for name, value in values.items()}
-    except (msgspec.MsgspecError, ArithmeticError, KeyError, ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ArithmeticError, AttributeError, LookupError, ValueError, RecursionError) as error:
+        if envelope.segmentindex or not envelope.finalsegment:
+            raise PoisonEvent("the event is a part of a change: raise @max_message_size_kb of its group") from error
         raise PoisonEvent(f"the data of the change event cannot be read: {error!r}") from error
     about = {"ces_committed_at": envelope.time, "ces_operation": envelope.operation}
     return _encode({**about, "ces_table": f"{source.schema}.{source.tbl}", **row})
