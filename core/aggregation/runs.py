@@ -42,6 +42,11 @@ class Days:
         """The days are in order."""
         return self.since is None or self.until is None or self.since <= self.until
 
+    def holds(self, other: "Days") -> bool:
+        """Return True when every one of the other days is one of these."""
+        begins = (self.since or date.min) <= (other.since or date.min)
+        return begins and (other.until or date.max) <= (self.until or date.max)
+
 
 ALL_DAYS = Days()
 

@@ -9,7 +9,7 @@ from typing import Any
 from unicodedata import normalize
 
 from core.aggregation.lake_tables import FILES_KEPT
-from core.model.events import PartitionId, SequenceNumber, Span
+from core.model.events import Partition, PartitionId, SequenceNumber, Span
 from core.model.rows import row_table, texts_of
 from core.settle.mentions import composed, without_subjects
 from core.store.columns import cut, fields_of, storable, types_of, whole_number
@@ -137,8 +137,11 @@ Diff = tuple[str, int]  # task of a dry run, and the event that it has stored a 
 
 @dataclass(frozen=True, slots=True)
 class FoundPiece:
-    """Everything of the subjects in a range of a partition. `rows_of` counts the rows of each table."""
+    """Everything of some subjects in a range of a partition of any stream. `rows_of` counts the rows of each table."""
 
+    stream_id: int
+    partition: Partition
+    subjects: tuple[str, ...]
     span: Span
     rows_of: Mapping[type, int]
     letters: tuple[SequenceNumber, ...] = ()
@@ -151,16 +154,9 @@ class FoundPiece:
     @property
     def figures(self) -> Erasing:
         """The counts of this piece."""
-        return Erasing(
-            rows={row_table(row_class).name: count for row_class, count in self.rows_of.items()},
-            letters=len(self.letters),
-            reasons=len(self.reasons),
-            staged=len(self.staged),
-            retracted=len(self.retracted),
-            diffs=len(self.diffs),
-            days=self.days,
-            first_letters=self.letters[:MOST_NAMED],
-        )
+        counts: dict[str, Any] = {name: len(getattr(self, name)) for name in COUNTS}
+        rows = {row_table(row_class).name: count for row_class, count in self.rows_of.items()}
+        return replace(Erasing(rows=rows, days=self.days, first_letters=self.letters[:MOST_NAMED]), **counts)
 
 
 # The fields of requests and histories that have what people wrote, and names: no other value can be a subject.

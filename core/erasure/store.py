@@ -1,7 +1,7 @@
 """Erasures in SQL: what a range of a partition has of some subjects, and the transaction that removes it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -38,17 +38,6 @@ from core.tasks.store import Ending, TaskOpening, advance_steps
 from core.tasks.task import Advance, TaskRequest, report_of, report_text
 
 
-@dataclass(frozen=True, slots=True)
-class Erase:
-    """A piece to erase of a partition of any stream: the subjects, and who ordered it."""
-
-    stream_id: int
-    partition: Partition
-    piece: FoundPiece
-    subjects: Sequence[str]
-    by: str
-
-
 def opening_of(request: TaskRequest, subjects: Sequence[str], key: SubjectKey, at: datetime) -> TaskOpening:
     """Return the steps that open an erasure: tombstones, which no plan made before them survives, and then the parts.
 
@@ -68,21 +57,30 @@ def opening_of(request: TaskRequest, subjects: Sequence[str], key: SubjectKey, a
     return TaskOpening((*before, add), parts)
 
 
-def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction of a piece: partition, rows, retracted rows, letters, and its task."""
-    stream_id = erase.stream_id
-    place = {"stream_id": stream_id, "partition_id": erase.partition.partition_id}
-    piece, conflict = erase.piece, ending.conflict
-    numbers = {**place, "sequence_numbers": numbers_json(piece.letters)}
-    steps = [Step("lock_partition", place), *_erase_steps(place, erase, conflict)]
+def erasure_script(piece: FoundPiece, by: str, ending: Ending, ahead: Advance) -> Script:
+    """Return the transaction of a piece: partition, rows, retracted rows, letters, and its task. `by` ordered it."""
+    place = {"stream_id": piece.stream_id, "partition_id": piece.partition.partition_id}
+    reach, of_task, conflict = {**place, **span_values(piece.span)}, str(ending.task_id), ending.conflict
+    of_subjects = {**reach, "subjects": subjects_json(piece.subjects)}
+    steps, deleted = [Step("lock_partition", place)], []
+    for row_class in in_table_order(piece.rows_of):
+        count = piece.rows_of[row_class]
+        if not row_table(row_class).key:  # each appended row leaves its place
+            stub = of_rows("stub_subject", row_class)
+            steps.append(Step(stub, of_subjects, expect=count, otherwise=conflict))
+        deleted.append(Step(of_rows("delete_subject", row_class), of_subjects, expect=count, otherwise=conflict))
+    if piece.retracted:
+        blank = {**reach, "retracted": json.dumps(piece.retracted)}
+        steps.append(Step("blank_retracted", blank, expect=len(piece.retracted), otherwise=conflict))
+    steps += deleted
     if piece.reasons:
         steps.append(Step("blank_reasons_of_letters", {**place, "reasons": json.dumps(piece.reasons)}))
     if piece.letters:
-        at, by = ending.at, str(ending.task_id)
-        blank = {**numbers, "erased_by": by}
+        blank = {**place, "sequence_numbers": numbers_json(piece.letters), "erased_by": of_task}
         steps.append(Step("blank_letters", blank, expect=len(piece.letters), otherwise=conflict))
-        discard = LetterMove("discard", erase.partition, piece.letters, by, at, at, erase.by, ERASED_WORD)
-        steps += move_steps(discard, stream_id)[1:]
+        at, why = ending.at, ERASED_WORD
+        discard = LetterMove("discard", piece.partition, piece.letters, of_task, at, at, by, why)
+        steps += move_steps(discard, piece.stream_id)[1:]
     if piece.letters or piece.reasons:
         attempts = [*((number, None) for number in piece.letters), *piece.reasons]
         steps.append(Step("blank_attempts", {**place, "attempts": json.dumps(attempts)}))
@@ -93,22 +91,7 @@ def erasure_script(erase: Erase, ending: Ending, ahead: Advance) -> Script:
         dry_runs = json.dumps(sorted({(task_id,) for task_id, _ in piece.diffs}))
         diffed = numbers_json(sorted({SequenceNumber(number) for _, number in piece.diffs}))
         steps.append(Step("delete_diffs_of", {**place, "dry_runs": dry_runs, "diffed": diffed}))
-    return Script(f"erasure {ending.task_id}", tuple(steps), gives_way=True)
-
-
-def _erase_steps(place: dict[str, Any], erase: Erase, conflict: Callable[[], Exception]) -> list[Step]:
-    """Return the steps that leave a stub of each appended row, blank the rows that replays took away, and delete."""
-    stubs, deleted, reach = [], [], {**place, **span_values(erase.piece.span)}
-    of = {**reach, "subjects": subjects_json(erase.subjects)}
-    for row_class in in_table_order(one for one in erase.piece.rows_of if row_table(one).subject):
-        count = erase.piece.rows_of[row_class]
-        if not row_table(row_class).key:
-            stubs.append(Step(of_rows("stub_subject", row_class), of, expect=count, otherwise=conflict))
-        deleted.append(Step(of_rows("delete_subject", row_class), of, expect=count, otherwise=conflict))
-    if erase.piece.retracted:
-        blank = {**reach, "retracted": json.dumps(erase.piece.retracted)}
-        stubs.append(Step("blank_retracted", blank, expect=len(erase.piece.retracted), otherwise=conflict))
-    return [*stubs, *deleted]
+    return Script(f"erasure {of_task}", tuple(steps), gives_way=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +152,9 @@ class Erasures:
             found += self.database.ask(of_rows("next_number", row_class), **place)
         return min((number for row in found for number in row if number is not None), default=NEVER)
 
-    def find_piece(self, stream_id: int, partition_id: PartitionId, reach: Span, subjects: Sequence[str]) -> FoundPiece:
+    def find_piece(self, stream_id: int, partition: Partition, reach: Span, subjects: Sequence[str]) -> FoundPiece:
         """Return the finds of some subjects in a range. With many rows or letters, the piece ends before the range."""
-        place, last = {"stream_id": stream_id, "partition_id": partition_id}, int(reach.last)
+        place, last = {"stream_id": stream_id, "partition_id": partition.partition_id}, int(reach.last)
         asked = {**place, **span_values(reach), "subjects": subjects_json(subjects)}
         declared = [one for one in self.row_classes if row_table(one).subject]
         rows = {one: self.database.ask(of_rows("select_subject", one), **asked) for one in declared}
@@ -188,6 +171,9 @@ class Erasures:
         rows = {one: [row for row in found if row[1] <= last] for one, found in rows.items()}
         retracted = self._retracted(part, {str(one) for one in subjects}, place)
         return FoundPiece(
+            stream_id=stream_id,
+            partition=partition,
+            subjects=tuple(subjects),
             span=part,
             rows_of={one: len(found) for one, found in rows.items() if found},
             letters=tuple(number for number in letters if number <= last),
@@ -198,10 +184,10 @@ class Erasures:
             days=self._days(rows, [(row_class, row) for _, row_class, row in retracted]),
         )
 
-    def erase(self, erase: Erase, ending: Ending, ahead: Advance) -> None:
+    def erase(self, piece: FoundPiece, by: str, ending: Ending, ahead: Advance) -> None:
         """Erase a piece and advance its part, in one transaction. Raises TaskConflict, with nothing written, when
         anything of the piece has changed since it was found."""
-        self.database.run(erasure_script(erase, ending, ahead))
+        self.database.run(erasure_script(piece, by, ending, ahead))
 
     def forget_states(self, subjects: Sequence[str]) -> None:
         """Delete the states of the subjects that replays carry: a dry run goes on without them."""

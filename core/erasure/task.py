@@ -1,21 +1,24 @@
-"""An erasure as a task: it forgets subjects in each partition, then in the lake. One is open at a time."""
+"""An erasure as a task: it forgets subjects in each partition, then in the lake and in windows. One is open at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 
-from core.aggregation.lake_upkeep import ErasedRows
+from core.aggregation.lake_tables import OF_REMAKE, Lake, is_rows_job, lake_rows
+from core.aggregation.orders import Pipelines
+from core.aggregation.runs import Days, Order, Standing, fitting
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import Aggregation
 from core.erasure.erasure import (
     COUNTS,
-    LAKE,
     MOST_NAMED,
     MOST_SUBJECTS,
     Erasing,
     ErasureAsked,
-    FoundPiece,
     asked_of,
     erased_by,
     erasing_of,
@@ -23,14 +26,16 @@ from core.erasure.erasure import (
     forms_of,
     place_of_part,
 )
-from core.erasure.store import Erase, Erasures, opening_of
-from core.errors import RequestRefused
+from core.erasure.store import Erasures, opening_of
+from core.errors import AggregationConflict, ErasureWaits, RequestRefused
+from core.model.aggregates import Aggregate
 from core.model.events import Stream, span
 from core.model.policies import SubjectKey
 from core.model.ports import Clock
 from core.model.rows import row_table
 from core.model.shapes import Answered, Reason
 from core.settle.mentions import without_subjects
+from core.store.columns import fields_of, types_of, whole_number
 from core.store.database import read_time
 from core.tasks.run import ONE_PIECE, Done, TaskKind, move_task
 from core.tasks.store import TaskOpening, Tasks
@@ -45,15 +50,11 @@ from core.tasks.task import (
     report_of,
     report_text,
 )
+from core.transforms.loading import find_aggregate
 
 NUMBERS = 10_000  # of one piece
-CLOCKS_APART = timedelta(
-    seconds=10
-)  # at most: a time far ahead would forget new events, one behind would forget too few
-
-# Erases in the lake, and orders the repair of aggregates. Returns notes for the report. Raises ErasureWaits while a run
-# is open or missing that has to end first.
-EraseLake = Callable[[ErasedRows], tuple[str, ...]]
+RUNS = 1_000  # of a job that are looked at for a repair
+CLOCKS_APART = timedelta(seconds=10)  # at most: one far ahead would forget new events, one behind too few
 
 Subject = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
@@ -111,6 +112,130 @@ class ErasureAnswer(TaskAnswer, tag_field="kind", tag="erasure"):
     letters_found: list[FoundLetterAnswer]
     partitions: list[ErasedPartitionAnswer]
     notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """An erasure whose rows are gone from SQL. `days` has the first and the last day of the erased rows for each
+    aggregate, and of rows that replays had taken away."""
+
+    task: Task
+    days: Mapping[str, tuple[date, date]]
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        return asked_of(self.task).subjects
+
+    @property
+    def since(self) -> datetime:
+        """The time after which a job reads none of the rows."""
+        return max((one.closed_at for one in self.task.parts if one.closed_at), default=self.task.requested_at)
+
+    def days_of(self, job: str, store: Aggregations) -> tuple[date, date] | None:
+        """Return the first and the last day of an aggregate that may count the subjects. None: no window does."""
+        if is_rows_job(job):
+            return None
+        found = [each for each in (self.days.get(job), store.find_days(find_aggregate(job), self.subjects)) if each]
+        return (min(one for one, _ in found), max(one for _, one in found)) if found else None
+
+
+# Erases in the lake, and orders the repair of aggregates. Returns notes for the report. Raises ErasureWaits while a run
+# is open or missing that has to end first.
+EraseLake = Callable[[ErasedRows], tuple[str, ...]]
+
+
+def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tuple[str, ...]:
+    """Delete the rows of subjects from the lake, and return what was done, in words.
+
+    The windows of their days are computed again, and those of every day on which an aggregate has windows of theirs.
+    Raises ErasureWaits while a run is open or missing that has to end first, and LakeUnreachable."""
+    task, standings = erased.task, _read_standings(erased, own.jobs, own.store)
+    remade = sorted(one for each in standings.values() for one in each.stale if one.endswith(OF_REMAKE))
+    if remade:  # from files that may have the rows
+        raise ErasureWaits(f"tables of the lake are made anew: {', '.join(remade)}")
+    notes, missing = _delete_rows(erased, own.lake, own.jobs), list[str]()
+    for job, standing in standings.items():
+        runs = (one for one in own.store.read_runs(job, standing.number + 1, RUNS) if one.planned_at > erased.since)
+        repaired = [one.days for one in runs if (one.kind, one.status) == ("repair", "committed")]
+        notes += [f"{job}: the windows of {days} were computed again" for days in repaired]
+        wanted = erased.days_of(job, own.store)
+        if wanted is None or fitting(standing.cut) != "repair" or any(one.holds(Days(*wanted)) for one in repaired):
+            continue  # the aggregate has no windows of these days, or new ones
+        missing.append(f"{job}{_held(standing)}")
+        if standing.order is None and standing.open_run is None:  # else the next call looks again
+            why, at = f"erasure {task.task_id}", task.requested_at
+            with suppress(AggregationConflict):  # another order was first, or the state has moved on
+                pipelines.place(Order(job, "repair", task.requested_by, why, at, days=Days(*wanted)), standing)
+    if missing:
+        raise ErasureWaits(f"the windows of its days are computed again: {', '.join(missing)}")
+    return tuple(notes)
+
+
+def erase_windows(
+    erased: ErasedRows, aggregates: Sequence[Aggregate], store: Aggregations, lake: Lake | None
+) -> tuple[str, ...]:
+    """Delete the windows of subjects where no engine can compute windows again, and their rows from the lake. Return
+    what was done, and a note for each aggregate with windows that stay. Raises as `erase_rows` does."""
+    jobs = (*(of.name for of in aggregates), *(rows.job for rows in lake_rows(aggregates)))
+    standings = _read_standings(erased, jobs, store, ": set SPARK_ENGINE, or discard the run")
+    notes = _delete_rows(erased, lake, jobs)
+    for of in aggregates:
+        days, has_windows = erased.days_of(of.name, store), fitting(standings[of.name].cut) == "repair"
+        count = store.remove_subjects(of, erased.subjects)
+        notes += [f"{of.name}: {count} windows were deleted"] if count else []
+        if days is not None and has_windows:
+            kept = "files in a lake" if of.subject else "windows"
+            until = "a repair of these days, which needs SPARK_ENGINE"
+            notes.append(f"{of.name}: {kept} of {Days(*days)} may count the subjects until {until}")
+    return tuple(notes)
+
+
+def _read_standings(
+    erased: ErasedRows, jobs: Sequence[str], store: Aggregations, way: str = ""
+) -> Mapping[str, Standing]:
+    """Return the standings of jobs. Raises ErasureWaits for an open run whose job may have read rows of subjects."""
+    found = {job: store.read_standing(job) for job in jobs}
+    for job, standing in found.items():
+        run = standing.open_run
+        if run is not None and run.planned_at <= erased.since:
+            raise ErasureWaits(f"run {run.run_id} of {job} began before it{_held(standing)}{way}")
+    return found
+
+
+def _held(standing: Standing) -> str:
+    """Return why a job does not go on, if a person has paused it."""
+    return "" if standing.pause is None else f" (paused by {standing.pause.who}: resume it)"
+
+
+def _delete_rows(erased: ErasedRows, lake: Lake | None, jobs: Sequence[str]) -> list[str]:
+    """Delete the rows of subjects from the tables of the lake, also from those that no job keeps any more, and return
+    what was deleted, in words."""
+    notes: list[str] = []
+    for rows in lake_rows(find_aggregate(job) for job in jobs if not is_rows_job(job)):
+        if lake is not None and row_table(rows.source).subject:
+            for table in (rows.table, rows.removed):
+                count = lake.delete(table, condition_of(rows.source, erased))
+                notes += [f"lake: {count} rows were deleted from {table}"] if count else []
+    return notes
+
+
+def condition_of(row_class: type, erased: ErasedRows) -> str:
+    """Return the condition, in the SQL of delta-rs, of the rows of subjects up to the last number of each partition."""
+    name = row_table(row_class).subject
+    is_text = str in types_of(dict(fields_of(row_class))[name])
+    numbers = (whole_number(one) for one in erased.subjects)
+    known = map(_quoted, erased.subjects) if is_text else (str(one) for one in numbers if one is not None)
+    places = " OR ".join(
+        f"(stream_id = {stream_id} AND partition_id = {_quoted(id)} AND sequence_number <= {part.span.last})"
+        for part in erased.task.parts
+        if part.span is not None
+        for stream_id, id in [place_of_part(part)]
+    )
+    return f'"{name}" IN ({", ".join(known) or "NULL"}) AND ({places or "1 = 0"})'
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,75 +333,33 @@ class ErasureKind(TaskKind):
 
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Erase the next piece of a partition, or count it in a dry run. At the end, erase in the lake."""
-        piece = _PieceOfErasure(self, task, part)
-        return piece.close() if part.name == LAKE else piece.go_on()
+        if part.span is None:
+            return self._close(task, part)
+        (stream_id, id), last, asked = place_of_part(part), int(part.span.last), asked_of(task)
+        first = min(self.store.find_next(stream_id, id, part.position), last + 1)
+        reach = span(first, min(last, first + self.numbers - 1))
+        piece = self.store.find_piece(stream_id, self.stream.partition(id), reach, asked.subjects)
+        rows = erased_by(task).plus(piece.figures).row_count
+        if asked.most_rows is not None and rows > asked.most_rows and not task.is_dry_run:
+            why = f"it would erase at least {rows} rows, and most_rows is {asked.most_rows}: begin a dry run, and look"
+            move_task(task.task_id, "fail", self, f"{why} at its rows")
+            return ONE_PIECE
+        report = report_text(erasing_of(part).plus(piece.figures))
+        ahead = Advance(part.name, part.step, piece.span.last + 1, report, piece.span.last >= last)
+        if task.is_dry_run:
+            self.tasks.advance(self.ending(task), ahead)
+        else:
+            self.store.erase(piece, task.requested_by, self.ending(task), ahead)
+        return Done(1, piece.span.length)
 
-
-@dataclass(frozen=True, slots=True)
-class _PieceOfErasure:
-    """One piece of an erasure."""
-
-    kind: ErasureKind
-    task: Task
-    part: TaskPart
-
-    def go_on(self) -> Done:
-        """Erase the next numbers of a partition."""
-        store, (stream_id, id) = self.kind.store, place_of_part(self.part)
-        assert self.part.span is not None  # a part of a partition has one
-        last = self.part.span.last
-        first = store.find_next(stream_id, id, self.part.position)
-        if first > last:
-            return self._settle(FoundPiece(span(last + 1, last), {}))
-        reach = span(first, min(last, first + self.kind.numbers - 1))
-        return self._settle(store.find_piece(stream_id, id, reach, self._subjects))
-
-    def close(self) -> Done:
+    def _close(self, task: Task, part: TaskPart) -> Done:
         """Erase in the lake, order repairs, and reword what people wrote. The task forgets the subjects as it ends."""
-        task = self.task
         notes: tuple[str, ...] = ()
         if not task.is_dry_run:
-            until = {place_of_part(part): part.span.last for part in task.parts if part.span is not None}
-            closed = [part.closed_at for part in task.parts if part.closed_at is not None]
-            rows = ErasedRows(  # the database has already erased its own rows of these subjects
-                task_id=task.task_id,
-                by=task.requested_by,
-                at=task.requested_at,
-                subjects=self._subjects,
-                until=until,
-                days=erased_by(task).plus(Erasing(days=self.kind.store.read_unrepaired())).days,
-                since=max(closed, default=self.kind.clock.now()),
-            )
-            notes = self.kind.erase_lake(rows)
-            self.kind.store.forget_states(self._subjects)
-            self.kind.store.reword(self._subjects)
-        report = report_text(replace(erasing_of(self.part), notes=notes))
-        ahead = Advance(self.part.name, self.part.step, self.part.position, report, is_last=True)
-        self.kind.tasks.advance(self.kind.ending(self.task), ahead)
+            days = erased_by(task).plus(Erasing(days=self.store.read_unrepaired())).days
+            notes = self.erase_lake(ErasedRows(task, days))
+            self.store.forget_states(asked_of(task).subjects)
+            self.store.reword(asked_of(task).subjects)
+        report = report_text(replace(erasing_of(part), notes=notes))
+        self.tasks.advance(self.ending(task), Advance(part.name, part.step, part.position, report, is_last=True))
         return ONE_PIECE
-
-    def _settle(self, found: FoundPiece) -> Done:
-        """Commit a piece and advance its part."""
-        assert self.part.span is not None
-        rows, most = erased_by(self.task).plus(found.figures).row_count, asked_of(self.task).most_rows
-        if most is not None and rows > most and not self.task.is_dry_run:
-            why = f"it would erase at least {rows} rows, and most_rows is {most}: begin a dry run, and look at its rows"
-            move_task(self.task.task_id, "fail", self.kind, why)
-            return ONE_PIECE
-        is_last = found.span.last >= self.part.span.last
-        report = report_text(erasing_of(self.part).plus(found.figures))
-        ahead = Advance(self.part.name, self.part.step, found.span.last + 1, report, is_last)
-        stream_id, id = place_of_part(self.part)
-        erase = Erase(
-            stream_id=stream_id,
-            partition=self.kind.stream.partition(id),
-            piece=FoundPiece(found.span, {}) if self.task.is_dry_run else found,
-            subjects=self._subjects,
-            by=self.task.requested_by,
-        )
-        self.kind.store.erase(erase, self.kind.ending(self.task), ahead)
-        return Done(1, max(0, found.span.length))
-
-    @property
-    def _subjects(self) -> tuple[str, ...]:
-        return asked_of(self.task).subjects

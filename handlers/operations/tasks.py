@@ -10,7 +10,6 @@ from uuid import UUID
 
 import msgspec
 
-from core.aggregation.lake_upkeep import ErasedRows, erase_rows, erase_windows
 from core.aggregation.orders import Pipelines
 from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Moment, key_of, operation, page_of, query_of
@@ -19,7 +18,7 @@ from core.audit.audit import verify_partition
 from core.audit.task import AuditKind
 from core.erasure.erasure import left_elsewhere
 from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind
+from core.erasure.task import ErasedRows, ErasureKind, erase_rows, erase_windows
 from core.errors import InfrastructureFault, TaskDiffers, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterListing
 from core.letters.redrive import RedriveKind, Redrives

@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from core.aggregation.lake_upkeep import ErasedRows
 from core.audit.audit import audit, recount_rows, window
 from core.audit.faults import LedgerFault
 from core.audit.store import AuditStore
 from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind, ErasureShape
+from core.erasure.task import ErasedRows, ErasureKind, ErasureShape
 from core.errors import ErasureWaits
 from core.letters.retry import Keeper
 from core.model.aggregates import Aggregate

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from core.aggregation.lake_upkeep import ErasedRows, erase_rows
 from core.aggregation.orders import Pipelines
 from core.erasure.erasure import erased_by
 from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind, ErasureShape
+from core.erasure.task import ErasedRows, ErasureKind, ErasureShape, erase_rows
 from core.errors import ErasureWaits
 from core.store.database import OneStream, read_time
 from core.tasks.run import open_parts, open_task, work_on

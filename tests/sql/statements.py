@@ -16,7 +16,7 @@ from core.aggregation.runs import ALL_DAYS, NO_CUT, Cut, Failure, Order, Portion
 from core.aggregation.store import close_run_script, ending_steps, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
 from core.erasure.erasure import ErasureAsked, FoundPiece, erasure_request
-from core.erasure.store import Erase, erasure_script, opening_of
+from core.erasure.store import erasure_script, opening_of
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
 from core.ledger.totals import LedgerRange, Minute
@@ -123,6 +123,9 @@ def purges() -> Mapping[str, Script]:
 def erasures() -> Mapping[str, Script]:
     partition, number = commit_of((), first=True, letters=False).partition, SequenceNumber(7)
     found = FoundPiece(
+        1,
+        partition,
+        ("home-7", "7"),
         Span(*GAP),
         {row_class: 1 for row_class in ROW_CLASSES if row_table(row_class).subject},
         letters=GAP,
@@ -133,15 +136,14 @@ def erasures() -> Mapping[str, Script]:
     )
     ending = Ending(ID, "erasure", EPOCH)
     ahead = Advance("0", 0, 10, "{}")
-    some = Erase(1, partition, found, ("home-7", "7"), "ann")
-    none = replace(some, piece=FoundPiece(Span(*GAP), {}))
+    none = FoundPiece(1, partition, (), Span(*GAP), {})
     order = TaskOrder(ID, 1, "ann", "a request", EPOCH)
     request = erasure_request(order, ErasureAsked(("7",), 1), {}, is_dry_run=False)
     opening = opening_of(request, ("7",), SubjectKey("secret", "former"), EPOCH)
     return {
         "erasure opening": open_script(request, opening),
-        "erasure piece": erasure_script(some, ending, ahead),
-        "erasure piece without finds": erasure_script(none, ending, ahead),
+        "erasure piece": erasure_script(found, "ann", ending, ahead),
+        "erasure piece without finds": erasure_script(none, "ann", ending, ahead),
     }
 
 

@@ -171,7 +171,7 @@ def test_a_piece_has_few_large_bodies(world: ErasingWorld) -> None:
     for subject in ("Zo\u00eb", "\u00eb"):  # by a needle, and without one
         store, first, pieces = world.erasing.store, len(LOG), []
         while first < len(LOG) + 5:
-            piece = store.find_piece(1, PartitionId("0"), Span(N(first), N(len(LOG) + 4)), [subject])
+            piece = store.find_piece(1, partition("0"), Span(N(first), N(len(LOG) + 4)), [subject])
             pieces.append(piece.span.length)
             first = piece.span.last + 1
         assert pieces == [1, 1, 1, 1, 1], subject

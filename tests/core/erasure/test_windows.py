@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from core.aggregation.lake_upkeep import ErasedRows, erase_rows, erase_windows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Days, Order, planned_run
 from core.aggregation.tick import Aggregation, aggregate
 from core.erasure.erasure import erased_by
+from core.erasure.task import ErasedRows, erase_rows, erase_windows
 from core.errors import ErasureWaits
 from core.model.events import Event
 from core.model.rows import References, Row
