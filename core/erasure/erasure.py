@@ -137,11 +137,12 @@ Diff = tuple[str, int]  # task of a dry run, and the event that it has stored a 
 
 @dataclass(frozen=True, slots=True)
 class FoundPiece:
-    """Everything of some subjects in a range of a partition of any stream. `rows_of` counts the rows of each table."""
+    """Everything of some `sought` subjects in a range of a partition of any stream. `rows_of` counts the rows of each
+    table."""
 
     stream_id: int
     partition: Partition
-    subjects: tuple[str, ...]
+    sought: tuple[str, ...]
     span: Span
     rows_of: Mapping[type, int]
     letters: tuple[SequenceNumber, ...] = ()

@@ -61,7 +61,7 @@ def erasure_script(piece: FoundPiece, by: str, ending: Ending, ahead: Advance) -
     """Return the transaction of a piece: partition, rows, retracted rows, letters, and its task. `by` ordered it."""
     place = {"stream_id": piece.stream_id, "partition_id": piece.partition.partition_id}
     reach, of_task, conflict = {**place, **span_values(piece.span)}, str(ending.task_id), ending.conflict
-    of_subjects = {**reach, "subjects": subjects_json(piece.subjects)}
+    of_subjects = {**reach, "subjects": subjects_json(piece.sought)}
     steps, deleted = [Step("lock_partition", place)], []
     for row_class in in_table_order(piece.rows_of):
         count = piece.rows_of[row_class]
@@ -173,7 +173,7 @@ class Erasures:
         return FoundPiece(
             stream_id=stream_id,
             partition=partition,
-            subjects=tuple(subjects),
+            sought=tuple(subjects),
             span=part,
             rows_of={one: len(found) for one, found in rows.items() if found},
             letters=tuple(number for number in letters if number <= last),
