@@ -51,10 +51,9 @@ def opening_of(request: TaskRequest, subjects: Sequence[str], key: SubjectKey, a
         return TaskOpening(parts=parts)
     noted = {"hashes": texts_json(map(key.hash_of, subjects)), "key_hash": key.name, "erased_by": str(order.task_id)}
     add = Step("add_erased_subjects", {**noted, "erased_at": instant_text(at)})
-    before = [Step("refuse_former_plans", {})]
-    if key.before is not None:
-        before.append(Step("forget_hashes", {"former_hashes": texts_json(map(key.before.hash_of, subjects))}))
-    return TaskOpening((*before, add), parts)
+    former = [] if key.before is None else list(map(key.before.hash_of, subjects))
+    forget = [Step("forget_hashes", {"former_hashes": texts_json(former)})] if former else []
+    return TaskOpening((Step("refuse_former_plans", {}),), (*forget, add), parts)
 
 
 def erasure_script(piece: FoundPiece, by: str, ending: Ending, ahead: Advance) -> Script:

@@ -59,9 +59,10 @@ class Ending:
 
 
 class TaskOpening(NamedTuple):
-    """The steps of a new task's transaction before the task, and those that add its parts. Without `parts`, the parts
-    are those of the request."""
+    """Steps of a new task's transaction: those that lock every stream, those before the task, and those that add its
+    parts. Without `parts`, the parts are those of the request."""
 
+    streams: tuple[Step, ...] = ()
     before: tuple[Step, ...] = ()
     parts: tuple[Step, ...] = ()
 
@@ -186,11 +187,13 @@ _STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
 
 
 def open_script(request: TaskRequest, opening: TaskOpening = PLAIN_OPENING) -> Script:
-    """Return the transaction of a new task. It locks the stream, whose tasks are opened one after the other."""
+    """Return the transaction of a new task. It locks the stream, whose tasks are opened one after the other. Every
+    stream is locked before that, where all are: two that each held one row would wait for one another."""
     values = _request_values(request)
     return Script(
         f"{request.kind} {request.order.task_id}",
         (
+            *opening.streams,
             lock_step(request.order.stream_id, StreamClosed),
             *opening.before,
             Step("add_task", values, expect=1, otherwise=_NotAdded),

@@ -77,6 +77,10 @@ def locked(text: str) -> Iterator[str]:
         yield from (use.table for use in uses_of(statement) if use.verb != "SELECT")
 
 
+def statements(script: Script) -> list[Any]:
+    return [step.statement for step in script.steps]
+
+
 def out_of_order(steps: list[tuple[str, str]], order: list[str]) -> list[str]:
     found, reached = [], 0
     for name, text in steps:
@@ -114,6 +118,13 @@ def test_a_script_locks_tables_in_the_order_and_the_owner_of_a_new_row_first(nam
     steps = [(str(step.statement), step_text(step)) for step in every_script()[name].steps]
     assert out_of_order(steps, ORDER) == []
     assert owners_after([one for one in steps if one[0] not in APART]) == []
+
+
+@holds_for({name: one for name, one in every_script().items() if "refuse_former_plans" in map(str, statements(one))})
+def test_a_script_that_locks_every_stream_holds_none_of_them_before(name: str) -> None:
+    """Otherwise two rooms that erase at once hold a row each, and wait for the other's."""
+    texts = {str(step.statement): step_text(step) for step in every_script()[name].steps}
+    assert next(one for one, text in texts.items() if "event_stream" in locked(text)) == "refuse_former_plans"
 
 
 def test_a_planted_insert_that_locks_its_owner_by_the_foreign_key_is_seen_and_none_that_cannot_cross() -> None:

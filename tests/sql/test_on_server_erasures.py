@@ -5,14 +5,21 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
 from core.erasure.erasure import forms_of
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind, ErasureShape
 from core.errors import CheckpointConflict, StoreUnavailable
+from core.model.ports import Clock
 from core.settle.partition_store import batch_script
-from core.store.database import write
+from core.store.database import OneStream, read_time, write
 from core.store.sqlserver.connections import Session, load_driver
+from core.tasks.run import open_task
+from core.tasks.statuses import TaskMove
+from core.tasks.task import TaskOrder
 from tests.fakes.builders import commit, event, partition
 from tests.fakes.erasing import KEY, ErasingWorld, events_of
 from tests.fakes.plain_transform import ROW_CLASSES
@@ -112,3 +119,30 @@ def test_a_subject_with_a_blank_at_its_end_is_a_different_subject(server_store: 
     assert forms_of("home-7 ", ROW_CLASSES) == ("home-7 ",)
     world.erase("home-7 ")
     assert world.faults() == []
+
+
+def test_two_rooms_of_one_database_open_erasures_at_once_without_a_deadlock(stores: list[Store]) -> None:
+    """Each opening locks the rows of all streams, and its own is one of them."""
+
+    def open_some(store: Store, group: str) -> int:
+        own = partition(group=group).stream
+        store.commit_batch(commit(store.read_partition(partition(group=group)), 0, 4))
+        store.erasure_key, opened = KEY, 0
+        kind = ErasureKind(
+            own,
+            Erasures(OneStream(store.database, own), ROW_CLASSES),
+            KEY,
+            lambda _: (),
+            Clock(lambda: read_time(store.database), uuid4),
+            lambda: read_time(store.database),
+        )
+        for _ in range(20):
+            asked = ErasureShape(subjects=["home-7"], reason="a request came", dry_run=False)
+            order = TaskOrder(uuid4(), store.open_stream(own), "ann", asked.reason, kind.clock.now())
+            request = kind.request(order, asked)
+            task = open_task(request, kind.tasks, kind.opening(request))
+            opened += kind.tasks.move(TaskMove(task.task_id, "cancel", "ann", "", kind.clock.now()))
+        return opened
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(open_some, stores, ("hubledger", "other"))) == [20, 20]
