@@ -25,7 +25,7 @@ from core.ledger.watch import BurnDown, read_burn_down
 from core.model.events import PartitionId
 from core.model.ports import Clock
 from core.model.transforms import Transform
-from core.remote.hub.host_values import to_host_event
+from core.remote.hub.events import to_host_event
 from core.remote.hub.reader import KEEP, SdkHubReader, read_ends
 from core.remote.telemetry.opening import open_telemetry
 from core.remote.trigger_blobs import BlobCheckpoints

@@ -77,8 +77,9 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: 
     namespace, hub, group, partition_id = (context[name] for name in _CONTEXT)
     partition = Partition(f"{namespace}/{hub}", group, PartitionId(partition_id))
     offsets = _array(metadata, "OffsetStringArray", len(events))
-    properties = _array(metadata, "PropertiesArray", len(events))
-    converted = tuple(_converted(events, offsets, properties))
+    properties = _array(metadata, PROPERTIES, len(events))
+    system = _array(metadata, "SystemPropertiesArray", len(events))
+    converted = tuple(_converted(events, offsets, properties, system))
     previous = converted[0].sequence_number - 1
     for event in converted:
         if event.sequence_number <= previous:
@@ -96,11 +97,14 @@ def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]
 
 
 def _converted(
-    events: Sequence[func.EventHubEvent], offsets: Sequence[object], properties: Sequence[object]
+    events: Sequence[func.EventHubEvent],
+    offsets: Sequence[object],
+    properties: Sequence[object],
+    system: Sequence[Mapping[str, object]],
 ) -> Iterator[Event]:
     """Yield our events. Those of one send have the same time and come one after the other: it is converted once."""
     before: datetime | None = None
-    for event, offset, own in zip(events, offsets, properties, strict=True):
+    for event, offset, own, annotations in zip(events, offsets, properties, system, strict=True):
         number, enqueued = event.sequence_number, event.enqueued_time
         if number is None or enqueued is None or not isinstance(offset, str):
             raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
@@ -108,4 +112,4 @@ def _converted(
             # The host's `EnqueuedTime.DateTime` has no zone in .NET: it is UTC.
             before, at = enqueued, enqueued.replace(tzinfo=UTC) if enqueued.tzinfo is None else enqueued.astimezone(UTC)
         read = own if isinstance(own, _READ) else Unread("json", json.dumps(own))
-        yield Event(SequenceNumber(number), offset, at, event.partition_key, read, event.get_body())
+        yield Event(SequenceNumber(number), offset, at, event.partition_key, read, event.get_body(), annotations)

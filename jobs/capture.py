@@ -15,7 +15,7 @@ from typing import Any
 
 from core.errors import ProcessDied
 from core.model.commits import Settled
-from core.model.events import Event, SequenceNumber
+from core.model.events import PARTITION_KEY, Event, SequenceNumber, captured
 from core.model.ports import parse_instant
 from core.model.property_values import encode_properties
 from core.model.rows import ReferenceKey, References, row_table
@@ -110,8 +110,8 @@ def events_within(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[An
                 events = (event for event in read_events(content) if first <= event.sequence_number <= last)
                 while some := list(islice(events, SELECTED)):  # as a dead letter stores them
                     yield _arrow(pa, EVENTS, [
-                        (partition_id, one.sequence_number, one.offset, one.enqueued_at, one.partition_key,
-                         encode_properties(one.properties), one.body) for one in some
+                        (partition_id, one.sequence_number, one.offset, one.enqueued_at, one.key,
+                         encode_properties(one.properties, one.stored_annotations), one.body) for one in some
                     ])  # fmt: skip
 
     return select_events
@@ -186,7 +186,7 @@ def _arrow(pa: Any, schema: str, rows: list[tuple[Any, ...]]) -> Any:
 
 def _event(record: Any) -> Event:
     system: Mapping[str, Any] = record["SystemProperties"] or {}
-    key = system.get("x-opt-partition-key")
+    key = system.get(PARTITION_KEY)
     return Event(
         SequenceNumber(record["SequenceNumber"]),
         str(record["Offset"]),
@@ -194,6 +194,7 @@ def _event(record: Any) -> Event:
         None if key is None else str(key),
         dict(record["Properties"] or {}),
         record["Body"] or b"",
+        captured(system),
     )
 
 

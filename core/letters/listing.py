@@ -112,6 +112,7 @@ class WholeLetter:
     letter: ListedLetter
     offset: str
     properties: Mapping[str, object]
+    system_properties: Mapping[str, object]
     attempts: tuple[LetterAttempt, ...]
 
 
@@ -210,7 +211,7 @@ class LetterListing:
         attempts = self._stream.ask("read_attempts", **position, most=MOST_ATTEMPTS)
         *listed, offset, properties = found[0]
         letter = decoder(ListedLetter)(listed)
-        return WholeLetter(letter, offset, shown_properties(properties), decoded(LetterAttempt, attempts))
+        return WholeLetter(letter, offset, *shown_properties(properties), decoded(LetterAttempt, attempts))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
         """Return the first `most` bytes of a letter's body. They are empty when there is no letter."""

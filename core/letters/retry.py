@@ -265,7 +265,7 @@ class _ChunkRetry:
             return self._after_fault(run, commit, fault)
         self._note_commit(run, commit, commit.outcomes)
         resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
-        keyed = any(one.event.partition_key is not None and one.sequence_number in resolved for one in run)
+        keyed = any(one.event.key is not None and one.sequence_number in resolved for one in run)
         if keeper.letters.order == "hold_key" and keyed and keeper.clock.now() < self.until:
             # The letters that this commit has freed: a key with many held letters needs only one round.
             freed = keeper.store.take_freed(commit, keeper.clock.now() + keeper.letters.lease)

@@ -1,11 +1,12 @@
 """Events, batches, partitions, and ranges of sequence numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import NewType, Protocol
+from typing import Any, NewType, Protocol
 
 import msgspec
 
@@ -119,10 +120,21 @@ class Partition:
         return f"{hub}/{self.consumer_group}/{self.partition_id}"
 
 
+Annotations = Mapping[str, object] | Callable[[], Mapping[str, object]]
+PARTITION_KEY = "x-opt-partition-key"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TIMES = frozenset(("absolute-expiry-time", "creation-time", "iothub-enqueuedtime"))
+_STAMPS = ("x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time", PARTITION_KEY)
+_OF_NET = ("SequenceNumber", "Offset", "OffsetString", "PartitionKey", "EnqueuedTimeUtc")  # its names for the same
+_FIELDS = frozenset((*_STAMPS, *_OF_NET))
+
+
 class Event(msgspec.Struct, frozen=True):
     """One event of the hub. `body` has the bytes that were sent, `properties` the application properties by name.
 
     `sequence_number` orders the events of a partition. `enqueued_at` is aware UTC. `offset` is never compared.
+    `annotations` are the system properties as the trigger's JSON has them, or a function that reads them from the
+    message: `system_properties` is for transforms. `own_key` is the key that the room or `EVENT_KEY` gives the event.
     It is no dataclass, because one is made for each event: a frozen dataclass takes ten times as long to fill.
     """
 
@@ -132,6 +144,66 @@ class Event(msgspec.Struct, frozen=True):
     partition_key: str | None
     properties: Mapping[str, object]
     body: bytes
+    annotations: Annotations | None = None
+    own_key: str | None = None
+
+    @classmethod
+    def from_columns(cls, *columns: Any) -> "Event":
+        """Return a stored event, from columns in the order of the fields. `stored_annotations` are read with the
+        properties, and the column of the key has the event's own key."""
+        number, offset, enqueued_at, key, (properties, system), body = columns
+        if PARTITION_KEY in system:
+            return cls(number, offset, enqueued_at, system[PARTITION_KEY], properties, body, system, key)
+        return cls(number, offset, enqueued_at, key, properties, body, system or None)
+
+    @property
+    def stored_annotations(self) -> dict[str, object]:
+        """The system properties that are stored with the properties, with the partition key beside an own key."""
+        own = {} if self.own_key in (None, self.partition_key) else {PARTITION_KEY: self.partition_key}
+        return self.sent_annotations | own
+
+    @property
+    def key(self) -> str | None:
+        """The key in whose order events are held, and by which they are found, replayed and erased."""
+        return self.partition_key if self.own_key is None else self.own_key
+
+    @property
+    def sent_annotations(self) -> dict[str, object]:
+        """The system properties as letters keep them: without nulls, and without those that are fields of an event."""
+        found = self.annotations() if callable(self.annotations) else self.annotations or {}
+        return {name: value for name, value in found.items() if value is not None and name not in _FIELDS}
+
+    @property
+    def system_properties(self) -> dict[str, object]:
+        """The properties that the hub, an IoT Hub or the sender's library gave the event: docs/transforms.md has the
+        table. Each use reads them again."""
+        found = self.sent_annotations
+        for name in TIMES & found.keys():
+            found[name] = _time_of(found[name])
+        found.update(zip(_STAMPS, (self.sequence_number, self.offset, self.enqueued_at), strict=False))
+        return found if self.partition_key is None else {**found, PARTITION_KEY: self.partition_key}
+
+
+def captured(system: Mapping[str, object]) -> dict[str, object]:
+    """Return the system properties of a file of Event Hubs Capture as the trigger's JSON has them."""
+
+    def sent(name: str, value: object) -> object:
+        if isinstance(value, bytes):
+            return value.hex().upper() if name in ("message-id", "correlation-id") else b64encode(value).decode()
+        return str(EPOCH + timedelta(milliseconds=value)) if name in TIMES and isinstance(value, int) else value
+
+    return {name: sent(name, value) for name, value in system.items()}
+
+
+def _time_of(value: object) -> object:
+    """Return the time that a text of the trigger's JSON is, or a value that is no such text as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return value
 
 
 def is_same_instant(one: datetime, other: datetime) -> bool:
@@ -140,8 +212,8 @@ def is_same_instant(one: datetime, other: datetime) -> bool:
 
 
 def order_key(event: Event) -> str | None:
-    """Return the partition key of an event as the store has it, or None: an event without one is never held."""
-    key = event.partition_key
+    """Return the key of an event as the store has it, or None: an event without one is never held."""
+    key = event.key
     return key if key is None or key.isascii() else key.encode("utf-8", "replace").decode("utf-8")
 
 

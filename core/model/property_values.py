@@ -53,22 +53,38 @@ class Unread(Mapping[str, object]):
         return PoisonEvent(f"the properties of this event could not be read; its letter has them as ${self.form}")
 
 
-def encode_properties(properties: Mapping[str, object]) -> str:
-    """Return properties as the text of a JSON object, in ASCII."""
+OWN, SYSTEM = "$properties", "$system"  # the keys of properties that are stored with system properties
+
+
+def encode_properties(properties: Mapping[str, object], system: Mapping[str, object] | None = None) -> str:
+    """Return properties as the text of a JSON object, in ASCII. Those with system properties are two objects in one."""
     written = {f"${properties.form}": properties.content} if isinstance(properties, Unread) else to_json(properties)
+    if system or SYSTEM in written:
+        written = {OWN: written, SYSTEM: to_json(system or {})}
     return json.dumps(written, allow_nan=False)
 
 
 def decode_properties(text: str) -> Mapping[str, object]:
-    """Return the properties that `encode_properties` wrote. A text that it did not write is read as plain JSON.
+    """Return the properties of `decode_sent` without the system properties."""
+    return decode_sent(text)[0]
+
+
+def decode_sent(text: str) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Return the properties and system properties that `encode_properties` wrote, or plain JSON as properties.
 
     Somebody may have changed the text by hand: properties that are no object, or nested too deeply, are Unread.
     """
     try:
-        found = json.loads(text)
-        read = from_json(found)
+        found, system = json.loads(text), {}
+        if isinstance(found, dict) and found.keys() == {OWN, SYSTEM}:
+            found, system = found[OWN], from_json(found[SYSTEM])
+        return _properties(found, text), system if isinstance(system, dict) else {}
     except (ValueError, RecursionError):
-        return Unread("json", text)
+        return Unread("json", text), {}
+
+
+def _properties(found: Json, text: str) -> Mapping[str, object]:
+    read = from_json(found)
     match found:
         case {"$amqp": str(content), **others} if not others:
             return Unread("amqp", content)
@@ -79,10 +95,11 @@ def decode_properties(text: str) -> Mapping[str, object]:
     return Unread("json", text)
 
 
-def shown_properties(text: str) -> dict[str, Json]:
-    """Return stored properties as JSON to show: every value that JSON does not hold is a tag."""
-    shown: dict[str, Json] = json.loads(encode_properties(decode_properties(text)))
-    return shown
+def shown_properties(text: str) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return stored properties and system properties as JSON to show: every value that JSON does not hold is a tag."""
+    properties, system = decode_sent(text)
+    shown = json.loads(encode_properties(properties, system))
+    return (shown[OWN], shown[SYSTEM]) if SYSTEM in shown else (shown, {})
 
 
 def encode_body(value: object) -> bytes:

@@ -60,7 +60,7 @@ class Erased:
         return self.names(event, words_of_event(event))
 
     def _is_of(self, event: Event) -> bool:
-        return event.partition_key is not None and self.names(event, (event.partition_key,))
+        return event.key is not None and self.names(event, (event.key,))
 
 
 NONE_ERASED = Erased({}, SubjectKey())
@@ -79,7 +79,8 @@ def words_of_event(event: Event) -> set[str]:
     body, found = body_text(event.body), set[str]()
     with suppress(ValueError, msgspec.DecodeError, RecursionError):
         found.update(map(composed, _json_values(msgspec.json.decode(body))))
-    return found | candidates_of(body, event.partition_key or "", *map(str, event.properties.values()))
+    sent = (*event.properties.values(), *event.sent_annotations.values())
+    return found | candidates_of(body, event.key or "", event.partition_key or "", *map(str, sent))
 
 
 def _json_values(value: object) -> Iterator[str]:

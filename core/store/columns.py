@@ -16,7 +16,7 @@ import msgspec
 from core.model.commits import PartitionState
 from core.model.events import SequenceNumber, Span, Stream
 from core.model.ports import in_utc
-from core.model.property_values import decode_properties
+from core.model.property_values import decode_properties, decode_sent
 from core.model.rows import COLUMN_TYPES, PlacedRow, Row, row_table, texts_of
 from core.transforms.contract import kind_of, part_of_field, placed
 
@@ -349,16 +349,29 @@ def _reader(hint: Any) -> tuple[int, _Read]:
         return 1, lambda row, at: None if row[at] is None else make(row[at])
     width, parts = 0, []
     hints = get_type_hints(whole)
-    for name in whole.__struct_fields__ if _is_struct(whole) else [one.name for one in fields(whole) if one.init]:
-        size, read = _reader(hints[name])
+    made = getattr(whole, "from_columns", whole)
+    for name in _stored_fields(whole):
+        size, read = (1, _read_sent) if name == "properties" and made is not whole else _reader(hints[name])
         parts.append((width, read))
         width += size
     may_be_none = type(None) in types
 
     def read_whole(row: Sequence[Any], at: int) -> Any:
-        return None if may_be_none and row[at] is None else whole(*[read(row, at + place) for place, read in parts])
+        return None if may_be_none and row[at] is None else made(*[read(row, at + place) for place, read in parts])
 
     return width, read_whole
+
+
+def _read_sent(row: Sequence[Any], at: int) -> Any:
+    return decode_sent(row[at])
+
+
+def _stored_fields(whole: Any) -> Sequence[str]:
+    """Return the fields of a class that have columns. Those of an event that have a default are in the properties."""
+    if not _is_struct(whole):
+        return [one.name for one in fields(whole) if one.init]
+    names: tuple[str, ...] = whole.__struct_fields__
+    return names[: -len(whole.__struct_defaults__)] if hasattr(whole, "from_columns") else names
 
 
 def _is_struct(one: Any) -> bool:

@@ -189,17 +189,18 @@ class GroupsAnswer(Answered):
 
 
 class WholeLetterAnswer(Answered):
-    """A letter with the rest of its event. Only the revealing route has `properties`, and the body in a requested
+    """A letter with the rest of its event. Only the revealing route has its properties, and the body in a requested
     form."""
 
     letter: LetterAnswer
     offset: str
     properties: dict[str, Any] | None
+    system_properties: dict[str, Any] | None
     history: list[AttemptAnswer]
     body: BodyAnswer | None
 
     def quoting(self) -> tuple[str, ...]:
-        return ("properties",)
+        return ("properties", "system_properties")
 
 
 @operation("A page of letters; only the revealing address shows what quotes events", "letters")
@@ -240,6 +241,7 @@ def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnsw
         letter=letter_answer(whole.letter),
         offset=whole.offset,
         properties=dict(whole.properties),
+        system_properties=dict(whole.system_properties),
         history=history_of(whole),
         body=None if form is None else _body(whole.letter, form),
     )

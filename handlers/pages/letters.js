@@ -217,7 +217,10 @@ function parts(whole, path, again) {
         ["Offset", mono(whole.offset)],
         ["Partition key", keyOf(one)]]),
       el("h3", {}, "Properties"), whole.properties === null ? quiet("The properties are hidden.")
-        : el("pre", {}, JSON.stringify(whole.properties, null, 2)))),
+        : el("pre", {}, JSON.stringify(whole.properties, null, 2)),
+      Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("h3", {}, "System properties"),
+      Object.keys(whole.system_properties ?? {}).length === 0 ? null
+        : el("pre", {}, JSON.stringify(whole.system_properties, null, 2)))),
     bodyCard(one, path),
     historyCard(whole.history ?? []),
   ];

@@ -55,7 +55,13 @@ class EventFile:
         for number, each in enumerate(read_events(self._path)):
             if number == len(self._lines):
                 self._lines.append(each.line)
-            yield event_of(each.body, number=number, partition_key=each.key, properties=each.properties)
+            yield event_of(
+                each.body,
+                number=number,
+                partition_key=each.key,
+                properties=each.properties,
+                system_properties=each.system_properties or None,
+            )
 
     def __len__(self) -> int:
         """Return the number of events that were read."""

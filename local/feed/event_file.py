@@ -10,12 +10,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
+from core.model.events import PARTITION_KEY, captured
+
 BOM = b"\xef\xbb\xbf"
 LARGEST_LINE = 1_047_552  # bytes: a hub takes 1 MiB, and 1 KiB of that is for the key and the envelope
 LARGEST_TEXT = 256 * 1024 * 1024  # bytes of a file that is one JSON text
 IN_BASE64 = ".base64"  # the end of the name of a file whose bodies are no text
 _LONGEST = len(BOM) + LARGEST_LINE * 4 // 3 + 8  # bytes of the longest line in base64, with its end
 _GZIP, _UTF_16, _CONTAINER = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff"), b"Obj\x01"  # beginnings of files
+_ENVELOPE = b'{"$event"'  # the beginning of a line with more than a body
 _HEAD = 4096  # bytes that hold the schema of Event Hubs Capture
 _OF_CAPTURE = (b'"SequenceNumber"', b'"EnqueuedTimeUtc"', b'"Body"')
 
@@ -28,13 +31,14 @@ class UnusableFile(ValueError):
 class FileEvent:
     """An event of a file. `line` is its number from 1: of its line, or of the event in a file that has no lines.
 
-    Only a file of Event Hubs Capture has partition keys and properties.
+    A file of Event Hubs Capture has partition keys and properties, and so has a line that is an envelope.
     """
 
     line: int
     body: bytes
     key: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
+    system_properties: Mapping[str, Any] = field(default_factory=dict)
 
 
 def events_in(path: Path) -> Iterator[FileEvent]:
@@ -43,10 +47,12 @@ def events_in(path: Path) -> Iterator[FileEvent]:
     Each line that is not empty is a body, without its LF or CR LF. In a file whose name ends with `.base64`, a line is
     a body in base64. In UTF-16, a body is its line in UTF-8, and a byte order mark is no part of the first line.
     A file of Event Hubs Capture has its own events. A file that is one JSON text, over several lines or named `*.json`,
-    has the elements of its list, or one event.
+    has the elements of its list, or one event. A body that is a JSON object with the one member `$event` is an envelope:
+    `body` (any JSON) or `base64`, and perhaps `partition_key`, `properties` and `system_properties`.
     """
     with opened(path) as file:
-        for one in _captured(path, file) if _begins_as_container(file) else _written(path, file):
+        for each in _captured(path, file) if _begins_as_container(file) else _written(path, file):
+            one = _opened(path, each) if each.body.startswith(_ENVELOPE) else each
             if len(one.body) > LARGEST_LINE:
                 said = f"has more than {LARGEST_LINE:,} bytes, and no event hub takes such an event"
                 raise UnusableFile(f"{path}, line {one.line} {said}")
@@ -113,11 +119,33 @@ def _captured(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
 
     try:
         for number, record in enumerate(reader(file), 1):
-            key = (record["SystemProperties"] or {}).get("x-opt-partition-key")
-            properties = record["Properties"] or {}
-            yield FileEvent(number, record["Body"] or b"", None if key is None else str(key), properties)
+            system, properties = captured(record["SystemProperties"] or {}), record["Properties"] or {}
+            key = system.pop(PARTITION_KEY, None)
+            yield FileEvent(number, record["Body"] or b"", None if key is None else str(key), properties, system)
     except Exception as error:
         raise UnusableFile(f"{path} is no whole file of Event Hubs Capture: {error!r}") from error
+
+
+def _opened(path: Path, line: FileEvent) -> FileEvent:
+    """Return the event of an envelope."""
+    import msgspec
+
+    class Sent(msgspec.Struct, forbid_unknown_fields=True):
+        body: msgspec.Raw = msgspec.Raw()
+        base64: bytes | None = None
+        partition_key: str | None = None
+        properties: dict[str, Any] = {}
+        system_properties: dict[str, Any] = {}
+
+    class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+        event: Sent = msgspec.field(name="$event")
+
+    try:
+        sent = msgspec.json.decode(line.body, type=Envelope).event
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnusableFile(f"{path}, line {line.line} is no envelope of an event: {error}") from error
+    body = bytes(sent.body) if sent.base64 is None else sent.base64
+    return FileEvent(line.line, body, sent.partition_key, sent.properties, sent.system_properties)
 
 
 def _written(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:

@@ -16,7 +16,7 @@ from azure.eventhub.aio import EventHubConsumerClient
 from core.remote.hub.sdk_patches import take_shortcuts
 from local.functions_host.event_source import HubAddress
 from local.functions_host.function import FunctionDescription
-from local.functions_host.sdk_messages import keep_annotations_encoded
+from local.functions_host.sdk_messages import mark_undeliverable
 
 PLACEHOLDER = re.compile(r"%([^%]+)%")
 
@@ -88,7 +88,7 @@ class HubConnection:
 
     async def open_client(self, closing: AsyncExitStack) -> EventHubConsumerClient:
         """Return a client that connects on first use and reports every failure. `closing` closes it."""
-        keep_annotations_encoded()
+        mark_undeliverable()
         take_shortcuts()
         namespace, hub, group = self.address.namespace, self.address.hub, self.address.consumer_group
         if self.connection_string is None:

@@ -17,13 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
 from azure.functions.meta import Datum
 
 from local.event_hubs.codec import NULL, DecodeError, Described, Float, Raw, Symbol, Timestamp, decode
-from local.event_hubs.sections import items
+from local.event_hubs.sections import MESSAGE_ANNOTATIONS, PROPERTIES, items, sections
 from local.functions_host.event_source import HubAddress, HubEvent
 from local.functions_host.invoker import TriggerInputs
 
@@ -119,6 +120,13 @@ URI, DATE_TIME_OFFSET, TIME_SPAN = (f"com.microsoft:{name}" for name in ("uri", 
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _NOT_TEXTS = {0xA1: ("utf-8", "\ufffd"), 0xA3: ("ascii", "?")}  # broken strings and symbols: how .NET reads them
 _BINARY = b"\xa0\xb0"
+# AmqpMessageProperties in the order that .NET's EventData.SystemProperties has, and those that it keeps when empty.
+FIELDS = (
+    "message-id", "user-id", "to", "subject", "reply-to", "correlation-id", "content-type", "content-encoding",
+    "absolute-expiry-time", "creation-time", "group-id", "group-sequence", "reply-to-group-id",
+)  # fmt: skip
+_EMPTY = frozenset(("message-id", "to", "reply-to", "correlation-id"))
+_TEXT = b"\xa1\xb1\xa3\xb3"
 _DROPPED = object()
 
 
@@ -134,6 +142,31 @@ def json_properties(encoded: bytes) -> dict[str, Any]:
 def json_annotations(encoded: bytes) -> dict[str, Any]:
     """Return an encoded map of annotations as JSON. One that has no .NET value is its bytes in base64."""
     return _json_map(encoded, _json_or_bytes)
+
+
+def json_message_properties(message: bytes) -> dict[str, Any]:
+    """Return the section of properties as JSON, in .NET's order. {} when the message has none.
+
+    A field that is absent is null, where .NET writes one over an annotation of its name.
+    """
+    place = next((one.body for one in sections(message) if one.code == PROPERTIES), None)
+    if place is None:
+        return {}
+    annotated = next((one.body for one in sections(message) if one.code == MESSAGE_ANNOTATIONS), None)
+    hidden = set() if annotated is None else set(map(_name, items(message, annotated)[::2]))
+    found = {name: _json_field(name, raw) for name, raw in zip_longest(FIELDS, items(message, place), fillvalue=NULL)}
+    return {name: value for name, value in found.items() if value is not None or name in hidden}
+
+
+def _json_field(name: str, encoded: bytes) -> Any:
+    value = _json_of(encoded) if encoded[0] in _TEXT else decode(encoded)[0]
+    if value is None or (value == "" and name not in _EMPTY):
+        return None
+    if isinstance(value, Timestamp):
+        return json_offset(value)
+    if isinstance(value, bytes) and not isinstance(value, Raw):
+        return {"Length": len(value), "IsEmpty": not value} if name == "user-id" else value.hex().upper()
+    return value if name == "group-sequence" else str(json_value(value))
 
 
 def _json_map(encoded: bytes, json_of: Callable[[bytes], Any]) -> dict[str, Any]:

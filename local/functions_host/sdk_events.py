@@ -10,10 +10,17 @@ from typing import Any
 
 from azure.eventhub import EventData
 
-from core.remote.hub.events import body_of, text_of
-from core.remote.hub.sdk_patches import Encoded
+from core.remote.hub.amqp_values import text_of
+from core.remote.hub.events import body_of
+from core.remote.hub.sdk_patches import Whole
 from local.event_hubs.codec import DecodeError
-from local.functions_host.event_hub_inputs import NotConverted, json_annotations, json_offset, json_properties
+from local.functions_host.event_hub_inputs import (
+    NotConverted,
+    json_annotations,
+    json_message_properties,
+    json_offset,
+    json_properties,
+)
 from local.functions_host.event_source import HubEvent
 
 logger = logging.getLogger("functions_host")
@@ -23,18 +30,12 @@ OFFSET = b"x-opt-offset"
 ENQUEUED_TIME = b"x-opt-enqueued-time"
 PARTITION_KEY = b"x-opt-partition-key"
 
-# AmqpMessageProperties in the order that .NET's EventData.SystemProperties has.
-PROPERTIES = (
-    "message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type", "content_encoding",
-    "absolute_expiry_time", "creation_time", "group_id", "group_sequence", "reply_to_group_id",
-)  # fmt: skip
-KEPT_EMPTY = frozenset(("message_id", "to", "reply_to", "correlation_id"))  # .NET leaves out other empty texts
-
 
 def to_hub_event(event: EventData) -> HubEvent:
     """Return the event as the host has it. Azure cannot bind a body that is no data: local/README.md."""
     message = event.raw_amqp_message
     annotations = _annotations(message.annotations)
+    properties = json_message_properties(message.annotations.payload) if isinstance(message.annotations, Whole) else {}
     return HubEvent(
         b"".join(filter(None, message.body)) if message.body_type.value == "data" else body_of(message),
         annotations["x-opt-sequence-number"],
@@ -42,7 +43,7 @@ def to_hub_event(event: EventData) -> HubEvent:
         _instant(message.annotations[ENQUEUED_TIME]),
         annotations.get("x-opt-partition-key"),
         _properties(message.application_properties) if message.application_properties else {},
-        annotations if message.properties is None else _named(message.properties) | annotations,
+        properties | {name: value for name, value in annotations.items() if name not in properties},
     )
 
 
@@ -60,7 +61,7 @@ def _properties(found: Any) -> dict[str, Any] | None:
 
 def _annotations(found: Any) -> dict[str, Any]:
     """Return the annotations as the host's JSON, in the order of the message, the hub's stamps among them."""
-    named = json_annotations(found.raw) if isinstance(found, Encoded) else dict.fromkeys(map(bytes.decode, found))
+    named = json_annotations(found.raw) if isinstance(found, Whole) else dict.fromkeys(map(bytes.decode, found))
     named["x-opt-sequence-number"] = found[SEQUENCE_NUMBER]
     named["x-opt-offset"] = found[OFFSET].decode()
     named["x-opt-enqueued-time"] = _stamp(found[ENQUEUED_TIME])
@@ -75,18 +76,3 @@ _stamp = lru_cache(maxsize=64)(json_offset)
 @lru_cache(maxsize=64)
 def _instant(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _named(properties: Any) -> dict[str, Any]:
-    values = ((name, getattr(properties, name)) for name in PROPERTIES)
-    kept = ((name, value) for name, value in values if value is not None and (value != b"" or name in KEPT_EMPTY))
-    return {name.replace("_", "-"): _of_property(name, value) for name, value in kept}
-
-
-def _of_property(name: str, value: Any) -> Any:
-    """Return a property of the message, decoded by the SDK, as the host's JSON."""
-    if name == "user_id":
-        return {"Length": len(value), "IsEmpty": False}  # of .NET's ReadOnlyMemory
-    if name.endswith("_time") and isinstance(value, int):
-        return json_offset(value)
-    return value if name == "group_sequence" else text_of(value)

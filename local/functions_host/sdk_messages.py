@@ -17,7 +17,7 @@ from azure.eventhub import EventData
 
 from core.remote.hub.amqp_values import NotReadable
 from core.remote.hub.host_values import why_unreadable
-from core.remote.hub.sdk_patches import RECEIVERS, STAMPS, Encoded, ReadMessage, keep_values_encoded
+from core.remote.hub.sdk_patches import RECEIVERS, STAMPS, ReadMessage, Whole, keep_values_encoded
 from local.event_hubs import sections as of_message
 from local.event_hubs.codec import NULL, DecodeError, Symbol, encode, skip
 from local.event_hubs.sections import items, sections
@@ -124,13 +124,12 @@ _BESIDE_DATA = {code: rule for code, rule in _RULES.items() if code not in _OTHE
 
 
 _DELIVERY = b"delivery"
-_STAMPS, _KEY = frozenset(STAMPS), STAMPS[3]
-_SHORT_MAP = 0xC1  # its count is in the second byte after it
+_KEY = STAMPS[3]
 _LOOKED_AT = 200  # bytes from the start of a message in which its key is found without reading the sections
 _TEXT_KEY = PARTITION_KEY + b"\xa1"
 
 
-def keep_annotations_encoded() -> None:
+def mark_undeliverable() -> None:
     """Let all receivers of this process read messages for the trigger. A second call changes nothing."""
     keep_values_encoded()
     for module in map(import_module, RECEIVERS):
@@ -140,24 +139,16 @@ def keep_annotations_encoded() -> None:
 
 
 def annotated(read: ReadMessage) -> ReadMessage:
-    """Return a function that reads a message with `read`, keeps annotations that are no stamps encoded, and marks."""
+    """Return a function that reads a message with `read`, and marks an event that is not delivered."""
 
     def read_message(payload: memoryview) -> Any:
         message = read(payload)
         found = message.message_annotations or {}
         if STAMPS[0] not in found:  # an answer of the hub
             return message
-        # the SDK leaves out annotations that it cannot read, and its count tells
-        are_stamps = payload[3] == _SHORT_MAP and payload[5] == 2 * len(found) and _STAMPS.issuperset(found)
-        if are_stamps and _is_plain(message, payload):
+        if not isinstance(found, Whole) and _is_plain(message, payload):
             return message
-        whole = bytes(payload)
-        if not are_stamps:
-            raw = next(
-                whole[one.body : one.end] for one in sections(whole) if one.code == of_message.MESSAGE_ANNOTATIONS
-            )
-            message = message._replace(message_annotations=Encoded(raw, found))
-        delivery = delivery_of(whole)
+        delivery = delivery_of(bytes(payload))
         return message._replace(delivery_annotations={_DELIVERY: delivery}) if delivery else message
 
     changed: Any = read_message

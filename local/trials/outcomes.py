@@ -44,14 +44,23 @@ def transform_of(given: Given) -> Transform:
 
 
 def event_of(
-    body: object, *, number: int = 0, partition_key: str | None = None, properties: Mapping[str, object] | None = None
+    body: object,
+    *,
+    number: int = 0,
+    partition_key: str | None = None,
+    properties: Mapping[str, object] | None = None,
+    system_properties: Mapping[str, object] | None = None,
 ) -> Event:
-    """Return an event. A body that is no bytes, text or event is written as JSON: a dict, a Struct, a dataclass."""
+    """Return an event. A body that is no bytes, text or event is written as JSON: a dict, a Struct, a dataclass.
+
+    The times of `system_properties` are texts in ISO 8601.
+    """
     if isinstance(body, Event):
         return body
     octets = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else msgspec.json.encode(body)
     at = BEGINNING + timedelta(seconds=number)
-    return Event(SequenceNumber(number), str(64 * number), at, partition_key, properties or {}, octets)
+    place = (SequenceNumber(number), str(64 * number), at, partition_key)
+    return Event(*place, properties or {}, octets, system_properties)
 
 
 def outcome_of(transform: Transform, event: Event, known: Iterable[Row] = ()) -> Outcome:

@@ -4,6 +4,7 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,29 @@ def published() -> list[Published]:
 
 def delivered() -> list[Published]:
     return [one for one in published() if one.properties is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A message as the hub hands it out, and the texts of its properties in the real host, or None for no event."""
+
+    name: str
+    message: bytes
+    system_properties: dict[str, Any]
+    properties: dict[str, Any]
+
+
+def annotated_events() -> list[Annotated]:
+    """Return the events of every form of system properties."""
+    return [_annotated(one) for one in json.loads((_FIXTURES / "system_properties.json").read_text())["cases"]]
+
+
+def _annotated(one: dict[str, Any]) -> Annotated:
+    system = json.loads(one["system_properties"])
+    (event,) = read_publication(bytes.fromhex(one["message_hex"]), 0).events
+    at = datetime.fromisoformat(system["x-opt-enqueued-time"])
+    stamped = stamp(event, system["SequenceNumber"], system["Offset"], round(at.timestamp() * 1000))
+    return Annotated(one["case"], stamped.payload, system, json.loads(one["properties"]))
 
 
 def received(message: bytes) -> EventData:

@@ -15,6 +15,7 @@ from core.model.property_values import MOST_NESTED, Described
 
 UNIX, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 NET_LOSS = 4608  # .NET writes the exponent of a decimal with so much too little; it has up to 28 digits after the point
+BINARY_NAME = "System.ArraySegment`1[System.Byte]"  # .NET's name of every binary key
 _UINT = struct.Struct(">I")
 _BROKEN = (LookupError, ValueError, struct.error, TypeError, OverflowError)
 
@@ -57,6 +58,18 @@ def unmarked(value: Any) -> Any:
     """Return a value without the marks of its type, which only the values of the trigger's JSON follow."""
     plain = _PLAIN.get(type(value))
     return value if plain is None else plain(value)
+
+
+def text_of(value: Any) -> str:
+    """Return the text of bytes as .NET reads it: of the SDK's texts and of broken strings UTF-8, of symbols ASCII."""
+    if isinstance(value, BrokenSymbol):
+        return value.decode("ascii", "replace").replace("\ufffd", "?")
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def named(key: Any) -> str:
+    """Return the name that .NET gives a key of a map."""
+    return "<null>" if key is None else BINARY_NAME if type(key) is bytes else text_of(key)
 
 
 def end_of(buffer: bytes | memoryview, at: int) -> int:

@@ -11,11 +11,12 @@ from uuid import UUID
 from core.errors import BatchRefused
 from core.model.events import Event, SequenceNumber
 from core.model.property_values import Unread, encode_body, encode_properties
-from core.remote.hub.amqp_values import BrokenSymbol, NotReadable, read_value, unmarked
+from core.remote.hub.amqp_values import NotReadable, named, read_value, text_of, unmarked
+from core.remote.hub.host_values import host_values
 from core.remote.hub.sdk_patches import STAMPS, Encoded
+from core.remote.hub.system_properties import annotations_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-BINARY_NAME = "System.ArraySegment`1[System.Byte]"  # .NET's name of every binary key
 _NAMES = str | int | UUID | bytes | None  # keys of properties whose names in .NET are known
 
 
@@ -37,7 +38,13 @@ def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, o
         None if key is None else text_of(key),
         _properties(message.application_properties, converted),
         body_of(message),
+        annotations_of(found),
     )
+
+
+def to_host_event(event: Any) -> Event:
+    """Convert one azure.eventhub.EventData to the event that the trigger would get."""
+    return to_event(event, host_values)
 
 
 @lru_cache(maxsize=64)  # a hub stamps many events with one time
@@ -64,8 +71,7 @@ def _by_names(read: Any) -> Mapping[str, Any]:
         return read
     if not all(isinstance(name, _NAMES) for name in read):
         raise NotReadable("a key is not a name")
-    unnamed = {type(None): "<null>", bytes: BINARY_NAME}
-    return {unnamed.get(type(key)) or text_of(key): each for key, each in read.items()}
+    return {named(key): each for key, each in read.items()}
 
 
 def body_of(message: Any) -> bytes:
@@ -91,13 +97,6 @@ def _our_value(found: Any) -> Any:
 def _unread(*found: Any) -> Unread:
     raw = b"".join(each.raw if isinstance(each, Encoded) else str(each).encode() for each in found)
     return Unread("amqp", b64encode(raw).decode())
-
-
-def text_of(value: Any) -> str:
-    """Return the text of bytes as .NET reads it: of the SDK's texts and of broken strings UTF-8, of symbols ASCII."""
-    if isinstance(value, BrokenSymbol):
-        return value.decode("ascii", "replace").replace("\ufffd", "?")
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def plain_value(value: Any) -> Any:

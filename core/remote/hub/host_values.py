@@ -19,7 +19,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from core.model.events import Event
 from core.model.property_values import Described
 from core.remote.hub.amqp_values import (
     UNIX,
@@ -31,29 +30,24 @@ from core.remote.hub.amqp_values import (
     Symbol,
     items_of,
     read_value,
+    text_of,
 )
-from core.remote.hub.events import text_of, to_event
-from core.remote.hub.sdk_patches import STAMPS, Encoded
+from core.remote.hub.sdk_patches import STAMPS, Encoded, Whole
 
 TICKS = 10_000_000  # of .NET in a second
 NORMAL = 2.0**-126  # below it a float of four bytes has fewer digits
 LAST_TIME = "9999-12-31T23:59:59.9999999"  # of .NET, which reads times before 1970 as 1970
-URI, OFFSET, SPAN = _KNOWN = tuple(f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
+URI, OFFSET, SPAN = KNOWN = tuple(f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # of .NET's ticks
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def to_host_event(found: Any) -> Event:
-    """Convert one azure.eventhub.EventData to the event that the trigger would get."""
-    return to_event(found, _host_values)
-
-
-def _host_values(properties: Mapping[str, Any]) -> dict[str, object]:
+def host_values(properties: Mapping[str, Any]) -> dict[str, object]:
     """Return the properties of the host's JSON, without those whose descriptor is a symbol that .NET does not know."""
     unknown = [
         name
         for name, value in properties.items()
-        if isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in _KNOWN
+        if isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in KNOWN
     ]
     return {name: host_value(value) for name, value in properties.items() if name not in unknown}
 
@@ -69,9 +63,9 @@ def host_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, datetime):
-        return _time_text(max(value, UNIX)) + "Z"
+        return time_text(max(value, UNIX)) + "Z"
     if isinstance(value, Milliseconds):
-        return LAST_TIME if value > 0 else _time_text(UNIX) + "Z"
+        return LAST_TIME if value > 0 else time_text(UNIX) + "Z"
     if isinstance(value, float | Decimal):
         if not math.isfinite(value):
             return _NON_FINITE[str(float(value))]
@@ -100,7 +94,7 @@ def _shortest(value: float) -> float:
     return next(one for digits in range(fewest, 10) if struct.pack(">f", one := float(f"{value:.{digits}g}")) == exact)
 
 
-def _time_text(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
     text = moment.replace(tzinfo=None).isoformat()
     return text.rstrip("0") if "." in text else text
 
@@ -112,7 +106,7 @@ def _described_value(value: Described) -> Any:
     if kind == OFFSET and isinstance(content, int):
         seconds, fraction = divmod(content, TICKS)
         try:
-            text = _time_text(_BEGINNING + timedelta(seconds=seconds))
+            text = time_text(_BEGINNING + timedelta(seconds=seconds))
         except OverflowError:  # .NET reads no such event, so the trigger never gets it
             return value
         return text + (f".{fraction:07}".rstrip("0") if fraction else "") + "+00:00"
@@ -146,7 +140,7 @@ def why_undeliverable(event: Any) -> str | None:
 
 
 def _why_of_map(found: Any, kind: str) -> str | None:
-    if not isinstance(found, Encoded):
+    if not isinstance(found, Encoded | Whole):
         return None
     try:
         reasons = [why_unreadable(raw) for raw in items_of(found.raw)[1::2]]

@@ -73,7 +73,7 @@ _STAMPS = frozenset(STAMPS)
 _COMPOUNDS = frozenset((dict, list))  # the SDK may lose its place in one, and what it read after that is wrong
 _READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-_NULL = 0x40
+_NULL, _SHORT_MAP = 0x40, 0xC1  # the count of a short map is in the second byte after its constructor
 _BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
 _SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
 _DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
@@ -90,6 +90,19 @@ class Encoded(dict[Any, Any]):
 
     def __bool__(self) -> bool:
         return True
+
+
+class Whole(dict[Any, Any]):
+    """The annotations of a message that has more than the hub's stamps, as the SDK decodes them, and its bytes."""
+
+    def __init__(self, payload: bytes, decoded: Mapping[Any, Any]) -> None:
+        super().__init__(decoded)
+        self.payload = payload
+
+    @property
+    def raw(self) -> bytes:
+        """The encoded map of the annotations. Raises NotReadable."""
+        return next(self.payload[one.value : one.end] for one in sections_of(self.payload) if one.code == ANNOTATIONS)
 
 
 class Section(NamedTuple):
@@ -116,16 +129,30 @@ def reader_over(original: ReadMessage) -> ReadMessage:
         if message is not None and message.data and message.application_properties is None:
             found = message.message_annotations or {}
             if _STAMPS.issuperset(found) or _COMPOUNDS.isdisjoint(map(type, found.values())):
-                return message  # most events hold no value that the SDK decodes wrongly
+                return _whole(message, payload)  # most events hold no value that the SDK decodes wrongly
         with suppress(*_FAILURES):
-            sections = _sections(payload)
+            sections = sections_of(payload)
             stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
             if _is_stamped(stamped):
-                return stamped._replace(**_values(payload, sections))
+                return _whole(stamped._replace(**_values(payload, sections)), payload)
         return original(payload) if message is None else message
 
     read_message.original = original  # type: ignore[attr-defined]
     return read_message
+
+
+def _whole(message: Any, payload: memoryview) -> Any:
+    """Return a message with its bytes, if it is an event and may have more than the hub's stamps, or as it is.
+
+    The SDK leaves out annotations that it cannot read: then there are fewer than the map has.
+    """
+    found = message.message_annotations or {}
+    if STAMPS[0] not in found:  # an answer of the hub
+        return message
+    is_bare = message.properties is None and payload[2] == ANNOTATIONS and payload[3] == _SHORT_MAP
+    if is_bare and payload[5] == 2 * len(found) and _STAMPS.issuperset(found):
+        return message
+    return message._replace(message_annotations=Whole(bytes(payload), found))
 
 
 def _read(payload: memoryview, original: ReadMessage) -> Any:
@@ -173,7 +200,7 @@ def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
     return found
 
 
-def _sections(payload: memoryview) -> list[Section]:
+def sections_of(payload: bytes | memoryview) -> list[Section]:
     """Return the sections of a message. Raises NotReadable when it is not a sequence of sections."""
     found: list[Section] = []
     at = 0

@@ -282,7 +282,7 @@ def show_letter(
     if at.out.as_json:
         return at.out.json(found.text)
     letter, out = found.value["letter"], at.out
-    out.show(out.facts(facts_of(out, letter) | out.stated("offset, properties%", found.value)))
+    out.show(out.facts(facts_of(out, letter) | out.stated("offset, properties%, system_properties%", found.value)))
     out.show(attempts_table(out, found.value["history"]))
     if body_shown := found.value["body"]:
         cut = ", cut" if body_shown["truncated"] else ""

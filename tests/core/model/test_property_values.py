@@ -134,7 +134,7 @@ def test_properties_of_older_letters_are_read_as_they_were_written_and_a_broken_
     for text in ('{"a": NaN, "b": -Infinity, "c": 9007199254740993}', '{"$other": 1}', "{}"):
         assert told_apart(decode_properties(text)) == told_apart(json.loads(text))
     shown = property_values.shown_properties('{"a": NaN, "b": 9007199254740993}')
-    assert shown == {"a": {"$double": "NaN"}, "b": {"$integer": "9007199254740993"}}
+    assert shown == ({"a": {"$double": "NaN"}, "b": {"$integer": "9007199254740993"}}, {})
     broken = [
         {"$binary": "-"},
         {"$decimal": "x"},
@@ -154,7 +154,7 @@ def test_properties_that_nobody_could_read_are_kept_and_refuse_every_access() ->
     for unread in (Unread("amqp", "AA=="), Unread("json", '{"a": [')):
         found = decode_properties(encode_properties(unread))
         assert found == unread
-        assert property_values.shown_properties(encode_properties(unread)) == {f"${unread.form}": unread.content}
+        assert property_values.shown_properties(encode_properties(unread)) == ({f"${unread.form}": unread.content}, {})
         for access in ACCESSES:
             with pytest.raises(PoisonEvent):
                 access(found)

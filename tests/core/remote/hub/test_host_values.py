@@ -1,4 +1,5 @@
 import json
+import pickle
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -10,10 +11,13 @@ from azure.eventhub._pyamqp.message import Message
 from azure.functions.eventhub import EventHubTriggerConverter
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from core.model.events import Event
 from core.model.property_values import Described, Unread
 from core.remote.hub.amqp_values import read_value
-from core.remote.hub.host_values import host_value, to_host_event, why_undeliverable
+from core.remote.hub.events import to_event, to_host_event
+from core.remote.hub.host_values import host_value, why_undeliverable
 from core.remote.hub.sdk_patches import Encoded
 from handlers.event_batches import to_batch
 from local.event_hubs.codec import Described as Written
@@ -35,8 +39,28 @@ def test_a_value_is_the_one_that_the_host_makes(case: str) -> None:
 def test_an_event_is_the_one_that_the_real_trigger_gave() -> None:
     rows = trigger_events.delivered()
     assert len(rows) == 91 + 50
-    found = {one.name: repr(to_host_event(trigger_events.received(one.message))) for one in rows}
-    assert found == {one.name: repr(one.event()) for one in rows}  # the texts tell types and order
+    found = {one.name: _told(to_host_event(trigger_events.received(one.message))) for one in rows}
+    assert found == {one.name: _told(one.event()) for one in rows}  # the texts tell types and order
+
+
+def _told(event: Event) -> str:
+    return f"{structs.replace(event, annotations=None)} {sorted(event.system_properties.items())}"
+
+
+def test_system_properties_are_those_of_the_real_trigger_in_the_own_reader_and_in_the_local_host() -> None:
+    """81 messages of every form, with the texts that came over the wire of the real host."""
+    rows = trigger_events.annotated_events()
+    assert len(rows) == 81
+    for one in rows:
+        read = trigger_events.received(one.message)
+        inputs = event_hub_inputs(CONTEXT, [to_hub_event(read)], checkpoints=True)
+        (found,) = json.loads(inputs.trigger_metadata["SystemPropertiesArray"].value)
+        assert list(found.items()) == list(one.system_properties.items()), one.name
+        ours, worker = to_host_event(read), to_event(read)
+        given = structs.replace(ours, annotations=one.system_properties)
+        assert ours.sent_annotations == worker.sent_annotations == given.sent_annotations, one.name
+        assert ours.system_properties == worker.system_properties == given.system_properties, one.name
+        assert pickle.loads(pickle.dumps(ours)).system_properties == ours.system_properties
 
 
 PLAIN: dict[str, object] = {"case": "x", "v": 1}
@@ -147,16 +171,21 @@ CONTEXT = TriggerContext(HubAddress("namespace", "hub", "group"), "1", "events",
 
 
 @pytest.mark.slow
-@given(PAIRS)
-@example([("a", Float(2.0**-149)), ("a", 1)])
-@example([(None, [{"k": [b"\x00", Symbol("s")]}])])
-def test_properties_of_any_types_are_those_of_the_trigger_in_value_type_and_order(pairs: list[tuple[Any, Any]]) -> None:
-    properties = b"\x00\x53\x74" + encode_map([encode(each) for pair in pairs for each in pair])
-    message = trigger_events.handed_out(properties + b"\x00\x53\x75" + encode(b"body"))
+@given(PAIRS, PAIRS)
+@example([("a", Float(2.0**-149)), ("a", 1)], [(Symbol("a"), Timestamp(-1)), (Symbol("a"), 1)])
+@example([(None, [{"k": [b"\x00", Symbol("s")]}])], [(Symbol("a"), Written(Symbol("other"), 1))])
+def test_properties_of_any_types_are_those_of_the_trigger_in_value_type_and_order(
+    pairs: list[tuple[Any, Any]], annotations: list[tuple[Any, Any]]
+) -> None:
+    sections = [
+        bytes((0, 0x53, code)) + encode_map([encode(each) for pair in given for each in pair])
+        for code, given in ((0x72, annotations), (0x74, pairs))
+    ]
+    message = trigger_events.handed_out(b"".join(sections) + b"\x00\x53\x75" + encode(b"body"))
     inputs = event_hub_inputs(CONTEXT, [to_hub_event(trigger_events.received(message))], checkpoints=True)
     of_host = EventHubTriggerConverter.decode(inputs.inputs["events"], trigger_metadata=inputs.trigger_metadata)
     (expected,) = to_batch(of_host, "invocation-1").events
-    assert repr(to_host_event(trigger_events.received(message))) == repr(expected)
+    assert _told(to_host_event(trigger_events.received(message))) == _told(expected)
 
 
 _FIXTURE = Path(__file__).parents[3] / "fixtures" / "trigger_messages.json"
