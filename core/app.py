@@ -79,7 +79,7 @@ def open_core(
     children = Children(settings.transform, settings.rows_per_event, settings.transform_deadline, seconds_left)
     closing.callback(children.close)
     journal = StoredJournal(Attempts(patient), clock, children.in_child)
-    partitions = Partitions(patient, Memory(settings.reference_memory), settings.erasure)
+    partitions = Partitions(patient, Memory(settings.reference_memory), settings.erasure, transform.key_name)
     letters = Letters(patient, partitions)
     gap_reading = GapReading(hub, settings.anchoring, settings.heal_deadline)
     ingestion = Ingestion(

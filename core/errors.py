@@ -27,6 +27,7 @@
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         │   ├── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         │   └── ErasureKeyMissing      subjects were erased with a key that the settings do not have
+        ├── EventKeyChanged        letters are open under a different key of events than that of the settings
         ├── VersionChanged         the task was opened with a different version of the transform
         ├── ErasureWaits           a run of an aggregate has to end before an erasure does
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
@@ -231,6 +232,16 @@ class ErasureKeyMissing(PartitionStopped):
             "subjects were erased with a key that the settings do not have, so an erased event could come back: set"
             " ERASURE_KEY, or ERASURE_KEY_BEFORE, to that key again. Events that reached the hub after the newest"
             " erasure are taken, and older ones wait (docs/erasure.md)"
+        )
+
+
+class EventKeyChanged(InfrastructureFault):
+    """The settings name a different key of events than the one under which letters are open."""
+
+    def __init__(self, former: str, now: str) -> None:
+        super().__init__(
+            f"the key of events was {former or 'the partition key'}, and is {now or 'the partition key'} now. Letters"
+            " are open under the former one, and would lose their order: set EVENT_KEY back until none is open"
         )
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from core.errors import SettingsRefused
+from core.model.event_keys import fault_of_choice
 from core.model.events import Stream, stream_of
 from core.model.letters import Backoff, LetterPolicy, OrderPolicy
 from core.model.policies import (
@@ -85,6 +86,7 @@ class Settings:
     batch_lines: int
     purging: PurgePolicy
     erasure: SubjectKey
+    event_key: str
 
     @property
     def stream(self) -> Stream:
@@ -130,7 +132,10 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         batch_lines=reader.count("BATCH_LINES_PER_MINUTE", OWN_LINES, most=1_000_000, least=0),
         purging=reader.purging(),
         erasure=reader.erasure(),
+        event_key=reader.text("EVENT_KEY", ""),
     )
+    if (fault := fault_of_choice(settings.event_key)) is not None:
+        reader.faults.append(fault)
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
             "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP: the trigger admits no other reader"

@@ -22,6 +22,7 @@ from core.ingest.stalled_partitions import SilenceCheck
 from core.ledger.store import BurnDowns, Ledger
 from core.ledger.totals import LetterBooks
 from core.ledger.watch import BurnDown, read_burn_down
+from core.model.event_keys import keying, with_key
 from core.model.events import PartitionId
 from core.model.ports import Clock
 from core.model.transforms import Transform
@@ -120,10 +121,12 @@ def _open_app() -> App:
     prepare_interpreter()
     settings, closing = read_settings(os.environ), ExitStack()
     watchdog = Watchdog(settings.transform_deadline)
-    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
+    loaded = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
+    transform = with_key(loaded, settings.event_key)
     database = open_database(settings.store_connection, transform.row_classes)
     patient, brief = (one(database, settings.store_patience) for one in (PatientDatabase, briefly_patient))
-    hub, host = SdkHubReader(settings, to_host_event, store_clock(patient, CLOCK).now), BlobCheckpoints(os.environ)
+    convert = keying(to_host_event, transform.key_of)
+    hub, host = SdkHubReader(settings, convert, store_clock(patient, CLOCK).now), BlobCheckpoints(os.environ)
     for each in (database, hub, watchdog, host):
         closing.callback(each.close)
     atexit.register(closing.close)

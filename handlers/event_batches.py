@@ -9,8 +9,10 @@ from typing import Any
 import azure.functions as func
 
 from core.errors import BatchRefused
+from core.model.event_keys import under_key
 from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
 from core.model.property_values import Unread
+from core.model.transforms import KeyOf
 
 PROPERTIES = "PropertiesArray"
 _UNREADABLE = (ValueError, RecursionError)
@@ -62,7 +64,9 @@ _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "Partiti
 _READ = (dict, Unread)  # `dict | Unread` in the call would be made again for each event
 
 
-def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0) -> EventBatch:
+def to_batch(
+    events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0, key_of: KeyOf | None = None
+) -> EventBatch:
     """Convert the events of an invocation, in the order of the hub. BatchRefused names the missing part.
 
     All events share the metadata, and each access parses it again, so it is read from the first event only.
@@ -80,6 +84,8 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: 
     properties = _array(metadata, PROPERTIES, len(events))
     system = _array(metadata, "SystemPropertiesArray", len(events))
     converted = tuple(_converted(events, offsets, properties, system))
+    if key_of is not None:
+        converted = tuple(under_key(one, key_of) for one in converted)
     previous = converted[0].sequence_number - 1
     for event in converted:
         if event.sequence_number <= previous:

@@ -35,7 +35,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
 
     own = app()
     retries = context.retry_context.retry_count if context.retry_context else 0
-    batch, began = to_batch(events, context.invocation_id, retries), time.monotonic()
+    batch, began = to_batch(events, context.invocation_id, retries, own.core.transform.key_of), time.monotonic()
     try:
         with in_time():
             report = ingest_batch(batch, own.core.ingestion)

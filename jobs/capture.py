@@ -15,6 +15,7 @@ from typing import Any
 
 from core.errors import ProcessDied
 from core.model.commits import Settled
+from core.model.event_keys import under_key, with_key
 from core.model.events import PARTITION_KEY, Event, SequenceNumber, captured
 from core.model.ports import parse_instant
 from core.model.property_values import encode_properties
@@ -66,6 +67,7 @@ class Settling:
     wanted: Wanted
     deadline: timedelta
     in_child: bool = False
+    event_key: str = ""
 
 
 def partition_of(path: str) -> str:
@@ -97,17 +99,21 @@ def outcomes_with(settling: Settling) -> Callable[[Iterable[Any]], Iterator[Any]
     return settle_files
 
 
-def events_within(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def events_within(
+    spans: Mapping[str, tuple[int, int]], transform: str, event_key: str
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return a function for mapInArrow, from files (path, content) to EVENTS: those in the span of their partition."""
 
     def select_events(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
+        key_of = with_key(load_transform(transform), event_key).key_of
         for batch in batches:
             for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 partition_id = partition_of(path)
                 first, last = spans.get(partition_id, (0, -1))
-                events = (event for event in read_events(content) if first <= event.sequence_number <= last)
+                read = (under_key(event, key_of) for event in read_events(content))
+                events = (event for event in read if first <= event.sequence_number <= last)
                 while some := list(islice(events, SELECTED)):  # as a dead letter stores them
                     yield _arrow(pa, EVENTS, [
                         (partition_id, one.sequence_number, one.offset, one.enqueued_at, one.key,
@@ -150,8 +156,9 @@ def _trying(settling: Settling) -> Iterator[Callable[[Sequence[Event], Reference
     task = TaskContext.get()
     if not settling.in_child and (task is None or task.attemptNumber() == 0):
         with closing(Watchdog(settling.deadline)) as watchdog:
-            here = load_transform(settling.transform, watch=watchdog.over)
-            yield lambda events, references: [settle(events, references, here)]
+            loaded = load_transform(settling.transform, watch=watchdog.over)
+            here = with_key(loaded, settling.event_key)
+            yield lambda events, references: [settle([under_key(one, here.key_of) for one in events], references, here)]
         return
     transform = load_transform(settling.transform)
     with (

@@ -105,7 +105,8 @@ def _replay(spark: SparkSession, tables: Tables, given: argparse.Namespace, in_c
         if row_table(row_class).key
         for row in tables.texts(row_class, None).select("texts").collect()
     ]
-    settling = Settling(given.transform, references, wanted, timedelta(seconds=given.deadline), in_child)
+    deadline = timedelta(seconds=given.deadline)
+    settling = Settling(given.transform, references, wanted, deadline, in_child, given.event_key)
     found = _found(spark, given.files).mapInArrow(outcomes_with(settling), OUTCOMES)
     outcomes = found.distinct().persist()  # although Capture may have written an event to two files
     diffs = compare(outcomes, tables, row_classes, given.stream_id)
@@ -129,7 +130,7 @@ def stage(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> int
         one.partition_id: (max(given.first, one.first), min(given.last, checkpoints[one.partition_id]))
         for one in firsts
     }
-    found = _found(spark, given.files).mapInArrow(events_within(spans), EVENTS)
+    found = _found(spark, given.files).mapInArrow(events_within(spans, given.transform, given.event_key), EVENTS)
     events = found.dropDuplicates(["partition_id", "sequence_number"]).persist()
     tables.stage_events(events, given.stream_id)
     count = events.count()

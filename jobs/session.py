@@ -53,6 +53,9 @@ def parser_of(program: str, description: str | None) -> argparse.ArgumentParser:
         metavar="NAME",
         help="the transform whose rows it reads; default: the setting TRANSFORM, or %(default)s",
     )
+    parser.add_argument(
+        "--event-key", default=os.environ.get("EVENT_KEY", ""), metavar="KEY", help="default: the setting EVENT_KEY"
+    )
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     return parser
 

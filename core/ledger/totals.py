@@ -10,7 +10,7 @@ from typing import Literal
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, SequenceNumber
 from core.model.letters import OPEN, LetterKey
-from core.model.transforms import NONE_UNKNOWN, unknown_fields_of
+from core.model.transforms import NONE_UNKNOWN, WITHOUT_KEY, unknown_fields_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,12 @@ class Books:
         counts: Counter[str] = Counter()
         for one in self.partitions:
             counts.update(unknown_fields_of(one.unknown_fields))
-        return counts.most_common()
+        return [(name, events) for name, events in counts.most_common() if name != WITHOUT_KEY]
+
+    @property
+    def without_key(self) -> int:
+        """The events whose key could not be read, and whose partition key stands for it."""
+        return sum(unknown_fields_of(one.unknown_fields).get(WITHOUT_KEY, 0) for one in self.partitions)
 
     @property
     def accounted(self) -> int:

@@ -179,7 +179,7 @@ class Event(msgspec.Struct, frozen=True):
         table. Each use reads them again."""
         found = self.sent_annotations
         for name in TIMES & found.keys():
-            found[name] = _time_of(found[name])
+            found[name] = sent_time(found[name])
         found.update(zip(_STAMPS, (self.sequence_number, self.offset, self.enqueued_at), strict=False))
         return found if self.partition_key is None else {**found, PARTITION_KEY: self.partition_key}
 
@@ -195,7 +195,7 @@ def captured(system: Mapping[str, object]) -> dict[str, object]:
     return {name: sent(name, value) for name, value in system.items()}
 
 
-def _time_of(value: object) -> object:
+def sent_time(value: object) -> object:
     """Return the time that a text of the trigger's JSON is, or a value that is no such text as it is."""
     if not isinstance(value, str):
         return value

@@ -78,21 +78,18 @@ def decode_sent(text: str) -> tuple[Mapping[str, object], Mapping[str, object]]:
         found, system = json.loads(text), {}
         if isinstance(found, dict) and found.keys() == {OWN, SYSTEM}:
             found, system = found[OWN], from_json(found[SYSTEM])
-        return _properties(found, text), system if isinstance(system, dict) else {}
+        read = from_json(found)
     except (ValueError, RecursionError):
         return Unread("json", text), {}
-
-
-def _properties(found: Json, text: str) -> Mapping[str, object]:
-    read = from_json(found)
+    system = system if isinstance(system, dict) else {}
     match found:
         case {"$amqp": str(content), **others} if not others:
-            return Unread("amqp", content)
+            return Unread("amqp", content), system
         case {"$json": str(content), **others} if not others:
-            return Unread("json", content)
+            return Unread("json", content), system
         case dict():
-            return read if isinstance(read, dict) else found
-    return Unread("json", text)
+            return read if isinstance(read, dict) else found, system
+    return Unread("json", text), system
 
 
 def shown_properties(text: str) -> tuple[dict[str, Json], dict[str, Json]]:

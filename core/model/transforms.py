@@ -23,6 +23,7 @@ Read = TypeVar("Read")
 
 MOST_NAMES, NAME_LENGTH = 15, 40  # of fields that are counted by name; the names of others are not kept
 OTHERS, NONE_UNKNOWN = "", "{}"
+WITHOUT_KEY = "\0"  # the name under which the counts of fields have the events whose key could not be read
 _counts: ContextVar[Counter[str] | None] = ContextVar("unknown fields", default=None)  # of this thread
 _LONG = re.compile(rb"\.\d{7}")  # quick to look for; a number may have it too
 _FRACTION = re.compile(rb"(\d:\d\d\.\d{6})(\d+)")  # of a time, with more digits than a datetime holds
@@ -170,7 +171,7 @@ def plus_unknown_fields(stored: str, found: Mapping[str, int]) -> str:
     counts: Counter[str] = Counter(unknown_fields_of(stored))
     for name, events in found.items():
         cut = name[:NAME_LENGTH]
-        counts[cut if cut in counts or len(counts) < MOST_NAMES else OTHERS] += events
+        counts[cut if cut in counts or len(counts) < MOST_NAMES or name == WITHOUT_KEY else OTHERS] += events
     return msgspec.json.encode(counts).decode()
 
 
@@ -191,6 +192,9 @@ Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[Non
 # Gives the transform whose functions run in a child process, for as long as its context is entered. Before it tries an
 # event in a second child, it calls the function, which raises a fault when another owner has done the work.
 InChild = Callable[["Transform", Callable[[], None]], AbstractContextManager["Transform"]]
+
+
+KeyOf = Callable[[Event], object]
 
 
 def may_be_signalled() -> bool:
@@ -215,7 +219,8 @@ class Transform:
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
     An event that `is_erased` is filtered, and waits for no letter. Nothing is stored of one that
-    `mentions_erased` and fails, and no name of a field that `quotes_erased`.
+    `mentions_erased` and fails, and no name of a field that `quotes_erased`. `key_of` gives an event its key, and
+    `key_name` says which one: "" is the partition key.
     """
 
     version: str
@@ -228,3 +233,5 @@ class Transform:
     is_erased: Callable[[Event], bool] = of_nothing
     mentions_erased: Callable[[Event], bool] = of_nothing
     quotes_erased: Callable[[str], bool] = of_nothing
+    key_of: KeyOf | None = None
+    key_name: str = ""

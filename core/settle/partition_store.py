@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from core.errors import CheckpointConflict, DataRefused, ErasureKeyMissing, StopReason
+from core.errors import CheckpointConflict, DataRefused, ErasureKeyMissing, EventKeyChanged, StopReason
 from core.model.commits import (
     BatchCommit,
     Checkpoint,
@@ -78,10 +78,17 @@ MOST_OPEN_KEYS = 50_000  # open keys of a partition that are remembered; with mo
 class HeldLetters:
     """The part of the partitions that keeps the events of a partition key in order."""
 
-    def __init__(self, database: Database, memory: Memory | None = None, key: SubjectKey = NO_KEY) -> None:
+    def __init__(
+        self,
+        database: Database,
+        memory: Memory | None = None,
+        key: SubjectKey = NO_KEY,
+        event_key: str | None = None,
+    ) -> None:
         self._database = database
         self._memory = memory
         self.erasure_key = key
+        self._event_key = event_key
 
     def read_open_keys(self, state: PartitionState) -> PartitionState:
         """Return the state with the partition keys that have an open letter. Keys that the state has already stay."""
@@ -170,7 +177,9 @@ class Partitions(HeldLetters):
     """
 
     def open_stream(self, stream: Stream) -> int:
-        """Return the id of a stream. Open a stream that the store does not know yet."""
+        """Return the id of a stream. Open a stream that the store does not know yet.
+
+        Where events have a key, raises EventKeyChanged for a different one than that of open letters."""
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
@@ -180,6 +189,13 @@ class Partitions(HeldLetters):
             write(self._database, str(stream), "open_stream", **opened)
             found = self._database.ask("find_stream", **names_of(stream))
         stream_id = int(found[0][0])
+        if (now := self._event_key) is not None:
+            ((former, has_open),) = self._database.ask("read_event_key", stream_id=stream_id)
+            if former != now and has_open:
+                raise EventKeyChanged(former, now)
+            if former != now:
+                values = {"stream_id": stream_id, "event_key": now, "former": former}
+                write(self._database, f"stream {stream_id}", "change_event_key", **values)
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
 
     def read_incarnation(self, stream: Stream) -> Incarnation:

@@ -21,7 +21,7 @@ from core.model.events import Event, Partition, SequenceNumber, order_key
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.ports import Clock
 from core.model.rows import PlacedRow, ReferenceKey, References, refuse_key, refuse_unranked, row_table
-from core.model.transforms import Transform, counting_unknown_fields
+from core.model.transforms import WITHOUT_KEY, Transform, counting_unknown_fields
 from core.settle.cause import fingerprint_of, raised_in
 
 
@@ -127,6 +127,8 @@ def settle(
     """
     with transform.watch(of, events), counting_unknown_fields() as unknown:
         settled = _settle(events, references, transform, order)
+    if transform.key_of is not None and (without := sum(event.own_key is None for event in events)):
+        unknown[WITHOUT_KEY] = without
     counted = {name: events for name, events in unknown.items() if not transform.quotes_erased(name)}
     return replace(settled, unknown_fields=counted) if counted else settled
 

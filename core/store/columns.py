@@ -295,6 +295,7 @@ _LEAVES: Mapping[type, Callable[[Any], Any]] = {
     UUID: UUID,
     bool: bool,
     bytes: bytes,
+    tuple: decode_sent,  # the properties and system properties of an event
 }
 
 
@@ -351,7 +352,7 @@ def _reader(hint: Any) -> tuple[int, _Read]:
     hints = get_type_hints(whole)
     made = getattr(whole, "from_columns", whole)
     for name in _stored_fields(whole):
-        size, read = (1, _read_sent) if name == "properties" and made is not whole else _reader(hints[name])
+        size, read = _reader(tuple) if name == "properties" and made is not whole else _reader(hints[name])
         parts.append((width, read))
         width += size
     may_be_none = type(None) in types
@@ -360,10 +361,6 @@ def _reader(hint: Any) -> tuple[int, _Read]:
         return None if may_be_none and row[at] is None else made(*[read(row, at + place) for place, read in parts])
 
     return width, read_whole
-
-
-def _read_sent(row: Sequence[Any], at: int) -> Any:
-    return decode_sent(row[at])
 
 
 def _stored_fields(whole: Any) -> Sequence[str]:

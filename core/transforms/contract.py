@@ -112,6 +112,7 @@ def _names_of(node: Any) -> tuple[str, ...]:
     return tuple(target.id for target in targets if isinstance(target, ast.Name))
 
 
+KEY_OF = "key_of"
 LONGEST = 128  # characters of a name in SQL Server
 LONGEST_TABLE = LONGEST - len("@rows_of_")  # the variable that holds a table's rows
 LONGEST_COLUMN = LONGEST - len(OURS)  # the name under which a job of Spark reads an instant
@@ -346,6 +347,8 @@ def faults_of_form(module: ModuleType) -> Iterator[Fault]:
     yield from _faults_of_function(module, "transform", "transform(event, references)", 2)
     if getattr(module, "references", None) is not None:
         yield from _faults_of_function(module, "references", "references(event)", 1)
+    if getattr(module, KEY_OF, None) is not None:
+        yield from _faults_of_function(module, KEY_OF, "key_of(event)", 1)
     own = (each for each in declared() if each.__module__ == module.__name__)
     yield from faults_of_rows(module, tuple(dict.fromkeys((*row_classes_of(module), *own))))
 

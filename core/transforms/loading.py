@@ -16,8 +16,9 @@ A transform module offers
     VERSION: str                                         at most 100 characters, named in the ledger and in letters
     def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
+    def key_of(event: Event) -> str | None                                   optional: its key, in place of EVENT_KEY
 
-Both functions are pure: no clock, no I/O, no globals. They run in the trigger, in retry and in replay. The module names
+The functions are pure: no clock, no I/O, no globals. They run in the trigger, in retry and in replay. The module names
 every row class, also one that it imports: a replay retracts and an audit counts only their rows. A row class that is no
 longer written stays in the module until a replay has retracted its rows.
 """
@@ -28,7 +29,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,7 @@ from core.model.aggregates import ADDED, Aggregate, aggregate_named, declared_ag
 from core.model.rows import declared, row_table
 from core.model.transforms import ROWS_LIMIT, Transform, Watch, unwatched
 from core.transforms.contract import (
+    KEY_OF,
     Fault,
     ModulePart,
     fault_of_column,
@@ -151,8 +153,10 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
     row_classes = row_classes_of(module)
     with importing(module_name, module_name):
         load_aggregates(row_classes)  # commits of rows need their keys: a fault would stop the first commit
-    rows_of, references_of = module.transform, getattr(module, "references", None)
-    return Transform(module.VERSION, rows_of, references_of, row_classes, rows_limit, watch, takes_signals)
+    rows_of, key_of = module.transform, getattr(module, KEY_OF, None)
+    references_of = getattr(module, "references", None)
+    own = Transform(module.VERSION, rows_of, references_of, row_classes, rows_limit, watch, takes_signals)
+    return own if key_of is None else replace(own, key_of=key_of, key_name=KEY_OF)
 
 
 def import_transform(module_name: str) -> ModuleType:

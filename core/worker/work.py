@@ -19,9 +19,11 @@ from core.ingest.batch_log import BatchLog
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
+from core.model.event_keys import keying, with_key
 from core.model.events import EventBatch
 from core.model.ports import Clock
 from core.remote.hub.client import Sharing, check_access, open_consumer, receive
+from core.remote.hub.events import to_event
 from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.remote.telemetry.opening import open_telemetry
 from core.settings import read_settings
@@ -113,10 +115,11 @@ async def work(terms: Terms) -> None:
     """Receive until cancelled. Raises HubledgerError when the settings, the store or the hub cannot work."""
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
-    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
+    loaded = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
+    transform = with_key(loaded, settings.event_key)
     open_telemetry(os.environ)
     database = open_database(settings.store_connection, transform.row_classes)
-    reader = SdkHubReader(settings, now=store_clock(database, CLOCK).now)
+    reader = SdkHubReader(settings, keying(to_event, transform.key_of), store_clock(database, CLOCK).now)
     with closing(watchdog), closing(database), closing(reader) as hub:
         await check_and_work(Sources(settings, database, hub, transform), terms)
 
@@ -125,7 +128,8 @@ async def check_and_work(sources: Sources[SdkHubReader], terms: Terms) -> None:
     """Work after the store and the hub have answered. At the end, no thread still uses the database or the hub."""
     settings, hub = sources.settings, sources.hub
     try:
-        await asyncio.to_thread(Partitions(sources.database).open_stream, settings.stream)
+        partitions = Partitions(sources.database, event_key=sources.transform.key_name)
+        await asyncio.to_thread(partitions.open_stream, settings.stream)
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         await work_stream(sources, terms, Timing())
@@ -146,6 +150,7 @@ async def work_stream(sources: Sources[SdkHubReader], terms: Terms, timing: Timi
     batch_log = BatchLog(settings.batch_lines, timing.clock.now)
     terms.cut_off.callback(batch_log.close)
     receiver = Receiver(core.ingestion, batch_log, timing, pulse.over)
+    convert = keying(to_event, sources.transform.key_of)
     others = (
         keep_letters(core.retrying, settings.letter_look, timing.sleep),
         repeat(CHECK_EVERY, partial(check_gaps, silence), timing.sleep),
@@ -155,7 +160,7 @@ async def work_stream(sources: Sources[SdkHubReader], terms: Terms, timing: Timi
         log.info("worker ready", extra={"action": "ready", "health": address})
         with leaving:
             try:
-                await _beside(receive(client, receiver.take, _log_failure), *others)
+                await _beside(receive(client, receiver.take, _log_failure, convert), *others)
             finally:
                 await end(client, batch_log, owners)
 

@@ -289,7 +289,8 @@ class RoomPage(Answered):
 class StatusAnswer(OutcomesAnswer):
     """The books: `accounted` must equal `numbers`. Sequence numbers are strings, and other numbers are numbers. Each
     `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
-    pages that the app's room brings to the operator's page. While `lost_erasure_keys` has some, events older than the
+    pages that the app's room brings to the operator's page. The key of the events `without_key` could not be read:
+    their partition key stands for it. While `lost_erasure_keys` has some, events older than the
     newest erasure wait. `version` is the version of the app's release."""
 
     at: datetime
@@ -308,6 +309,7 @@ class StatusAnswer(OutcomesAnswer):
     oldest_open_letter: OldestLetter | None
     hub_forgets: HubForgets
     unknown_fields: list[UnknownField]
+    without_key: int
     lost_erasure_keys: list[ErasureKeyAnswer]
     room_pages: list[RoomPage]
     partitions: list[PartitionBooksAnswer]
@@ -355,6 +357,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         oldest_open_letter=None if oldest is None else written(OldestLetter, oldest),
         hub_forgets=written(HubForgets, forgets),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
+        without_key=books.without_key,
         lost_erasure_keys=LOST_KEYS.get(),
         room_pages=[written(RoomPage, one) for one in own_room().pages],
         partitions=partitions,

@@ -18,10 +18,11 @@ from uuid import uuid4
 from core.errors import DataRefused
 from core.ingest.ingest import Ingestion, IngestReport, ingest_batch
 from core.model.commits import BatchCommit, DeadLetter
+from core.model.event_keys import under_key
 from core.model.events import Event, EventBatch
 from core.model.ports import Clock
 from core.model.rows import ReferenceKey, Row, row_table
-from core.model.transforms import Transform
+from core.model.transforms import KeyOf, Transform
 from core.replay.pieces import ReplayCounts
 from core.replay.store import Replays
 from core.replay.task import ReplayKind
@@ -47,21 +48,23 @@ def read_events(path: Path) -> Iterator[FileEvent]:
 class EventFile:
     """A file of events, and the line of each: the sequence numbers begin with 0, and have no gap for an empty line."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key_of: KeyOf | None = None) -> None:
         self._path = path
+        self._key_of = key_of
         self._lines = array("Q")  # by sequence number
 
     def __iter__(self) -> Iterator[Event]:
         for number, each in enumerate(read_events(self._path)):
             if number == len(self._lines):
                 self._lines.append(each.line)
-            yield event_of(
+            event = event_of(
                 each.body,
                 number=number,
                 partition_key=each.key,
                 properties=each.properties,
                 system_properties=each.system_properties or None,
             )
+            yield under_key(event, self._key_of)
 
     def __len__(self) -> int:
         """Return the number of events that were read."""

@@ -15,7 +15,7 @@ import typer
 
 from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import Row, row_table
-from core.model.transforms import Transform
+from core.model.transforms import WITHOUT_KEY, Transform
 from core.replay.diff import document
 from core.settle.partition_store import Partitions
 from core.store.columns import row_of_json
@@ -85,7 +85,7 @@ def try_events(
         path = samples_in(room.folder)
     if not path.is_file():
         raise Refused(f"{path} is no file: name a file with one event a line")
-    found = _tried(name, EventFile(path), references, against, limit)
+    found = _tried(name, EventFile(path, load_transform(name).key_of), references, against, limit)
     if as_json:
         print(json.dumps(found, ensure_ascii=False, indent=2))
     else:
@@ -183,7 +183,8 @@ def _tried(name: str, file: EventFile, references: Path | None, against: str | N
             for each in outcome.letters
         ],
         "filtered_lines": outcome.filtered_lines,
-        "unknown_fields": dict(outcome.unknown_fields),
+        "unknown_fields": {name: events for name, events in outcome.unknown_fields.items() if name != WITHOUT_KEY},
+        "without_key": outcome.unknown_fields[WITHOUT_KEY],
         "new_events_of_a_second_delivery": again,
         "not_pure": not_pure,
     }
@@ -214,6 +215,8 @@ def _show(found: Mapping[str, Any], transform: Transform) -> None:
     for name, events in found["unknown_fields"].items():
         have = "1 event has" if events == 1 else f"{events:,} events have"
         say(f"{have} the unknown field `{printable(name)}`: add it to the body, or ignore it")
+    if without := found["without_key"]:
+        say(f"key_of() gave no key for {without:,} of {found['events']:,} events: they have their partition key")
     say(
         f"{found['transform']}, {found['version']}: events {found['events']}, with rows {found['written']},"
         f" filtered {found['filtered']}, letters {found['dead_lettered']}",

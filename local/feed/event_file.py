@@ -47,8 +47,8 @@ def events_in(path: Path) -> Iterator[FileEvent]:
     Each line that is not empty is a body, without its LF or CR LF. In a file whose name ends with `.base64`, a line is
     a body in base64. In UTF-16, a body is its line in UTF-8, and a byte order mark is no part of the first line.
     A file of Event Hubs Capture has its own events. A file that is one JSON text, over several lines or named `*.json`,
-    has the elements of its list, or one event. A body that is a JSON object with the one member `$event` is an envelope:
-    `body` (any JSON) or `base64`, and perhaps `partition_key`, `properties` and `system_properties`.
+    has the elements of its list, or one event. A JSON object with the one member `$event` is an envelope: it has `body`
+    (any JSON) or `base64`, and perhaps `partition_key`, `properties` and `system_properties`.
     """
     with opened(path) as file:
         for each in _captured(path, file) if _begins_as_container(file) else _written(path, file):

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -154,7 +153,9 @@ def json_message_properties(message: bytes) -> dict[str, Any]:
         return {}
     annotated = next((one.body for one in sections(message) if one.code == MESSAGE_ANNOTATIONS), None)
     hidden = set() if annotated is None else set(map(_name, items(message, annotated)[::2]))
-    found = {name: _json_field(name, raw) for name, raw in zip_longest(FIELDS, items(message, place), fillvalue=NULL)}
+    given = items(message, place)
+    given += [Raw(NULL)] * (len(FIELDS) - len(given))
+    found = {name: _json_field(name, raw) for name, raw in zip(FIELDS, given, strict=False)}
     return {name: value for name, value in found.items() if value is not None or name in hidden}
 
 

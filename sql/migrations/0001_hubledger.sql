@@ -13,6 +13,7 @@ CREATE TABLE hubledger.event_stream (
     closed_at      datetime2(6),  -- from then on nothing is committed to this stream
     opened_by      nvarchar(400),  -- the person who opened an incarnation after the first, and why
     opened_why     nvarchar(400),
+    event_key      nvarchar(400) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_event_stream_event_key DEFAULT '',  -- the setting EVENT_KEY, or key_of of the room; '' is the partition key
     erasures       int NOT NULL CONSTRAINT df_event_stream_erasures DEFAULT 0,  -- a plan that was made before the last one is not committed
     CONSTRAINT pk_event_stream PRIMARY KEY (stream_id),
     CONSTRAINT uq_event_stream UNIQUE (event_hub, consumer_group, incarnation)

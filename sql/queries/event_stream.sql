@@ -17,6 +17,24 @@ SELECT :event_hub, :consumer_group, 1, :anchored_at
        SELECT 1 FROM event_stream AS e
         WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group AND e.incarnation = 1);
 
+-- name: read_event_key
+-- Read the key by which a stream holds its events, and 1 when it has open letters under that key.
+-- params: stream_id int
+SELECT e.event_key,
+       CASE WHEN EXISTS (
+            SELECT 1 FROM event_hub_dead_letter AS d
+             WHERE d.stream_id = e.stream_id AND d.status IN ('waiting', 'retrying', 'held', 'exhausted'))
+       THEN 1 ELSE 0 END AS has_open
+  FROM event_stream AS e
+ WHERE e.stream_id = :stream_id;
+
+-- name: change_event_key
+-- Change the key by which a stream holds its events, if it is still the one that was read.
+-- params: stream_id int, event_key nvarchar(4000), former nvarchar(4000)
+UPDATE event_stream
+   SET event_key = :event_key
+ WHERE stream_id = :stream_id AND event_key = :former;
+
 -- name: read_incarnation
 -- Read the newest incarnation of a stream, with its hub, its opening, and the reason.
 -- params: event_hub nvarchar(4000), consumer_group nvarchar(4000)
@@ -63,8 +81,9 @@ UPDATE event_stream
 -- Insert the incarnation after a closed one.
 -- params: stream_id int, anchored_at datetime2(6), hub_created_at datetime2(6), opened_by nvarchar(4000), opened_why nvarchar(4000)
 INSERT INTO event_stream
-       (event_hub, consumer_group, incarnation, anchored_at, hub_created_at, opened_by, opened_why)
-SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_created_at, :opened_by, :opened_why
+       (event_hub, consumer_group, incarnation, anchored_at, hub_created_at, opened_by, opened_why, event_key)
+SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_created_at, :opened_by, :opened_why,
+       e.event_key
   FROM event_stream AS e
  WHERE e.stream_id = :stream_id;
 

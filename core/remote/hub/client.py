@@ -14,7 +14,7 @@ from operator import lt
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
-from core.model.events import BATCH_EVENTS, EventBatch, PartitionId, number_of, stream_of
+from core.model.events import BATCH_EVENTS, Event, EventBatch, PartitionId, number_of, stream_of
 from core.model.ports import BEFORE_FIRST
 from core.remote.hub.events import to_event
 from core.remote.hub.sdk_patches import keep_values_encoded, take_shortcuts
@@ -159,12 +159,15 @@ def open_consumer(settings: Settings, sharing: Sharing) -> Any:
 
 
 async def receive(
-    client: Any, take: Callable[[EventBatch], Awaitable[None]], failed: Callable[[str | None, Exception], None]
+    client: Any,
+    take: Callable[[EventBatch], Awaitable[None]],
+    failed: Callable[[str | None, Exception], None],
+    convert: Callable[[Any], Event] = to_event,
 ) -> None:
     """Pass batches to `take`, one at a time per partition and in order, until the client is closed."""
 
     async def on_batch(context: Any, events: Sequence[Any]) -> None:
-        for batch in batches_of(context, events):
+        for batch in batches_of(context, events, convert):
             await take(batch)
 
     async def on_error(context: Any, error: Exception) -> None:
@@ -175,7 +178,7 @@ async def receive(
     )
 
 
-def batches_of(context: Any, events: Sequence[Any]) -> Iterator[EventBatch]:
+def batches_of(context: Any, events: Sequence[Any], convert: Callable[[Any], Event] = to_event) -> Iterator[EventBatch]:
     """Yield the events of a partition as batches of ours, mostly one. The id is the place of the first event.
 
     After a lost connection, the SDK (azure-eventhub 5.15) hands over the events that it still holds. Then it hands over
@@ -183,7 +186,7 @@ def batches_of(context: Any, events: Sequence[Any]) -> Iterator[EventBatch]:
     """
     stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
     partition = stream.partition(PartitionId(context.partition_id))
-    ours = tuple(map(to_event, events))
+    ours = tuple(map(convert, events))
     numbers = list(map(number_of, ours))
     falls = [place for place, rises in enumerate(map(lt, numbers, numbers[1:]), 1) if not rises]
     for begin, end in pairwise((0, *falls, len(ours))):

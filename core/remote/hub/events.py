@@ -2,21 +2,20 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from core.errors import BatchRefused
-from core.model.events import Event, SequenceNumber
+from core.model.events import EPOCH, Event, SequenceNumber
 from core.model.property_values import Unread, encode_body, encode_properties
 from core.remote.hub.amqp_values import NotReadable, named, read_value, text_of, unmarked
 from core.remote.hub.host_values import host_values
 from core.remote.hub.sdk_patches import STAMPS, Encoded
 from core.remote.hub.system_properties import annotations_of
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES = str | int | UUID | bytes | None  # keys of properties whose names in .NET are known
 
 

@@ -4,7 +4,7 @@ The SDK's own mapping differs: an annotation wins over a property of its name, a
 Measured in the Functions host 4.1037 with the Event Hubs extension over the .NET SDK 5.12.2 (docs/adr/0058).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from core.remote.hub.amqp_values import (
 from core.remote.hub.host_values import KNOWN, LAST_TIME, host_value, time_text
 from core.remote.hub.sdk_patches import ANNOTATIONS, PROPERTIES, Whole, sections_of
 
+NULL = b"\x40"
 # The fields of AMQP's section of properties, in their order.
 FIELDS = (
     "message-id", "user-id", "to", "subject", "reply-to", "correlation-id", "content-type", "content-encoding",
@@ -40,34 +41,36 @@ def annotations_of(found: object) -> Callable[[], dict[str, object]] | None:
 
 
 def read_annotations(payload: bytes) -> dict[str, object]:
-    """Return the annotations of a message, and over them its properties: a field that it leaves out hides its name."""
+    """Return the annotations of a message, and over them its properties: a field that it leaves out hides its name.
+
+    Nothing of a map that is broken: the trigger cannot deliver such an event.
+    """
+    sections = {one.code: payload[one.value : one.end] for one in sections_of(payload)}
     found: dict[str, object] = {}
-    try:
-        sections = {one.code: payload[one.value : one.end] for one in sections_of(memoryview(payload))}
-        found.update(_of_annotations(sections.get(ANNOTATIONS, b"\x40")))
-        fields = read_value(sections.get(PROPERTIES, b"\x40"))[0]
-    except NotReadable:
-        return found
-    if isinstance(fields, list):
+    with suppress(NotReadable, LookupError, ValueError, struct.error):
+        items = items_of(sections[ANNOTATIONS])
+        found = {
+            named(readable(name)): host_value(value)
+            for name, value in zip(items[::2], map(readable, items[1::2]), strict=True)
+            if not (
+                isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in KNOWN
+            )
+        }
+    if isinstance(fields := readable(sections.get(PROPERTIES, NULL)), list):
         values = fields + [None] * (len(FIELDS) - len(fields))
-        found = {name: value for name, value in found.items() if name not in FIELDS}
-        found.update((name, _field(name, value)) for name, value in zip(FIELDS, values, strict=False))
+        found.update((name, field_value(name, value)) for name, value in zip(FIELDS, values, strict=False))
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _of_annotations(encoded: bytes) -> Iterator[tuple[str, object]]:
-    """Yield the annotations. One that cannot be read is its bytes in base64, and one of an unknown kind is left out."""
-    items = [] if encoded == b"\x40" else items_of(encoded)
-    for name, raw in zip(map(read_value, items[::2]), items[1::2], strict=True):
-        try:
-            value = read_value(raw)[0]
-        except NotReadable:
-            value = raw
-        if not (isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in KNOWN):
-            yield named(name[0]), host_value(value)
+def readable(encoded: bytes) -> Any:
+    """Return a value, or its bytes where it cannot be read: the host's JSON has them in base64."""
+    try:
+        return read_value(encoded)[0]
+    except NotReadable:
+        return encoded
 
 
-def _field(name: str, value: Any) -> object:
+def field_value(name: str, value: Any) -> object:
     if value is None or (value == "" and name in _ABSENT_IF_EMPTY):
         return None
     if name == "user-id":

@@ -49,7 +49,8 @@ def job_arguments(settings: Settings) -> tuple[str, ...]:
 
     SettingsRefused when a remote job could not reach the store.
     """
-    transform = ("--transform", settings.transform)
+    event_key = ("--event-key", settings.event_key) if settings.event_key else ()
+    transform = ("--transform", settings.transform, *event_key)
     if settings.spark.engine == "local":
         return transform
     try:

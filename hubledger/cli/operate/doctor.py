@@ -122,6 +122,11 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
     for one in status["unknown_fields"]:
         name = one["name"] or "others"
         yield Diagnosis("fields", "look", f"{counted(one['events'], 'event')} had the unknown field {text_of(name)}")
+    if status["without_key"]:
+        events = counted(status["without_key"], "event")
+        yield Diagnosis(
+            "keys", "look", f"the key of {events} could not be read: see EVENT_KEY, or key_of() of the room"
+        )
 
 
 def open_page(at: At) -> None:

@@ -132,6 +132,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "unknown fields": ", ".join(
             f"{one['name'] or 'others'} in {counted(one['events'], 'event')}" for one in value["unknown_fields"]
         ),
+        "without a key": Text(text_of(value["without_key"]), style=WARNING) if value["without_key"] else None,
         "hub fault": value["hub_fault"] and Text(text_of(value["hub_fault"]), style=WARNING),
     }
 

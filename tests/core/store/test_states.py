@@ -345,7 +345,7 @@ PROPERTIES = st.dictionaries(
 )
 
 
-@given(st.binary(max_size=300), PROPERTIES, TEXTS, TEXTS)
+@given(st.binary(max_size=300), PROPERTIES | st.just({"$properties": 1, "$system": 2}), TEXTS, TEXTS)
 @example(b"", {}, "", "")
 @example(bytes(range(256)) * 3_600, {}, "", "")  # 900 kB, the most that an event may have is 1 MB
 @example("👩‍👩‍👧\x00".encode() * 50_000, {}, "", "")

@@ -26,11 +26,11 @@ GOOD: dict[str, Any] = {
     "version": VERSION, "hub_fault": None, "event_hub": "telemetry",
     "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
     "partitions": [{"stops": []}], "stops": 0, "standing": [], "letters": {"exhausted": 0}, "unknown_fields": [],
-    "lost_erasure_keys": [],
+    "lost_erasure_keys": [], "without_key": 0,
 }  # fmt: skip
 BAD: dict[str, Any] = {
     **GOOD, "hub_fault": "no route", "ledger_balanced": False, "partitions": [{"stops": [STOP]}], "stops": 1,
-    "letters": {"exhausted": 1_200}, "unknown_fields": [{"name": "coupon", "events": 12_000}],
+    "letters": {"exhausted": 1_200}, "unknown_fields": [{"name": "coupon", "events": 12_000}], "without_key": 3,
     "lost_erasure_keys": [{"key_hash": "ab12", "subjects": 3, "erased_at": SINCE}],
 }  # fmt: skip
 OK = dict.fromkeys(
@@ -65,7 +65,7 @@ def test_each_part_of_an_app_has_a_line_that_says_whether_it_is_wrong(diagnose: 
     code, found, _ = diagnose(GOOD)
     assert (code, found, list(found)) == (0, OK, [*OK])
     code, found, _ = diagnose(BAD, is_ready=False, engine="livy")
-    assert (code, found) == (1, {**OK, **WRONG, **dict.fromkeys(("letters", "fields", "engine"), "look")})
+    assert (code, found) == (1, {**OK, **WRONG, **dict.fromkeys(("letters", "fields", "keys", "engine"), "look")})
     assert diagnose(problem("unauthorized", 401, "a key is needed"))[1]["sign-in"] == "wrong"
     assert diagnose({**GOOD, "version": "9.0"})[1]["app"] == "look"
 

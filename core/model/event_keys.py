@@ -1,0 +1,75 @@
+"""The key of an event, by which events are held, found, replayed and erased: its partition key, unless the room's
+`key_of(event)` or the setting `EVENT_KEY` names a different one."""
+
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from msgspec import structs
+
+from core.errors import SettingsRefused
+from core.model.events import Event
+from core.model.property_values import Unread
+from core.model.transforms import KeyOf, Transform
+
+FORMS = "system:NAME, property:NAME or kafka"
+
+
+def fault_of_choice(choice: str) -> str | None:
+    """Return why a value of EVENT_KEY names no key, or None when it does."""
+    kind, colon, name = choice.partition(":")
+    known = choice in ("", "kafka") or (kind in ("system", "property") and bool(colon and name))
+    return None if known else f"EVENT_KEY must be {FORMS}, not {choice!r}"
+
+
+def with_key(transform: Transform, choice: str) -> Transform:
+    """Return the transform with the key that EVENT_KEY chooses. Raises SettingsRefused where its room has one too."""
+    if not choice:
+        return transform
+    if transform.key_of is not None:
+        raise SettingsRefused(["EVENT_KEY is set, and the room has key_of(): remove one of them"])
+    kind, _, name = choice.partition(":")
+    if kind == "kafka":
+        return replace(transform, key_of=_kafka, key_name=choice)
+    return replace(transform, key_of=partial(_system if kind == "system" else _property, name), key_name=choice)
+
+
+def under_key(event: Event, key_of: KeyOf | None) -> Event:
+    """Return the event with the key that a function gives it, or as it is: a key that cannot be read is counted, and
+    the partition key stands for it."""
+    if key_of is None:
+        return event
+    try:
+        key = key_of(event)
+    except Exception:  # noqa: BLE001 - any error of a room's function
+        return event
+    return structs.replace(event, own_key=key) if isinstance(key, str) and key else event
+
+
+def keying(convert: Callable[..., Event], key_of: KeyOf | None) -> Callable[..., Event]:
+    """Return a converter of events whose events have the key that a function gives them."""
+    return convert if key_of is None else lambda found: under_key(convert(found), key_of)
+
+
+def text_as_key(value: object) -> str | None:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _system(name: str, event: Event) -> str | None:
+    return text_as_key(event.system_properties.get(name))
+
+
+def _property(name: str, event: Event) -> str | None:
+    return None if isinstance(event.properties, Unread) else text_as_key(event.properties.get(name))
+
+
+def _kafka(event: Event) -> str | None:
+    """Return the key of a Kafka producer, which the trigger has in base64, as a text."""
+    sent = event.sent_annotations.get("x-opt-kafka-key")
+    if not isinstance(sent, str):
+        return None
+    try:
+        return b64decode(sent, validate=True).decode()
+    except ValueError:
+        return sent
