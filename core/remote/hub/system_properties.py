@@ -4,7 +4,9 @@ The SDK's own mapping differs: an annotation wins over a property of its name, a
 Measured in the Functions host 4.1037 with the Event Hubs extension over the .NET SDK 5.12.2 (docs/adr/0058).
 """
 
+import struct
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -45,24 +47,20 @@ def read_annotations(payload: bytes) -> dict[str, object]:
 
     Nothing of a map that is broken: the trigger cannot deliver such an event.
     """
-    sections = {one.code: payload[one.value : one.end] for one in sections_of(payload)}
     found: dict[str, object] = {}
-    with suppress(NotReadable, LookupError, ValueError, struct.error):
+    with suppress(NotReadable, LookupError, TypeError, ValueError, struct.error):
+        sections = {one.code: payload[one.value : one.end] for one in sections_of(payload)}
         items = items_of(sections[ANNOTATIONS])
-        found = {
-            named(readable(name)): host_value(value)
-            for name, value in zip(items[::2], map(readable, items[1::2]), strict=True)
-            if not (
-                isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in KNOWN
-            )
-        }
-    if isinstance(fields := readable(sections.get(PROPERTIES, NULL)), list):
-        values = fields + [None] * (len(FIELDS) - len(fields))
-        found.update((name, field_value(name, value)) for name, value in zip(FIELDS, values, strict=False))
+        for name, value in zip(items[::2], map(value_or_bytes, items[1::2]), strict=True):
+            if not isinstance(value, Described) or value.descriptor in KNOWN:
+                found[named(value_or_bytes(name))] = host_value(value)
+        if isinstance(fields := value_or_bytes(sections.get(PROPERTIES, NULL)), list):
+            values = fields + [None] * (len(FIELDS) - len(fields))
+            found.update((name, field_value(name, value)) for name, value in zip(FIELDS, values, strict=False))
     return {name: value for name, value in found.items() if value is not None}
 
 
-def readable(encoded: bytes) -> Any:
+def value_or_bytes(encoded: bytes) -> Any:
     """Return a value, or its bytes where it cannot be read: the host's JSON has them in base64."""
     try:
         return read_value(encoded)[0]
