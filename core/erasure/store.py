@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -102,7 +101,7 @@ class ErasureKey:
     erased_at: datetime
 
 
-AT_ONCE, OCTETS_AT_ONCE = 200, 512 * 1024  # letters or staged events, and octets of their bodies, that are in memory
+AT_ONCE, OCTETS_AT_ONCE = 1_000, 512 * 1024  # texts, and octets of their bodies, that are in memory
 NEVER = 2**63 - 1
 
 
@@ -157,28 +156,28 @@ class Erasures:
         asked = {**place, **span_values(reach), "subjects": subjects_json(subjects)}
         declared = [one for one in self.row_classes if row_table(one).subject]
         rows = {one: self.database.ask(of_rows("select_subject", one), **asked) for one in declared}
-        numbers = sorted(row[1] for found in rows.values() for row in found)
+        numbers = sorted(row[1] for chosen in rows.values() for row in chosen)
         if len(numbers) > ROWS_AT_ONCE:
             last = max(reach.first, numbers[ROWS_AT_ONCE] - 1)
-        mentions, searched = mention_of(subjects), {**place, "needles": texts_json(needles_of(subjects))}
-        search = partial(self._search, mentions=mentions, searched=searched)
-        letters, last = search("find_letters_to_search", "read_letters_to_search", span(reach.first, last))
-        staged, last = search("find_staged_to_search", "read_staged_to_search", span(reach.first, last))
-        reasons, last = self._search_reasons(span(reach.first, last), mentions, searched)
+        mentions = mention_of(subjects)
+        found, last = self._search(
+            span(reach.first, last), mentions, {**place, "needles": texts_json(needles_of(subjects))}
+        )
+        letters = tuple(number for kind, number, _ in found if kind == "letter")
         part = span(reach.first, last)
         diffs = self.database.ask("read_diffs_to_search", **place, **span_values(part))
-        rows = {one: [row for row in found if row[1] <= last] for one, found in rows.items()}
+        rows = {one: [row for row in chosen if row[1] <= last] for one, chosen in rows.items()}
         retracted = self._retracted(part, {str(one) for one in subjects}, place)
         return FoundPiece(
             stream_id=stream_id,
             partition=partition,
             sought=tuple(subjects),
             span=part,
-            rows_of={one: len(found) for one, found in rows.items() if found},
-            letters=tuple(number for number in letters if number <= last),
-            reasons=tuple(one for one in reasons if one[0] <= last and one[0] not in letters),
-            staged=tuple(number for number in staged if number <= last),
-            retracted=tuple(at for at, _, _ in retracted),
+            rows_of={one: len(kept) for one, kept in rows.items() if kept},
+            letters=letters,
+            reasons=tuple((number, at) for kind, number, at in found if kind == "attempt" and number not in letters),
+            staged=tuple(number for kind, number, _ in found if kind == "staged"),
+            retracted=tuple(taken for taken, _, _ in retracted),
             diffs=tuple((task_id, number) for task_id, number, diff in diffs if mentions([diff])),
             days=self._days(rows, [(row_class, row) for _, row_class, row in retracted]),
         )
@@ -206,35 +205,28 @@ class Erasures:
                     write(self.database, "a text", one.reword, **after)
 
     def _search(
-        self, find: str, read: str, reach: Span, *, mentions: Mentions, searched: Mapping[str, Any]
-    ) -> tuple[list[SequenceNumber], int]:
-        """Return the numbers of a range whose texts mention a subject, and the last number that was read.
+        self, reach: Span, mentions: Mentions, searched: Mapping[str, Any]
+    ) -> tuple[list[tuple[str, SequenceNumber, int]], int]:
+        """Return the letters, staged events and attempts of a range whose texts mention a subject, in order, and the
+        last number that was read.
 
         The database leaves out most of the others. No more bodies than AT_ONCE are in memory, and no more octets than
-        OCTETS_AT_ONCE but for one larger body.
+        OCTETS_AT_ONCE but for the bodies of one number.
         """
-        found = self.database.ask(find, **searched, **span_values(reach), most=AT_ONCE)
+        found = self.database.ask("find_texts_to_search", **searched, **span_values(reach), most=AT_ONCE)
         sums = zip(found, accumulate(size for _, size in found), strict=True)
         chosen = [number for (number, size), total in sums if total <= OCTETS_AT_ONCE or total == size]
         place = {name: searched[name] for name in ("stream_id", "partition_id")}
-        rows = self.database.ask(read, **place, sequence_numbers=numbers_json(chosen)) if chosen else []
+        values = {**place, "sequence_numbers": numbers_json(chosen)}
         named = [
-            SequenceNumber(number)
-            for number, partition_key, properties, body, *texts in rows
-            if mentions([body_text(bytes(body)), partition_key or "", properties, *texts])
+            (kind, SequenceNumber(number), attempt)
+            for kind, number, attempt, body, *texts in (
+                self.database.ask("read_texts_to_search", **values) if chosen else []
+            )
+            if mentions([body_text(bytes(body or b"")), *filter(None, texts)])
         ]
-        return named, chosen[-1] if len(chosen) < len(found) or len(found) == AT_ONCE else reach.last
-
-    def _search_reasons(
-        self, reach: Span, mentions: Mentions, searched: Any
-    ) -> tuple[list[tuple[SequenceNumber, int]], int]:
-        """Return the number and attempt of errors and reasons that mention a subject, and the last number that was read
-        whole."""
-        found = self.database.ask("read_reasons_to_search", **searched, **span_values(reach), most_reasons=ROWS_AT_ONCE)
-        named = [
-            (SequenceNumber(number), attempt) for number, attempt, *texts in found if mentions(filter(None, texts))
-        ]
-        return named, reach.last if len(found) < ROWS_AT_ONCE else max(reach.first, found[-1][0] - 1)
+        last = chosen[-1] if len(chosen) < len(found) or len(found) == AT_ONCE else reach.last
+        return sorted(named, key=lambda one: one[1:]), last
 
     def _retracted(
         self, part: Span, subjects: set[str], place: Any

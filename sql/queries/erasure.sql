@@ -15,75 +15,56 @@ SELECT (SELECT MIN(x.sequence_number) FROM event_hub_dead_letter AS x
          WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 1 AND x.partition_id = :partition_id
            AND x.sequence_number >= :first_sequence_number) AS next_diff;
 
--- name: find_letters_to_search
--- Find the first letters of a range, in order, with the octets of their bodies, without those that an erasure blanked.
--- With needles, a JSON array of [needle], only the letters that have one of these ASCII texts or are UTF-16.
+-- name: find_texts_to_search
+-- Find the first texts of a range by their numbers, with the octets of bodies: letters that no erasure blanked, staged
+-- events and attempts. With needles, a JSON array of [needle], only those that have one of these ASCII texts or are UTF-16.
+-- The bodies have one type: so the engines read the three in order, and stop after the last one.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int, needles nvarchar(max)
-SELECT d.sequence_number, DATALENGTH(d.body) AS body_bytes
+SELECT x.sequence_number, COALESCE(DATALENGTH(x.body), 0) AS body_bytes
+  FROM (SELECT d.sequence_number, d.body, COALESCE(d.partition_key, '') || d.properties || d.error AS texts
+          FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+           AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+           AND d.erased_by IS NULL
+         UNION ALL
+        SELECT s.sequence_number, s.body, COALESCE(s.partition_key, '') || s.properties
+          FROM staged_event AS s
+         WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
+           AND s.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+         UNION ALL
+        SELECT a.sequence_number, CAST(NULL AS varbinary(max)), COALESCE(a.error, '') || COALESCE(a.why, '')  -- sqlserver only
+        SELECT a.sequence_number, CAST(NULL AS BLOB), COALESCE(a.error, '') || COALESCE(a.why, '')  -- sqlite only
+          FROM dead_letter_attempt AS a
+         WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
+           AND a.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+           AND (a.error IS NOT NULL OR a.why IS NOT NULL)) AS x
+ WHERE (:needles = '[]' OR SUBSTRING(x.body, 1, 2) IN (0xFFFE, 0xFEFF) OR EXISTS (  -- sqlserver only
+ WHERE (:needles = '[]' OR SUBSTRING(x.body, 1, 2) IN (x'FFFE', x'FEFF') OR EXISTS (  -- sqlite only
+       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
+        WHERE CHARINDEX(n.needle, CONVERT(varchar(max), x.body) COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
+           OR CHARINDEX(n.needle, x.texts COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
+        WHERE INSTR(x.body, CAST(n.needle AS BLOB)) > 0 OR INSTR(x.texts, n.needle) > 0))  -- sqlite only
+ ORDER BY x.sequence_number
+ LIMIT :most;
+
+-- name: read_texts_to_search
+-- Read the texts that have some numbers of a partition, with what they are.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+SELECT 'letter' AS kind, d.sequence_number, 0 AS attempt, d.body, d.partition_key, d.properties, d.error
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
-   AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+   AND d.sequence_number IN (SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint))
    AND d.erased_by IS NULL
-   AND (:needles = '[]' OR SUBSTRING(d.body, 1, 2) IN (0xFFFE, 0xFEFF) OR EXISTS (  -- sqlserver only
-   AND (:needles = '[]' OR SUBSTRING(d.body, 1, 2) IN (x'FFFE', x'FEFF') OR EXISTS (  -- sqlite only
-       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
-        WHERE CHARINDEX(n.needle, CONVERT(varchar(max), d.body) COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
-           OR CHARINDEX(n.needle, d.partition_key COLLATE Latin1_General_100_BIN2) > 0 OR CHARINDEX(n.needle, d.properties COLLATE Latin1_General_100_BIN2) > 0 OR CHARINDEX(n.needle, d.error COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
-        WHERE INSTR(d.body, CAST(n.needle AS BLOB)) > 0 OR INSTR(d.partition_key, n.needle) > 0 OR INSTR(d.properties, n.needle) > 0 OR INSTR(d.error, n.needle) > 0))  -- sqlite only
- ORDER BY d.sequence_number
- LIMIT :most;
-
--- name: read_letters_to_search
--- Read the texts of some letters of a partition.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
-SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error
-  FROM event_hub_dead_letter AS d
- WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
-   AND d.sequence_number IN (
-       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint))
- ORDER BY d.sequence_number;
-
--- name: find_staged_to_search
--- Find the first staged events of a range with the octets of their bodies, as `find_letters_to_search` does.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int, needles nvarchar(max)
-SELECT s.sequence_number, DATALENGTH(s.body) AS body_bytes
+ UNION ALL
+SELECT 'staged', s.sequence_number, 0, s.body, s.partition_key, s.properties, NULL
   FROM staged_event AS s
  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
-   AND s.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
-   AND (:needles = '[]' OR SUBSTRING(s.body, 1, 2) IN (0xFFFE, 0xFEFF) OR EXISTS (  -- sqlserver only
-   AND (:needles = '[]' OR SUBSTRING(s.body, 1, 2) IN (x'FFFE', x'FEFF') OR EXISTS (  -- sqlite only
-       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
-        WHERE CHARINDEX(n.needle, CONVERT(varchar(max), s.body) COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
-           OR CHARINDEX(n.needle, s.partition_key COLLATE Latin1_General_100_BIN2) > 0 OR CHARINDEX(n.needle, s.properties COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
-        WHERE INSTR(s.body, CAST(n.needle AS BLOB)) > 0 OR INSTR(s.partition_key, n.needle) > 0 OR INSTR(s.properties, n.needle) > 0))  -- sqlite only
- ORDER BY s.sequence_number
- LIMIT :most;
-
--- name: read_staged_to_search
--- Read the texts of some staged events of a partition.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
-SELECT s.sequence_number, s.partition_key, s.properties, s.body
-  FROM staged_event AS s
- WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
-   AND s.sequence_number IN (
-       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint))
- ORDER BY s.sequence_number;
-
--- name: read_reasons_to_search
--- Read the first attempts at letters of a range with their errors and reasons, in order, as `find_letters_to_search` does.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most_reasons int, needles nvarchar(max)
-SELECT a.sequence_number, a.attempt, a.error, a.why
+   AND s.sequence_number IN (SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint))
+ UNION ALL
+SELECT 'attempt', a.sequence_number, a.attempt, CONVERT(varbinary(max), NULL), a.error, a.why, NULL
   FROM dead_letter_attempt AS a
  WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
-   AND a.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
-   AND (a.error IS NOT NULL OR a.why IS NOT NULL)
-   AND (:needles = '[]' OR EXISTS (
-       SELECT 1 FROM rows(:needles) AS n (needle varchar(200))
-        WHERE CHARINDEX(n.needle, a.error COLLATE Latin1_General_100_BIN2) > 0  -- sqlserver only
-           OR CHARINDEX(n.needle, a.why COLLATE Latin1_General_100_BIN2) > 0))  -- sqlserver only
-        WHERE INSTR(a.error, n.needle) > 0 OR INSTR(a.why, n.needle) > 0))  -- sqlite only
- ORDER BY a.sequence_number, a.attempt
- LIMIT :most_reasons;
+   AND a.sequence_number IN (SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
 
 -- name: read_retracted_to_search
 -- Read the retracted rows of a range that still have their columns.

@@ -29,6 +29,7 @@ WHOLE = {
     *("group_letters", "group_letters_of_kind", "cause_matching", "resolve_letters", "delete_retracted"),
 }
 PAGES = (
+    "find_texts_to_search",
     "list_letters",
     "list_letters_of_status",
     "list_letters_of_cause",
