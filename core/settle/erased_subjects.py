@@ -60,7 +60,7 @@ class Erased:
         return self.names(event, words_of_event(event))
 
     def _is_of(self, event: Event) -> bool:
-        return event.key is not None and self.names(event, (event.key,))
+        return self.names(event, [key for key in (event.key, event.partition_key) if key is not None])
 
 
 NONE_ERASED = Erased({}, SubjectKey())

@@ -233,6 +233,12 @@ def test_an_event_of_an_erased_partition_key_makes_no_row_at_all(world: ErasingW
     world.transform = changed(lambda event, references: [SensorReading("odd", "s", "late", None, 1, event.enqueued_at)])
     world.replay(order(["0"]))
     assert [one.sequence_number for one in rows_of(engine, "odd")] == [1, 3, 6, 8, 10]  # type: ignore[attr-defined]
+    erased = world.store.read_erased(world.store.read_partition(partition()))
+    for key, own_key, is_gone in ((GONE, "d1", True), (None, GONE, True), (STAYS, GONE, True), (STAYS, "d1", False)):
+        given = msgspec.structs.replace(event(0, "body", key=key), own_key=own_key)
+        assert erased.around(world.transform).is_erased(given) is is_gone, (key, own_key)
+    sent = msgspec.structs.replace(event(0, "body", key=None), annotations={"iothub-connection-device-id": GONE})
+    assert erased.around(world.transform).mentions_erased(sent)
 
 
 def fails_with_its_name(event: Event, references: References) -> list[Row]:
