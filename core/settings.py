@@ -12,6 +12,7 @@ from core.model.event_keys import fault_of_choice
 from core.model.events import Stream, stream_of
 from core.model.letters import Backoff, LetterPolicy, OrderPolicy
 from core.model.policies import (
+    REFERENCE,
     AccessPolicy,
     Anchoring,
     Fuse,
@@ -30,6 +31,7 @@ from core.model.transforms import ROWS_LIMIT
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow
 OWN_LINES = 20  # of batches, a minute and process: the others are summed
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
+_ENTITY = re.compile(r";\s*EntityPath=([^;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
 LIVY_DIALECTS = ("apache", "synapse", "fabric")
 
@@ -140,11 +142,29 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         reader.faults.append(
             "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP: the trigger admits no other reader"
         )
-    if settings.hub_connection is None and settings.hub_namespace is None:
-        reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
+    reader.faults += _hub_faults(settings)
     if reader.faults:
         raise SettingsRefused(reader.faults)
     return settings
+
+
+def _hub_faults(settings: Settings) -> list[str]:
+    """Return why these settings name no hub, or two. The trigger prefers EntityPath, all others EVENTHUB_NAME."""
+    connection = settings.hub_connection or ""
+    if not connection:
+        missing = "EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set"
+        return [] if settings.hub_namespace else [missing]
+    if connection.startswith(REFERENCE):
+        return secret_faults({"EVENTHUB": connection})
+    if not settings.namespace:
+        form = "Endpoint=sb://HOST/;..., for an IoT Hub the one of its built-in endpoint"
+        return [f"EVENTHUB must be the connection string of an event hub, {form}"]
+    if settings.hub_namespace:
+        return ["EVENTHUB and EVENTHUB__fullyQualifiedNamespace must not both be set"]
+    entity = _ENTITY.search(connection)
+    if entity is not None and settings.event_hub not in ("", entity[1]):
+        return [f"EVENTHUB_NAME must be {entity[1]!r}, the EntityPath of EVENTHUB, which the trigger reads"]
+    return []
 
 
 class _Reader:

@@ -125,6 +125,7 @@ def _is_here(host: str) -> bool:
 
 
 LEAST_SECRET = 32  # octets
+REFERENCE = "@Microsoft.KeyVault("
 GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -177,7 +178,7 @@ def secret_faults(secrets: Mapping[str, str]) -> list[str]:
     when it cannot resolve the reference."""
     found = []
     for name, secret in secrets.items():
-        if secret.startswith("@Microsoft.KeyVault("):
+        if secret.startswith(REFERENCE):
             found.append(f"{name} is a Key Vault reference that the platform could not resolve")
         elif secret and len(secret.encode("utf-8", "surrogatepass")) < LEAST_SECRET:
             found.append(f"{name} must have at least {LEAST_SECRET} octets")

@@ -111,7 +111,8 @@ class App:
         return self.engine.open()
 
     def settings(self, **changed: str) -> dict[str, str]:
-        return {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
+        """Return settings whose connection string names the hub, as that of an IoT Hub's built-in endpoint does."""
+        return {**settings_of(f"{self.emulator.connection_string};EntityPath={HUB}", self.engine.path), **changed}
 
     def start(self, **changed: str) -> None:
         self.start_host(**changed)

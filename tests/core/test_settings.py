@@ -46,6 +46,8 @@ def test_without_further_settings_each_has_the_value_of_the_design() -> None:
     identity = {**GOOD, "EVENTHUB": "", "EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
     named = read_settings(identity)  # a hub reached by identity needs no connection string
     assert (named.hub_connection, named.hub_namespace) == (None, "ns.servicebus.windows.net")
+    built_in = read_settings({**GOOD, "EVENTHUB": f"{BUILT_IN};EntityPath=mine-1", "EVENTHUB_NAME": "mine-1"})
+    assert built_in.stream.event_hub == "iothub-ns-mine.servicebus.windows.net/mine-1", "that of an IoT Hub"
 
 
 LETTERS = {
@@ -125,6 +127,9 @@ def test_every_fault_is_reported_together_and_names_its_setting() -> None:
     assert all(fault in str(refusal.value) for fault in refusal.value.faults)
 
 
+KEY = "SharedAccessKeyName=service;SharedAccessKey=azE="
+BUILT_IN = f"Endpoint=sb://iothub-ns-mine.servicebus.windows.net/;{KEY}"
+NO_HUB = "EVENTHUB must be the connection string of an event hub, Endpoint=sb://"
 SPARK_GOOD = {"SPARK_ENGINE": "livy", "LIVY_URL": "https://livy/", "SPARK_JOBS": "abfss://jobs"}
 OF_STORE = "STORE_CONNECTION must be sqlite:PATH (the embedded store in a file) or an ODBC connection string"
 DOOR = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -148,6 +153,19 @@ LINKS = "RESIDENT_LINK_SECRET"
         *(
             ({"HUB_READER_CONSUMER_GROUP": value}, "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP")
             for value in ("hubledger", "HubLedger")
+        ),
+        *(({"EVENTHUB": text}, NO_HUB) for text in ("nonsense", f"HostName=mine.azure-devices.net;{KEY}")),
+        (
+            {"EVENTHUB": "@Microsoft.KeyVault(SecretUri=https://vault/secrets/hub)"},
+            "EVENTHUB is a Key Vault reference that the platform could not resolve",
+        ),
+        (
+            {"EVENTHUB": f"{BUILT_IN};EntityPath=mine-1"},
+            "EVENTHUB_NAME must be 'mine-1', the EntityPath of EVENTHUB, which the trigger reads",
+        ),
+        (
+            {"EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"},
+            "EVENTHUB and EVENTHUB__fullyQualifiedNamespace must not both be set",
         ),
         ({"OPERATOR_ROLE": "Mine"}, "OPERATOR_ROLE needs sign-in"),
         ({"OPERATOR_ROLE": "Mine", "WEBSITE_AUTH_ENABLED": "False"}, "OPERATOR_ROLE needs sign-in"),
