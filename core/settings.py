@@ -105,6 +105,25 @@ class Settings:
         endpoint = _ENDPOINT.search(self.hub_connection or "")
         return endpoint[1] if endpoint else (self.hub_namespace or "")
 
+    @property
+    def hub_faults(self) -> list[str]:
+        """Why these settings name no hub, or two. The trigger prefers EntityPath, all others EVENTHUB_NAME."""
+        connection = self.hub_connection or ""
+        if not connection:
+            missing = "EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set"
+            return [] if self.hub_namespace else [missing]
+        if connection.startswith(REFERENCE):
+            return secret_faults({"EVENTHUB": connection})
+        if not self.namespace:
+            form = "Endpoint=sb://HOST/;..., for an IoT Hub the one of its built-in endpoint"
+            return [f"EVENTHUB must be the connection string of an event hub, {form}"]
+        if self.hub_namespace:
+            return ["EVENTHUB and EVENTHUB__fullyQualifiedNamespace must not both be set"]
+        entity = _ENTITY.search(connection)
+        if entity is not None and self.event_hub not in ("", entity[1]):
+            return [f"EVENTHUB_NAME must be {entity[1]!r}, the EntityPath of EVENTHUB, which the trigger reads"]
+        return []
+
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return all settings. Raises SettingsRefused with every fault and the name of its setting."""
@@ -142,29 +161,10 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         reader.faults.append(
             "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP: the trigger admits no other reader"
         )
-    reader.faults += _hub_faults(settings)
+    reader.faults += settings.hub_faults
     if reader.faults:
         raise SettingsRefused(reader.faults)
     return settings
-
-
-def _hub_faults(settings: Settings) -> list[str]:
-    """Return why these settings name no hub, or two. The trigger prefers EntityPath, all others EVENTHUB_NAME."""
-    connection = settings.hub_connection or ""
-    if not connection:
-        missing = "EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set"
-        return [] if settings.hub_namespace else [missing]
-    if connection.startswith(REFERENCE):
-        return secret_faults({"EVENTHUB": connection})
-    if not settings.namespace:
-        form = "Endpoint=sb://HOST/;..., for an IoT Hub the one of its built-in endpoint"
-        return [f"EVENTHUB must be the connection string of an event hub, {form}"]
-    if settings.hub_namespace:
-        return ["EVENTHUB and EVENTHUB__fullyQualifiedNamespace must not both be set"]
-    entity = _ENTITY.search(connection)
-    if entity is not None and settings.event_hub not in ("", entity[1]):
-        return [f"EVENTHUB_NAME must be {entity[1]!r}, the EntityPath of EVENTHUB, which the trigger reads"]
-    return []
 
 
 class _Reader:

@@ -1,5 +1,6 @@
 // Hubledger in its own resource group: storage, event hub, database, function app, telemetry, and optionally Spark and a
-// virtual network. This file only wires the modules; each file of app/ is one concern. No resource here has a key.
+// virtual network. This file only wires the modules; each file of app/ is one concern. No resource here has a key:
+// that of an IoT Hub's built-in endpoint, which takes no identity, is a reference to Key Vault.
 targetScope = 'subscription'
 
 @description('Name of the environment: part of the name of the group and, as a hash, of the names of its resources.')
@@ -66,7 +67,15 @@ param sqlAdministratorType 'User' | 'Group' | 'ServicePrincipal' = 'Group'
 @maxLength(400)
 param eventHubNamespaceId string = ''
 
-@description('Name of the hub in that namespace; without one it is empty, or the name of our own hub.')
+@description('Resource id of an existing IoT Hub, whose built-in endpoint is read in place of an event hub; empty for none. Consumer groups are all that is made there.')
+@maxLength(400)
+param iotHubId string = ''
+
+@description('Resource id of the secret of Key Vault with the connection string of that endpoint, which takes no identity. The app may read this secret.')
+@maxLength(400)
+param eventHubConnectionId string = ''
+
+@description('Name of the hub in that namespace, or Event Hubs-compatible name of that IoT Hub; without one it is empty, or the name of our own hub.')
 @maxLength(256)
 param eventHubName string = ''
 
@@ -294,13 +303,15 @@ var keeping = {
   locked: deleteLocks
 }
 var deployerSid = principalType == 'ServicePrincipal' ? '' : principalId // that of a service principal is its application id
-var ownHub = empty(eventHubNamespaceId)
+var readsIotHub = !empty(iotHubId)
+var ownHub = empty(eventHubNamespaceId) && !readsIotHub
 var ownServer = empty(sqlServerId)
 var ownHubName = 'telemetry'
 var ownGroup = '/subscriptions/${subscription().subscriptionId}/resourceGroups/${resourceName.resourceGroup}'
-var hubPlace = split(ownHub ? ownGroup : checked.hubNamespaceId, '/') // of our group where there is none: an id must split
+var hubPlace = split(ownHub ? ownGroup : readsIotHub ? checked.iotHubId : checked.hubNamespaceId, '/') // of our group where there is none: an id must split
+var connectionPlace = split(readsIotHub ? checked.hubConnectionId : '${ownGroup}/providers/Microsoft.KeyVault/vaults/none/secrets/none', '/')
 var registryPlace = split(checked.registryId, '/')
-var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], empty(workerRegistryId) ? [] : [registryPlace[4]])
+var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], readsIotHub ? [connectionPlace[4]] : [], empty(workerRegistryId) ? [] : [registryPlace[4]])
 var alertPrefix = 'ar-${token}-'
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
@@ -375,6 +386,7 @@ var texts = concat(
   empty(eventHubName) ? [] : [{ name: 'EVENTHUB_NAME', text: eventHubName, limits: { least: 1, most: 256, shape: shapes.hub } }],
   empty(triggerGroup) ? [] : [{ name: 'TRIGGER_GROUP', text: triggerGroup, limits: { least: 1, most: 50, shape: shapes.consumerGroup } }],
   empty(readerGroup) ? [] : [{ name: 'READER_GROUP', text: readerGroup, limits: { least: 1, most: 50, shape: shapes.consumerGroup } }],
+  empty(eventHubConnectionId) ? [] : [{ name: 'EVENTHUB_CONNECTION_ID', text: last(split(eventHubConnectionId, '/')), limits: { least: 1, most: 127, shape: shapes.app } }],
   [{ name: 'TRANSFORM', text: transform, limits: { least: 1, most: 200, shape: shapes.package } }],
   empty(sqlDatabase) ? [] : [{ name: 'SQL_DATABASE', text: sqlDatabase, limits: { least: 1, most: 128, shape: shapes.database } }]
 )
@@ -397,12 +409,14 @@ var ids = map(
   filter(
     [
       { name: 'EVENTHUB_NAMESPACE_ID', id: eventHubNamespaceId, kind: 'microsoft.eventhub/namespaces', said: 'a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id' }
+      { name: 'IOT_HUB_ID', id: iotHubId, kind: 'microsoft.devices/iothubs', said: 'an IoT Hub: az iot hub show --name NAME --query id' }
+      { name: 'EVENTHUB_CONNECTION_ID', id: eventHubConnectionId, kind: 'microsoft.keyvault/vaults', said: 'a secret: az keyvault show --name VAULT --query id, and /secrets/NAME after it' }
       { name: 'SQL_SERVER_ID', id: sqlServerId, kind: 'microsoft.sql/servers', said: 'a server: az sql server show --resource-group GROUP --name NAME --query id' }
       { name: 'WORKER_REGISTRY_ID', id: workerRegistryId, kind: 'microsoft.containerregistry/registries', said: 'a registry: az acr show --name NAME --query id' }
     ],
     each => !empty(each.id)
   ),
-  each => { name: each.name, id: each.id, kind: each.kind, said: each.said, parts: concat(split(each.id, '/'), ['', '', '', '', '', '', '', '']) }
+  each => { name: each.name, id: each.id, kind: each.kind, said: each.said, inner: each.name == 'EVENTHUB_CONNECTION_ID' ? 'secrets' : '', parts: concat(split(each.id, '/'), ['', '', '', '', '', '', '', '', '', '']) }
 )
 var wrongGuids = filter(
   concat([principalId, sqlAdministratorId, signInClientId], map(ids, each => each.parts[2])),
@@ -416,7 +430,8 @@ var judgedIds = map(
   each => {
     said: '${each.name}: "${each.id}" is not the resource id of ${each.said}'
     faults: {
-      length: length(split(each.id, '/')) != 9
+      length: length(split(each.id, '/')) != (empty(each.inner) ? 9 : 11)
+      inner: toLower(each.parts[9]) != each.inner
       empty: !empty(each.parts[0]) || empty(each.parts[4]) || empty(each.parts[8])
       subscription: contains(wrongGuids, each.parts[2])
       kind: toLower('${each.parts[1]}/${each.parts[3]}/${each.parts[5]}/${each.parts[6]}/${each.parts[7]}') != 'subscriptions/resourcegroups/providers/${each.kind}'
@@ -487,9 +502,13 @@ var refusals = concat(
   logDailyGigabytes == 0 ? ['logDailyGigabytes: with 0 the workspace takes in no log; give 1 or more, or -1 for no limit'] : [],
   !alertsEnabled && !empty('${alertEmails}${alertWebhooks}') ? ['ALERT_EMAILS, ALERT_WEBHOOKS: this profile makes no alerts; give alertsEnabled the value true'] : [],
   vnetEnabled && sparkEngine != 'none' ? ['VNET_ENABLED: a Spark engine has no way into the virtual network; choose SPARK_ENGINE_CHOICE=none'] : [],
-  !ownHub && empty(eventHubName) ? ['EVENTHUB_NAME: name the hub of EVENTHUB_NAMESPACE_ID'] : [],
+  !ownHub && empty(eventHubName) ? ['EVENTHUB_NAME: name the hub of ${readsIotHub ? 'IOT_HUB_ID, by its Event Hubs-compatible name' : 'EVENTHUB_NAMESPACE_ID'}'] : [],
+  readsIotHub && !empty(eventHubNamespaceId) ? ['IOT_HUB_ID: EVENTHUB_NAMESPACE_ID names a hub too; choose one'] : [],
+  readsIotHub && empty(eventHubConnectionId) ? ['EVENTHUB_CONNECTION_ID: name the secret with the connection string of IOT_HUB_ID'] : [],
+  !readsIotHub && !empty(eventHubConnectionId) ? ['IOT_HUB_ID: name the IoT Hub of EVENTHUB_CONNECTION_ID'] : [],
+  readsIotHub && developerRoles == 'sendAndReceive' ? ['developerRoles: no role lets a developer receive from IOT_HUB_ID; choose send or none'] : [],
   ownHub && !empty(eventHubName) && eventHubName != ownHubName ? ['EVENTHUB_NAMESPACE_ID: name the namespace of EVENTHUB_NAME'] : [],
-  ownHub && !empty('${triggerGroup}${readerGroup}') ? ['TRIGGER_GROUP: only a hub of EVENTHUB_NAMESPACE_ID has consumer groups of yours, READER_GROUP too'] : [],
+  ownHub && !empty('${triggerGroup}${readerGroup}') ? ['TRIGGER_GROUP: only a hub of EVENTHUB_NAMESPACE_ID or IOT_HUB_ID has consumer groups of yours, READER_GROUP too'] : [],
   toLower(hubNames.triggerGroup) == toLower(hubNames.readerGroup) ? ['TRIGGER_GROUP, READER_GROUP: both would be "${hubNames.triggerGroup}", and the trigger admits no other reader to its group'] : [],
   !ownServer && empty(sqlDatabase) ? ['SQL_DATABASE: name the database on the server of SQL_SERVER_ID'] : [],
   ownServer && !empty(sqlDatabase) ? ['SQL_SERVER_ID: name the server of SQL_DATABASE'] : [],
@@ -497,7 +516,7 @@ var refusals = concat(
 )
 // All that is made reads its names and its region here, and a part of an id only here: so nothing comes before the refusals.
 var checked = empty(refusals)
-  ? { location: location, names: chosenNames, hubNamespaceId: eventHubNamespaceId, registryId: workerRegistryId, addressPrefix: vnetAddressPrefix }
+  ? { location: location, names: chosenNames, hubNamespaceId: eventHubNamespaceId, iotHubId: iotHubId, hubConnectionId: eventHubConnectionId, registryId: workerRegistryId, addressPrefix: vnetAddressPrefix }
   : fail(join(refusals, '; '))
 
 var conventionalNames = {
@@ -536,9 +555,12 @@ var databaseName = ownServer ? 'hubledger' : sqlDatabase
 // It holds no credentials: the app and the migrations sign in by token.
 var storeConnection = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${serverHost},1433;Database=${databaseName};Encrypt=yes'
 
-var wiredSettings = {
+// The host would sign in to the hub by EVENTHUB__..., so an IoT Hub has none of them.
+var hubSettings = readsIotHub
+  ? { EVENTHUB: '@Microsoft.KeyVault(SecretUri=https://${connectionPlace[8]}${environment().suffixes.keyvaultDns}/secrets/${last(connectionPlace)})' }
+  : { EVENTHUB__fullyQualifiedNamespace: hubHost }
+var wiredSettings = union(hubSettings, {
   DATABRICKS_URL: sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
-  EVENTHUB__fullyQualifiedNamespace: hubHost
   EVENTHUB_CONSUMER_GROUP: hubNames.triggerGroup
   EVENTHUB_NAME: hubNames.hub
   HUB_READER_CONSUMER_GROUP: hubNames.readerGroup
@@ -551,7 +573,7 @@ var wiredSettings = {
   SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
   STORE_CONNECTION: storeConnection
   TRANSFORM: transform
-}
+})
 var settings = union(loadJsonContent('settings.json'), wiredSettings, appSettings)
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
@@ -647,8 +669,8 @@ module hub 'app/hub.bicep' = if (ownHub) {
   dependsOn: [captureRoles]
 }
 
-// Two deployments in the group of the namespace, beside those of other environments.
-module consumerGroups 'app/consumer-groups.bicep' = {
+// Deployments in the groups of the hub and of the secret, beside those of other environments.
+module consumerGroups 'app/consumer-groups.bicep' = if (!readsIotHub) {
   name: 'hubledger-hub-${token}'
   scope: resourceGroup(hubPlace[2], hubPlace[4])
   params: {
@@ -659,10 +681,27 @@ module consumerGroups 'app/consumer-groups.bicep' = {
   dependsOn: [group, hub] // the location of the group reads the refusals
 }
 
-module hubRoles 'app/roles.bicep' = {
+module hubRoles 'app/roles.bicep' = if (!readsIotHub) {
   name: 'hubledger-roles-${token}'
   scope: resourceGroup(hubPlace[2], hubPlace[4])
   params: { hubGrants: hubGrants }
+}
+
+module iotHubGroups 'app/iot-hub.bicep' = if (readsIotHub) {
+  name: 'hubledger-iot-hub-${token}'
+  scope: resourceGroup(hubPlace[2], hubPlace[4])
+  params: {
+    name: last(hubPlace)
+    names: hubNames
+    makes: { triggerGroup: empty(triggerGroup), readerGroup: empty(readerGroup) }
+  }
+  dependsOn: [group]
+}
+
+module vaultRoles 'app/roles.bicep' = if (readsIotHub) {
+  name: 'hubledger-vault-${token}'
+  scope: resourceGroup(connectionPlace[2], connectionPlace[4])
+  params: { vaultGrants: vaultGrants }
 }
 
 module sql 'app/sql.bicep' = if (ownServer) {
@@ -712,7 +751,7 @@ var toDeployer = { principalId: principalId, principalType: principalType }
 var hubGrants = concat(
   [
     {
-      target: consumerGroups.outputs.grantTarget
+      target: consumerGroups!.outputs.grantTarget
       role: 'Event Hubs Data Receiver'
       to: toApp
       reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
@@ -722,7 +761,7 @@ var hubGrants = concat(
     ? []
     : [
         {
-          target: consumerGroups.outputs.grantTarget
+          target: consumerGroups!.outputs.grantTarget
           role: 'Event Hubs Data Sender'
           to: toDeployer
           reason: 'The deployer sends the event of the smoke test after a deployment.'
@@ -731,7 +770,7 @@ var hubGrants = concat(
   developerRoles == 'sendAndReceive'
     ? [
         {
-          target: consumerGroups.outputs.grantTarget
+          target: consumerGroups!.outputs.grantTarget
           role: 'Event Hubs Data Receiver'
           to: toDeployer
           reason: 'A developer runs the app on a local machine against this hub.'
@@ -739,6 +778,15 @@ var hubGrants = concat(
       ]
     : []
 )
+
+var vaultGrants = [
+  {
+    target: '${connectionPlace[8]}/${last(connectionPlace)}'
+    role: 'Key Vault Secrets User'
+    to: toApp
+    reason: 'App and worker read the connection string of the built-in endpoint of the IoT Hub.'
+  }
+]
 
 module roles 'app/roles.bicep' = {
   name: 'app-roles-${token}'
@@ -860,7 +908,7 @@ module function 'app/function.bicep' = {
     subnetId: network.outputs.appSubnetId
     signInClientId: signInClientId
   }
-  dependsOn: [roles, hubRoles] // the first start of the host fails without them
+  dependsOn: [roles, hubRoles, iotHubGroups, vaultRoles] // the first start of the host fails without them
 }
 
 module worker 'app/worker.bicep' = if (!empty(workerImage)) {
@@ -940,8 +988,8 @@ output FIREWALL_SERVER_ID string = ownServer && !vnetEnabled ? sql!.outputs.reso
 @description('Name of the hub.')
 output EVENTHUB_NAME string = hubNames.hub
 
-@description('Resource id of the hub, the scope of the roles on it.')
-output EVENTHUB_ID string = '${ownHub ? hub!.outputs.resourceId : eventHubNamespaceId}/eventhubs/${hubNames.hub}'
+@description('Resource id of the hub or of the IoT Hub, the scope of the roles on it.')
+output EVENTHUB_ID string = readsIotHub ? iotHubId : '${ownHub ? hub!.outputs.resourceId : eventHubNamespaceId}/eventhubs/${hubNames.hub}'
 
 @description('Groups of others in which a deployment makes something, separated by commas: azd down may delete them whole.')
 output GROUPS_OF_OTHERS string = join(filter(groupsOfOthers, name => toLower(name) != toLower(resourceName.resourceGroup)), ',')

@@ -65,8 +65,6 @@ var hostSettings = {
   AzureWebJobsStorage__credential: 'managedidentity'
   AzureWebJobsStorage__queueServiceUri: hostStorage.queue
   AzureWebJobsStorage__tableServiceUri: hostStorage.table
-  EVENTHUB__clientId: identity.client
-  EVENTHUB__credential: 'managedidentity'
   FUNCTIONS_REQUEST_BODY_SIZE_LIMIT: '1048576' // octets, above the API's own limit: the host answers an empty 500
   OTEL_METRIC_EXPORT_INTERVAL: '300000' // milliseconds: a fifth of the metrics of a minute, and of their cost
   OTEL_PYTHON_DISABLED_INSTRUMENTATIONS: 'azure_sdk,django,fastapi,flask,psycopg2,requests,urllib,urllib3'
@@ -76,6 +74,14 @@ var hostSettings = {
   PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'
   PYTHON_THREADPOOL_THREAD_COUNT: '32' // the most: a batch that waits must not take the thread of a different partition
 }
+
+// A hub that is reached by a connection string takes no identity.
+var hubIdentity = contains(settings, 'EVENTHUB')
+  ? {}
+  : {
+      EVENTHUB__clientId: identity.client
+      EVENTHUB__credential: 'managedidentity'
+    }
 
 resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
   name: planName
@@ -127,7 +133,7 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
 resource appSettings 'Microsoft.Web/sites/config@2024-04-01' = {
   parent: app
   name: 'appsettings'
-  properties: union(settings, hostSettings, ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {})
+  properties: union(settings, hostSettings, hubIdentity, ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {})
 }
 
 // Deployment by user name and password is off; azd deploys with a token. Two changes of one app at a time conflict (409).

@@ -21,6 +21,10 @@ param containerGrants grant[] = []
 @maxLength(20)
 param hubGrants grant[] = []
 
+@description('Grants on secrets of Key Vault; target is vault/secret.')
+@maxLength(20)
+param vaultGrants grant[] = []
+
 @description('Grants on Application Insights; target is the name of the component.')
 @maxLength(20)
 param telemetryGrants grant[] = []
@@ -28,6 +32,7 @@ param telemetryGrants grant[] = []
 var roleIds = {
   'Event Hubs Data Receiver': 'a638d3c7-ab3a-418d-83e6-5f17a39d4fde'
   'Event Hubs Data Sender': '2b629674-e913-4c01-ae53-ef4638d8f975'
+  'Key Vault Secrets User': '4633458b-17de-408a-b874-0445c86b69e6'
   'Monitoring Metrics Publisher': '3913510d-42f4-4e42-8a64-420c390055eb'
   'Storage Blob Data Contributor': 'ba92f5b4-2d11-453d-a403-e96b0029c9fe'
   'Storage Blob Data Owner': 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b'
@@ -35,9 +40,9 @@ var roleIds = {
   'Storage Table Data Contributor': '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3'
 }
 
-// The properties of the assignments, in the order of the four lists.
+// The properties of the assignments, in the order of the five lists.
 var assignments = [
-  for each in concat(storageGrants, hubGrants, telemetryGrants, containerGrants): {
+  for each in concat(storageGrants, hubGrants, telemetryGrants, containerGrants, vaultGrants): {
     description: each.reason
     principalId: each.to.principalId
     principalType: each.to.principalType
@@ -98,5 +103,19 @@ resource onTelemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
     name: guid(resourceGroup().id, each.target, each.to.principalId, each.role)
     scope: component[index]
     properties: assignments[length(storageGrants) + length(hubGrants) + index]
+  }
+]
+
+resource entry 'Microsoft.KeyVault/vaults/secrets@2023-07-01' existing = [
+  for each in vaultGrants: {
+    name: each.target
+  }
+]
+
+resource onVault 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
+  for (each, index) in vaultGrants: {
+    name: guid(resourceGroup().id, each.target, each.to.principalId, each.role)
+    scope: entry[index]
+    properties: assignments[length(storageGrants) + length(hubGrants) + length(telemetryGrants) + length(containerGrants) + index]
   }
 ]

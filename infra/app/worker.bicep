@@ -22,7 +22,7 @@ param identity { resource: string, client: string, principal: string }
 @description('Resource id of the workspace that gets the log lines.')
 param workspaceId string
 
-@description('Settings of the function app. Those of its API and references to Key Vault do not reach the worker.')
+@description('Settings of the function app. Those of its API do not reach the worker, nor references to Key Vault without SecretUri.')
 @secure()
 param settings { *: string }
 
@@ -36,10 +36,11 @@ param partitions int
 param replicas { always: int, maximum: int }
 
 var ofTheApi = ['OPERATOR_ROLE', 'RESIDENT_LINK_SECRET', 'RESIDENT_LINK_SECRET_PREVIOUS', 'TRUSTED_FRONT_DOOR']
+var byAddress = '@Microsoft.KeyVault(SecretUri=' // Container Apps reads such a secret too, as the identity of the app
 var ownSettings = map(
   filter(
     items(union(settings, { AZURE_CLIENT_ID: identity.client })),
-    each => !contains(ofTheApi, each.key) && !empty(each.value) && !startsWith(each.value, '@Microsoft.KeyVault(')
+    each => !contains(ofTheApi, each.key) && !empty(each.value) && (startsWith(each.value, byAddress) || !startsWith(each.value, '@Microsoft.KeyVault('))
   ),
   each => { key: each.key, value: each.value, name: toLower(replace(each.key, '_', '-')) } // of a secret: small letters, digits, hyphens
 )
@@ -93,7 +94,16 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
     registries: empty(registryId)
       ? []
       : [{ server: first(split(image, '/')), identity: identity.resource }]
-    secrets: map(ownSettings, each => { name: each.name, value: each.value }) // so that no reader of the app sees a setting
+    secrets: map( // so that no reader of the app sees a setting
+      ownSettings,
+      each => startsWith(each.value, byAddress)
+        ? {
+            name: each.name
+            keyVaultUrl: substring(each.value, length(byAddress), length(each.value) - length(byAddress) - 1)
+            identity: identity.resource
+          }
+        : { name: each.name, value: each.value }
+    )
     disableIngress: true
     activeRevisionsMode: 'Single'
     terminationGracePeriodSeconds: 30 // above the worker's own --grace of 25

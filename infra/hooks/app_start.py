@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from core.model.policies import REFERENCE
 from infra.hooks import package
 from infra.hooks.errors import HookRefused
 from infra.hooks.room import NAME, name_of, with_remedy
@@ -56,7 +57,12 @@ def refuse_unpinned(requirements: Path) -> None:
 def cloud_settings(root: Path, wired: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the deployed app: those of infra/settings.json, and those that main.bicep computes."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
-    return {**chosen, **wired, NAME: name_of(environment)}
+    settings = {**chosen, **wired, NAME: name_of(environment)}
+    if settings.get("EVENTHUB", "").startswith(
+        REFERENCE
+    ):  # only Azure reads it, so the trial has a hub that is nowhere
+        settings["EVENTHUB"] = f"Endpoint=sb://nowhere.example/;EntityPath={settings['EVENTHUB_NAME']}"
+    return settings
 
 
 def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:

@@ -15,6 +15,8 @@ from infra.hooks.patience import RIGHTS, Clock, NotYet, patiently
 TIMEOUT = 60.0  # seconds
 BY_POLICY = "RequestDisallowedByPolicy"  # a 403 that no wait ends
 Token = Callable[[str], str]  # returns a token for a scope
+Body = Mapping[str, Any] | bytes | None
+NO_MORE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,20 @@ class Rest:
         self._token = token
         self._clock = clock
 
-    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer as JSON. Raises HookRefused with the error text of the service."""
-        return patiently(lambda: self._call(service, method, path, body), self._clock)
+    def call(
+        self, method: str, service: Service, path: str, body: Body = None, headers: Mapping[str, str] = NO_MORE
+    ) -> Any:
+        """Return the answer as JSON. Raises HookRefused with the error text of the service.
 
-    def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        headers = {"Authorization": f"Bearer {self._token(service.scope)}", "Content-Type": "application/json"}
-        content = None if body is None else json.dumps(body).encode()
+        `headers` win: a request with an Authorization of its own has no token.
+        """
+        return patiently(lambda: self._call(service, method, path, body, headers), self._clock)
+
+    def _call(self, service: Service, method: str, path: str, body: Body, more: Mapping[str, str]) -> Any:
+        headers = {"Content-Type": "application/json", **more}
+        if "Authorization" not in headers:
+            headers["Authorization"] = f"Bearer {self._token(service.scope)}"
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(f"{service.address}{path}", content, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:

@@ -11,7 +11,7 @@ from typing import Any
 
 from azure.core.credentials import AccessToken
 
-from infra.hooks.rest import Rest, Service
+from infra.hooks.rest import NO_MORE, Body, Rest, Service
 
 PERSON = {
     "upn": "ada@contoso.com",
@@ -61,7 +61,9 @@ class Services(Rest):
         self.calls: list[tuple[str, str, Any]] = []
         self._answer = answer
 
-    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def call(
+        self, method: str, service: Service, path: str, body: Body = None, headers: Mapping[str, str] = NO_MORE
+    ) -> Any:
         self.calls.append((method, service.address + path, body))
         return self._answer(method, path, body)
 

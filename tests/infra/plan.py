@@ -47,6 +47,7 @@ def _contains(whole: Any, part: Any) -> bool:
 
 
 SUFFIXES = {
+    "keyvaultDns": ".vault.azure.net",
     "storage": "core.windows.net",
     "sqlServerHostname": ".database.windows.net",
     "acrLoginServer": ".azurecr.io",

@@ -3,7 +3,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,12 @@ NAMESPACE = f"{PROVIDERS}/Microsoft.EventHub/namespaces/evhns-theirs"
 SERVER = f"{PROVIDERS}/Microsoft.Sql/servers/sql-theirs"
 HUB = {"EVENTHUB_NAMESPACE_ID": NAMESPACE, "EVENTHUB_NAME": "orders"}
 DATABASE = {"SQL_SERVER_ID": SERVER, "SQL_DATABASE": "shop"}
+IOT_HUB = f"{PROVIDERS}/Microsoft.Devices/IotHubs/iot-theirs"
+VAULT = f"{PROVIDERS}/Microsoft.KeyVault/vaults/kv-theirs"
+CONNECTION = f"{VAULT}/secrets/built-in"
+BUILT_IN = {"IOT_HUB_ID": IOT_HUB, "EVENTHUB_CONNECTION_ID": CONNECTION}
+NAMED = {**BUILT_IN, "EVENTHUB_NAME": "iot-theirs-1"}
+NO_CONNECTIONS = (VAULT, f"{CONNECTION}/version", f"{VAULT}/keys/built-in", "https://kv.vault.azure.net/secrets/s")
 NO_NAMESPACES = (
     SERVER,
     f"{NAMESPACE}/eventhubs/orders",
@@ -202,12 +208,18 @@ HALVES: list[tuple[str, dict[str, str]]] = [
     ("EVENTHUB_NAME is set without EVENTHUB_NAMESPACE_ID", {"EVENTHUB_NAME": "orders"}),
     ("SQL_SERVER_ID is set without SQL_DATABASE", {"SQL_SERVER_ID": SERVER}),
     ("SQL_DATABASE is set without SQL_SERVER_ID", {"SQL_DATABASE": "shop"}),
-    ("TRIGGER_GROUP is set without EVENTHUB_NAMESPACE_ID", {"TRIGGER_GROUP": "mine"}),
+    ("TRIGGER_GROUP is set without EVENTHUB_NAMESPACE_ID or IOT_HUB_ID", {"TRIGGER_GROUP": "mine"}),
+    ("IOT_HUB_ID is set without EVENTHUB_CONNECTION_ID", {"IOT_HUB_ID": IOT_HUB}),
+    ("EVENTHUB_CONNECTION_ID is set without IOT_HUB_ID", {"EVENTHUB_CONNECTION_ID": CONNECTION}),
 ]
 WRONG: list[tuple[str, dict[str, str]]] = [  # the template says the same: `az deployment` runs no hook
     *((f'EVENTHUB_NAMESPACE_ID: "{one}" is not ', {**HUB, "EVENTHUB_NAMESPACE_ID": one}) for one in NO_NAMESPACES),
     (f'SQL_SERVER_ID: "{NAMESPACE}" is not the resource id of a server', {**DATABASE, "SQL_SERVER_ID": NAMESPACE}),
     ("SQL_SERVER_ID: ", {**DATABASE, "SQL_SERVER_ID": f"{SERVER}/databases/shop"}),
+    *((f'IOT_HUB_ID: "{one}" is not the', {**NAMED, "IOT_HUB_ID": one}) for one in (NAMESPACE, f"{IOT_HUB}/x")),
+    *(("EVENTHUB_CONNECTION_ID: ", {**NAMED, "EVENTHUB_CONNECTION_ID": one}) for one in NO_CONNECTIONS),
+    ("IOT_HUB_ID: EVENTHUB_NAMESPACE_ID names a hub too", {**NAMED, "EVENTHUB_NAMESPACE_ID": NAMESPACE}),
+    ("TRIGGER_GROUP, READER_GROUP: both would be ", {**NAMED, "TRIGGER_GROUP": "mine", "READER_GROUP": "Mine"}),
     ("TRIGGER_GROUP, READER_GROUP: both would be ", {**HUB, "TRIGGER_GROUP": "mine", "READER_GROUP": "Mine"}),
     ("TRIGGER_GROUP, READER_GROUP: both would be ", {**HUB, "TRIGGER_GROUP": "hubledger-reader"}),
     ("TRIGGER_GROUP, READER_GROUP: both would be ", {**HUB, "READER_GROUP": "hubledger"}),
@@ -246,6 +258,8 @@ def test_whole_pairs_pass_together_and_alone_and_each_fault_is_said_at_once() ->
         DATABASE,
         {**HUB, **DATABASE, "TRIGGER_GROUP": "a", "READER_GROUP": "b"},
         {**HUB, "EVENTHUB_NAMESPACE_ID": other_case},
+        BUILT_IN,  # the hook sets the name of its hub
+        {**NAMED, "TRIGGER_GROUP": "a", "EVENTHUB_CONNECTION_ID": CONNECTION.lower()},
     ):
         assert refusals_of_halves(taken) == []
     assert len(refusals_of_halves({"EVENTHUB_NAMESPACE_ID": "x", "SQL_DATABASE": "shop"})) == 3
@@ -286,11 +300,50 @@ def test_a_hub_that_cannot_serve_is_refused_before_anything_is_made() -> None:
             hub_values(environment, there)
 
 
+def at_devices(routing: Mapping[str, Any] | None = None, by_role: bool = True) -> Services:
+    """Return an IoT Hub of somebody else, its groups, and the vault with the connection string of its endpoint."""
+    endpoint = {"path": "iot-theirs-1", "partitionCount": 4, "retentionTimeInDays": 2}
+    hub = {"eventHubEndpoints": {"events": endpoint}, "routing": routing}
+    there: dict[str, Any] = {
+        IOT_HUB: {"properties": hub},
+        f"{IOT_HUB}/eventHubEndpoints/events/ConsumerGroups/mine": {},
+        VAULT: {"properties": {"enableRbacAuthorization": by_role}},
+        CONNECTION: {"properties": {}},
+    }
+
+    def answer(method: str, path: str, body: Any) -> Any:
+        if method != "GET" or path.partition("?")[0] not in there:
+            raise HookRefused(f"{method} {path} failed with status 404")
+        return there[path.partition("?")[0]]
+
+    return Services(answer)
+
+
+def test_name_partitions_and_retention_are_those_of_the_built_in_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {"EVENTHUB_NAME": "iot-theirs-1", "PARTITION_COUNT": "4", "RETENTION_HOURS": "48"}
+    assert hub_values({**BUILT_IN, "EVENTHUB_NAME": "telemetry", "TRIGGER_GROUP": "mine"}, at_devices()) == found
+    assert hub_values({**BUILT_IN, **found}, at_devices()) == {}
+    here = {"fallbackRoute": {"endpointNames": ["events"], "isEnabled": True}}
+    assert hub_values(BUILT_IN, at_devices(here)) == found
+    assert "no route" not in capsys.readouterr().out
+    elsewhere = {"routes": [{"endpointNames": ["lake"], "isEnabled": True}], "fallbackRoute": {"isEnabled": False}}
+    assert hub_values(BUILT_IN, at_devices(elsewhere)) == found
+    assert "no route of it leads to its built-in endpoint" in capsys.readouterr().out
+    for says, changed, there in (
+        ("READER_GROUP: .*ConsumerGroups/none.*404", {"READER_GROUP": "none"}, at_devices()),
+        ("IOT_HUB_ID: .*404", {"IOT_HUB_ID": f"{IOT_HUB}2"}, at_devices()),
+        ("EVENTHUB_CONNECTION_ID: .*404", {"EVENTHUB_CONNECTION_ID": f"{CONNECTION}2"}, at_devices()),
+        ("EVENTHUB_CONNECTION_ID: .* role-based access control", {}, at_devices(by_role=False)),
+    ):
+        with pytest.raises(HookRefused, match=f"^{says}"):
+            hub_values({**BUILT_IN, **changed}, there)
+
+
 def test_azd_down_is_refused_where_it_would_delete_the_groups_of_others() -> None:
     own = {"AZURE_RESOURCE_GROUP": "rg-dev"}
     refuse_to_delete(own)
     refuse_to_delete({**own, **DATABASE})  # nothing of a deployment is in the group of the server
-    for environment in ({**own, "GROUPS_OF_OTHERS": "rg-theirs"}, {**own, **HUB}):
+    for environment in ({**own, "GROUPS_OF_OTHERS": "rg-theirs"}, {**own, **HUB}, {**own, **BUILT_IN}):
         with pytest.raises(HookRefused, match=r"rg-theirs.*`az group delete --name rg-dev`"):
             refuse_to_delete(environment)
 
@@ -321,8 +374,9 @@ def test_a_developers_app_reads_through_a_group_and_a_store_of_its_own(tmp_path:
 def test_a_hub_of_others_a_rival_and_a_pipeline_get_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rival = outputs(WIRED_SETTINGS='{"EVENTHUB_CONSUMER_GROUP": "$default"}')
     write_local_settings(tmp_path, outputs(), {"GITHUB_ACTIONS": "true"})
-    write_local_settings(tmp_path, outputs(), {"EVENTHUB_NAMESPACE_ID": "/subscriptions/s"})
-    assert "a hub of others may have a reader" in capsys.readouterr().out
+    for name in ("EVENTHUB_NAMESPACE_ID", "IOT_HUB_ID"):
+        write_local_settings(tmp_path, outputs(), {name: "/subscriptions/s"})
+        assert "a hub of others may have a reader" in capsys.readouterr().out
     write_local_settings(tmp_path, rival, {})
     assert "was not written" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ An event is sent by the role of the deployer, and proven to be a row where other
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -380,9 +380,14 @@ def status(second: int, *, read: int, end: int, **books: Any) -> dict[str, Any]:
 BEFORE = status(1, read=1, end=4)
 
 
-def prove(*statuses: Mapping[str, Any], explained: Answer = FOUND) -> tuple[str, list[str]]:
+def prove(*statuses: Mapping[str, Any], explained: Answer = FOUND, chosen: bool = True) -> tuple[str, list[str]]:
     sent: list[str] = []
-    return prove_event(told(*statuses, explained=explained), sent.append, Leaping(1.0)), sent
+
+    def send(partition_ids: Sequence[str]) -> Sequence[str]:
+        sent.extend(partition_ids[:1] if chosen else partition_ids)
+        return tuple(sent)
+
+    return prove_event(told(*statuses, explained=explained), send, Leaping(1.0)), sent
 
 
 def test_the_event_goes_to_a_partition_that_is_not_stopped_and_its_range_is_named() -> None:
@@ -395,7 +400,22 @@ def test_an_end_that_was_read_before_the_sending_is_not_taken_for_the_event() ->
     """Others send too: number 5 is theirs, and ours is 6."""
     theirs = status(2, read=1, end=5, written=1)
     said, _ = prove(status(1, read=0, end=4), theirs, theirs, status(4, read=3, end=6, written=2))
-    assert said == "the range 1/5 to 1/6 is accounted for; events of it that became rows: 2"
+    assert said == "accounted for: 1/5 to 1/6; events of it that became rows: 2"
+
+
+def test_an_event_that_goes_to_any_partition_is_looked_for_in_each_that_is_not_stopped() -> None:
+    def two(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+        other = {**second["partitions"][1], "partition_id": "2"}
+        return {**first, "partitions": [*first["partitions"], other]}
+
+    before, still = two(BEFORE, BEFORE), two(status(2, read=1, end=4), BEFORE)
+    said, sent = prove(before, still, two(status(3, read=3, end=4), WRITTEN), chosen=False)
+    assert (sent, said) == (["1", "2"], "event 2/5: Commit 1 wrote 1 row of it. Its range is 5 to 5.")
+    both = two(status(3, read=3, end=6, written=1), WRITTEN)
+    ranges = "accounted for: 1/5 to 1/6, 2/5 to 2/5; events of it that became rows: 2"
+    assert prove(before, still, both, chosen=False)[0] == ranges
+    with pytest.raises(HookRefused, match="no new row for the 3 events 1/5 to 1/6, 2/5 to 2/5"):
+        prove(before, still, two(status(3, read=3, end=6), status(2, read=2, end=5)), chosen=False)
 
 
 WAITED = "waited 300 s for the ledger range of event 1/5: .*partition 1"
@@ -408,7 +428,7 @@ LOST = Answer(404, "application/problem+json", b"{}")
 @pytest.mark.parametrize(
     ("after", "explained", "says"),
     [
-        (status(2, read=2, end=6), FOUND, "partition 1 has no new row for its 2 events up to 6"),
+        (status(2, read=2, end=6), FOUND, "no new row for the 2 events 1/5 to 1/6"),
         (status(2, read=2, end=5, written=1, checkpoint=4), FOUND, f"{WAITED} is committed up to 4"),
         (status(2, read=2, end=5, written=1, balanced=False), FOUND, f"{WAITED} do not balance"),
         (status(2, read=2, end=5), LOST, f"{NO_ROW}: the app answers 404"),
@@ -456,7 +476,8 @@ def send(there: Services, *faults: Pending, private: bool = False) -> list[tuple
             sent.append((body, partition_id))
 
     hub = Faulty("n.servicebus.windows.net", "telemetry", token)
-    Sender(hub, outputs().eventhub_id, there, private, Leaping(1.0)).send(b"x", "3")
+    sender = Sender(hub, outputs().eventhub_id, there, private, Leaping(1.0))
+    assert sender.send(b"x", ("3", "4")) == ("3",)
     return sent
 
 

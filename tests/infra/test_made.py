@@ -3,6 +3,7 @@
 With an existing hub and database, little is made there and nothing in their place.
 """
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 import pytest
 
 from tests.infra.bicep import at
-from tests.infra.plan import CHOSEN, DEPLOYER, SETS, Resource, given_by, plan
+from tests.infra.plan import CHOSEN, DEPLOYER, SETS, Resource, given_by, main, plan
 from tests.infra.snapshots import expected, read_rows
 from tests.infra.test_policies import ALERTS, FILES
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
-OF_OURS = ("new", "dev", "kept", "network", "worker", "synapse", "databricks", "existing")
+OF_OURS = ("new", "dev", "kept", "network", "worker", "synapse", "databricks", "existing", "iot-hub")
 # By type: values that hold in every set. Some regions of Flex Consumption refuse `ftpsState` (error 51021), and
 # sampling would drop facts that alerts read.
 GUARDS: dict[str, dict[str, Any]] = {
@@ -122,6 +123,12 @@ HAS_RIGHTS: list[tuple[dict[str, Any], set[tuple[str, str, str]]]] = [
 ]
 
 
+IOT_HUB = given_by(CHOSEN / "iot-hub.bicepparam")
+OF_THE_HUB = ("evhns-token/telemetry", "stlaketoken")  # no Event Hubs role can be assigned on an IoT Hub
+READS = {("kv-theirs/built-in", APP, "Key Vault Secrets User")}
+HAS_RIGHTS.append((IOT_HUB, {one for one in RIGHTS if one[0] not in OF_THE_HUB} | READS))
+
+
 @holds_for(HAS_RIGHTS)
 def test_each_identity_has_its_rights_and_no_others(case: tuple[dict[str, Any], set[tuple[str, str, str]]]) -> None:
     given, rights = case
@@ -223,9 +230,15 @@ def test_one_of_trigger_and_worker_ingests_with_the_settings_of_the_app() -> Non
     assert len(own) == len(secrets) > 30, "a reader of the container app sees names and no value"
     assert own.items() - {("AZURE_CLIENT_ID", "id-app-token.properties.clientId")} <= settings[1].items()
     secret = {"RESIDENT_LINK_SECRET": "a", "RESIDENT_LINK_SECRET_PREVIOUS": "b", "ERASURE_KEY": "c"}
-    given = made(workerImage="docker.io/w:1", appSettings={"OWN": "1", "IN_VAULT": "@Microsoft.KeyVault(x)", **secret})
-    names = {one["name"] for one in the(given, "avm/res/app/container-app")["containers"][0]["env"]}
-    assert "OWN" in names and "IN_VAULT" not in names, "only Functions reads a reference to Key Vault"
+    references = {
+        "IN_VAULT": "@Microsoft.KeyVault(VaultName=x)",
+        "BY_URI": "@Microsoft.KeyVault(SecretUri=https://v/s)",
+    }
+    given = made(workerImage="docker.io/w:1", appSettings={"OWN": "1", **references, **secret})
+    own_worker = the(given, "avm/res/app/container-app")
+    names = {one["name"] for one in own_worker["containers"][0]["env"]}
+    assert "OWN" in names and "IN_VAULT" not in names, "Container Apps refers to a secret by its address only"
+    assert [one["keyVaultUrl"] for one in own_worker["secrets"] if one["name"] == "by-uri"] == ["https://v/s"]
     assert names & {"RESIDENT_LINK_SECRET", "RESIDENT_LINK_SECRET_PREVIOUS"} == set()
 
 
@@ -365,6 +378,38 @@ def test_the_connections_of_the_app_are_those_of_the_existing_ones() -> None:
     assert given["EVENTHUB__fullyQualifiedNamespace"] == "evhns-theirs.servicebus.windows.net"
     assert (given["EVENTHUB_NAME"], given["EVENTHUB_CONSUMER_GROUP"]) == ("orders", "hubledger")
     assert "Server=tcp:sql-theirs.database.windows.net,1433;Database=shop;" in given["STORE_CONNECTION"]
+
+
+def test_with_an_iot_hub_only_consumer_groups_are_made_there_and_the_app_may_read_one_secret() -> None:
+    found = of_set("iot-hub")
+    assert [one.key for one in found if one.type.startswith("Microsoft.EventHub/")] == []
+    assert {(one.type, one.name.rpartition("/")[0]) for one in found if one.group == THEIRS} == {
+        ("Microsoft.Devices/IotHubs/eventHubEndpoints/ConsumerGroups", "iot-theirs/events")
+    }
+    groups = of(found, "Microsoft.Devices/IotHubs/eventHubEndpoints/ConsumerGroups")
+    assert [one["properties"] for one in groups.values()] == [{"name": "hubledger"}, {"name": "hubledger-reader"}]
+    assert {one.type for one in found if one.group == "rg-vault"} == {ROLE}
+    outputs = main(FILES, IOT_HUB)
+    assert outputs.member("EVENTHUB_ID") == IOT_HUB["iotHubId"]
+    assert outputs.member("GROUPS_OF_OTHERS") == f"{THEIRS},rg-vault"
+
+
+def test_the_connection_string_of_an_iot_hub_is_a_reference_for_trigger_and_worker_and_nothing_signs_in_to_it() -> None:
+    found, address = of_set("iot-hub"), "https://kv-theirs.vault.azure.net/secrets/built-in"
+    settings = of(found, "Microsoft.Web/sites/config")["func-token/appsettings"]["properties"]
+    hub = {name: value for name, value in settings.items() if name.startswith("EVENTHUB")}
+    assert hub == {
+        "EVENTHUB": f"@Microsoft.KeyVault(SecretUri={address})",
+        "EVENTHUB_CONSUMER_GROUP": "hubledger",
+        "EVENTHUB_NAME": "iothub-ehub-iot-theirs-1",
+    }
+    worker = the(found, "avm/res/app/container-app")
+    identity = "rg-dev/Microsoft.ManagedIdentity/userAssignedIdentities/id-app-token"
+    (secret,) = [one for one in worker["secrets"] if "value" not in one]
+    assert secret == {"name": "eventhub", "keyVaultUrl": address, "identity": identity}
+    assert {"name": "EVENTHUB", "secretRef": "eventhub"} in worker["containers"][0]["env"]
+    wired = json.loads(main(FILES, IOT_HUB).member("WIRED_SETTINGS"))
+    assert {name: value for name, value in wired.items() if name.startswith("EVENTHUB")} == hub
 
 
 PATHS = sorted(CHOSEN.glob("*.bicepparam"))

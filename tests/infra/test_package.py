@@ -15,6 +15,7 @@ from pathlib import Path
 import pathspec
 import pytest
 
+from core.settings import read_settings
 from core.worker.health import ANSWER_WITHIN, PATH
 from handlers.operations.description import GUIDES
 from infra.hooks import app_start, package
@@ -134,6 +135,9 @@ def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud_and_of_i
     assert outputs["WIRED_SETTINGS"] == "string(wiredSettings)"
     assert app_start.cloud_settings(ROOT, SETTINGS, {"PATH": "/bin"}) == SETTINGS
     assert app_start.cloud_settings(ROOT, {"TRANSFORM": "a"}, {"TRANSFORM": "b"})["TRANSFORM"] == "b", "a new one wins"
+    built_in = {name: value for name, value in SETTINGS.items() if not name.startswith("EVENTHUB__")}
+    built_in["EVENTHUB"] = "@Microsoft.KeyVault(SecretUri=https://kv.vault.azure.net/secrets/hub)"
+    assert read_settings(app_start.cloud_settings(ROOT, built_in, {})).event_hub == SETTINGS["EVENTHUB_NAME"]
     settings = app_start.cloud_settings(ROOT, {**SETTINGS, **SYNAPSE}, {})
     assert settings == {**SETTINGS, **SYNAPSE}
     assert {"ingest", "status", "aggregate"} <= set(app_start.refuse_unstartable(ROOT, settings))

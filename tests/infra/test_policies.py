@@ -39,12 +39,14 @@ PREVIEW_ONLY = {"Microsoft.Insights/diagnosticSettings@2021-05-01-preview"}
 SECRET_CALL = re.compile(r"\blist(Keys|Secrets|Sas|AccountSas|ServiceSas|ConnectionStrings|Credentials|\w*Key\w*)\s*\(")
 SECRET_TEXT = re.compile(r"AccountKey=|SharedAccessKey|\bPwd=|Password=|\bsig=|primaryKey|secondaryKey", re.IGNORECASE)
 SECRET_NAME = re.compile(r"password|secret|sharedKey|accountKey|sasToken", re.IGNORECASE)
-NO_SECRET = re.compile(r"allow.*|secrets(\[\d+\])?|secretRef")  # the last two may only refer to Key Vault
+NO_SECRET = re.compile(
+    r"allow.*|Key Vault Secrets User|secrets(\[\d+\])?|secretRef"
+)  # the last two may only refer to Key Vault
 # By file and module: Azure refuses, or the host fails, without these.
 WAITS = {
     ("main.bicep", "hub"): "[captureRoles]",
     ("main.bicep", "consumerGroups"): "[group, hub]",
-    ("main.bicep", "function"): "[roles, hubRoles]",
+    ("main.bicep", "function"): "[roles, hubRoles, iotHubGroups, vaultRoles]",
     ("main.bicep", "worker"): "[function]",
     ("app/worker.bicep", "worker"): "[pull]",
     ("app/function.bicep", "ftp"): "[appSettings]",

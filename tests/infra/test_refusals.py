@@ -15,6 +15,10 @@ REGISTRY = f"{OURS}/resourceGroups/g/providers/Microsoft.ContainerRegistry/regis
 NAMESPACE = f"{OURS}/resourceGroups/g/providers/Microsoft.EventHub/namespaces/mine"
 SERVER = f"{OURS}/resourceGroups/g/providers/Microsoft.Sql/servers/mine"
 HUB = {"eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"}
+IOT_HUB = f"{OURS}/resourceGroups/g/providers/Microsoft.Devices/IotHubs/mine"
+SECRET = f"{OURS}/resourceGroups/g/providers/Microsoft.KeyVault/vaults/mine/secrets/hub"
+BUILT_IN = {"iotHubId": IOT_HUB, "eventHubConnectionId": SECRET, "eventHubName": "mine-1"}
+NO_SECRETS = (SECRET[:-4], f"{SECRET}/1", f"{SECRET[:-3]})", SECRET.replace("/secrets/", "/keys/"), NAMESPACE, "hub")
 OF_ANOTHER_REGISTRY = (
     *("mine2.azurecr.io/w:1", "mine", "mine.azurecr.io", "mine.azurecr.io.evil.example/w:1", "mine.evil.example/w:1"),
     *("mine-a1.other.azurecr.io/w:1", "mine-a1-b2.azurecr.io/w:1"),
@@ -95,6 +99,13 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": "contoso-hub", "eventHubName": "orders"}),
     ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": "/" * 8, "eventHubName": "orders"}),
     *(("EVENTHUB_NAME", {**HUB, "eventHubName": name}) for name in ("orders/x", "-orders", " ")),
+    ("EVENTHUB_NAME", {**BUILT_IN, "eventHubName": ""}),
+    ("EVENTHUB_CONNECTION_ID", {**BUILT_IN, "eventHubConnectionId": ""}),
+    *(("EVENTHUB_CONNECTION_ID", {**BUILT_IN, "eventHubConnectionId": wrong}) for wrong in NO_SECRETS),
+    ("IOT_HUB_ID", {"eventHubConnectionId": SECRET}),
+    ("IOT_HUB_ID", {**BUILT_IN, "eventHubNamespaceId": NAMESPACE}),
+    *(("IOT_HUB_ID", {**BUILT_IN, "iotHubId": wrong}) for wrong in (NAMESPACE, f"{IOT_HUB}/eventHubEndpoints/events")),
+    ("developerRoles", {**BUILT_IN, "developerRoles": "sendAndReceive"}),
     ("TRIGGER_GROUP", {**HUB, "triggerGroup": "mine/x"}),
     ("READER_GROUP", {**HUB, "readerGroup": "a b"}),
     *(("SQL_DATABASE", {"sqlServerId": SERVER, "sqlDatabase": name}) for name in ("shop;Uid=sa", "a/b", "shop.")),
@@ -159,6 +170,8 @@ TAKEN: list[dict[str, Any]] = [
     {"eventHubName": "telemetry"},
     {**HUB, "triggerGroup": "a", "readerGroup": "b"},
     {"sqlServerId": SERVER.replace("resourceGroups", "resourcegroups"), "sqlDatabase": "shop"},
+    {**BUILT_IN, "triggerGroup": "a", "readerGroup": "b", "partitionCount": 128},
+    {**BUILT_IN, "iotHubId": IOT_HUB.lower(), "eventHubConnectionId": SECRET.lower(), "workerImage": "docker.io/w:1"},
     {"workerImage": "docker.io/mine/w:1"},
     {"workerImage": "mine.azurecr.io/w:1", "workerRegistryId": REGISTRY},
     {"workerImage": "mine-a1b2c3.azurecr.io/w:1", "workerRegistryId": REGISTRY.replace("Microsoft", "microsoft")},
@@ -185,11 +198,11 @@ def test_nothing_is_made_before_the_refusals_are_read() -> None:
     assert shown(MAIN.var("common")["location"]) == "checked.location"
     assert shown(MAIN.var("resourceName")) == "checked.names"
     elsewhere = {one.name: one for one in MAIN.of_kind("module") if shown(one.value["scope"]) != "group"}
-    assert set(elsewhere) == {"consumerGroups", "hubRoles"}
+    assert set(elsewhere) == {"consumerGroups", "hubRoles", "iotHubGroups", "vaultRoles"}
     assert shown(elsewhere["consumerGroups"].value["dependsOn"]) == "[group, hub]"
-    assert shown(MAIN.var("hubGrants")).count("target: consumerGroups.outputs.grantTarget") == 3, (
-        "the roles wait for it"
-    )
+    assert shown(elsewhere["iotHubGroups"].value["dependsOn"]) == "[group]"
+    grants = shown(MAIN.var("hubGrants"))
+    assert grants.count("target: consumerGroups!.outputs.grantTarget") == 3, "the roles wait for it"
 
 
 TOGETHER: list[dict[str, Any]] = [{"sparkEngine": "databricks"}, {"vnetEnabled": True}, {"workerRegistryId": REGISTRY}]

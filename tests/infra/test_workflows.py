@@ -342,8 +342,10 @@ def settings() -> dict[str, str]:
 
 
 def test_the_settings_of_the_page_are_those_of_the_template_and_enough_for_the_app() -> None:
-    wired, of_host = FILES["main.bicep"].var("wiredSettings"), FILES["app/function.bicep"].var("hostSettings")
-    assert sorted(set(settings()) - set(wired) - set(of_host)) == []
+    main, function = FILES["main.bicep"], FILES["app/function.bicep"]
+    parts = [main.var("hubSettings"), main.var("wiredSettings"), function.var("hubIdentity")]
+    known = set(function.var("hostSettings")).union(*(each for one in parts for each in one.parts))
+    assert sorted(set(settings()) - known) == []
     given = {**settings(), "EVENTHUB_NAME": "orders", "HUB_RETENTION_HOURS": "168"}
     given |= {"EVENTHUB_CONSUMER_GROUP": "hubledger", "HUB_READER_CONSUMER_GROUP": "hubledger-reader"}
     read = read_settings(given)
@@ -352,7 +354,7 @@ def test_the_settings_of_the_page_are_those_of_the_template_and_enough_for_the_a
 
 
 def test_the_roles_of_the_page_are_those_of_the_template() -> None:
-    (shell,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    shell = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
     assert subprocess.run(["bash", "-n", "-c", shell], check=False).returncode == 0
     roles = {role.removeprefix("Azure ") for role in re.findall(r'--role "([^"]+)"', shell)}
     roles = roles - {"Storage $kind Data Contributor"} | {
@@ -361,6 +363,7 @@ def test_the_roles_of_the_page_are_those_of_the_template() -> None:
     known = FILES["app/roles.bicep"].var("roleIds")
     assert roles == {
         "Event Hubs Data Receiver",
+        "Key Vault Secrets User",
         *(role for role in known if "Owner" in role or re.search("Queue|Table", role)),
     }
 

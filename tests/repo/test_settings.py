@@ -56,8 +56,9 @@ def test_the_page_the_example_and_the_templates_have_the_settings_of_the_code() 
     assert set(OF_THE_APP) == code
     assert set(EXAMPLE) == (code - BY_IDENTITY) | OF_THE_HOST_LOCALLY
     main = read_text("main.bicep", (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8"))
-    wired, host = set(main.var("wiredSettings")), set(FUNCTION.var("hostSettings"))
-    assert wired | set(CHOSEN) == code - BY_KEY
+    both = [*main.var("hubSettings").parts, *main.var("wiredSettings").parts]
+    wired, host = set().union(*both), set(FUNCTION.var("hostSettings")).union(*FUNCTION.var("hubIdentity").parts)
+    assert wired | set(CHOSEN) == code - {"LAKE_CONNECTION"}
     assert wired & set(CHOSEN) == host & code == set()
     assert set(OF_THE_HOST) == host
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.hooks.deployer.existing import HUB, is_given
+from infra.hooks.deployer.existing import HUB, IOT_HUB, is_given
 from infra.hooks.deployer.sign_in import in_pipeline
 from infra.hooks.outputs import Outputs
 from infra.hooks.room import name_of
@@ -22,7 +22,7 @@ def write_local_settings(root: Path, outputs: Outputs, environment: Mapping[str,
     if in_pipeline(environment):
         return
     path = root / FILE
-    if is_given(HUB, environment):
+    if is_given(HUB, environment) or is_given(IOT_HUB, environment):
         print(f"{FILE} was not written: {OWN_GROUP} of a hub of others may have a reader, whose events it would take")
     elif outputs.settings["EVENTHUB_CONSUMER_GROUP"].lower() == OWN_GROUP.lower():
         print(

@@ -1,8 +1,9 @@
 """The proof that an app works: an event that is sent to the hub appears in the app's books."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from infra.hooks.errors import HookRefused
@@ -10,7 +11,7 @@ from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.smoke.app import App
 
 DEADLINE = 300.0  # seconds from the sending to the commit
-Send = Callable[[str], None]  # sends one event to a partition
+Send = Callable[[Sequence[str]], Sequence[str]]  # sends one event, and returns those of the partitions that may have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +28,46 @@ def prove_event(app: App, send: Send, clock: Clock) -> str:
 
     Raise HookRefused when they do not come in time, or when the event becomes no row. What `send` raises escapes.
     """
-    before = wait_for("a partition", lambda: _place(app), DEADLINE, clock)
-    send(before.partition_id)
+    before = wait_for("a partition", lambda: _places(app), DEADLINE, clock)
+    watched = [before[one] for one in send(tuple(before))]
     sent_at = wait_for("the app's status", lambda: datetime.fromisoformat(app.status()["at"]), DEADLINE, clock)
-    last = wait_for("the event in the hub", lambda: _end_after(app, before, sent_at), DEADLINE, clock)
-    goal = f"the ledger range of event {before.partition_id}/{last}"
-    written = wait_for(goal, lambda: _written(app, before.partition_id, last), DEADLINE, clock)
-    numbers = last - before.hub_end
-    if numbers == 1 and (explained := _explained(app, before.partition_id, last)):
+    ends = wait_for("the event in the hub", lambda: _ends_after(app, watched, sent_at), DEADLINE, clock)
+    grown = [(place, ends[place.partition_id]) for place in watched if place.partition_id in ends]
+    written, spans = 0, [f"{one.partition_id}/{one.hub_end + 1} to {one.partition_id}/{last}" for one, last in grown]
+    for place, last in grown:
+        goal = f"the ledger range of event {place.partition_id}/{last}"
+        written -= place.written
+        written += wait_for(goal, partial(_written, app, place.partition_id, last), DEADLINE, clock)
+    numbers = sum(last - place.hub_end for place, last in grown)
+    if numbers == 1 and (explained := _explained(app, *ends.popitem())):
         return explained
-    if written <= before.written:
-        raise HookRefused(f"partition {before.partition_id} has no new row for its {numbers} events up to {last}")
-    span = f"{before.partition_id}/{before.hub_end + 1} to {before.partition_id}/{last}"
-    return f"the range {span} is accounted for; events of it that became rows: {written - before.written}"
+    if written <= 0:
+        raise HookRefused(f"no new row for the {numbers} events {', '.join(spans)}")
+    return f"accounted for: {', '.join(spans)}; events of it that became rows: {written}"
 
 
-def _place(app: App) -> Place:
+def _places(app: App) -> dict[str, Place]:
+    """Return the partitions that are not stopped, by their ids."""
     status = app.status()
     if status["hub_fault"]:
         raise Pending(f"the app does not reach the hub: {status['hub_fault']}")
-    for one in status["partitions"]:
-        if one["hub_end"] is not None and not one["stops"]:
-            return Place(one["partition_id"], int(one["hub_end"]), one["written"])
-    raise Pending("every partition of the hub is stopped" if status["partitions"] else "the app knows no partition")
+    healthy = [one for one in status["partitions"] if one["hub_end"] is not None and not one["stops"]]
+    if not healthy:
+        raise Pending("every partition of the hub is stopped" if status["partitions"] else "the app knows no partition")
+    places = [Place(one["partition_id"], int(one["hub_end"]), one["written"]) for one in healthy]
+    return {place.partition_id: place for place in places}
 
 
-def _end_after(app: App, before: Place, sent_at: datetime) -> int:
-    """Return the end of the partition, read by the app after the event was sent."""
+def _ends_after(app: App, before: Sequence[Place], sent_at: datetime) -> dict[str, int]:
+    """Return the ends of the partitions that have grown, read by the app after the event was sent."""
     status = app.status()
-    end = int(_partition(status, before.partition_id)["hub_end"] or -1)
+    found = {one.partition_id: int(_partition(status, one.partition_id)["hub_end"] or -1) for one in before}
     if status["hub_read_at"] is None or datetime.fromisoformat(status["hub_read_at"]) < sent_at:
         raise Pending(status["hub_fault"] or "the app read the hub before the event was sent")
-    if end <= before.hub_end:
-        raise Pending(f"partition {before.partition_id} still ends at {end}")
-    return end
+    grown = {one.partition_id: found[one.partition_id] for one in before if found[one.partition_id] > one.hub_end}
+    if not grown:
+        raise Pending(f"no new event is in {', '.join(f'partition {name} (end {end})' for name, end in found.items())}")
+    return grown
 
 
 def _written(app: App, partition_id: str, last: int) -> int:

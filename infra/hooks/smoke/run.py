@@ -12,6 +12,7 @@ from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import Rest, Token
 from infra.hooks.smoke import event
 from infra.hooks.smoke.app import CHECKS, App, AppUnreachable, fault_of
+from infra.hooks.smoke.device import Device
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.proof import prove_event
 from infra.hooks.smoke.sender import INSIDE, NotSent, Sender
@@ -35,7 +36,8 @@ def prove_deployment(environment: Mapping[str, str], rest: Rest, token: Token, c
         print(f"no smoke tests: {CHOICE}={SKIP}")
         return
     outputs = read_outputs(environment)
-    hub = event.Hub(outputs.settings["EVENTHUB__fullyQualifiedNamespace"], outputs.eventhub_name, token)
+    namespace = outputs.settings.get("EVENTHUB__fullyQualifiedNamespace")  # an IoT Hub has none
+    hub = event.Hub(namespace, outputs.eventhub_name, token) if namespace else Device(outputs.eventhub_id, rest, token)
     sender = Sender(hub, outputs.eventhub_id, rest, in_virtual_network(environment), clock)
     body = event.body_of(ROOT, environment)
     logging.getLogger("azure").setLevel(logging.CRITICAL)  # a refused sending is one line of ours

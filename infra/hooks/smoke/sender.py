@@ -1,16 +1,19 @@
 """Send the event: wait for a new role, and say in one line why nothing can be sent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import ARM, Rest
+from infra.hooks.smoke.device import Device
 from infra.hooks.smoke.event import Hub, HubRefused
 
 DEADLINE = 600.0  # seconds: a new role works after some minutes
-ROLE = "Azure Event Hubs Data Sender"
+OF_CHOICE = "give `developerRoles` the value send, then `azd provision`"
 SENDERS = ("2b629674-e913-4c01-ae53-ef4638d8f975", "f526a384-b230-433a-b45c-95f59c4a2dec")  # Data Sender, Data Owner
+DEVICE_MAKERS = ("4ea46cd5-c1b2-4a8e-910b-273211f9ce47", "4fc6c259-987e-4a07-842e-c321cc9d413f")  # Registry, Data
 ROLES_VERSION = "api-version=2022-04-01"
 CLOSED = "prevented to connect"  # the service's words for an address that a firewall stops
 INSIDE = "run `azd hooks run postdeploy` on a machine inside the virtual network"
@@ -24,23 +27,26 @@ class NotSent(Exception):
 class Sender:
     """The hub of a deployment, to which this deployer sends. `private`: it is closed to other networks."""
 
-    hub: Hub
+    hub: Hub | Device
     hub_id: str  # the scope of the deployer's roles
     rest: Rest
     private: bool
     clock: Clock
 
-    def send(self, body: bytes, partition_id: str) -> None:
-        """Send one event to a partition. Raise NotSent when this deployer or this machine may not send, and
-        HookRefused when the hub does not answer."""
+    def send(self, body: bytes, partition_ids: Sequence[str]) -> Sequence[str]:
+        """Send one event to the first partition, and return it. An IoT Hub chooses, so that each may have the event.
+
+        Raise NotSent when this deployer or this machine may not send, and HookRefused when the hub does not answer.
+        """
         if self._may_not_send():
             raise NotSent(self._remedy())
         try:
-            wait_for("the hub", lambda: self._try(body, partition_id), DEADLINE, self.clock)
+            wait_for("the hub", lambda: self._try(body, partition_ids[0]), DEADLINE, self.clock)
         except HookRefused as error:
             if isinstance(error.__cause__, HubRefused):
                 raise NotSent(f"{error}; {self._remedy()}") from error
             raise
+        return partition_ids if isinstance(self.hub, Device) else partition_ids[:1]
 
     def _try(self, body: bytes, partition_id: str) -> None:
         try:
@@ -61,12 +67,14 @@ class Sender:
         except HookRefused:  # the deployer may not list roles: the sending itself will say
             return False
         roles = [one["properties"]["roleDefinitionId"] for one in found["value"]]
-        return not any(role.endswith(SENDERS) for role in roles)
+        return not any(role.endswith(DEVICE_MAKERS if isinstance(self.hub, Device) else SENDERS) for role in roles)
 
     def _remedy(self) -> str:
         """Return the sentence that names the role and the choice that gives it."""
-        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.hub_id}"
-        return f"{lacking}: give `developerRoles` the value send, then `azd provision`"
+        who, is_device = self._object_id(), isinstance(self.hub, Device)
+        role = "IoT Hub Registry Contributor" if is_device else "Azure Event Hubs Data Sender"
+        by_hand = f'`az role assignment create --assignee {who} --role "{role}" --scope {self.hub_id}`'
+        return f"the account {who} lacks the role {role} on {self.hub_id}: {by_hand if is_device else OF_CHOICE}"
 
     def _object_id(self) -> str:
         return account_of(self.hub.token(ARM.scope)).object_id

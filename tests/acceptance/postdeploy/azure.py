@@ -1,14 +1,18 @@
 """Azure as the smoke tests see it: keys and roles over ARM, and the front of the app, which asks for those keys."""
 
+import base64
+import hmac
 import json
 import re
 import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import quote
 
 from infra.hooks.rest import Rest, Service
 from tests.infra.doubles import PERSON, token_of
@@ -16,6 +20,10 @@ from tests.infra.doubles import PERSON, token_of
 DEPLOYER = "01234567-89ab-cdef-0123-456789abcdef"
 SENDER = "/providers/Microsoft.Authorization/roleDefinitions/2b629674-e913-4c01-ae53-ef4638d8f975"
 KEYED = {"status": "status", "status/history": "status_history", "health/ledger": "health_ledger"}
+IOT_HUB = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Devices/IotHubs/i"
+HOST = "i.azure-devices.net"
+DEVICE_MAKER = "/providers/Microsoft.Authorization/roleDefinitions/4ea46cd5-c1b2-4a8e-910b-273211f9ce47"
+DEVICE = re.compile(r"/devices/([\w-]+)(/messages/events)?\?api-version=2021-04-12")
 KEY_PATH = re.compile(r"/subscriptions/.*/functions/(\w+)/keys/(\w+)\?api-version=[\d-]+")
 
 
@@ -31,6 +39,8 @@ class Azure:
     refuses_keys: bool = False
     asks_for_role: bool = False
     broken: str = ""  # a route that is answered with 503
+    devices: dict[str, str] = field(default_factory=dict)  # their keys
+    take: Callable[[bytes], None] = lambda body: None  # what the IoT Hub does with an event of a device
     address: str = ""
 
     def __enter__(self) -> "Azure":
@@ -57,6 +67,24 @@ class Azure:
         self.given.append(function)
         return 201
 
+    def asked_of_iot_hub(self, method: str, device: str, sends: bool, headers: Mapping[str, str], body: bytes) -> int:
+        """Return the status with which an IoT Hub answers. Only a device that is registered may send."""
+        if sends:
+            known = self.devices.get(device)
+            if known is None or headers["Authorization"] != signature_of(headers["Authorization"], device, known):
+                return 401
+            self.take(body)
+            return 204
+        if not headers["Authorization"].startswith("Bearer "):
+            return 401
+        if method == "DELETE":
+            found = headers["If-Match"] == "*" and self.devices.pop(device, "")
+            return 204 if found else 404
+        if device in self.devices:
+            return 409
+        self.devices[device] = json.loads(body)["authentication"]["symmetricKey"]["primaryKey"]
+        return 200
+
     def refusal(self, route: str, key: str | None) -> int | None:
         """Return the status with which the front refuses a request. None when the app answers it."""
         if route == self.broken:
@@ -72,8 +100,16 @@ class _Here(Rest):
         super().__init__(token, time)
         self._address = address
 
-    def _call(self, service: Service, method: str, path: str, body: Any) -> Any:
-        return super()._call(Service(self._address, service.scope), method, path, body)
+    def _call(self, service: Service, method: str, path: str, body: Any, more: Mapping[str, str]) -> Any:
+        return super()._call(Service(self._address, service.scope), method, path, body, more)
+
+
+def signature_of(authorization: str, device: str, key: str) -> str:
+    """Return the authorization that a device with this key has until the time of this one."""
+    expiry = authorization.rpartition("&se=")[2]
+    address = quote(f"{HOST}/devices/{device}", safe="")
+    signed = hmac.digest(base64.b64decode(key), f"{address}\n{expiry}".encode(), "sha256")
+    return f"SharedAccessSignature sr={address}&sig={quote(base64.b64encode(signed), safe='')}&se={expiry}"
 
 
 def token(scope: str) -> str:
@@ -84,11 +120,26 @@ class _Handler(BaseHTTPRequestHandler):
     state: Azure
 
     def do_PUT(self) -> None:
+        if self._is_of_iot_hub():
+            return
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         found = KEY_PATH.fullmatch(self.path)
         self._answer(self.state.set_key(found[1], body) if found else 400)
 
+    def do_POST(self) -> None:
+        self._is_of_iot_hub()
+
+    def _is_of_iot_hub(self) -> bool:
+        found = DEVICE.fullmatch(self.path)
+        if found is not None:
+            body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+            given = (self.command, found[1], found[2] is not None, dict(self.headers), body)
+            self._answer(self.state.asked_of_iot_hub(*given))
+        return found is not None
+
     def do_DELETE(self) -> None:
+        if self._is_of_iot_hub():
+            return
         found = KEY_PATH.fullmatch(self.path)
         self._answer(204 if found and self.state.keys.pop(found[1], None) else 404)
 
@@ -96,6 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
         if "/roleAssignments?" in self.path and f"assignedTo('{DEPLOYER}')" in self.path:
             roles = [{"properties": {"roleDefinitionId": role}} for role in self.state.roles]
             return self._answer(200, json.dumps({"value": roles}).encode())
+        if self.path == f"{IOT_HUB}?api-version=2023-06-30":
+            return self._answer(200, json.dumps({"properties": {"hostName": HOST}}).encode())
         route = self.path.removeprefix("/api/")
         if refused := self.state.refusal(route, self.headers["x-functions-key"]):
             return self._answer(refused)

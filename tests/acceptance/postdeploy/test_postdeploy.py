@@ -10,11 +10,12 @@ import pytest
 from infra.hooks import __main__ as hooks
 from infra.hooks.patience import Clock
 from infra.hooks.smoke.app import CHECKS
+from infra.hooks.smoke.event import Hub
 from infra.hooks.smoke.key import FUNCTIONS
 from infra.hooks.smoke.run import prove_deployment
 from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
-from tests.acceptance.postdeploy.azure import DEPLOYER, Azure, token
+from tests.acceptance.postdeploy.azure import DEPLOYER, DEVICE_MAKER, IOT_HUB, SENDER, Azure, token
 from tests.fakes.leaping import Leaping
 from tests.infra.test_hooks import ENVIRONMENT, WIRED
 
@@ -77,7 +78,24 @@ def test_the_event_is_sent_and_its_row_is_found_or_its_counts_where_sign_in_asks
     assert (sorted(azure.given), azure.keys) == (sorted(FUNCTIONS), {})
     azure.asks_for_role = True
     assert deploy(azure, hub=running[1]) == 0
-    assert "the range 0/1 to 0/1 is accounted for; events of it that became rows: 1\n" in capsys.readouterr().out
+    assert "accounted for: 0/1 to 0/1; events of it that became rows: 1\n" in capsys.readouterr().out
+
+
+def test_an_event_of_a_device_that_lives_for_one_sending_is_found_in_the_partition_that_the_iot_hub_chose(
+    running: tuple[str, str, str], azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The IoT Hub is a double. Its built-in endpoint is the emulated hub, which the app reads."""
+    reference = json.dumps({"EVENTHUB": "@Microsoft.KeyVault(SecretUri=https://kv/secrets/s)"})
+    endpoint = Hub(running[1], HUB, token)
+    azure.take, azure.devices = (lambda body: endpoint.send(body, "2")), {"hubledger-smoke": "of a killed hook"}
+    azure.roles = [DEVICE_MAKER]
+    assert deploy(azure, EVENTHUB_ID=IOT_HUB, WIRED_SETTINGS=reference) == 0
+    assert re.search(r"^event 2/\d+: ", capsys.readouterr().out, re.MULTILINE)
+    assert azure.devices == {}
+    azure.roles = [SENDER]
+    assert deploy(azure, EVENTHUB_ID=IOT_HUB, WIRED_SETTINGS=reference) == 0
+    lacks = f"{DEPLOYER} lacks the role IoT Hub Registry Contributor on {IOT_HUB}: `az role assignment create"
+    assert lacks in capsys.readouterr().out
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
