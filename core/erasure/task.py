@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from core.aggregation.lake_publication import publish, tables_of
 from core.aggregation.lake_tables import OF_REMAKE, Lake, is_rows_job, lake_rows
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import Days, Order, Standing, fitting
@@ -153,7 +154,7 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
     remade = sorted(one for each in standings.values() for one in each.stale if one.endswith(OF_REMAKE))
     if remade:  # from files that may have the rows
         raise ErasureWaits(f"tables of the lake are made anew: {', '.join(remade)}")
-    notes, missing = _delete_rows(erased, own.lake, own.jobs), list[str]()
+    notes, missing = _delete_rows(erased, own.lake, own.jobs, own.store), list[str]()
     for job, standing in standings.items():
         runs = (one for one in own.store.read_runs(job, standing.number + 1, RUNS) if one.planned_at > erased.since)
         repaired = [one.days for one in runs if (one.kind, one.status) == ("repair", "committed")]
@@ -168,26 +169,28 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
                 pipelines.place(Order(job, "repair", task.requested_by, why, at, days=Days(*wanted)), standing)
     if missing:
         raise ErasureWaits(f"the windows of its days are computed again: {', '.join(missing)}")
-    return tuple(notes)
+    aggregates = [find_aggregate(job) for job in own.jobs if not is_rows_job(job)]
+    return (*notes, *_delete_windows(erased, own.lake, aggregates, own.store))
 
 
 def erase_windows(
     erased: ErasedRows, aggregates: Sequence[Aggregate], store: Aggregations, lake: Lake | None
 ) -> tuple[str, ...]:
-    """Delete the windows of subjects where no engine can compute windows again, and their rows from the lake. Return
-    what was done, and a note for each aggregate with windows that stay. Raises as `erase_rows` does."""
+    """Delete the windows of subjects where no engine can compute windows again, and their rows and windows from the
+    lake. Return what was done, and a note for each aggregate with windows that stay. Raises as `erase_rows` does."""
     jobs = (*(of.name for of in aggregates), *(rows.job for rows in lake_rows(aggregates)))
     standings = _read_standings(erased, jobs, store, ": set SPARK_ENGINE, or discard the run")
-    notes = _delete_rows(erased, lake, jobs)
+    notes = _delete_rows(erased, lake, jobs, store)
     for of in aggregates:
         days, has_windows = erased.days_of(of.name, store), fitting(standings[of.name].cut) == "repair"
         count = store.remove_subjects(of, erased.subjects)
         notes += [f"{of.name}: {count} windows were deleted"] if count else []
-        if days is not None and has_windows:
-            kept = "files in a lake" if of.subject else "windows"
+        if days is not None and has_windows and of.subject is None:
             until = "a repair of these days, which needs SPARK_ENGINE"
-            notes.append(f"{of.name}: {kept} of {Days(*days)} may count the subjects until {until}")
-    return tuple(notes)
+            notes.append(f"{of.name}: windows of {Days(*days)} may count the subjects until {until}")
+        if days is not None and has_windows and lake is None:
+            notes.append(f"{of.name}: a lake may have the subjects until LAKE names it and they are erased again")
+    return (*notes, *_delete_windows(erased, lake, aggregates, store))
 
 
 def _read_standings(
@@ -207,31 +210,53 @@ def _held(standing: Standing) -> str:
     return "" if standing.pause is None else f" (paused by {standing.pause.who}: resume it)"
 
 
-def _delete_rows(erased: ErasedRows, lake: Lake | None, jobs: Sequence[str]) -> list[str]:
-    """Delete the rows of subjects from the tables of the lake, also from those that no job keeps any more, and return
-    what was deleted, in words."""
+def _delete_rows(erased: ErasedRows, lake: Lake | None, jobs: Sequence[str], store: Aggregations) -> list[str]:
+    """Delete the rows of subjects from the lake, also from tables that no job keeps any more. Return what was done."""
     notes: list[str] = []
     for rows in lake_rows(find_aggregate(job) for job in jobs if not is_rows_job(job)):
         if lake is not None and row_table(rows.source).subject:
-            for table in (rows.table, rows.removed):
-                count = lake.delete(table, condition_of(rows.source, erased))
-                notes += [f"lake: {count} rows were deleted from {table}"] if count else []
+            notes += _delete(lake, rows.job, condition_of(rows.source, erased), store)
     return notes
+
+
+def _delete_windows(
+    erased: ErasedRows, lake: Lake | None, aggregates: Sequence[Aggregate], store: Aggregations
+) -> list[str]:
+    """Delete the windows of subjects from the lake where SQL has none, because a repair knows only those of SQL. Closed
+    runs are published before, so that none brings windows later. Return what was done."""
+    notes: list[str] = []
+    for of in aggregates:
+        if lake is not None and of.subject is not None and store.find_days(of, erased.subjects) is None:
+            publish(store, lake, of.name)
+            notes += _delete(lake, of.name, _any_of(of.source, erased.subjects), store)
+    return notes
+
+
+def _delete(lake: Lake, job: str, condition: str, store: Aggregations) -> list[str]:
+    """Delete what fits a condition from the tables of a job, but for those that its next run makes anew."""
+    stale = store.read_standing(job).stale
+    counts = {table: lake.delete(table, condition) for table in tables_of(job) if f"{table}{OF_REMAKE}" not in stale}
+    return [f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count]
 
 
 def condition_of(row_class: type, erased: ErasedRows) -> str:
     """Return the condition, in the SQL of delta-rs, of the rows of subjects up to the last number of each partition."""
-    name = row_table(row_class).subject
-    is_text = str in types_of(dict(fields_of(row_class))[name])
-    numbers = (whole_number(one) for one in erased.subjects)
-    known = map(_quoted, erased.subjects) if is_text else (str(one) for one in numbers if one is not None)
     places = " OR ".join(
         f"(stream_id = {stream_id} AND partition_id = {_quoted(id)} AND sequence_number <= {part.span.last})"
         for part in erased.task.parts
         if part.span is not None
         for stream_id, id in [place_of_part(part)]
     )
-    return f'"{name}" IN ({", ".join(known) or "NULL"}) AND ({places or "1 = 0"})'
+    return f"{_any_of(row_class, erased.subjects)} AND ({places or '1 = 0'})"
+
+
+def _any_of(row_class: type, subjects: Sequence[str]) -> str:
+    """Return the condition, in the SQL of delta-rs, that a row or a window has one of some subjects."""
+    name = row_table(row_class).subject
+    is_text = str in types_of(dict(fields_of(row_class))[name])
+    numbers = (whole_number(one) for one in subjects)
+    known = map(_quoted, subjects) if is_text else (str(one) for one in numbers if one is not None)
+    return f'"{name}" IN ({", ".join(known) or "NULL"})'
 
 
 def _quoted(text: str) -> str:

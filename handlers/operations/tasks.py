@@ -69,14 +69,13 @@ def erasures_of(own: App) -> ErasureKind:
     """Make the erasures of the stream."""
 
     def erase_lake(erased: ErasedRows) -> tuple[str, ...]:
-        engine = aggregation()
-        if engine is None:
-            from core.remote.spark.open import open_lake  # needed only for an erasure without an engine
+        from core.remote.spark.open import open_lake  # nothing else here needs the engines
 
-            lake = open_lake(given)
+        engine = aggregation()
+        lake = open_lake(given) if engine is None else engine.lake
+        if engine is None:
             notes = erase_windows(erased, aggregates, Aggregations(own.brief, classes), lake)
         else:
-            lake = engine.lake
             notes = erase_rows(erased, engine, Pipelines(own.brief))
         left = left_elsewhere(own.clock.now(), given.hub_retention, has_lake=lake is not None)
         return (*notes, *left)

@@ -137,8 +137,11 @@ def test_what_an_erasure_that_was_cancelled_had_erased_is_repaired_by_the_next_o
     assert world.asked_of_lake[-1].days == {}
 
 
-def in_silver(lake: DeltaLake) -> list[str]:
-    found = DeltaTable(f"{lake.location}/silver/sensor_reading").to_pyarrow_table()
+ROWS, GOLD = "silver/sensor_reading", "gold/home_activity"
+
+
+def homes_in(lake: DeltaLake, table: str) -> list[str]:
+    found = DeltaTable(f"{lake.location}/{table}").to_pyarrow_table()
     return sorted(found.column("home_id").to_pylist())
 
 
@@ -149,7 +152,8 @@ def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_r
     world.run(on(0), on(3), on(0, STAYS))
     lake = DeltaLake(FolderStorage(tmp_path / "lake"))
     homes = {"home_id": [GONE, STAYS], "stream_id": [1, 1], "partition_id": ["0", "0"], "sequence_number": [0, 1]}
-    write_deltalake(f"{lake.location}/silver/sensor_reading", pa.table(homes))
+    for table in (ROWS, GOLD):
+        write_deltalake(f"{lake.location}/{table}", pa.table(homes))
     world.aggregation = replace(world.aggregation, lake=lake)
     stays, world.has_engine = world.windows(STAYS), False
     world.replay()  # so there is a further commit, and an open run whose job has staged windows
@@ -165,14 +169,17 @@ def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_r
     task = world.drive(task)
     assert (task.status, world.windows(GONE), world.windows(STAYS)) == ("done", [], stays)
     assert world.database.change("SELECT DISTINCT home_id FROM home_activity_staged") == [(STAYS,)]
-    kept = "home_activity: {} of 2026-01-01 to {} may count the subjects until a repair of these days, which needs"
     told = "\n".join(erased_by(task).notes)
     assert f"home_activity: {2 * len(OF.levels)} windows were deleted" in told
-    assert kept.format("files in a lake", "2026-01-04") in told
-    assert (in_silver(lake), "lake: 1 rows were deleted from silver/sensor_reading" in told) == ([STAYS], True)
-    world.aggregates = (OF_ALL,)
-    assert kept.format("windows", "2026-01-01") in "\n".join(erased_by(world.erase(STAYS)).notes)
+    assert (homes_in(lake, ROWS), f"lake: 1 rows were deleted from {ROWS}" in told) == ([STAYS], True)
+    assert (homes_in(lake, GOLD), f"lake: 1 rows were deleted from {GOLD}" in told) == ([STAYS], True)
+    world.aggregates, world.aggregation = (OF_ALL,), replace(world.aggregation, lake=None)
+    told = "\n".join(erased_by(world.erase(STAYS)).notes)
+    assert "home_activity: windows of 2026-01-01 to 2026-01-01 may count the subjects until a repair" in told
+    assert "home_activity: a lake may have the subjects until LAKE names it and they are erased again" in told
+    world.aggregation = replace(world.aggregation, lake=lake)
     world.has_engine = True
-    write_deltalake(f"{lake.location}/silver/sensor_reading", pa.table(homes), mode="overwrite")
+    for table in (ROWS, GOLD):
+        write_deltalake(f"{lake.location}/{table}", pa.table(homes), mode="overwrite")
     assert world.erase(GONE).status == "done"
-    assert in_silver(lake) == [STAYS]
+    assert (homes_in(lake, ROWS), homes_in(lake, GOLD)) == ([STAYS], [STAYS])
