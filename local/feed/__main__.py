@@ -12,11 +12,12 @@ from azure.eventhub.exceptions import EventHubError
 
 from local.feed.businesses import Domain
 from local.feed.dangers import dangers_of, with_dangers
+from local.feed.devices import of_device
 from local.feed.feeding import LARGEST, Feed, Gateways, Pace, Progress, feed
 from local.feed.homes import HomeScript, HomeShares, home_minutes
 from local.feed.options import parse_options
 from local.feed.planned_events import Minute
-from local.feed.publisher import NOT_FINITE, HubSilent, Publisher, Resends, connect
+from local.feed.publisher import NOT_FINITE, HubSilent, Publisher, Resends, connect, keyed
 from local.feed.record import NoRecord, Record, RecordExists
 
 
@@ -47,7 +48,8 @@ def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
         alike = 1 if domain.sample is None else LARGEST
         gateways = Gateways(clients[0].get_partition_ids(), options.gather, alike=alike)
         properties = {} if options.dangers is None else NOT_FINITE
-        publishers = [Publisher(client, stopping.wait, resends, properties) for client in clients]
+        stamp = of_device if options.iot else keyed
+        publishers = [Publisher(client, stopping.wait, resends, properties, stamp) for client in clients]
         progress = Progress(sys.stdout, time.monotonic)
         pace = Pace(options.rate, time.monotonic, stopping.wait)
         print(f"feed ready for {options.hub}: {domain.source(options.senders)}, seed {options.seed}", flush=True)

@@ -47,12 +47,14 @@ def events_in(path: Path) -> Iterator[FileEvent]:
     Each line that is not empty is a body, without its LF or CR LF. In a file whose name ends with `.base64`, a line is
     a body in base64. In UTF-16, a body is its line in UTF-8, and a byte order mark is no part of the first line.
     A file of Event Hubs Capture has its own events. A file that is one JSON text, over several lines or named `*.json`,
-    has the elements of its list, or one event. A JSON object with the one member `$event` is an envelope: it has `body`
-    (any JSON) or `base64`, and perhaps `partition_key`, `properties` and `system_properties`.
+    has the elements of its list, or one event. A line or element with the one member `$event` is an envelope, and has
+    `body` (any JSON) or `base64`, and perhaps `partition_key`, `properties` and `system_properties`.
     """
     with opened(path) as file:
-        for each in _captured(path, file) if _begins_as_container(file) else _written(path, file):
-            one = _opened(path, each) if each.body.startswith(_ENVELOPE) else each
+        is_container = _begins_as_container(file)
+        for each in _captured(path, file) if is_container else _written(path, file):
+            is_envelope = each.body.startswith(_ENVELOPE) and not (is_container or _is_base64(path))
+            one = _opened(path, each) if is_envelope else each
             if len(one.body) > LARGEST_LINE:
                 said = f"has more than {LARGEST_LINE:,} bytes, and no event hub takes such an event"
                 raise UnusableFile(f"{path}, line {one.line} {said}")
@@ -142,6 +144,8 @@ def _opened(path: Path, line: FileEvent) -> FileEvent:
 
     try:
         sent = msgspec.json.decode(line.body, type=Envelope).event
+        if sent.base64 is not None and bytes(sent.body):
+            raise msgspec.ValidationError("it has body and base64, and needs one of them")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnusableFile(f"{path}, line {line.line} is no envelope of an event: {error}") from error
     body = bytes(sent.body) if sent.base64 is None else sent.base64

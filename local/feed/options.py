@@ -62,6 +62,12 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="every home registers before its readings, so that one story can follow a different one",
     )
+    parser.add_argument(
+        "--iot",
+        action="store_true",
+        help="send each event as an IoT Hub does: a home is a device, whose id is an annotation in place of the "
+        "partition key",
+    )
     parser.add_argument("--append", action="store_true", help="add to the record of an earlier feed")
     parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
     options = parser.parse_args(arguments)
@@ -72,6 +78,8 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.iot and (options.transform is not HOMES or options.dangers is not None or options.undeliverable):
+        parser.error(f"argument --iot: it is for events of {HOMES.name}, without --dangers and --undeliverable")
     given = {
         "--dangers": options.dangers is not None,
         "--undeliverable": options.undeliverable,

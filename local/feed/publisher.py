@@ -43,10 +43,19 @@ def connect(connection_string: str, hub: str) -> EventHubProducerClient:
     return EventHubProducerClient.from_connection_string(connection_string, eventhub_name=hub, retry_total=0)
 
 
+Stamp = Callable[[str | None], tuple[dict[bytes, Any], Mapping[str, Any]]]
+"""Make the annotations and application properties of a sender's event, from the key of the sender."""
+
+
+def keyed(key: str | None) -> tuple[dict[bytes, Any], Mapping[str, Any]]:
+    """Return the annotation of an event with a partition key."""
+    return ({} if key is None else {PARTITION_KEY: key}), {}
+
+
 class Publisher:
     """A publisher for one thread. `pause` sleeps, or returns True at once when the feed should end.
 
-    Events that are planned as letters carry the properties.
+    Events that are planned as letters carry the properties, beside those of the stamp.
     """
 
     def __init__(
@@ -55,7 +64,9 @@ class Publisher:
         pause: Callable[[float], bool],
         resends: "Resends",
         properties: Mapping[str, float] = MappingProxyType({}),
+        stamp: Stamp = keyed,
     ) -> None:
+        self._stamp = stamp
         self._producer = producer
         self._properties = dict(properties)
         self._pause = pause
@@ -96,16 +107,16 @@ class Publisher:
     def _batch(self, send: Send) -> EventDataBatch:
         batch = self._producer.create_batch(partition_id=send.partition_id)
         for minute in send.minutes:
-            key = None if minute.partition_key is None else {PARTITION_KEY: minute.partition_key}
+            annotations, properties = self._stamp(minute.partition_key)
             for event in minute.events:
-                properties = self._properties if event.expected[0] in LETTERS else {}
+                more = {**properties, **(self._properties if event.expected[0] in LETTERS else {})}
                 if isinstance(event.body, WireBody):
                     raw: Any = batch  # the SDK cannot encode every message
-                    raw._message[5].append(message_of(event.body, minute.partition_key, properties))
+                    raw._message[5].append(message_of(event.body, minute.partition_key, more))
                     raw._count += 1
                     continue
                 message = AmqpAnnotatedMessage(
-                    data_body=event.body, annotations=key, application_properties=properties or None
+                    data_body=event.body, annotations=annotations or None, application_properties=more or None
                 )
                 batch.add(message)
         return batch

@@ -39,6 +39,10 @@ def container(schema: dict[str, Any], records: list[dict[str, Any]]) -> bytes:
     return file.getvalue()
 
 
+ENVELOPE = (
+    b'{"$event": {"body": {"celsius": 21.5}, "properties": {"unit": "C"},'
+    b' "system_properties": {"iothub-connection-device-id": "dev-1"}}}'
+)
 OF_TWO = b"[" + FIRST + b", " + SECOND + b"]"
 UTF_16 = PRETTY.decode().encode("utf-16")
 IN_BASE64 = b"eyJpZCI6ImEiLCJwcmljZSI6MS4xMH0=\neyJpZCI6IsOkIn0=\n"
@@ -91,11 +95,26 @@ def test_one_object_over_several_lines_is_one_event_and_malformed_lines_stay_lin
 def test_a_file_of_capture_has_keys_and_properties_and_events_without_a_body(tmp_path: Path) -> None:
     path = tmp_path / "50.avro"
     with_key = {
-        "SystemProperties": {"x-opt-partition-key": "k"}, "Properties": {"schema_id": 7, "raw": b"\0"}, "Body": FIRST,
+        "SystemProperties": {"x-opt-partition-key": "k", "iothub-enqueuedtime": 1_767_323_045_123, "message-id": b"\n"},
+        "Properties": {"schema_id": 7, "raw": b"\0"}, "Body": FIRST,
     }  # fmt: skip
-    path.write_bytes(captured(with_key, None))
-    assert list(events_in(path)) == [FileEvent(1, FIRST, "k", {"schema_id": 7, "raw": b"\0"}), FileEvent(2, b"")]
+    path.write_bytes(captured(with_key, None, ENVELOPE))
+    system = {"iothub-enqueuedtime": "2026-01-02 03:04:05.123000+00:00", "message-id": "0A"}
+    of_first = FileEvent(1, FIRST, "k", {"schema_id": 7, "raw": b"\0"}, system)
+    assert list(events_in(path)) == [of_first, FileEvent(2, b""), FileEvent(3, ENVELOPE)]
     assert not is_container(path)
+
+
+def test_an_envelope_has_more_than_a_body_where_a_file_has_lines_or_is_json(tmp_path: Path) -> None:
+    of_device = FileEvent(1, b'{"celsius": 21.5}', None, {"unit": "C"}, {"iothub-connection-device-id": "dev-1"})
+    short = b'{"$event":{"base64":"AAE=","partition_key":"k"}}'
+    path = tmp_path / "events.jsonl"
+    for content in (ENVELOPE + b"\n" + short + b'\n{"$event":{}}\n{"a":{"$event":1}}', ENVELOPE):
+        path.write_bytes(content)
+        more = [FileEvent(2, b"\0\1", "k"), FileEvent(3, b""), FileEvent(4, b'{"a":{"$event":1}}')]
+        assert list(events_in(path)) == [of_device, *(more if short in content else [])]
+    assert bodies(tmp_path / "events.json", b"[" + ENVELOPE + b"]") == [b'{"celsius":21.5}']
+    assert bodies(tmp_path / "events.base64", b64encode(ENVELOPE)) == [ENVELOPE], "it is a body as the hub has it"
 
 
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -109,6 +128,14 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -
         ("cut.jsonl", LINES.decode().encode("utf-16")[:-1], "is no whole UTF-16"),
         ("big.avro", captured(bytes(LARGEST_LINE + 1)), "line 1 has more than 1,047,552 bytes"),
         ("big.json", b'[1, "' + b"x" * LARGEST_LINE + b'"]', "line 2 has more than 1,047,552 bytes"),
+        (
+            "other.jsonl",
+            FIRST + b'\n{"$event":{"offset":1}}',
+            "line 2 is no envelope of an event: Object contains unknown",
+        ),
+        ("two.jsonl", b'{"$event":{"body":1,"base64":"AA=="}}', "line 1 is no envelope of an event: it has body and"),
+        ("no.jsonl", b'{"$event":{"base64":"?"}}', "line 1 is no envelope of an event: Invalid base64"),
+        ("cut.jsonl", b'{"$event":{"body":', "line 1 is no envelope of an event"),
         ("zeros.gz", gzip.compress(bytes(50_000_000)), "line 1 has more than 1,047,552 bytes"),
     ):
         with pytest.raises(UnusableFile) as refused:

@@ -1,5 +1,7 @@
+import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from azure.eventhub import EventDataBatch
@@ -11,16 +13,23 @@ from azure.eventhub.exceptions import (
     EventHubError,
 )
 
+from core.errors import PoisonEvent
 from core.model.events import Event
+from core.model.rows import References
 from core.remote.hub.events import to_event
+from local.event_hubs.events import read_publication
+from local.feed import devices
 from local.feed.dangers import KINDS, fields, map_property, sequence, short_decimal, text
-from local.feed.homes import HomeScript, HomeShares, home_minutes
-from local.feed.planned_events import POISON, WRITTEN, Minute
+from local.feed.devices import of_device
+from local.feed.homes import HomeScript, HomeShares, home_minutes, registration_body
+from local.feed.planned_events import POISON, WRITTEN, ZONES, Minute
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
 from local.feed.record import Copies
 from local.functions_host.sdk_messages import Delivery, delivery_of
 from tests.fakes import trigger_events
-from tests.local.feed.builders import minute, send
+from tests.local.feed.builders import minute, registration, send
+
+GOLDEN = Path(__file__).parents[2] / "fixtures" / "system_properties.json"
 
 
 def busy() -> EventHubError:
@@ -124,3 +133,32 @@ def test_each_kind_fails_as_in_the_trigger_and_the_app_s_own_reader_reads_its_pl
         assert planned.expected.outcome == (POISON if kind in (text, sequence) else WRITTEN)
         names = set(NOT_FINITE) if planned.expected.outcome == POISON else {"undeliverable"}
         assert set(found.properties) == (set() if kind is fields else names)
+
+
+def annotations_of(message: bytes) -> dict[bytes, bytes]:
+    """Return the annotations of a message, each name and value as it is encoded."""
+    (found,) = read_publication(message, 0).events
+    return {
+        bytes(name): bytes(value) for name, value in zip(found.annotations[::2], found.annotations[1::2], strict=True)
+    }
+
+
+def test_an_event_of_a_device_is_encoded_as_an_iot_hub_s_and_is_refused_from_a_different_device(
+    resends: Resends,
+) -> None:
+    hub, (planned,) = Hub(), registration("dev-1").events
+    body = registration_body("dev-1", ZONES[0], True, None).encode()
+    minutes = [Minute(device, [planned._replace(body=body)]) for device in ("dev-1", "dev-2")]
+    Publisher(hub, go_on, resends, stamp=of_device).publish(send(*minutes))
+    golden = next(one for one in json.loads(GOLDEN.read_text())["cases"] if one["case"] == "iothub")
+    ours = [bytes(message) for message in hub.taken[0]._message[5]]
+    found, wanted = annotations_of(ours[0]), annotations_of(bytes.fromhex(golden["message_hex"]))
+    time = next(name for name in wanted if b"enqueuedtime" in name)
+    assert (found.pop(time)[0], len(wanted.pop(time))) == (0x83, 9), "a timestamp"
+    assert found == {name: value for name, value in wanted.items() if b"dt-" not in name}
+    events = [to_event(trigger_events.received(trigger_events.handed_out(one))) for one in ours]
+    assert [(one.partition_key, one.properties) for one in events] == [(None, devices.PROPERTIES)] * 2
+    (home,) = devices.transform(events[0], References({}))
+    assert home.home_id == "dev-1"  # type: ignore[attr-defined]
+    with pytest.raises(PoisonEvent, match="device dev-2 sent an event of a different home"):
+        devices.transform(events[1], References({}))

@@ -15,6 +15,8 @@ def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         "--events=0": "must be a whole number from 1",
         "--transform=trains": "must be home_security or flight_info, or a room like apps.orders with its --events-from",
         "--key=order_id": "argument --key: it needs --events-from",
+        "--iot --transform=flight_info": "argument --iot: it is for events of home_security, without",
+        "--iot --dangers=1 --events=9": "argument --iot: it is for events of home_security, without",
         "--append": "--append: it needs the --record",
         "--events-from=/missing.jsonl": "argument --events-from: /missing.jsonl cannot be read: No such file",
         "--homes=-3": "must be a whole number from 1",
