@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -161,7 +160,7 @@ class FoundPiece:
 
 
 # The fields of requests and histories that have what people wrote, and names: no other value can be a subject.
-PEOPLE_WROTE = frozenset({"why", "reason", "keys", "partition_key", "asked"})
+PEOPLE_WROTE = frozenset({"why", "reason", "keys", "partition_key"})
 
 
 def values_without_subjects(text: str, subjects: Sequence[str]) -> str:
@@ -213,19 +212,14 @@ WORDED = (
 def _value_without(value: Any, subjects: Sequence[str], *, is_text: bool) -> Any:
     if isinstance(value, dict):
         return {
-            name: _value_without(inner, subjects, is_text=is_text or name in PEOPLE_WROTE)
+            name: values_without_subjects(inner, subjects)
+            if name == "asked" and isinstance(inner, str)  # a request within a request
+            else _value_without(inner, subjects, is_text=is_text or name in PEOPLE_WROTE)
             for name, inner in value.items()
         }
     if isinstance(value, list):
         return [_value_without(inner, subjects, is_text=is_text) for inner in value]
-    if not is_text or not isinstance(value, str):
-        return value
-    if value[:1] in ("{", "[") and value[-1:] in ("}", "]"):  # a request within a request
-        with suppress(ValueError):
-            inner = json.loads(value)
-            changed = _value_without(inner, subjects, is_text=False)
-            return value if changed == inner else json.dumps(changed)
-    return without_subjects(value, subjects)
+    return without_subjects(value, subjects) if is_text and isinstance(value, str) else value
 
 
 def left_elsewhere(now: datetime, retention: timedelta | None, *, has_lake: bool) -> tuple[str, ...]:

@@ -285,18 +285,17 @@ class ErasureKind(TaskKind):
 
     def request(self, order: TaskOrder, asked: ErasureShape) -> TaskRequest:
         """Return the task of an erasure. Raises RequestRefused for a subject that no column can have."""
-        given = tuple(dict.fromkeys(asked.subjects))
         self._refuse()
         forms: dict[str, None] = {}
-        for one in given:
+        for at, one in enumerate(asked.subjects):
             try:
                 forms |= dict.fromkeys(forms_of(one, self.store.row_classes))
-            except ValueError as fault:
-                raise RequestRefused("subjects", f"{one!r:.80} is no subject: {fault}") from None
+            except ValueError as fault:  # no name in the log: the place tells it
+                raise RequestRefused(f"subjects[{at}]", f"this is no subject: {fault}") from None
         if without_subjects(asked.reason, tuple(forms)) != asked.reason:
             raise RequestRefused("reason", "the reason is stored, so it must not name a subject")
         spans = {id: span(0, last) for id, last in sorted(self.store.read_checkpoints().items())}
-        stored = ErasureAsked(tuple(forms), len(given), asked.most_rows)
+        stored = ErasureAsked(tuple(forms), len(set(asked.subjects)), asked.most_rows)
         return erasure_request(order, stored, spans, is_dry_run=asked.dry_run)
 
     def opening(self, request: TaskRequest) -> TaskOpening:

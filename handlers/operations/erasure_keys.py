@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 
 from core.api.operation import Call, operation
-from core.api.problems import CONFLICT, Problem, clipped
+from core.api.problems import CONFLICT, Problem
 from core.erasure.store import Erasures
 from core.erasure.task import ErasureKind
 from core.model.shapes import Answered, Nothing, Reason, Shape, written
@@ -55,6 +55,6 @@ def forget_erasure_keys(call: Call[Nothing, Nothing, ForgetKeysShape]) -> Forgot
             if kind == ErasureKind.name:
                 raise Problem(CONFLICT, f"erasure {task_id} is open, and its own key may be lost: cancel it first")
         Erasures(own.stream, own.transform.row_classes).forget_keys([one.key_hash for one in lost])
-        facts = {"action": "forget keys", "who": call.who, "why": clipped(call.body.reason)}
+        facts = {"action": "forget keys", "who": call.who}
         log.warning("lost keys of erased subjects forgotten", extra={**facts, "keys": len(lost)})
     return ForgottenKeysAnswer(dry_run=call.body.dry_run, keys=lost)

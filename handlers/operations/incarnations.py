@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from core.api.operation import Call, operation
-from core.api.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
+from core.api.problems import CONFLICT, STATE_DIFFERS, Problem, invalid
 from core.errors import IncarnationConflict
 from core.incarnations.next_incarnation import (
     HubFits,
@@ -99,7 +99,7 @@ def open_incarnation(body: IncarnationShape, who: str) -> IncarnationAnswer:
         raise Problem(CONFLICT, str(refusal)) from refusal
     if report.is_opened:
         own.letter_counts.forget()
-        facts = {"who": who, "why": clipped(body.reason), "incarnation": report.closed.number + 1}
+        facts = {"who": who, "incarnation": report.closed.number + 1}
         log.warning("next incarnation opened", extra={"action": "next_incarnation", **facts})
     return written(
         IncarnationAnswer,

@@ -33,6 +33,7 @@ from core.model.shapes import (
     shape_of,
     written,
 )
+from core.settle.partition_store import Partitions
 from handlers.app import app
 
 BodyForm = Literal["text", "json", "hex"]
@@ -249,7 +250,7 @@ def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnsw
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
     """Read a body from the store, or from the hub. Raises StreamIncarnationChanged for another event, and Problem for a
-    letter that was erased: what is blanked stays blank, also while the hub still has the event."""
+    letter that was erased, or whose event names an erased subject, while the hub still has the event."""
     own = app()
     if letter.erased_by is not None:
         why = f"the erasure {letter.erased_by} blanked the letter, and its body is shown no more"
@@ -265,6 +266,10 @@ def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
     if not is_same_instant(event.enqueued_at, letter.enqueued_at):
         evidence = f"event {letter.sequence_number} was not enqueued at the time of its letter"
         raise StreamIncarnationChanged(partition, evidence)
+    partitions = Partitions(own.brief, key=own.settings.erasure)
+    erased = partitions.read_erased(partitions.read_partition(partition), event.enqueued_at)
+    if erased.around(own.transform).mentions_erased(event):
+        raise Problem(ERASED, "the event in the hub names a subject that was erased, and it is shown no more")
     return shown(event.body[:LARGEST_SHOWN], len(event.body), form)
 
 

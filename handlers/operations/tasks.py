@@ -13,7 +13,7 @@ import msgspec
 from core.aggregation.orders import Pipelines
 from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Moment, key_of, operation, page_of, query_of
-from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped, not_found
+from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, not_found
 from core.audit.audit import verify_partition
 from core.audit.task import AuditKind
 from core.erasure.erasure import left_elsewhere
@@ -189,7 +189,7 @@ def _opened(own: App, kind: TaskKind, call: Call[TaskPath, Nothing, TaskShape], 
     order = TaskOrder(UUID(call.path.task_id), stream_id, call.who, call.body.reason, call.at, digest)
     request = kind.request(order, call.body)
     task = open_task(request, Tasks(own.brief), kind.opening(request))
-    facts = {"kind": kind.name, "task_id": call.path.task_id, "who": call.who, "why": clipped(call.body.reason)}
+    facts = {"kind": kind.name, "task_id": call.path.task_id, "who": call.who}
     log.info("task opened", extra={"action": "open", **facts, "total": task.total})
     if kind.at_once is None or task.per_second is not None:
         return task

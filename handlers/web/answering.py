@@ -95,8 +95,7 @@ def answer(
         except (Problem, RequestRefused) as refused:
             problem = refused if isinstance(refused, Problem) else of_refusal(refused)
             if route.level.needs_key:
-                detail = {} if route.level is REVEALING or route.level.link else {"detail": problem.detail}
-                facts = {"problem": problem.kind.name, **detail, "who": caller.name}
+                facts = {"problem": problem.kind.name, "who": caller.name}  # the detail may quote a name
                 log.info("request refused", extra={"action": route.name, **facts})
             return problem_response(problem)
     except HubledgerError as fault:

@@ -145,7 +145,6 @@ UPDATE task
        asked = CASE WHEN kind <> 'erasure' OR :status NOT IN ('cancelled', 'failed') THEN asked ELSE
                     {without_subjects}
                     END,
-       request_digest = CASE WHEN kind = 'erasure' AND :status IN ('cancelled', 'failed') THEN '' ELSE request_digest END,
        transform_version = COALESCE(NULLIF(:transform_version, ''), transform_version)
  WHERE task_id = :task_id AND CHARINDEX(',' || status || ',', :sources) > 0
 RETURNING task_id;  -- sqlite only
@@ -184,8 +183,7 @@ UPDATE task
    SET status = 'done', ended_at = :moved_at, updated_at = :moved_at, fault = NULL,
        asked = CASE WHEN kind <> 'erasure' THEN asked ELSE
                     {without_subjects}
-                    END,
-       request_digest = CASE WHEN kind = 'erasure' THEN '' ELSE request_digest END
+                    END
  WHERE task_id = :task_id AND status = 'running'
    AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = :task_id AND p.closed_at IS NULL);
 

@@ -203,3 +203,19 @@ def test_a_move_to_a_status_that_is_reached_changes_nothing(filled: Running) -> 
     moves = [(one["move"], one["why"], one["by"]) for one in filled.task(JOB)["history"]]
     by = ("because I say so", "unverified (key holder)")
     assert moves == [("pause", *by), ("resume", *by), ("cancel", *by)]
+
+
+def test_a_log_names_no_subject_and_the_same_erasure_is_answered_after_its_end(filled: Running) -> None:
+    filled.restart(ERASURE_KEY="a key of thirty-two octets or more")
+    refused = filled.put("erasure", {"subjects": ["home-1", "home-1" * 40], "reason": "request 4711"})
+    assert (refused.status, refused.fields) == (400, ["subjects[1]"])
+    assert filled.put("purge", {"reason": "as home-1 asked"}).status == 201
+    assert filled.get("list_tasks", kind="home-1").status == 400
+    erasure = {"subjects": ["home-1"], "reason": "request 4711", "dry_run": False}
+    for status in (201, 200):
+        reply = filled.put("erasure", erasure, JOB)
+        assert reply.status == status
+        filled.drive(JOB)
+    assert reply.body["status"] == "done"
+    assert filled.put("erasure", {**erasure, "subjects": ["home-2"]}, JOB).status == 409
+    assert [one for one in filled.lines if "home-1" in str(one)] == []

@@ -94,6 +94,10 @@ def test_times_and_numbers_of_requests_stay() -> None:
     assert json.loads(values_without_subjects(history, ["47"])) == {
         "at": "2026-01-01T14:47:05Z", "by": "ann", "why": "for erased, please",
     }  # fmt: skip
+    why = json.dumps({"why": '{"home": "47"}', "reason": '["47", {"at": "47"}]'})
+    assert json.loads(values_without_subjects(why, ["47"])) == {
+        "why": '{"home": "erased"}', "reason": '["erased", {"at": "erased"}]',
+    }  # fmt: skip
     asked = json.dumps({"asked": json.dumps({"keys": ["47", "470"], "from": {"number": "47"}}), "keys": ["47"]})
     left = json.loads(values_without_subjects(asked, ["47"]))
     assert (json.loads(left["asked"]), left["keys"]) == (

@@ -247,3 +247,18 @@ def test_the_body_of_an_erased_letter_is_not_shown_although_the_hub_still_has_it
         assert refused.body["task_id"] == "the-task"
     shown = running.get("reveal_letter", place)
     assert (shown.status, shown.body["letter"]["erased_by"], shown.body["body"]) == (200, "the-task", None)
+
+
+def test_a_body_that_only_the_hub_has_is_not_shown_when_it_names_an_erased_subject(running: Running) -> None:
+    """Its letter has nothing that an erasure could find."""
+    running.restart(KEEP_BODIES="false", ERASURE_KEY="a key of thirty-two octets or more")
+    running.ingest([0, 1], bodies := [b'{"of": "home-7"', b'{"of": "home-70"'])
+    running.give_hub(*bodies)
+    places = [{"partition_id": "1", "sequence_number": number} for number in "01"]
+    assert [running.get("reveal_letter", place, body="text").status for place in places] == [200, 200]
+    erasure = running.open("erasure", subjects=["home-7"], reason="request 4711", dry_run=False)
+    running.drive(erasure["task_id"])
+    assert running.task(erasure["task_id"])["status"] == "done"
+    shown = [running.get("reveal_letter", place, body="text") for place in places]
+    assert [one.status for one in shown] == [410, 200]
+    assert running.get("reveal_letter", places[0]).body["letter"]["erased_by"] is None

@@ -287,8 +287,7 @@ def test_a_problem_quotes_at_most_200_printable_characters_of_the_caller(log: py
     fields, _ = faults_of(read_body, request("POST", f'{{"reason":"because","{LONG}":1}}'.encode()), ordering)
     assert len(fields[0]) == SHOWN_TEXT
     assert len(invalid("a", LONG).detail) <= SHOWN_TEXT + 3
-    assert len(log.records) == 2
-    assert all(len(vars(line)["detail"]) < 2 * SHOWN_TEXT and "\n" not in vars(line)["detail"] for line in log.records)
+    assert ["detail" in vars(line) for line in log.records] == [False, False], "a detail may name a person"
     unrouted = answer_unrouted(request(LONG), [Route("GET", "", OPEN, "tests.tagged")])
     assert (unrouted.status_code, unrouted.headers["Allow"]) == (405, "GET, HEAD")
     assert len(unrouted.get_body()) < 600
