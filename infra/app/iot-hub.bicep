@@ -18,4 +18,5 @@ resource trigger 'Microsoft.Devices/IotHubs/eventHubEndpoints/ConsumerGroups@202
 resource reader 'Microsoft.Devices/IotHubs/eventHubEndpoints/ConsumerGroups@2023-06-30' = if (makes.readerGroup) {
   name: '${name}/events/${names.readerGroup}'
   properties: { name: names.readerGroup }
+  dependsOn: [trigger] // an IoT Hub refuses two changes of it at a time
 }

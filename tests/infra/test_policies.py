@@ -48,6 +48,7 @@ WAITS = {
     ("main.bicep", "consumerGroups"): "[group, hub]",
     ("main.bicep", "function"): "[roles, hubRoles, iotHubGroups, vaultRoles]",
     ("main.bicep", "worker"): "[function]",
+    ("app/iot-hub.bicep", "reader"): "[trigger]",
     ("app/worker.bicep", "worker"): "[pull]",
     ("app/function.bicep", "ftp"): "[appSettings]",
     ("app/function.bicep", "scm"): "[ftp]",

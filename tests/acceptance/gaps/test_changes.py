@@ -9,15 +9,22 @@ from typing import Any
 from urllib.error import HTTPError
 
 import pytest
-from azure.eventhub import EventData
+from azure.eventhub import EventData, EventHubProducerClient
 
+from core.model.events import Stream
 from examples.home_security.transform import SensorReading
+from local.event_hubs import Emulator, HubSettings
 from local.programs import APP
-from tests.acceptance.started import BATCH, DEADLINE, HUB, OFTEN, SELDOM, App
+from tests.acceptance.started import BATCH, DEADLINE, GROUP, HUB, OFTEN, READERS, SELDOM, STREAM, App
 from tests.patience import allowed
 
 BEFORE = 300
 LONG_AGO = "2026-01-01T00:00:00.000000Z"
+
+
+def publish_to(connection: str, hub: str, bodies: list[bytes]) -> None:
+    with EventHubProducerClient.from_connection_string(connection, eventhub_name=hub) as producer:
+        producer.send_batch([EventData(body) for body in bodies], partition_id="0")
 
 
 def stops(app: App) -> set[tuple[str, str]]:
@@ -99,6 +106,28 @@ def test_a_worker_stops_every_partition_of_a_recreated_hub_and_reads_each_incarn
         place.until_all_accounted()
         counts.append(renewed)
         assert_nothing_mixed(place, *counts)
+
+
+def test_an_iot_hub_that_fails_over_is_a_new_stream_beside_the_books_of_the_old_one(place: App) -> None:
+    """Its endpoint has a new host and a new name then. The new connection string alone is refused."""
+    place.start_worker()
+    place.publish(20, b"reading old")
+    place.until_all_accounted()
+    place.workers[0].kill()
+    former = place.store.read_ledgers(STREAM)
+    new = Stream("127.0.0.1/built-in-2", GROUP)
+    emulator = Emulator([HubSettings("built-in-2", 1, (GROUP, READERS))])
+    with emulator.running():
+        endpoint = emulator.connection_string.replace("localhost", "127.0.0.1")
+        failed_over = {"EVENTHUB": f"{endpoint};EntityPath=built-in-2"}
+        assert place.start_worker(**failed_over).wait(allowed(DEADLINE)) == 1
+        place.start_worker(**failed_over, EVENTHUB_NAME="built-in-2")
+        publish_to(endpoint, "built-in-2", [b"reading new"] * 7)
+        place.until(lambda: [(one.checkpoint, one.written) for one in place.store.read_ledgers(new)] == [(6, 7)])
+        place.workers[-1].kill()
+    assert place.store.read_ledgers(STREAM) == former
+    assert [place.store.read_incarnation(one).number for one in (STREAM, new)] == [1, 1]
+    assert place.engine.sql("SELECT COUNT(*) FROM partition_stop") == [(0,)]
 
 
 def test_a_letter_without_its_body_waits_while_the_hub_is_a_different_one(place: App) -> None:
