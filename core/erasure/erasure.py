@@ -12,7 +12,7 @@ from core.model.events import Partition, PartitionId, SequenceNumber, Span
 from core.model.rows import row_table, texts_of
 from core.settle.mentions import composed, without_subjects
 from core.store.columns import cut, fields_of, storable, types_of, whole_number
-from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
+from core.tasks.task import Task, TaskPart, report_of
 
 MOST_SUBJECTS = 1_000
 LEAST_WIDTH = 400  # of a column with a text of people or errors
@@ -91,15 +91,6 @@ def erased_by(task: Task) -> Erasing:
     for part in task.parts:
         total = total.plus(erasing_of(part))
     return total
-
-
-def erasure_request(
-    order: TaskOrder, asked: ErasureAsked, spans: Mapping[PartitionId, Span], *, is_dry_run: bool = True
-) -> TaskRequest:
-    """Return the task of an erasure. It and replays of these numbers keep each other out. Its opening adds the parts:
-    the partitions of every stream, then the lake."""
-    held = tuple(PartRequest(id, one.first, one) for id, one in spans.items())
-    return TaskRequest(order, "erasure", "", report_text(asked), held, is_dry_run=is_dry_run, holds_numbers=True)
 
 
 def forms_of(subject: str, row_classes: Sequence[type]) -> tuple[str, ...]:

@@ -1,9 +1,8 @@
 """Erasures in SQL: what a range of a partition has of some subjects, and the transaction that removes it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import accumulate
 from typing import Any
@@ -16,6 +15,7 @@ from core.model.events import Partition, PartitionId, SequenceNumber, Span, span
 from core.model.letters import LetterMove
 from core.model.policies import SubjectKey
 from core.model.rows import row_table
+from core.model.shapes import Answered
 from core.replay.store import opened_key
 from core.settle.mentions import ERASED_WORD, Mentions, body_text, mention_of, needles_of
 from core.store.columns import (
@@ -49,10 +49,11 @@ def opening_of(request: TaskRequest, subjects: Sequence[str], key: SubjectKey, a
     if request.is_dry_run:
         return TaskOpening(parts=parts)
     noted = {"hashes": texts_json(map(key.hash_of, subjects)), "key_hash": key.name, "erased_by": str(order.task_id)}
-    add = Step("add_erased_subjects", {**noted, "erased_at": instant_text(at)})
+    noted["erased_at"] = instant_text(at)
+    note = (Step("renew_erased_subjects", noted), Step("add_erased_subjects", noted))
     former = [] if key.before is None else list(map(key.before.hash_of, subjects))
     forget = [Step("forget_hashes", {"former_hashes": texts_json(former)})] if former else []
-    return TaskOpening((Step("refuse_former_plans", {}),), (*forget, add), parts)
+    return TaskOpening((Step("refuse_former_plans", {}),), (*forget, *note), parts)
 
 
 def erasure_script(piece: FoundPiece, by: str, ending: Ending, ahead: Advance) -> Script:
@@ -92,9 +93,8 @@ def erasure_script(piece: FoundPiece, by: str, ending: Ending, ahead: Advance) -
     return Script(f"erasure {of_task}", tuple(steps), gives_way=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureKey:
-    """A key of hashes: its name, the number of its subjects, and the time of the newest."""
+class ErasureKeyAnswer(Answered):
+    """A key that the settings do not have: `subjects` were erased with it, the last one at `erased_at`."""
 
     key_hash: str
     subjects: int
@@ -120,9 +120,10 @@ class Erasures:
         """Return the checkpoints of the room's stream."""
         return {PartitionId(id): SequenceNumber(number) for id, number, _ in self.stream.ask("read_checkpoints")}
 
-    def read_keys(self) -> tuple[ErasureKey, ...]:
-        """Return the keys of all hashes."""
-        return decoded(ErasureKey, self.database.ask("read_erasure_keys"))
+    def read_lost_keys(self, known: Container[str]) -> list[ErasureKeyAnswer]:
+        """Return the keys of all hashes but the known ones."""
+        found = decoded(ErasureKeyAnswer, self.database.ask("read_erasure_keys"))
+        return [one for one in found if one.key_hash not in known]
 
     def read_unrepaired(self) -> Mapping[str, tuple[date, date]]:
         """Return the first and the last day of the rows of erasures that ended early since the last one that was done,

@@ -23,7 +23,6 @@ from core.erasure.erasure import (
     asked_of,
     erased_by,
     erasing_of,
-    erasure_request,
     forms_of,
     place_of_part,
 )
@@ -42,6 +41,7 @@ from core.tasks.run import ONE_PIECE, Done, TaskKind, move_task
 from core.tasks.store import TaskOpening, Tasks
 from core.tasks.task import (
     Advance,
+    PartRequest,
     Task,
     TaskAnswer,
     TaskOrder,
@@ -284,7 +284,8 @@ class ErasureKind(TaskKind):
         return Tasks(self.store.stream.database)
 
     def request(self, order: TaskOrder, asked: ErasureShape) -> TaskRequest:
-        """Return the task of an erasure. Raises RequestRefused for a subject that no column can have."""
+        """Return the task of an erasure. It and replays of the numbers of this stream keep each other out. Raises
+        RequestRefused for a subject that no column can have."""
         self._refuse()
         forms: dict[str, None] = {}
         for at, one in enumerate(asked.subjects):
@@ -294,9 +295,9 @@ class ErasureKind(TaskKind):
                 raise RequestRefused(f"subjects[{at}]", f"this is no subject: {fault}") from None
         if without_subjects(asked.reason, tuple(forms)) != asked.reason:
             raise RequestRefused("reason", "the reason is stored, so it must not name a subject")
-        spans = {id: span(0, last) for id, last in sorted(self.store.read_checkpoints().items())}
-        stored = ErasureAsked(tuple(forms), len(set(asked.subjects)), asked.most_rows)
-        return erasure_request(order, stored, spans, is_dry_run=asked.dry_run)
+        held = tuple(PartRequest(id, span=span(0, last)) for id, last in sorted(self.store.read_checkpoints().items()))
+        stored = report_text(ErasureAsked(tuple(forms), len(set(asked.subjects)), asked.most_rows))
+        return TaskRequest(order, self.name, "", stored, held, is_dry_run=asked.dry_run, holds_numbers=True)
 
     def opening(self, request: TaskRequest) -> TaskOpening:
         """Return the steps that note the subjects and add the parts. The later one of the two clocks tells the time.
@@ -315,7 +316,7 @@ class ErasureKind(TaskKind):
         if not self.key.secret:
             why = "set ERASURE_KEY first: its key hashes the subjects that stay forgotten (docs/erasure.md)"
             raise RequestRefused("", why, "conflict")
-        if any(one.key_hash not in self.key.names for one in self.store.read_keys()):
+        if self.store.read_lost_keys(self.key.names):
             why = "subjects were erased with a key that the settings do not have: give it in ERASURE_KEY_BEFORE"
             raise RequestRefused("", f"{why} (docs/erasure.md)", "conflict")
         tables = list(map(row_table, self.store.row_classes))

@@ -1,25 +1,16 @@
 """The keys of erased subjects that the settings do not have: list them, and forget those that are lost."""
 
 import logging
-from datetime import datetime
 
 from core.api.operation import Call, operation
 from core.api.problems import CONFLICT, Problem
-from core.erasure.store import Erasures
+from core.erasure.store import ErasureKeyAnswer, Erasures
 from core.erasure.task import ErasureKind
-from core.model.shapes import Answered, Nothing, Reason, Shape, written
+from core.model.shapes import Answered, Nothing, Reason, Shape
 from core.tasks.store import Tasks
 from handlers.app import app
 
 log = logging.getLogger("hubledger.api")
-
-
-class ErasureKeyAnswer(Answered):
-    """A key that the settings do not have: `subjects` were erased with it, the last one at `erased_at`."""
-
-    key_hash: str
-    subjects: int
-    erased_at: datetime
 
 
 class ForgetKeysShape(Shape):
@@ -40,8 +31,7 @@ class ForgottenKeysAnswer(Answered):
 def lost_keys() -> list[ErasureKeyAnswer]:
     """Return the keys of erased subjects that the settings do not have."""
     own = app()
-    found = Erasures(own.stream, own.transform.row_classes).read_keys()
-    return [written(ErasureKeyAnswer, one) for one in found if one.key_hash not in own.settings.erasure.names]
+    return Erasures(own.stream, own.transform.row_classes).read_lost_keys(own.settings.erasure.names)
 
 
 @operation("Forget lost keys of erased subjects; a dry run by default", "tasks", problems=(CONFLICT,))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from core.api.operation import Answer, Call, operation
+from core.erasure.store import ErasureKeyAnswer
 from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
 from core.ledger.store import Ledger
 from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, rates
@@ -22,7 +23,7 @@ from core.model.letters import OPEN, LetterKey
 from core.model.release import VERSION
 from core.model.shapes import Answered, Nothing, Shape, shape_of, written
 from handlers.app import CLOCK, app
-from handlers.operations.erasure_keys import ErasureKeyAnswer, lost_keys
+from handlers.operations.erasure_keys import lost_keys
 from handlers.remembered import Lifetime, Remembered
 from handlers.room_routes import own_room
 from handlers.timers import watching

@@ -1,3 +1,13 @@
+-- part: erased_at
+-- The time of an erasure: a given time, or that of the newest erasure or committed event. After `refuse_former_plans` no
+-- batch commits, so no committed event is newer.
+(SELECT MAX(k.known_at)
+          FROM (SELECT :erased_at AS known_at
+                 UNION ALL
+                SELECT COALESCE(MAX(c.enqueued_at), :erased_at) FROM event_hub_checkpoint AS c
+                 UNION ALL
+                SELECT COALESCE(MAX(o.erased_at), :erased_at) FROM erased_subject AS o) AS k);
+
 -- name: find_next_erasable
 -- Find the next number of a partition that has a letter, a staged event, a retracted row or a difference of a dry run;
 -- NULL: none.
@@ -167,12 +177,8 @@ DELETE FROM replay_diff
 -- name: refuse_former_plans
 -- Let no plan be committed that was made before this erasure; a commit that has begun is waited for, in every stream.
 -- params:
-UPDATE event_stream
+UPDATE event_stream WITH (HOLDLOCK)
    SET erasures = erasures + 1;
--- sqlserver:
-UPDATE e
-   SET erasures = e.erasures + 1
-  FROM hubledger.event_stream AS e WITH (HOLDLOCK);
 
 -- name: forget_hashes
 -- Delete the hashes of subjects by the key before, a JSON array of [subject_hash], which have new ones now.
@@ -181,35 +187,22 @@ DELETE FROM erased_subject
  WHERE subject_hash IN (
        SELECT n.subject_hash COLLATE Latin1_General_100_BIN2 FROM rows(:former_hashes) AS n (subject_hash varchar(64)));
 
+-- name: renew_erased_subjects
+-- Move the time of erased subjects forward, from a JSON array of [subject_hash].
+-- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000), erased_at datetime2(6)
+UPDATE erased_subject AS s
+   SET erased_at = {erased_at}, key_hash = :key_hash, erased_by = :erased_by
+ WHERE s.subject_hash IN (
+       SELECT n.subject_hash COLLATE Latin1_General_100_BIN2 FROM rows(:hashes) AS n (subject_hash varchar(64)));
+
 -- name: add_erased_subjects
--- Note erased subjects, from a JSON array of [subject_hash]: a second erasure moves the time forward. After
--- `refuse_former_plans` no batch commits, so no committed event is newer than the time.
+-- Note erased subjects that are not known, from a JSON array of [subject_hash].
 -- params: hashes nvarchar(max), key_hash varchar(8000), erased_by varchar(8000), erased_at datetime2(6)
 INSERT INTO erased_subject (subject_hash, key_hash, erased_at, erased_by)
-SELECT n.value ->> 0, :key_hash,
-       MAX(:erased_at, COALESCE((SELECT MAX(c.enqueued_at) FROM event_hub_checkpoint AS c), :erased_at),
-           COALESCE((SELECT MAX(s.erased_at) FROM erased_subject AS s), :erased_at)), :erased_by
-  FROM json_each(:hashes) AS n
- WHERE TRUE
-ON CONFLICT (subject_hash) DO UPDATE
-   SET erased_at = excluded.erased_at, key_hash = excluded.key_hash, erased_by = excluded.erased_by;
--- sqlserver:
-UPDATE s
-   SET erased_at = GREATEST(@erased_at, (SELECT MAX(c.enqueued_at) FROM hubledger.event_hub_checkpoint AS c),
-                            (SELECT MAX(o.erased_at) FROM hubledger.erased_subject AS o)),
-       key_hash = @key_hash, erased_by = @erased_by
-  FROM OPENJSON(@hashes) WITH (subject_hash varchar(64) '$[0]') AS n
- INNER JOIN hubledger.erased_subject AS s ON s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2
-OPTION (LOOP JOIN, FORCE ORDER);
-INSERT INTO hubledger.erased_subject (subject_hash, key_hash, erased_at, erased_by)
-SELECT n.subject_hash, @key_hash,
-       GREATEST(@erased_at, (SELECT MAX(c.enqueued_at) FROM hubledger.event_hub_checkpoint AS c),
-                (SELECT MAX(o.erased_at) FROM hubledger.erased_subject AS o)), @erased_by
-  FROM OPENJSON(@hashes) WITH (subject_hash varchar(64) '$[0]') AS n
+SELECT n.subject_hash, :key_hash, {erased_at}, :erased_by
+  FROM rows(:hashes) AS n (subject_hash varchar(64))
  WHERE NOT EXISTS (
-       SELECT 1 FROM hubledger.erased_subject AS s
-        WHERE s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2)
-OPTION (LOOP JOIN, FORCE ORDER);
+       SELECT 1 FROM erased_subject AS s WHERE s.subject_hash = n.subject_hash COLLATE Latin1_General_100_BIN2);
 
 -- name: add_parts_to_erase
 -- Add a part for each partition of each stream, up to its checkpoint, with its stream, and a last one for the lake. Of

@@ -15,7 +15,7 @@ from core.aggregation.orders import discard_result_script, discard_run_script
 from core.aggregation.runs import ALL_DAYS, NO_CUT, Cut, Failure, Order, Portion, RunOrder, Staged, StagedSlice
 from core.aggregation.store import close_run_script, ending_steps, fail_steps, plan_script, portion_script, stop_script
 from core.audit.task import AuditAsked, audit_request
-from core.erasure.erasure import ErasureAsked, FoundPiece, erasure_request
+from core.erasure.erasure import FoundPiece
 from core.erasure.store import erasure_script, opening_of
 from core.incarnations.next_incarnation import Opening, opening_script
 from core.ledger.store import minute_script
@@ -138,7 +138,7 @@ def erasures() -> Mapping[str, Script]:
     ahead = Advance("0", 0, 10, "{}")
     none = FoundPiece(1, partition, (), Span(*GAP), {})
     order = TaskOrder(ID, 1, "ann", "a request", EPOCH)
-    request = erasure_request(order, ErasureAsked(("7",), 1), {}, is_dry_run=False)
+    request = TaskRequest(order, "erasure", "", "{}", (), holds_numbers=True)
     opening = opening_of(request, ("7",), SubjectKey("secret", "former"), EPOCH)
     return {
         "erasure opening": open_script(request, opening),

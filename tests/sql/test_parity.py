@@ -25,7 +25,6 @@ SECOND = re.findall(
 # Changes that the two dialects cannot write alike: an upsert is an update and an insert on the server, and so on.
 WRITTEN_APART = {
     "begin_attempt", "carry_states", "free_letters", "order_letters", "forget_states",
-    "add_erased_subjects",
 }  # fmt: skip
 STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
 

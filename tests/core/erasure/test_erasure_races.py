@@ -51,7 +51,7 @@ def test_after_a_lost_key_is_forgotten_every_process_commits_and_the_next_erasur
     world.key = OTHER_KEY
     keys = Erasures(world.stream, ROW_CLASSES)
     for _ in range(2):
-        keys.forget_keys([one.key_hash for one in keys.read_keys()])
+        keys.forget_keys([one.key_hash for one in keys.read_lost_keys(())])
     given = events_of(f"double {STAYS}", first=2)
     assert ingest_batch(batch(given, partition("0")), world.ingesting).facts()["written"] == 1
     world.erase(GONE)
