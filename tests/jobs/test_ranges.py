@@ -6,14 +6,14 @@ from datetime import date
 
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
+
 from core.model.aggregates import EPOCH, SLICES
 from jobs import ranges as jobs_ranges
 from jobs.ranges import LEDGER, MOST_SLICES, CommitSpan, MergedRange, Slice, ledger_query, slices_of, spans_between
 from jobs.rebuild_aggregate import NO_RUN, ComparedTable, targets
 from jobs.tables import Run, later_where, newest_where, run_of
 from tests.offenders import holds_for
-
-pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
 Row = tuple[int, str, int, str, int, int, int]
 Checkpoint = tuple[int, str, int, int, int]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 
-import pyarrow as pa
+import polars as pl
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from core.aggregation.orders import Pipelines
 from core.aggregation.runs import AggregationRun, Days, Order, planned_run
@@ -141,8 +141,7 @@ ROWS, GOLD = "silver/sensor_reading", "gold/home_activity"
 
 
 def homes_in(lake: DeltaLake, table: str) -> list[str]:
-    found = DeltaTable(f"{lake.location}/{table}").to_pyarrow_table()
-    return sorted(found.column("home_id").to_pylist())
+    return sorted(pl.read_delta(f"{lake.location}/{table}")["home_id"])
 
 
 def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_report_tells_what_stays(
@@ -153,7 +152,7 @@ def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_r
     lake = DeltaLake(FolderStorage(tmp_path / "lake"))
     homes = {"home_id": [GONE, STAYS], "stream_id": [1, 1], "partition_id": ["0", "0"], "sequence_number": [0, 1]}
     for table in (ROWS, GOLD):
-        write_deltalake(f"{lake.location}/{table}", pa.table(homes))
+        write_deltalake(f"{lake.location}/{table}", pl.DataFrame(homes))
     world.aggregation = replace(world.aggregation, lake=lake)
     stays, world.has_engine = world.windows(STAYS), False
     world.replay()  # so there is a further commit, and an open run whose job has staged windows
@@ -180,6 +179,6 @@ def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_r
     world.aggregation = replace(world.aggregation, lake=lake)
     world.has_engine = True
     for table in (ROWS, GOLD):
-        write_deltalake(f"{lake.location}/{table}", pa.table(homes), mode="overwrite")
+        write_deltalake(f"{lake.location}/{table}", pl.DataFrame(homes), mode="overwrite")
     assert world.erase(GONE).status == "done"
     assert (homes_in(lake, ROWS), homes_in(lake, GOLD)) == ([STAYS], [STAYS])
