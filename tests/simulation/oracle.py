@@ -6,7 +6,7 @@ It shares no code with the product: it has its own statements and its own model 
 import json
 import sqlite3
 from collections import defaultdict, namedtuple
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -177,31 +177,44 @@ class Forgotten:
             for some in combinations(sorted(others), count)
         }
 
+    def done(self, truths: Sequence[Truth]) -> dict[str, list[tuple[int, str, int]]]:
+        """Return the subjects whose erasures are all done, with the places of the events that reached the hub later."""
+        logs = [(truth, event) for truth in truths for event in truth.events.values()]
+        last = {one.subject: one for one in self.tombstones}
+        return {
+            subject: [(*truth.place, number_of(event)) for truth, event in logs if subject not in self.gone(event)]
+            for subject in sorted(self.ever)
+            if last[subject].is_done
+        }
+
+    def copy_without(
+        self, later: Iterable[tuple[int, str, int]], copy_to: Callable[[sqlite3.Connection], None]
+    ) -> sqlite3.Connection:
+        """Return a copy of a database without the rows of some events, and without the notes of the watch."""
+        copied, later = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), list(later)
+        copy_to(copied)
+        kept = copied.execute("SELECT name, type FROM sqlite_schema WHERE type IN ('trigger', 'table')").fetchall()
+        for name, kind in kept:
+            if name.startswith("sim_"):
+                copied.execute(f"DROP {kind} IF EXISTS {name}")
+        for table in OF_EVENTS:
+            place = "(stream_id, partition_id, sequence_number)"
+            copied.executemany(f"DELETE FROM {table} WHERE {place} = (?, ?, ?)", later)
+        copied.executemany(
+            "DELETE FROM replay_diff WHERE task_id IN (SELECT task_id FROM task WHERE stream_id = ?)"
+            " AND (partition_id, sequence_number) = (?, ?)",
+            later,
+        )
+        return copied
+
     def search(self, copy_to: Callable[[sqlite3.Connection], None], truths: Iterable[Truth], texts: str) -> None:
         """Search the bytes of a database, and some texts, for each subject whose erasures are all done.
 
         Rows of events that reached the hub later are left out.
         """
-        logs = [(truth, event) for truth in truths for event in truth.events.values()]
-        for subject in sorted(self.ever):
-            own = [one for one in self.tombstones if one.subject == subject]
-            if not own[-1].is_done:
-                continue
-            later = [(*truth.place, number_of(event)) for truth, event in logs if subject not in self.gone(event)]
-            copied = sqlite3.connect(":memory:", isolation_level=None)
-            copy_to(copied)
-            kept = copied.execute("SELECT name, type FROM sqlite_schema WHERE type IN ('trigger', 'table')").fetchall()
-            for name, kind in kept:
-                if name.startswith("sim_"):
-                    copied.execute(f"DROP {kind} IF EXISTS {name}")
-            for table in OF_EVENTS:
-                place = "(stream_id, partition_id, sequence_number)"
-                copied.executemany(f"DELETE FROM {table} WHERE {place} = (?, ?, ?)", later)
-            copied.executemany(
-                "DELETE FROM replay_diff WHERE task_id IN (SELECT task_id FROM task WHERE stream_id = ?)"
-                " AND (partition_id, sequence_number) = (?, ?)",
-                later,
-            )
+        for subject, later in self.done(list(truths)).items():
+            copied = self.copy_without(later, copy_to)
+            kept = copied.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
             copied.execute(
                 "UPDATE task SET asked = '' WHERE kind = 'erasure' AND status IN ('planned', 'running', 'paused')"
             )
@@ -209,13 +222,13 @@ class Forgotten:
             found = subject.encode() in copied.serialize()
             where = [
                 (table, row)
-                for table, kind in kept
-                if found and kind == "table" and not table.startswith("sim_")
+                for (table,) in kept
+                if found
                 for row in copied.execute(f"SELECT * FROM {table}")
                 if subject in repr(row)
             ]
             copied.close()
-            assert not found, (subject, "was erased, but the database has it", own[-1], where)
+            assert not found, (subject, "was erased, but the database has it", where)
             assert later or subject not in texts, (subject, "was erased, but an answer has it")
 
 

@@ -58,6 +58,7 @@ ANSWERS = (
     "erasures refused for the key",
     "erasures refused beside a task",
     "erasures that wait for a run",
+    "answers searched for erased subjects",
     "batches stopped for the key of erased subjects",
 )
 

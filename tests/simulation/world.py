@@ -8,6 +8,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 
@@ -32,15 +33,17 @@ from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed, TimedDatabase
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
+from tests.simulation.answers import answers, served
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.host import Ending, Host, SimulatedHub
 from tests.simulation.operators import Instance, Operators, Site
-from tests.simulation.oracle import Books, Forgotten, Truth, check, check_gone
+from tests.simulation.oracle import Books, Forgotten, Truth, check, check_gone, words_of
 from tests.simulation.trouble import Trouble
 from tests.simulation.watch import KeyOrderWatch
 
 INSTANCES = 2
 PENDING = 8  # chunks that Durable still has to run: an activity may run again, much later
+MOST_ASKED = 12  # places of erased events of which the API is asked
 HOUR, DAY = 3_600.0, 86_400.0
 MOST_DEATHS = 10  # of processes that try one event in batches, before it stands alone
 NEWEST_LETTERS = "event_hub_dead_letter WHERE stream_id = (SELECT MAX(stream_id) FROM event_stream)"
@@ -116,6 +119,29 @@ class World:
         self._count(books)
         self._done = 0
         self._search()
+        self._search_answers()
+
+    def _search_answers(self) -> None:
+        """Ask each route that reads for erased subjects: lists, tasks, and the places of their events."""
+        forgotten, truths = self.forgotten(), self.truths()
+        done = forgotten.done(truths)
+        if not done:
+            return
+        own, later = truths[-1].place[0], {place for each in done.values() for place in each}
+        places = [
+            (truth.place[1], int(event.sequence_number))
+            for truth in truths
+            for event in truth.events.values()
+            if truth.place[0] == own and words_of(event) & done.keys()
+        ]
+        places = [one for one in places if (own, *one) not in later][:MOST_ASKED]
+        task_ids = [id for (id,) in self.sql("SELECT task_id FROM task ORDER BY requested_at DESC LIMIT 20")]
+        copied = forgotten.copy_without(later, self._copy_to)
+        with closing(copied), served(copied, self.hub, self.clock.now, self.site.key):
+            for asked, answer in answers(task_ids, places):
+                found = [one for one in done if one in answer]
+                assert not found, (found, "were erased, but an answer has them", asked, answer)
+                self.counts["answers searched for erased subjects"] += 1
 
     def forgotten(self) -> Forgotten:
         return Forgotten(self.sql, self.operators.subjects, self._secrets)
