@@ -67,7 +67,6 @@ class Erasing(ErasedCounts):
 
     @property
     def row_count(self) -> int:
-        """The number of rows of all tables."""
         return sum(self.rows.values())
 
 
@@ -76,7 +75,6 @@ NOTHING_ERASED = Erasing()
 
 
 def asked_of(task: Task) -> ErasureAsked:
-    """Return the request of an erasure."""
     return report_of(task.asked, ErasureAsked)
 
 
@@ -144,7 +142,6 @@ class FoundPiece:
 
     @property
     def figures(self) -> Erasing:
-        """The counts of this piece."""
         counts: dict[str, Any] = {name: len(getattr(self, name)) for name in COUNTS}
         rows = {row_table(row_class).name: count for row_class, count in self.rows_of.items()}
         return replace(Erasing(rows=rows, days=self.days, first_letters=self.letters[:MOST_NAMED]), **counts)

@@ -117,7 +117,6 @@ class Erasures:
         self._aggregates = aggregates
 
     def read_checkpoints(self) -> Mapping[PartitionId, SequenceNumber]:
-        """Return the checkpoints of the room's stream."""
         return {PartitionId(id): SequenceNumber(number) for id, number, _ in self.stream.ask("read_checkpoints")}
 
     def read_lost_keys(self, known: Container[str]) -> list[ErasureKeyAnswer]:
@@ -134,7 +133,6 @@ class Erasures:
         return {of.name: total.days[of.name] for of in self._aggregates if not of.subject and of.name in total.days}
 
     def forget_keys(self, names: Sequence[str]) -> None:
-        """Delete the hashes of some keys."""
         write(self.database, "keys of erased subjects", "forget_erasure_keys", key_hashes=texts_json(names))
 
     def read_other_streams(self, stream_ids: AbstractSet[int]) -> Mapping[int, str]:

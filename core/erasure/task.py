@@ -326,7 +326,6 @@ class ErasureKind(TaskKind):
             raise RequestRefused("", f'{why} in @appended_to("{named}", subject="COLUMN")', "conflict")
 
     def report(self, task: Task, *, is_listed: bool) -> dict[str, Any]:
-        """Return the counts so far, or those of a dry run."""
         asked, total = asked_of(task), erased_by(task)
         parts = [(*place_of_part(one), one, one.span) for one in task.parts if one.span is not None]
         names = self.store.read_other_streams({stream_id for stream_id, *_ in parts})
