@@ -145,7 +145,7 @@ class History(logging.Handler):
 
     def damage(self) -> None:
         """Damage a table of the lake, and have it made anew, now or after some runs."""
-        tables = sorted(one.parent for one in self.folder.rglob("_delta_log"))
+        tables = sorted({one.parents[1] for one in self.folder.rglob("_delta_log/*.json")})
         if not tables:
             return
         place = self.chance.choice(tables)
