@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         aggregate_of,
         aggregate_table,
     )
+    from core.model.event_keys import kafka_header, kafka_key
     from core.model.events import Event
     from core.model.rows import ReferenceKey, References, Row, Text, appended_to, state_of
     from core.model.transforms import body_decoder, fault_of_body
@@ -46,10 +47,12 @@ __all__ = (
     "appended_to",
     "body_decoder",
     "fault_of_body",
+    "kafka_header",
+    "kafka_key",
     "state_of",
 )
 
-_PLACES = ("errors", "model.rows", "model.aggregates", "model.events", "model.transforms")
+_PLACES = ("errors", "model.rows", "model.aggregates", "model.events", "model.transforms", "model.event_keys")
 
 
 def loader(face: str, names: Collection[str], places: Iterable[str]) -> Callable[[str], object]:

@@ -3,6 +3,7 @@
 The deployed package has neither this module nor hypothesis.
 """
 
+from local.feed.event_file import events_in
 from local.trials.any_body import bodies, check_any_body, messages
 from local.trials.determinism import check_deterministic
 from local.trials.outcomes import assert_missing, assert_poison, assert_rows, event_of
@@ -17,5 +18,6 @@ __all__ = (
     "check_deterministic",
     "check_replay_identity",
     "event_of",
+    "events_in",
     "messages",
 )

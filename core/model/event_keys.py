@@ -1,7 +1,7 @@
 """The key of an event, by which events are held, found, replayed and erased: its partition key, unless the room's
 `key_of(event)` or the setting `EVENT_KEY` names a different one."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -53,6 +53,9 @@ def keying(convert: Callable[..., Event], key_of: KeyOf | None) -> Callable[...,
 
 
 def text_as_key(value: object) -> str | None:
+    """Return a text or a number as a key, and the worker's bytes in the trigger's form."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
@@ -65,11 +68,32 @@ def _property(name: str, event: Event) -> str | None:
 
 
 def _kafka(event: Event) -> str | None:
-    """Return the key of a Kafka producer, which the trigger has in base64, as a text."""
-    sent = event.sent_annotations.get("x-opt-kafka-key")
-    if not isinstance(sent, str):
-        return None
+    """Return the key of a Kafka producer as a text, or one that is none in base64."""
+    key = kafka_key(event)
     try:
-        return b64decode(sent, validate=True).decode()
+        return key if key is None else key.decode()
+    except UnicodeDecodeError:
+        return b64encode(key or b"").decode()
+
+
+def kafka_key(event: Event) -> bytes | None:
+    """Return the key that a Kafka producer gave an event, or None."""
+    return _octets(event.sent_annotations.get("x-opt-kafka-key"))
+
+
+def kafka_header(event: Event, name: str) -> bytes | None:
+    """Return the header of a Kafka producer that has this name, or None. Raises PoisonEvent for unread properties.
+
+    The worker has it as bytes and the trigger in base64, which does not differ from a text. So a text is read as
+    base64, or as UTF-8 where it is none, in both.
+    """
+    return _octets(event.properties.get(name))
+
+
+def _octets(sent: object) -> bytes | None:
+    if not isinstance(sent, str):
+        return sent if isinstance(sent, bytes) else None
+    try:
+        return b64decode(sent, validate=True)
     except ValueError:
-        return sent
+        return sent.encode("utf-8", "replace")

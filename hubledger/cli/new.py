@@ -29,6 +29,7 @@ from hubledger.cli.scaffold.design import (
 )
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
 from hubledger.cli.scaffold.sample import Sample, named, read_sample, sample_lines
+from local.feed.event_file import FileEvent
 
 _Name = Annotated[str | None, typer.Argument(help="The name of the room and of its events, in the plural: parcels.")]
 _From = Annotated[
@@ -89,8 +90,8 @@ _Schema = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="The schema: for avro a file .avsc, or a folder of files ID.avsc; for protobuf a descriptor set of protoc,"
-        " as FILE:MESSAGE when it has several messages.",
+        help="The schema: for avro a file .avsc, or a folder of files NUMBER.avsc or NUMBER-ID.avsc; for protobuf a"
+        " descriptor set of protoc, as FILE:MESSAGE when it has several messages.",
     ),
 ]
 MOST_FAULTS = 5  # lines that were left out, by name
@@ -149,7 +150,7 @@ def new(
         named_by_key = frozenset(filter(None, (*wish.key, wish.at)))
         sample = read_sample(source, given, form, named_by_key if loose else None, parted)
     design = replace(
-        design_of(wish, sample.fields, sample.lengths, sample.first), format=form, bodies=sample.bodies, each=parted
+        design_of(wish, sample.fields, sample.lengths, sample.first), format=form, events=sample.events, each=parted
     )
     refuse_tables(design, taken_tables())
     try:
@@ -181,7 +182,7 @@ def _made(fields: tuple[Field, ...], form: Format, each: Each | None) -> Sample:
     if form.name in SCHEMAS:
         raise Refused(f"--format {form.name} needs a file of events: --from FILE")
     lines = tuple(each.body_of(one) if each else one for one in sample_lines(fields))
-    return Sample(fields, {}, lines, tuple(map(form.body_of, lines)), 0)
+    return Sample(fields, {}, lines, tuple(form.sent(FileEvent(0, line)) for line in lines), 0)
 
 
 def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None, *, is_loose: bool) -> None:
@@ -197,7 +198,7 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
     show_table(f"apps/{design.name}: fields", ("field", "column", "type", ""), rows)
     say(*(f"apps/{design.name}/{file}" for file in files))
     if source is not None:
-        say(f"{design.samples_file} holds the first {len(design.samples)} of {sample.lines} events of {source}.")
+        say(f"{design.samples_file[0]} holds the first {len(design.samples)} of {sample.lines} events of {source}.")
     say(*([NOTE] if design.each else []))
     if design.has_aggregate:
         say(f"The aggregate sums by hour and {design.by.name if design.by else ''} into the table {design.aggregate}.")

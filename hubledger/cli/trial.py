@@ -57,14 +57,7 @@ class EventFile:
         for number, each in enumerate(read_events(self._path)):
             if number == len(self._lines):
                 self._lines.append(each.line)
-            event = event_of(
-                each.body,
-                number=number,
-                partition_key=each.key,
-                properties=each.properties,
-                system_properties=each.system_properties or None,
-            )
-            yield under_key(event, self._key_of)
+            yield under_key(event_of(each, number=number), self._key_of)
 
     def __len__(self) -> int:
         """Return the number of events that were read."""

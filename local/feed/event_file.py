@@ -31,7 +31,8 @@ class UnusableFile(ValueError):
 class FileEvent:
     """An event of a file. `line` is its number from 1: of its line, or of the event in a file that has no lines.
 
-    A file of Event Hubs Capture has partition keys and properties, and so has a line that is an envelope.
+    A file of Event Hubs Capture has partition keys and properties, and so has a line that is an envelope. `is_sent` is
+    True where the body is the one that a hub has, in any format, and no JSON that stands for it.
     """
 
     line: int
@@ -39,6 +40,26 @@ class FileEvent:
     key: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     system_properties: Mapping[str, Any] = field(default_factory=dict)
+    is_sent: bool = field(default=False, compare=False)
+
+    @property
+    def is_bare(self) -> bool:
+        """True for an event that is nothing but its body."""
+        return not (self.key or self.properties or self.system_properties)
+
+    @property
+    def envelope(self) -> bytes:
+        """The line that has the whole event."""
+        import msgspec
+
+        is_line = len(self.body.splitlines()) == 1 and self.body.strip() == self.body and _is_json(self.body)
+        sent = {
+            **({"body": msgspec.Raw(self.body)} if is_line else {"base64": self.body}),
+            **({} if self.key is None else {"partition_key": self.key}),
+            **({"properties": self.properties} if self.properties else {}),
+            **({"system_properties": self.system_properties} if self.system_properties else {}),
+        }
+        return msgspec.json.encode({"$event": sent})
 
 
 def events_in(path: Path) -> Iterator[FileEvent]:
@@ -80,12 +101,6 @@ def is_container(path: Path | None) -> bool:
         return _begins_as_container(file) and not _is_capture(file)
 
 
-def has_bodies(path: Path) -> bool:
-    """Return True for a file whose events are bodies as the hub has them, in any format: base64, or of Capture."""
-    with opened(path) as file:
-        return _is_base64(path) or _is_capture(file)
-
-
 def samples_in(folder: Path) -> Path:
     """Return the file with the sample events of a room: `events.base64` where there is one, else `events.jsonl`."""
     binary = folder / f"events{IN_BASE64}"
@@ -123,7 +138,7 @@ def _captured(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
         for number, record in enumerate(reader(file), 1):
             system, properties = captured(record["SystemProperties"] or {}), record["Properties"] or {}
             key = system.pop(PARTITION_KEY, None)
-            yield FileEvent(number, record["Body"] or b"", None if key is None else str(key), properties, system)
+            yield FileEvent(number, record["Body"] or b"", None if key is None else str(key), properties, system, True)
     except Exception as error:
         raise UnusableFile(f"{path} is no whole file of Event Hubs Capture: {error!r}") from error
 
@@ -149,7 +164,7 @@ def _opened(path: Path, line: FileEvent) -> FileEvent:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnusableFile(f"{path}, line {line.line} is no envelope of an event: {error}") from error
     body = bytes(sent.body) if sent.base64 is None else sent.base64
-    return FileEvent(line.line, body, sent.partition_key, sent.properties, sent.system_properties)
+    return FileEvent(line.line, body, sent.partition_key, sent.properties, sent.system_properties, True)
 
 
 def _written(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
@@ -169,7 +184,7 @@ def _written(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
         if _is_base64(path):
             body = _decoded(path, number, body)
         if body:
-            yield FileEvent(number, body)
+            yield FileEvent(number, body, is_sent=_is_base64(path))
 
 
 def _elements(path: Path, file: IO[bytes]) -> list[bytes] | None:

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from msgspec import inspect
+from msgspec import inspect, structs
 
 from core.errors import MissingReference, PoisonEvent
+from core.model.events import Event
 from core.model.rows import Row
 from core.model.transforms import Transform
 from local.trials.outcomes import Given, event_of, fault_of_rows, outcome_of, shown, transform_of
@@ -173,15 +174,16 @@ def check_any_body(
     message: Any = None,
     *,
     references: Iterable[Row] = (),
-    samples: Sequence[bytes] = (),
+    samples: Sequence[object] = (),
     examples: int = EXAMPLES,
 ) -> None:
     """Assert that any bytes, any JSON and any message, whole or damaged, become rows that can be stored, or a letter.
 
-    A `message` is the type that the transform decodes from JSON, and `samples` are good bodies of any format: without
-    either, few bodies come as far as its fields. The examples are the same in each run.
+    A `message` is the type that the transform decodes from JSON, and `samples` are good bodies or events of any format:
+    without either, few bodies come as far as its fields. Each body comes with the properties of some sample. The
+    examples are the same in each run.
     """
-    loaded, known = transform_of(transform), tuple(references)
+    loaded, known, whole = transform_of(transform), tuple(references), [event_of(each) for each in samples]
 
     @settings(
         max_examples=examples,
@@ -191,9 +193,9 @@ def check_any_body(
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    @given(any_bodies(message, samples))
-    def check(body: bytes) -> None:
-        _check(loaded, body, known)
+    @given(any_bodies(message, [each.body for each in whole]), st.sampled_from(whole or [event_of(b"")]))
+    def check(body: bytes, sample: Event) -> None:
+        _check(loaded, structs.replace(sample, body=body), known)
 
     check()
 
@@ -232,8 +234,8 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
     return msgspec.json.encode(fields)
 
 
-def _check(transform: Transform, body: bytes, known: tuple[Row, ...]) -> None:
-    found = outcome_of(transform, event_of(body), known)
+def _check(transform: Transform, event: Event, known: tuple[Row, ...]) -> None:
+    found, body = outcome_of(transform, event, known), event.body
     if found.error is not None and not isinstance(found.error, PoisonEvent | MissingReference):
         raise AssertionError(
             f"{shown(body)} raised {found}: such a letter is retried, although it can never succeed; raise PoisonEvent"

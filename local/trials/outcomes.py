@@ -17,6 +17,7 @@ from core.model.rows import LINEAGE, ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
 from core.store.columns import ValuesOf, compiled_values, instant_texts
 from core.transforms.loading import load_transform
+from local.feed.event_file import FileEvent
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 SHOWN = 300  # characters of a body in a message
@@ -53,10 +54,15 @@ def event_of(
 ) -> Event:
     """Return an event. A body that is no bytes, text or event is written as JSON: a dict, a Struct, a dataclass.
 
+    An event of a file, as `events_in` reads it, has its own key and properties.
+
     The times of `system_properties` are texts in ISO 8601.
     """
     if isinstance(body, Event):
         return body
+    if isinstance(body, FileEvent):
+        sent = (body.key, body.properties, body.system_properties or None)
+        body, (partition_key, properties, system_properties) = body.body, sent
     octets = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else msgspec.json.encode(body)
     at = BEGINNING + timedelta(seconds=number)
     place = (SequenceNumber(number), str(64 * number), at, partition_key)

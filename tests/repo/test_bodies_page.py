@@ -1,4 +1,5 @@
 import gzip
+import json
 import re
 import subprocess
 from importlib import import_module
@@ -6,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.transforms.loading import check_transform
+from hubledger.cli.formats.format import format_of
 from hubledger.testing import assert_poison, event_of
 from tests.fakes.written_modules import written_modules
 from tests.repo.product import ROOT
@@ -35,10 +37,27 @@ def test_the_command_of_the_page_fetches_each_version_to_where_the_transform_rea
     schemas.mkdir(parents=True)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ASKED": str(asked)}
     subprocess.run(["sh", "-euc", block("Avro", "sh")], cwd=tmp_path, env=environment, check=True)
-    assert sorted(path.name for path in schemas.iterdir()) == ["12.avsc", "7.avsc"]
-    registry = "https://NAMESPACE.servicebus.windows.net/$schemaGroups/GROUP/schemas/ORDER/versions"
+    ids = {7: "052e7046f99f4a6a82f38b5902ebf5e3", 12: "e086b25cd8344fad9fc9e1dc3d8363f9"}
+    assert {path.name for path in schemas.iterdir()} == {f"{number}-{id_}.avsc" for number, id_ in ids.items()}
+    registry = "https://NAMESPACE.servicebus.windows.net/$schemaGroups/$schemas"
     urls = [line.rpartition("--url ")[2] for line in asked.read_text(encoding="utf-8").splitlines()]
-    assert urls == [f"{registry}/{version}?api-version=2023-07-01" for version in (7, 12)]
+    assert urls == [f"{registry}/{id_}?api-version=2023-07-01" for id_ in ids.values()]
+
+
+def test_each_sample_of_the_page_is_read_by_its_format(tmp_path: Path) -> None:
+    """The bodies are made by hand: by gzip, and from the specification of Avro."""
+    parcel, file = {"parcelId": "P-1", "grams": 520}, tmp_path / "events.jsonl"
+    schema = tmp_path / "7-052e7046f99f4a6a82f38b5902ebf5e3.avsc"
+    fields = [{"name": "parcelId", "type": "string"}, {"name": "grams", "type": "long"}]
+    schema.write_text(json.dumps({"type": "record", "name": "P", "fields": fields}), encoding="utf-8")
+    for section, format_ in {"gzip": "gzip", "CloudEvents": "cloudevents", "Avro": "avro"}.items():
+        file.write_text(block(section, "json"), encoding="utf-8")
+        form = format_of(format_, schema if format_ == "avro" else None, file)
+        read = [(event, json.loads(octets)) for event, octets in form.read(file)]
+        attributes = {"specversion": "1.0", "id": "A-1", "source": "/depot/7", "type": "parcel.weighed"}
+        about = {**attributes, "time": "2026-03-01T10:00:00Z"} if format_ == "cloudevents" else {}
+        assert [one for _, one in read] == len(read) * [{f"ce_{name}": each for name, each in about.items()} | parcel]
+        assert [event.is_bare for event, _ in read] == len(read) * [False]
 
 
 def test_each_record_of_a_body_is_a_row_and_a_bad_one_is_named_in_a_letter_of_all(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from core.model.aggregates import ADDED
 from core.model.rows import KEY_BYTES, LINEAGE, OURS
 from core.model.transforms import ROWS_LIMIT
 from core.transforms.contract import fault_of_table
-from hubledger.cli.formats.format import JSON, Format
+from hubledger.cli.formats.format import JSON, Format, file_of
 from hubledger.cli.output import Refused
-from local.feed.event_file import IN_BASE64
+from local.feed.event_file import FileEvent
 
 Kind = Literal[
     "text", "ascii", "integer", "float", "decimal", "boolean", "instant", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns",
@@ -184,7 +184,7 @@ class Design:
     samples: tuple[bytes, ...]  # as JSON
     is_strict: bool = False
     format: Format = JSON
-    bodies: tuple[bytes, ...] = ()  # of the samples, in a format that is not JSON
+    events: tuple[FileEvent, ...] = ()  # the samples as a hub has them
     each: Each | None = None  # None: a body is one event
 
     @property
@@ -193,8 +193,9 @@ class Design:
         return not self.is_json or any(b"\n" in one or b"\r" in one for one in self.samples)
 
     @property
-    def samples_file(self) -> str:
-        return f"events{IN_BASE64}" if self.in_base64 else "events.jsonl"
+    def samples_file(self) -> tuple[str, bytes]:
+        """The name and the content of the file of the samples."""
+        return file_of(self.events) if self.in_base64 else ("events.jsonl", b"\n".join((*self.samples, b"")))
 
     @property
     def first(self) -> bytes:

@@ -82,7 +82,10 @@ def module(name: str, parts: Collection[str], /, **values: str) -> str:
         first, last = node.lineno - 1, node.end_lineno or 0
         if isinstance(node, ast.ImportFrom):
             names = [one.name for one in node.names if one.name in used]
-            lines[first] = f"from {node.module} import {', '.join(names)}" if names else None
+            line = f"from {node.module} import {', '.join(names)}"
+            if len(line) > WIDTH:
+                line = f"from {node.module} import (\n{''.join(f'    {name},{chr(10)}' for name in names)})"
+            lines[first] = line if names else None
         elif node not in kept:
             lines[first:last] = [None] * (last - first)
     left = "\n".join(line for line in lines if line is not None)
@@ -231,7 +234,7 @@ def tests_text(design: Design) -> str:
         package=design.package,
         row_class=design.row_class,
         state_class=design.state_class,
-        samples=design.samples_file,
+        samples=design.samples_file[0],
         first=bracketed(f"FIRST = {design.row_class}", values),
         first_rows=becomes(first, rows),
         rows_twice=becomes("body_of(ELEMENT, ELEMENT)", 2 * rows),

@@ -13,7 +13,6 @@ from tempfile import mkdtemp
 from core.transforms.loading import check_transform, load_aggregates, load_transform
 from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.tables import ENGINES
-from hubledger.cli.formats.format import in_base64
 from hubledger.cli.output import ROOT, Refused
 from hubledger.cli.scaffold.design import Design
 from hubledger.cli.scaffold.modules import aggregate_text, parts_of, rendered, tests_text, transform_text
@@ -83,27 +82,25 @@ def _texts(design: Design) -> dict[str, str | bytes]:
             parts_of(design),
             room=design.name,
             package=design.package,
-            samples=design.samples_file,
+            samples=design.samples_file[0],
             format=design.format.name,
             commands="\n".join(commands_of(design)),
         ),
     }
     if design.at is not None and design.by is not None:
         texts[f"aggregates/{design.aggregate}.py"] = aggregate_text(design, design.at, design.by)
-    if design.in_base64:
-        return texts | {design.samples_file: in_base64(design.bodies), **design.format.files}
-    return texts | {design.samples_file: b"\n".join((*design.samples, b""))}
+    return {**texts, **dict([design.samples_file]), **design.format.files}
 
 
 def _try_events(design: Design, source: Path, instead: Mapping[str, str]) -> None:
     """Raise Refused with the first line that is an object and does not become rows which a column can hold."""
     transform = load_transform(design.package)
-    for number, octets, body in design.format.read(source):
+    for event, octets in design.format.read(source):
         try:
-            objects_of(source, octets, number, design.each)
+            objects_of(source, octets, event.line, design.each)
         except Refused:
             continue
-        found = outcome_of(transform, event_of(body))
+        found = outcome_of(transform, event_of(event))
         fault = fault_of_rows(transform, found.rows) if found.error is None else str(found.error)
         if fault is None:
             continue
@@ -113,7 +110,7 @@ def _try_events(design: Design, source: Path, instead: Mapping[str, str]) -> Non
                 hint += f"; the lines show {instead[one.name]}, and --field {one.name}:{one.written} was given"
             if one in design.key and one.kind == "text":
                 hint += "; a key has no empty text, and no blank at its end"
-        raise Refused(f"{source}, line {number} does not fit: {fault}{hint}; nothing was written")
+        raise Refused(f"{source}, line {event.line} does not fit: {fault}{hint}; nothing was written")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from core.model.transforms import cut_times, fault_of_body
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.output import Refused, counted
 from hubledger.cli.scaffold.design import EPOCHS, LONGEST_TEXT, Each, Field, Kind, checked, column_of, new_field
-from local.feed.event_file import events_in, has_bodies
+from local.feed.event_file import FileEvent, events_in
 
 MOST_SAMPLES, MOST_BYTES = 100, 1024 * 1024  # lines that become the samples of the room, and their bytes
 MADE, NINE = 5, 1_767_258_000  # events for fields without a file; seconds until 2026-01-01T09:00:00Z
@@ -130,7 +130,7 @@ class Sample:
     fields: tuple[Field, ...]
     lengths: Mapping[str, int]
     first: tuple[bytes, ...]
-    bodies: tuple[bytes, ...]  # of the first lines
+    events: tuple[FileEvent, ...]  # of the first lines
     lines: int
     instead: Mapping[str, str] = field(default_factory=dict)  # the types that the lines show of given fields
     faults: tuple[str, ...] = ()
@@ -151,11 +151,12 @@ def read_sample(
     column can hold, and for a given field that some line lacks.
     """
     seen: dict[str, Seen] = {}
-    first: list[tuple[bytes, bytes]] = []
+    first: list[tuple[bytes, FileEvent]] = []
     faults: list[str] = []
     doubled: dict[str, int] = {}
     events, count, kept = 0, 0, 0
-    for line, octets, body in format_.read(path):
+    for event, octets in format_.read(path):
+        line = event.line
         try:
             objects = objects_of(path, octets, line, each)
         except Refused as fault:
@@ -171,7 +172,7 @@ def read_sample(
                     one.add(value, line)
         kept += len(octets)
         if events == 1 or (events <= MOST_SAMPLES and kept <= MOST_BYTES):
-            first.append((octets, body))
+            first.append((octets, event))
     if not count:
         raise Refused(_csv(path) or faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
     fields, instead = _fields(path, given, seen, count, loose_but)
@@ -180,7 +181,7 @@ def read_sample(
         for one in fields
         if one.kind == "text" and one.name not in given and seen[one.name].can_name
     }
-    texts, bodies = (tuple(each[place] for each in first) for place in (0, 1))
+    texts, sent = tuple(octets for octets, _ in first), tuple(event for _, event in first)
     notes, advice = tuple(_notes(fields, seen, given, count)), list(_advice(fields, seen))
     for name, line in doubled.items():
         advice.append(f"line {line} has the name {name} twice: the last value counts, in the app too")
@@ -188,7 +189,7 @@ def read_sample(
     for name, value in only.items() if len(only) == 1 else ():
         if value and isinstance(value, list) and all(isinstance(one, dict) for one in value):
             advice.append(f"the only field, {name}, is a list of objects: --each {name} makes rows of each of them")
-    return Sample(fields, lengths, texts, bodies, events, instead, tuple(faults), notes, tuple(advice))
+    return Sample(fields, lengths, texts, sent, events, instead, tuple(faults), notes, tuple(advice))
 
 
 def _fields(
@@ -262,7 +263,8 @@ def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
 
 def _csv(path: Path) -> str | None:
     """Return the refusal of a file of CSV. None for any other."""
-    line = "" if has_bodies(path) else next(events_in(path)).body.decode(errors="replace").strip()
+    first = next(events_in(path))
+    line = "" if first.is_sent else first.body.decode(errors="replace").strip()
     mark = next((each for each in "\t;," if each in line and line[0] not in "{["), None)
     if mark is None or path.suffix == ".gz":
         return None

@@ -9,7 +9,7 @@ from msgspec import structs
 from core.errors import EventKeyChanged, SettingsRefused
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
-from core.model.event_keys import fault_of_choice, under_key, with_key
+from core.model.event_keys import fault_of_choice, kafka_header, under_key, with_key
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.property_values import Unread, decode_sent, encode_properties
@@ -110,7 +110,14 @@ def test_a_key_is_read_from_each_place_that_the_setting_names_or_it_is_the_parti
     assert [key(f"property:{name}", given) for name in ("tenant", "floor", "open", "raw", "none")] == [
         "t",
         "3",
-        *[None] * 3,
+        None,
+        "AA==",  # the worker's bytes, as the trigger has them
+        None,
+    ]
+    header = structs.replace(given, properties={"raw": "AA==", "text": "möwe", "number": 7})
+    assert [kafka_header(header, name) for name in ("raw", "text", "number", "none")] == [
+        *(b"\0", "möwe".encode()),
+        *[None] * 2,
     ]
     unread = structs.replace(given, properties=Unread("json", "{"), partition_key="p")
     assert key("property:tenant", unread) == "p" and under_key(given, lambda one: 1 / 0) is given

@@ -3,7 +3,9 @@ import json
 import re
 import tracemalloc
 import zlib
+from base64 import b64encode
 from collections.abc import Callable
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,14 @@ def descriptor_set(fields: str, *messages: str) -> bytes:
     return made.SerializeToString()
 
 
+def envelope(line: str, number: int) -> str:
+    """Return a line of a file with a CloudEvent in binary mode."""
+    attributes = {**ATTRIBUTES, "id": str(number), "time": AT}
+    properties = {f"cloudEvents:{name}": value for name, value in attributes.items()}
+    sent = {"partition_key": "p", "properties": properties, "system_properties": {"content-type": "application/json"}}
+    return json.dumps({"$event": {"body": json.loads(line), **sent}})
+
+
 CHANGES = ROOT / "tests" / "fixtures" / "change_events.jsonl"
 OF_LINES = "parcelId grams price note scannedAt tags"
 
@@ -63,6 +73,8 @@ ROOMS = {  # the options of `new`, the events of the sample, and lines of the tr
     "written": ("lines.jsonl --format avro --schema 7.avsc --key parcelId", 3, "price: Decimal"),
     "contained": ("parcels.avro --format avro", 4, "grams: Integer"),
     "messages": ("texts.jsonl --format protobuf --schema parcel.desc --key parcelId", 3, "grams: Integer"),
+    "registered": ("lines.jsonl --format avro --schema schemas --key parcelId", 3, "price: Decimal"),
+    "clouds": ("sent.jsonl --format cloudevents --key parcelId", 3, "ce_time: Instant"),
     "changed": (f"{CHANGES} --format ces --key parcel_id --field weight:decimal", 4, "weight: Decimal"),
 }
 
@@ -73,6 +85,9 @@ def test_a_room_of_each_format_is_sound_and_reads_its_samples(project: Project) 
     project.write("lines.jsonl", *LINES)
     project.write("texts.jsonl", *(line.replace(": null", ': ""') for line in LINES))
     project.write("7.avsc", json.dumps(SCHEMA))
+    (project.folder / "schemas").mkdir()
+    project.write(f"schemas/7-{AZURE[7]}.avsc", json.dumps(SCHEMA))
+    project.write("sent.jsonl", *(envelope(line, number) for number, line in enumerate(LINES)))
     (project.folder / "parcel.desc").write_bytes(descriptor_set(OF_LINES, "Parcel"))
     values = [
         {"parcelId": f"P-{number}", "grams": number, "scannedAt": 1_772_000_000_000 + number} for number in range(4)
@@ -89,6 +104,9 @@ def test_a_room_of_each_format_is_sound_and_reads_its_samples(project: Project) 
         text = (project.folder / "apps" / room / "transform.py").read_text(encoding="utf-8")
         assert line in text and (not line or ": Instant" in text), room
     assert (project.folder / "apps/written/schemas/7.avsc").is_file()
+    for room, kind in {"registered": f'"avro/binary+{AZURE[7]}"', "zipped": '"content-encoding":"gzip"'}.items():
+        lines = (project.folder / "apps" / room / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        assert lines and all(kind in line for line in lines), room
     said = refusal(
         project.hubledger("new", "x", "--from", "parcels.avro", "--format", "avro", "--schema", "parcels.avro")
     )
@@ -98,7 +116,7 @@ def test_a_room_of_each_format_is_sound_and_reads_its_samples(project: Project) 
 @pytest.mark.slow
 def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Project) -> None:
     project.write("samples.jsonl", *LINES, LINES[0].replace('"P-0"', "5"))
-    project.write("no.base64", "AAECAw==")
+    project.write("no.base64", "H4sBAg==")
     project.write("good.avsc", json.dumps(SCHEMA))
     project.write("bad.avsc", '{"type": "nothing"}')
     (project.folder / "two.desc").write_bytes(descriptor_set(OF_LINES, "Parcel", "Letter"))
@@ -110,7 +128,7 @@ def test_bad_input_is_refused_in_one_sentence_and_writes_nothing(project: Projec
     no_record = "and the fields of a row need a record"
     lines = ("--from", "samples.jsonl")
     for said, options in {
-        "--format xml: write one of json, gzip, avro, protobuf, ces": (*lines, "--format", "xml"),
+        "--format xml: write one of json, gzip, avro, protobuf, ces, cloudevents": (*lines, "--format", "xml"),
         "--format gzip has no schema": (*lines, "--format", "gzip", "--schema", "good.avsc"),
         "--format json has no schema": (*lines, "--schema", "good.avsc"),
         "--format avro needs its schema: --schema FILE, a file .avsc": (*lines, "--format", "avro"),
@@ -208,14 +226,19 @@ ORDERS = {
 }
 
 
-def assert_poison(read: Read, body: bytes, why: str = ".") -> None:
+def assert_poison(read: Read, body: bytes, why: str = ".", **sent: Any) -> None:
     with pytest.raises(PoisonEvent, match=why):
-        read(body)
+        read(body, **sent)
 
 
 def reader(name: str, schema: Path | None = None) -> Read:
+    """Return a reader of bodies with properties, of which those of `system` are named with a `_` for each `-`."""
     form = format_of(name, schema, None)
-    return lambda body, **properties: json.loads(form.json_of(event_of(body, properties=properties)))
+
+    def read(body: bytes, system: dict[str, Any] | None = None, **properties: Any) -> Any:
+        return json.loads(form.json_of(event_of(body, properties=properties, system_properties=system)))
+
+    return read
 
 
 @pytest.fixture
@@ -260,6 +283,84 @@ def test_avro_is_read_by_the_schema_that_wrote_it(avro: Read) -> None:
         assert_poison(avro, body)
 
 
+AZURE = {7: "052e7046f99f4a6a82f38b5902ebf5e3", 12: "e086b25cd8344fad9fc9e1dc3d8363f9"}  # ids of Azure's registry
+
+
+def test_avro_of_azure_s_registry_is_read_by_the_id_in_the_content_type(tmp_path: Path) -> None:
+    """The body is what Azure's encoders write: one value without a head. That of schema 7 begins like Kafka's head."""
+    for number, schema in ORDERS.items():
+        (tmp_path / f"{number}-{AZURE[number]}.avsc").write_text(json.dumps(schema), encoding="utf-8")
+    read, types = reader("avro", tmp_path), {number: f"avro/binary+{id_}" for number, id_ in AZURE.items()}
+    old, new = (
+        b"\0\xf4\x03",
+        b"\x06A-2\x02\x02\x06MAY",
+    )  # by hand, from Avro's specification
+    assert (old, new) == (value_of(7, order_id="", cents=250), value_of(12, order_id="A-2", cents=1, coupon="MAY"))
+    assert read(old, {"content-type": types[7]}) == {"order_id": "", "cents": 250, "coupon": None}
+    assert read(new, {"content-type": types[12].upper()})["coupon"] == "MAY"
+    for header in (types[12].encode(), b64encode(types[12].encode()).decode()):  # as the worker and the trigger have it
+        assert read(new, **{"content-type": header})["coupon"] == "MAY"
+    assert read(b"\0\0\0\0\x0c" + new)["coupon"] == read(new, schema_id=12)["coupon"] == "MAY"
+    assert_poison(read, new, f"no schema {32 * '0'} in", system={"content-type": f"avro/binary+{32 * '0'}"})
+    assert_poison(read, new, "no schema None in", system={"content-type": "application/avro"})
+    assert_poison(read, new[:-1], f"no value of schema {AZURE[12]}", system={"content-type": types[12]})
+
+
+ATTRIBUTES = {"specversion": "1.0", "id": "A-1", "source": "/tn/1", "type": "com.example.parcel", "partitionkey": "p"}
+AT = "2026-03-01T10:00:00Z"
+READING = {"ce_specversion": "1.0", "ce_id": "A-1", "ce_source": "/tn/1", "ce_type": "com.example.parcel",
+           "ce_partitionkey": "p", "ce_time": AT, "grams": "1.10"}  # fmt: skip
+
+
+def test_a_cloud_event_is_one_object_in_each_mode_and_binding() -> None:
+    """The names are those of the bindings of AMQP and Kafka, version 1.0.2, and the values as trigger and worker have
+    them."""
+    read, data, json_type = (
+        reader("cloudevents"),
+        b'{"grams": 1.10, "ce_id": "no"}',
+        {"content-type": "application/json"},
+    )
+
+    form = format_of("cloudevents", None, None)
+
+    def found(body: bytes, system: dict[str, Any], **properties: Any) -> Any:
+        text = form.json_of(event_of(body, properties=properties, system_properties=system))
+        return json.loads(text, parse_float=str)
+
+    for prefix in ("cloudEvents:", "cloudEvents_"):
+        sent = {f"{prefix}{name}": value for name, value in ATTRIBUTES.items()}
+        for at in (AT, datetime(2026, 3, 1, 10, tzinfo=UTC)):
+            assert found(data, json_type, **sent, **{f"{prefix}time": at}, other=1) == READING
+    headers = {f"ce_{name}": value.encode() for name, value in {**ATTRIBUTES, "time": AT}.items()}
+    in_base64 = {name: b64encode(value).decode() for name, value in headers.items()}
+    for one, kind in ((headers, b"application/x+json; charset=utf-8"), (in_base64, "YXBwbGljYXRpb24vanNvbg==")):
+        assert found(data, {}, **one, **{"content-type": kind}) == READING
+    whole = {**ATTRIBUTES, "time": AT, "datacontenttype": "application/json"}
+    of_type = {**READING, "ce_datacontenttype": "application/json"}
+    for more in ({"data": {"grams": "1.10"}}, {"data_base64": b64encode(b'{"grams": "1.10"}').decode()}):
+        for system in ({"content-type": "application/cloudevents+json; charset=utf-8"}, {}):
+            assert found(json.dumps({**whole, **more}).encode(), system) == of_type
+    assert found(b"", {}, **sent) == {name: READING[name] for name in list(READING)[:5]}
+    assert found(b"[1]", {}, **sent)["data"] == [1]
+    lacking = {name: value for name, value in sent.items() if name[-2:] not in ("id", "ce")}
+    for why, (body, properties, kind) in {
+        "the body is no CloudEvent": (b"[]", {}, ""),
+        "the CloudEvent has no id, source": (data, lacking, ""),
+        "the data is text/plain, and no JSON": (b"x", sent, "text/plain"),
+        "the data is no JSON: Input data was truncated": (b"{", sent, ""),
+        "the data is no JSON: Invalid base64": (json.dumps({**whole, "data_base64": "x"}).encode(), {}, ""),
+    }.items():
+        assert_poison(read, body, why, system={"content-type": kind}, **properties)
+
+
+def test_a_content_encoding_of_gzip_is_read_and_a_body_without_it_is_as_it_is() -> None:
+    read, plain = reader("gzip"), b'{"order_id": "A-1"}'
+    whole = gzip.compress(plain)
+    for body, encoding in ((whole, "gzip"), (whole, "GZIP"), (whole, None), (plain, None), (plain, "utf-8")):
+        assert read(body, {"content-encoding": encoding}) == {"order_id": "A-1"}, encoding
+    assert_poison(read, plain, "the body is no gzip file", system={"content-encoding": "gzip"})
+
+
 def test_protobuf_is_read_and_what_is_missing_is_empty(protobuf: Read) -> None:
     assert protobuf(b"\x0a\x03A-1\x10\xac\x02") == {"order_id": "A-1", "cents": 300}
     assert protobuf(b"\x10\x01") == {"order_id": "", "cents": 1}
@@ -271,10 +372,11 @@ def test_protobuf_is_read_and_what_is_missing_is_empty(protobuf: Read) -> None:
 def test_every_cut_of_a_body_is_poison(avro: Read, protobuf: Read) -> None:
     read, whole = reader("gzip"), gzip.compress(b'{"order_id": "A-1"}')
     assert read(whole) == {"order_id": "A-1"}
-    for body in (b"{}", whole + b"x", whole[:10] + b"?" + whole[11:]):
+    for body in (whole + b"x", whole[:10] + b"?" + whole[11:]):
         assert_poison(read, body, "the body is no gzip file|not one gzip file")
     bodies = {avro: b"\0\0\0\0\7" + value_of(7, order_id="A-1", cents=250), protobuf: b"\x0a\x03A-1\x10\xac\x02"}
     for reads, body in {read: whole, **bodies}.items():
-        ends = {5} if reads is protobuf else set()  # after its first field Protobuf has a whole message again
+        # After its first field Protobuf has a whole message again, and one byte of gzip does not name it.
+        ends = {5} if reads is protobuf else {1} if reads is read else set()
         for at in set(range(len(body))) - ends:
             assert_poison(reads, body[:at])

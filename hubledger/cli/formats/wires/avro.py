@@ -1,6 +1,8 @@
-"""The body of an event as JSON: it comes in Avro, after a zero byte and the id of its schema in four bytes.
+"""The body of an event as JSON: it comes in Avro, and its schema has an id in the folder `schemas`.
 
-Without these, the application property `schema_id` has the id. The folder `schemas` has a file for each id.
+Encoders of Azure's registry write an id into the content type. Kafka producers write a zero byte and a number in four
+bytes before the value. Without these, the application property `schema_id` has the number. A file is named by its
+number, 7.avsc, or by both, 7-ID.avsc.
 """
 
 from io import BytesIO
@@ -10,12 +12,16 @@ import msgspec
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import load_schema
 
-from hubledger import Event, PoisonEvent
+from hubledger import Event, PoisonEvent, kafka_header
 
 FRAMED = 5  # bytes before the value: a zero, and the id
-_FILES = sorted(Path(__file__).with_name("schemas").glob("*.avsc"))
-SCHEMAS = {int(file.stem): parse_schema(load_schema(file)) for file in _FILES}
-NEWEST = SCHEMAS[max(SCHEMAS)]  # a field that an older schema lacks gets its default
+_FILES = [(*file.stem.lower().partition("-")[::2], file) for file in Path(__file__).with_name("schemas").glob("*.avsc")]
+READ = [
+    (int(number), id_, parse_schema(load_schema(file)))
+    for number, id_, file in sorted(_FILES, key=lambda each: int(each[0]))
+]
+SCHEMAS = {name: schema for number, id_, schema in READ for name in ((number, id_) if id_ else (number,))}
+NEWEST = READ[-1][2]  # a field that an older schema lacks gets its default
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -37,6 +43,11 @@ def json_of(event: Event) -> bytes:
 
 
 def _parts(event: Event) -> tuple[object, bytes]:
+    """Return the id of the schema, and the value."""
+    sent = event.system_properties.get("content-type") or kafka_header(event, "content-type") or ""
+    kind, _, id_ = (sent.decode("ascii", "replace") if isinstance(sent, bytes) else str(sent)).lower().partition("+")
+    if kind == "avro/binary" and id_:
+        return id_, event.body
     if event.body[:1] == b"\0" and len(event.body) > FRAMED:
         return int.from_bytes(event.body[1:FRAMED], "big"), event.body[FRAMED:]
     return event.properties.get("schema_id"), event.body

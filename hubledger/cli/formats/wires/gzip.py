@@ -1,4 +1,7 @@
-"""The body of an event as JSON: it comes compressed by gzip."""
+"""The body of an event as JSON: it comes compressed by gzip, or as it is.
+
+The content encoding of an event says which, or the first two bytes of the body.
+"""
 
 import zlib
 
@@ -11,6 +14,8 @@ def json_of(event: Event) -> bytes:
     """Return the JSON of a body. Raises PoisonEvent."""
     if not event.body:
         raise PoisonEvent("the body is empty")
+    if event.body[:2] != b"\x1f\x8b" and str(event.system_properties.get("content-encoding")).lower() != "gzip":
+        return event.body
     gzip = zlib.decompressobj(GZIP)
     try:
         whole = gzip.decompress(event.body, MOST)

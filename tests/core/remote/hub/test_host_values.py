@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from core.model.event_keys import kafka_header, kafka_key
 from core.model.events import Event
 from core.model.property_values import Described, Unread
 from core.remote.hub.amqp_values import read_value
@@ -61,6 +62,26 @@ def test_system_properties_are_those_of_the_real_trigger_in_the_own_reader_and_i
         assert ours.sent_annotations == worker.sent_annotations == given.sent_annotations, one.name
         assert ours.system_properties == worker.system_properties == given.system_properties, one.name
         assert pickle.loads(pickle.dumps(ours)).system_properties == ours.system_properties
+
+
+def test_a_kafka_producer_s_key_and_headers_are_the_same_bytes_in_trigger_own_reader_and_worker() -> None:
+    """The events are those of the real host. Its binary values are base64, which no text differs from."""
+    keys, headers = set[bytes | None](), list[bytes | None]()
+    for row in trigger_events.annotated_events():
+        ours, worker = (convert(trigger_events.received(row.message)) for convert in (to_host_event, to_event))
+        found = {kafka_key(each) for each in (ours, worker, structs.replace(ours, annotations=row.system_properties))}
+        assert len(found) == 1, row.name
+        keys |= found
+    assert keys == {None, b"", b"key-1", b"\0\xff\x10"}
+    for one in trigger_events.delivered():
+        read = trigger_events.received(one.message)
+        trigger, *others = ways = one.event(), to_host_event(read), to_event(read)
+        sent = {name: value for name, value in others[1].properties.items() if isinstance(value, bytes | str)}
+        for name in (each for each in sent if not {"\ufffd", "?"} & {*str(trigger.properties[each])}):  # lost there
+            found = {kafka_header(each, name) for each in ways}
+            assert len(found) == 1, (one.name, name, found)
+            headers += found
+    assert {b"\1\xff", b"\1\2\xff"} < set(headers) and None not in headers and len(headers) > 100
 
 
 PLAIN: dict[str, object] = {"case": "x", "v": 1}
