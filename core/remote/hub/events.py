@@ -13,8 +13,8 @@ from core.model.events import EPOCH, Event, SequenceNumber
 from core.model.property_values import Unread, encode_body, encode_properties
 from core.remote.hub.amqp_values import NotReadable, named, read_value, text_of, unmarked
 from core.remote.hub.host_values import host_values
-from core.remote.hub.sdk_patches import STAMPS, Encoded
-from core.remote.hub.system_properties import annotations_of
+from core.remote.hub.sdk_patches import STAMPS, Encoded, Whole
+from core.remote.hub.system_properties import SentAnnotations
 
 _NAMES = str | int | UUID | bytes | None  # keys of properties whose names in .NET are known
 
@@ -37,7 +37,7 @@ def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, o
         None if key is None else text_of(key),
         _properties(message.application_properties, converted),
         body_of(message),
-        annotations_of(found),
+        SentAnnotations(found.payload) if type(found) is Whole else None,
     )
 
 

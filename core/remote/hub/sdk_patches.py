@@ -73,7 +73,8 @@ _STAMPS = frozenset(STAMPS)
 _COMPOUNDS = frozenset((dict, list))  # the SDK may lose its place in one, and what it read after that is wrong
 _READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-_NULL, _SHORT_MAP = 0x40, 0xC1  # the count of a short map is in the second byte after its constructor
+_NULL = 0x40
+_SHORT_MAP = 0xC1  # a byte of its size follows, and one of its count of names and values
 _BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
 _SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
 _DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
@@ -128,8 +129,13 @@ def reader_over(original: ReadMessage) -> ReadMessage:
         message = _read(payload, original)
         if message is not None and message.data and message.application_properties is None:
             found = message.message_annotations or {}
-            if _STAMPS.issuperset(found) or _COMPOUNDS.isdisjoint(map(type, found.values())):
-                return _whole(message, payload)  # most events hold no value that the SDK decodes wrongly
+            if _STAMPS.issuperset(found):  # most events have no more: the SDK leaves out what it cannot read
+                is_short = payload[3] == _SHORT_MAP and payload[2] == ANNOTATIONS
+                if is_short and payload[5] == len(found) << 1 and message.properties is None:
+                    return message
+                return _whole(message, payload)
+            if _COMPOUNDS.isdisjoint(map(type, found.values())):  # it decodes other values rightly
+                return _whole(message, payload)
         with suppress(*_FAILURES):
             sections = sections_of(payload)
             stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
@@ -142,17 +148,9 @@ def reader_over(original: ReadMessage) -> ReadMessage:
 
 
 def _whole(message: Any, payload: memoryview) -> Any:
-    """Return a message with its bytes, if it is an event and may have more than the hub's stamps, or as it is.
-
-    The SDK leaves out annotations that it cannot read: then there are fewer than the map has.
-    """
+    """Return an event's message with its bytes, or an answer of the hub as it is."""
     found = message.message_annotations or {}
-    if STAMPS[0] not in found:  # an answer of the hub
-        return message
-    is_bare = message.properties is None and payload[2] == ANNOTATIONS and payload[3] == _SHORT_MAP
-    if is_bare and payload[5] == 2 * len(found) and _STAMPS.issuperset(found):
-        return message
-    return message._replace(message_annotations=Whole(bytes(payload), found))
+    return message._replace(message_annotations=Whole(bytes(payload), found)) if STAMPS[0] in found else message
 
 
 def _read(payload: memoryview, original: ReadMessage) -> Any:

@@ -5,10 +5,8 @@ Measured in the Functions host 4.1037 with the Event Hubs extension over the .NE
 """
 
 import struct
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from core.model.property_values import Described
@@ -17,13 +15,14 @@ from core.remote.hub.amqp_values import (
     BrokenText,
     Milliseconds,
     NotReadable,
+    Symbol,
     items_of,
     named,
     read_value,
     text_of,
 )
 from core.remote.hub.host_values import KNOWN, LAST_TIME, host_value, time_text
-from core.remote.hub.sdk_patches import ANNOTATIONS, PROPERTIES, Whole, sections_of
+from core.remote.hub.sdk_patches import ANNOTATIONS, PROPERTIES, STAMPS, sections_of
 
 NULL = b"\x40"
 # The fields of AMQP's section of properties, in their order.
@@ -31,33 +30,45 @@ FIELDS = (
     "message-id", "user-id", "to", "subject", "reply-to", "correlation-id", "content-type", "content-encoding",
     "absolute-expiry-time", "creation-time", "group-id", "group-sequence", "reply-to-group-id",
 )  # fmt: skip
+_STAMPS = frozenset(name.decode() for name in STAMPS)
 _ABSENT_IF_EMPTY = frozenset(("subject", "content-type", "content-encoding", "group-id", "reply-to-group-id"))
 
 
-def annotations_of(found: object) -> Callable[[], dict[str, object]] | None:
-    """Return a function that reads the system properties of a message, or None when it has the hub's stamps alone.
+class SentAnnotations:
+    """The system properties of a message, which are read at the first call. They can be pickled."""
 
-    `found` are the message's annotations as the SDK's event has them. The function can be pickled.
-    """
-    return partial(read_annotations, found.payload) if isinstance(found, Whole) else None
+    __slots__ = ("_found", "_payload")
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._found: dict[str, object] | None = None
+
+    def __call__(self) -> dict[str, object]:
+        if self._found is None:
+            self._found = read_annotations(self._payload)
+        return self._found
 
 
 def read_annotations(payload: bytes) -> dict[str, object]:
     """Return the annotations of a message, and over them its properties: a field that it leaves out hides its name.
 
-    Nothing of a map that is broken: the trigger cannot deliver such an event.
+    The hub's stamps are left out. Nothing of a map that is broken: the trigger cannot deliver such an event.
     """
     found: dict[str, object] = {}
     with suppress(NotReadable, LookupError, TypeError, ValueError, struct.error):
         sections = {one.code: payload[one.value : one.end] for one in sections_of(payload)}
-        items = items_of(sections[ANNOTATIONS])
-        for name, value in zip(items[::2], map(value_or_bytes, items[1::2]), strict=True):
-            if not isinstance(value, Described) or value.descriptor in KNOWN:
-                found[named(value_or_bytes(name))] = host_value(value)
+        annotations = value_or_bytes(sections[ANNOTATIONS])
+        if not isinstance(annotations, dict):  # one value or more cannot be read
+            items = items_of(sections[ANNOTATIONS])
+            annotations = {named(value_or_bytes(name)): raw for name, raw in zip(items[::2], items[1::2], strict=True)}
+            annotations = {name: value_or_bytes(raw) for name, raw in annotations.items()}
+        for name, value in annotations.items():
+            if name not in _STAMPS and (not isinstance(value, Described) or value.descriptor in KNOWN):
+                found[name if type(name) is Symbol else named(name)] = host_value(value)
         if isinstance(fields := value_or_bytes(sections.get(PROPERTIES, NULL)), list):
             values = fields + [None] * (len(FIELDS) - len(fields))
             found.update((name, field_value(name, value)) for name, value in zip(FIELDS, values, strict=False))
-    return {name: value for name, value in found.items() if value is not None}
+    return {str(name): value for name, value in found.items() if value is not None}
 
 
 def value_or_bytes(encoded: bytes) -> Any:
