@@ -10,7 +10,7 @@ import azure.functions as func
 
 from core.errors import BatchRefused
 from core.model.event_keys import under_key
-from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, EventBatch, PartitionId, SequenceNumber, stream_of
 from core.model.property_values import Unread
 from core.model.transforms import KeyOf
 
@@ -79,7 +79,7 @@ def to_batch(
     if missing:
         raise BatchRefused(f"the host's PartitionContext lacks {', '.join(missing)}")
     namespace, hub, group, partition_id = (context[name] for name in _CONTEXT)
-    partition = Partition(f"{namespace}/{hub}", group, PartitionId(partition_id))
+    partition = stream_of(namespace, hub, group).partition(PartitionId(partition_id))
     offsets = _array(metadata, "OffsetStringArray", len(events))
     properties = _array(metadata, PROPERTIES, len(events))
     system = _array(metadata, "SystemPropertiesArray", len(events))

@@ -408,7 +408,7 @@ var judgedTexts = map(
 var ids = map(
   filter(
     [
-      { name: 'EVENTHUB_NAMESPACE_ID', id: eventHubNamespaceId, kind: 'microsoft.eventhub/namespaces', said: 'a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id' }
+      { name: 'EVENTHUB_NAMESPACE_ID', id: eventHubNamespaceId, kind: 'microsoft.eventhub/namespaces', said: 'a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id; an IoT Hub is for IOT_HUB_ID' }
       { name: 'IOT_HUB_ID', id: iotHubId, kind: 'microsoft.devices/iothubs', said: 'an IoT Hub: az iot hub show --name NAME --query id' }
       { name: 'EVENTHUB_CONNECTION_ID', id: eventHubConnectionId, kind: 'microsoft.keyvault/vaults', said: 'a secret: az keyvault show --name VAULT --query id, and /secrets/NAME after it' }
       { name: 'SQL_SERVER_ID', id: sqlServerId, kind: 'microsoft.sql/servers', said: 'a server: az sql server show --resource-group GROUP --name NAME --query id' }

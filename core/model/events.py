@@ -251,5 +251,8 @@ class Position(Protocol):
 
 
 def stream_of(namespace: str, event_hub: str, consumer_group: str) -> Stream:
-    """Return the stream as our tables name it: "namespace/hub", without the port of an emulator's address."""
-    return Stream(f"{namespace.partition(':')[0]}/{event_hub}", consumer_group)
+    """Return the stream as our tables name it: "namespace/hub", without the port of an emulator's address.
+
+    The namespace is a host name, whose case does not count: the trigger has it in lower case, and the SDK as it is set.
+    """
+    return Stream(f"{namespace.partition(':')[0].lower()}/{event_hub}", consumer_group)

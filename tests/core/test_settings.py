@@ -47,7 +47,7 @@ def test_without_further_settings_each_has_the_value_of_the_design() -> None:
     named = read_settings(identity)  # a hub reached by identity needs no connection string
     assert (named.hub_connection, named.hub_namespace) == (None, "ns.servicebus.windows.net")
     built_in = read_settings({**GOOD, "EVENTHUB": f"{BUILT_IN};EntityPath=mine-1", "EVENTHUB_NAME": "mine-1"})
-    assert built_in.stream.event_hub == "iothub-ns-mine.servicebus.windows.net/mine-1", "that of an IoT Hub"
+    assert built_in.stream.event_hub == "iothub-ns-mine.servicebus.windows.net/mine-1", "as the trigger has it"
 
 
 LETTERS = {
@@ -128,7 +128,7 @@ def test_every_fault_is_reported_together_and_names_its_setting() -> None:
 
 
 KEY = "SharedAccessKeyName=service;SharedAccessKey=azE="
-BUILT_IN = f"Endpoint=sb://iothub-ns-mine.servicebus.windows.net/;{KEY}"
+BUILT_IN = f"Endpoint=sb://IoTHub-ns-Mine.servicebus.windows.net/;{KEY}"
 NO_HUB = "EVENTHUB must be the connection string of an event hub, Endpoint=sb://"
 SPARK_GOOD = {"SPARK_ENGINE": "livy", "LIVY_URL": "https://livy/", "SPARK_JOBS": "abfss://jobs"}
 OF_STORE = "STORE_CONNECTION must be sqlite:PATH (the embedded store in a file) or an ODBC connection string"

@@ -256,6 +256,9 @@ def test_a_context_that_lacks_a_part_is_refused_by_its_name(name: str) -> None:
     assert refusal({**recorded_metadata(), "PartitionContext": {}}) == lacks
     with pytest.raises(BatchRefused, match="PartitionContext"):
         to_batch([func.EventHubEvent(body=b"")], "invocation-1")
+    shouted = {**recorded_metadata()["PartitionContext"], "FullyQualifiedNamespace": "NS.servicebus.windows.net"}
+    batch = adapt({**recorded_metadata(), "PartitionContext": shouted})
+    assert batch.partition.event_hub.startswith("ns.servicebus.windows.net/"), "as the own reader names it"
 
 
 @pytest.mark.parametrize("name", ["OffsetStringArray", "PropertiesArray"])

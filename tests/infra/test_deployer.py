@@ -196,6 +196,7 @@ NAMED = {**BUILT_IN, "EVENTHUB_NAME": "iot-theirs-1"}
 NO_CONNECTIONS = (VAULT, f"{CONNECTION}/version", f"{VAULT}/keys/built-in", "https://kv.vault.azure.net/secrets/s")
 NO_NAMESPACES = (
     SERVER,
+    f"{PROVIDERS}/Microsoft.Devices/IotHubs/iot-theirs",
     f"{NAMESPACE}/eventhubs/orders",
     f"{NAMESPACE}/",
     "evhns-theirs",

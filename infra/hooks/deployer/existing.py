@@ -50,7 +50,8 @@ HUB = Pair(
     "EVENTHUB_NAMESPACE_ID",
     "EVENTHUB_NAME",
     "Microsoft.EventHub/namespaces",
-    "a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id",
+    "a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id"
+    "; an IoT Hub is for IOT_HUB_ID",
     OWN_HUB,
 )
 IOT_HUB = Pair(

@@ -91,7 +91,7 @@ def test_what_is_listed_may_be_changed_and_read_again_and_again(checkpoints: Sql
 def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts_and_the_sdk_moves_none(
     kept: MemoryStore, checkpoints: SqlCheckpointStore
 ) -> None:
-    own = stream_of("localhost", "telemetry", "hubledger").partition(PartitionId("0"))  # a port does not count
+    own = stream_of("LocalHost", "telemetry", "hubledger").partition(PartitionId("0"))  # no port and no case counts
     kept.commit_batch(commit(kept.read_partition(own), 0, 4))
     before = kept.read_partition(own)
     asyncio.run(checkpoints.update_checkpoint({**wanted(), "offset": "640", "sequence_number": 10}))
