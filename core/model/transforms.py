@@ -207,7 +207,7 @@ def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextM
     return nullcontext()
 
 
-def of_nothing(one: object) -> bool:
+def of_nothing(*of: object) -> bool:
     """Return False: nothing was erased."""
     return False
 
@@ -218,8 +218,8 @@ class Transform:
 
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
-    An event that `is_erased` is filtered, and waits for no letter. Nothing is stored of one that
-    `mentions_erased` and fails, and no name of a field that `quotes_erased`. `key_of` gives an event its key, and
+    An event that `is_erased` is filtered, and waits for no letter. Nothing is stored of one that fails and of which it
+    or its error `mentions_erased`, and no name of a field that `quotes_erased`. `key_of` gives an event its key, and
     `key_name` says which one: "" is the partition key.
     """
 
@@ -231,7 +231,7 @@ class Transform:
     watch: Watch = unwatched
     takes_signals: Callable[[], bool] = may_be_signalled
     is_erased: Callable[[Event], bool] = of_nothing
-    mentions_erased: Callable[[Event], bool] = of_nothing
+    mentions_erased: Callable[..., bool] = of_nothing  # an event, and texts about it
     quotes_erased: Callable[[str], bool] = of_nothing
     key_of: KeyOf | None = None
     key_name: str = ""

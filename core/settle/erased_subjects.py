@@ -56,8 +56,8 @@ class Erased:
             ),
         )
 
-    def _is_in(self, event: Event) -> bool:
-        return self.names(event, words_of_event(event))
+    def _is_in(self, event: Event, *texts: str) -> bool:
+        return self.names(event, words_of_event(event) | candidates_of(*texts))
 
     def _is_of(self, event: Event) -> bool:
         return self.names(event, [key for key in (event.key, event.partition_key) if key is not None])

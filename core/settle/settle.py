@@ -163,10 +163,11 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
         except BaseException as error:  # any error of a transform is the outcome of this event
             if _ends_the_call(error, transform):
                 raise
-            if transform.mentions_erased(event):
+            letter = dead_letter(event, error, transform)
+            if transform.mentions_erased(event, letter.error):
                 filtered += 1
                 continue
-            letters.append(dead_letter(event, error, transform))
+            letters.append(letter)
             if order is not None:
                 order.note(letters[-1])
             continue

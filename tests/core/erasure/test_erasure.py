@@ -227,6 +227,20 @@ def test_a_retry_in_a_child_makes_no_row_of_an_erased_subject_either(world: Eras
     assert rows_of(engine, GONE) == []
 
 
+def test_an_event_whose_error_alone_names_an_erased_subject_leaves_no_letter(world: ErasingWorld, engine: Engine) -> None:
+    """Neither a new letter, nor an attempt at an old one: a rule of the room knows who belongs together."""
+    world.erase(GONE)
+    world.transform = changed(fails_as_a_neighbour)
+    new = events_of("reading home-8", first=len(LOG))
+    world.hub.publish("0", new)
+    assert ingest_batch(batch(new, partition("0")), world.ingesting).facts()["filtered"] == 1
+    world.clock.advance(3600)
+    for chunk in claim_due(world.keeper):
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    assert [one for one in (*engine.letters(), *engine.attempts()) if GONE in str(one.error)] == []
+    assert world.faults() == []
+
+
 def test_an_event_of_an_erased_partition_key_makes_no_row_at_all(world: ErasingWorld, engine: Engine) -> None:
     """Not even one that names a different subject: the key is the subject of the event."""
     world.erase(GONE)
@@ -243,6 +257,10 @@ def test_an_event_of_an_erased_partition_key_makes_no_row_at_all(world: ErasingW
 
 def fails_with_its_name(event: Event, references: References) -> list[Row]:
     raise ValueError(f"home {event.partition_key} is odd")
+
+
+def fails_as_a_neighbour(event: Event, references: References) -> list[Row]:
+    raise ValueError(f"home {GONE} is its neighbour")
 
 
 def test_errors_of_earlier_attempts_are_blanked_too(world: ErasingWorld, engine: Engine) -> None:
